@@ -298,17 +298,17 @@ fn value_has_a_null_count_and_no_bounds() {
 /// In a list, a page with as many nulls as rows may still contain values, so a column index would be wrong.
 #[test]
 fn only_leaves_outside_lists_have_a_column_index() {
-    let lists =
-        ListArray::from_iter_primitive::<Int64Type, _, _>([Some(vec![Some(1), None]), Some(vec![None])]);
-    let written =
-        batch(vec![ordinary("list", array(lists)), ordinary("id", array(Int64Array::from(vec![1, 2])))]);
+    let rows = [Some(vec![Some(1), None]), Some(vec![None])].into_iter().cycle().take(40_000);
+    let lists = ListArray::from_iter_primitive::<Int64Type, _, _>(rows);
+    let ids = array(Int64Array::from_iter_values(0..40_000));
+    let written = batch(vec![ordinary("list", array(lists)), ordinary("id", ids)]);
     let file = open(&write(&[written]));
     let indexed = |leaf: usize| file.row_groups()[0].column(leaf).column_index_offset().is_some();
     assert_eq!((indexed(0), indexed(1)), (false, true));
     let statistics = inspect(&file).leaves[0].clone();
     assert_eq!(
         (statistics.null_count, statistics.bounds[0].max.clone()),
-        (Some(2), Some(vec![1, 0, 0, 0, 0, 0, 0, 0]))
+        (Some(40_000), Some(vec![1, 0, 0, 0, 0, 0, 0, 0]))
     );
 }
 

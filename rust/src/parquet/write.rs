@@ -1,35 +1,28 @@
 //! Write record batches to one Parquet file, encoding the leaf columns of a batch in parallel on rayon's current
 //! threads. Memory holds the encoded pages of one row group, at most about `row_group_bytes`.
 
-use std::collections::HashSet;
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow_array::types::{Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, cast::AsArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, SchemaRef};
-use parquet::arrow::arrow_writer::{
-    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
-};
-use parquet::basic::{Compression, Encoding, Type as PhysicalType, ZstdLevel};
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
-use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
+use parquet::file::properties::WriterProperties;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
 use rayon::prelude::*;
 
+use super::encode::{Chunk, ChunkEncoder, LeafStatistics, leaves};
 use super::schema::{is_variant, to_parquet};
 use crate::error::{Error, Result};
 
-/// Rows encoded at once: bounds the level arrays of a batch, however large the batch is.
-const PIECE_ROWS: usize = 32_768;
-/// The number of non-null values of a leaf that are sampled to choose its encoding.
-const SAMPLE_VALUES: usize = 4096;
-/// The number of values encoded between two checks of the page size.
-const WRITE_BATCH: usize = 4096;
-/// Statistics up to this length are exact.
-const STATISTICS_BYTES: usize = 64;
+/// Rows encoded at once, which is about the rows of a page, however large the batch is.
+const PIECE_ROWS: usize = 16_384;
+/// Bytes of one leaf that are encoded at once, and so the size of a page: more than one row only up to this size.
+const PIECE_BYTES: usize = 2 << 20;
 
 /// How a file is written.
 #[derive(Debug, Clone)]
@@ -79,12 +72,11 @@ pub struct FileWriter<W: Write + Send> {
     schema: SchemaRef,
     parquet_schema: SchemaDescPtr,
     options: WriteOptions,
-    roles: Vec<Role>,
     state: State<W>,
     rows: u64,
 }
 
-/// The file is opened by its first batch, which decides the encodings.
+/// The file is opened by its first batch.
 enum State<W: Write + Send> {
     Unopened(W),
     Open(Box<OpenWriter<W>>),
@@ -94,11 +86,9 @@ enum State<W: Write + Send> {
 
 struct OpenWriter<W: Write + Send> {
     writer: SerializedFileWriter<W>,
-    factory: ArrowRowGroupWriterFactory,
-    /// One writer a leaf of the row group in progress; empty between row groups.
-    columns: Vec<ArrowColumnWriter>,
-    /// Which leaves of the row group in progress have a NaN.
-    has_nan: Vec<bool>,
+    /// One encoder a leaf.
+    leaves: Vec<ChunkEncoder>,
+    /// The rows of the row group in progress.
     group_rows: usize,
 }
 
@@ -118,11 +108,7 @@ impl<W: Write + Send> FileWriter<W> {
     /// Return `ErrorKind::Unsupported` for a schema that a Delta table cannot store.
     pub fn new(sink: W, schema: SchemaRef, options: WriteOptions) -> Result<Self> {
         let parquet_schema = to_parquet(&schema, options.annotate)?;
-        let mut roles = Vec::with_capacity(parquet_schema.num_columns());
-        for field in schema.fields() {
-            leaf_roles(field, Role::Ordinary, &mut roles);
-        }
-        Ok(FileWriter { schema, parquet_schema, options, roles, state: State::Unopened(sink), rows: 0 })
+        Ok(FileWriter { schema, parquet_schema, options, state: State::Unopened(sink), rows: 0 })
     }
 
     /// Encode `batch`, whose schema is the one given to `new`.
@@ -131,12 +117,13 @@ impl<W: Write + Send> FileWriter<W> {
         self.rows += batch.num_rows() as u64;
         let mut offset = 0;
         while offset < batch.num_rows() {
-            let mut file = self.opened(batch)?;
+            let mut file = self.opened()?;
             let remaining = self.options.row_group_rows.max(1) - file.group_rows;
             let length = PIECE_ROWS.min(remaining).min(batch.num_rows() - offset);
-            let written = file.write(&batch.slice(offset, length), &self.options, &self.roles);
-            self.restore(file, written)?;
-            offset += length;
+            let piece = piece(batch, offset, length);
+            offset += piece.num_rows();
+            file.write(&piece, &self.options)?;
+            self.state = State::Open(file);
         }
         Ok(())
     }
@@ -155,9 +142,10 @@ impl<W: Write + Send> FileWriter<W> {
 
     /// Write what is buffered and the footer.
     pub fn close(mut self) -> Result<FileSummary> {
-        let empty = RecordBatch::new_empty(self.schema.clone());
-        let mut file = self.opened(&empty)?;
-        file.end_row_group(&self.roles)?;
+        let mut file = self.opened()?;
+        // A reader of a single row group needs no index of pages that are whole columns.
+        let has_index = !file.writer.flushed_row_groups().is_empty() || file.has_several_pages();
+        file.end_row_group(has_index)?;
         let metadata = file.writer.finish()?;
         Ok(summary(&metadata, file.writer.bytes_written() as u64))
     }
@@ -176,98 +164,83 @@ impl<W: Write + Send> FileWriter<W> {
         }
     }
 
-    /// Take the open file out of the state. The first batch opens it and decides the encodings.
-    fn opened(&mut self, batch: &RecordBatch) -> Result<Box<OpenWriter<W>>> {
+    /// Take the open file out of the state, which stays broken unless the file is put back.
+    fn opened(&mut self) -> Result<Box<OpenWriter<W>>> {
         match std::mem::replace(&mut self.state, State::Broken) {
             State::Open(file) => Ok(file),
             State::Unopened(sink) => {
-                let properties = Arc::new(self.properties(batch));
+                let created_by = format!("delta-variant version {}", env!("CARGO_PKG_VERSION"));
+                let properties = Arc::new(WriterProperties::builder().set_created_by(created_by).build());
                 let root = self.parquet_schema.root_schema_ptr();
                 let writer = SerializedFileWriter::new(sink, root, properties)?;
-                let factory = ArrowRowGroupWriterFactory::new(&writer, self.schema.clone());
-                Ok(Box::new(OpenWriter {
-                    writer,
-                    factory,
-                    columns: Vec::new(),
-                    has_nan: Vec::new(),
-                    group_rows: 0,
-                }))
+                Ok(Box::new(OpenWriter { writer, leaves: self.encoders(), group_rows: 0 }))
             }
             State::Broken => Err(Error::data_file("the file cannot be continued after a failed write")),
         }
     }
 
-    fn restore(&mut self, file: Box<OpenWriter<W>>, written: Result<()>) -> Result<()> {
-        if written.is_ok() {
-            self.state = State::Open(file);
-        }
-        written
+    fn encoders(&self) -> Vec<ChunkEncoder> {
+        let columns = self.parquet_schema.columns();
+        let mut roles = Vec::with_capacity(columns.len());
+        self.schema.fields().iter().for_each(|field| leaf_roles(field, Role::Ordinary, &mut roles));
+        let encoder = |(column, role): (&_, Role)| {
+            let compression = self.options.compression;
+            ChunkEncoder::new(
+                Arc::clone(column),
+                compression,
+                role.statistics(column),
+                role == Role::Metadata,
+            )
+        };
+        columns.iter().zip(roles).map(encoder).collect()
     }
+}
 
-    fn properties(&self, batch: &RecordBatch) -> WriterProperties {
-        let mut leaves = Vec::with_capacity(self.roles.len());
-        for column in batch.columns() {
-            leaf_arrays(column, &mut leaves);
+impl Role {
+    fn statistics(self, column: &ColumnDescriptor) -> LeafStatistics {
+        match self {
+            // Bounds of `metadata` would cost a comparison of long bytes for each row.
+            Role::Metadata => LeafStatistics::None,
+            // Skipping needs only the null count of `value`.
+            Role::Value => LeafStatistics::NullCount,
+            // Readers use the rows of a page index, which are not those of the values in a list.
+            Role::Ordinary if column.max_rep_level() > 0 => LeafStatistics::Chunk,
+            Role::Ordinary => LeafStatistics::Page,
         }
-        let mut properties = WriterProperties::builder()
-            .set_created_by(format!("delta-variant version {}", env!("CARGO_PKG_VERSION")))
-            .set_compression(self.options.compression)
-            .set_write_batch_size(WRITE_BATCH)
-            .set_statistics_truncate_length(Some(STATISTICS_BYTES))
-            .set_column_index_truncate_length(Some(STATISTICS_BYTES));
-        let descriptors = self.parquet_schema.columns();
-        for ((descriptor, role), leaf) in descriptors.iter().zip(&self.roles).zip(&leaves) {
-            properties = leaf_properties(properties, descriptor, *role, leaf);
-        }
-        properties.build()
     }
 }
 
 impl<W: Write + Send> OpenWriter<W> {
-    fn write(&mut self, batch: &RecordBatch, options: &WriteOptions, roles: &[Role]) -> Result<()> {
-        if self.columns.is_empty() {
-            self.columns = self.factory.create_column_writers(self.writer.flushed_row_groups().len())?;
-            self.has_nan = vec![false; self.columns.len()];
-        }
-        let mut arrays = Vec::with_capacity(self.columns.len());
-        batch.columns().iter().for_each(|column| leaf_arrays(column, &mut arrays));
-        self.has_nan.iter_mut().zip(&arrays).for_each(|(has_nan, leaf)| *has_nan |= holds_nan(leaf));
-        let fields = batch.schema_ref().fields();
-        let mut leaves = Vec::with_capacity(self.columns.len());
-        for (field, column) in fields.iter().zip(batch.columns()) {
-            leaves.extend(compute_leaves(field, column)?);
-        }
+    fn write(&mut self, batch: &RecordBatch, options: &WriteOptions) -> Result<()> {
+        let fields = batch.schema_ref().fields().iter().map(AsRef::as_ref);
+        let leaves = leaves(fields.zip(batch.columns()), batch.num_rows())?;
         // One task per leaf: some take a hundred times as long as others.
-        self.columns
-            .par_iter_mut()
-            .zip(leaves)
-            .with_max_len(1)
-            .try_for_each(|(column, leaf)| column.write(&leaf))?;
+        let encoders = self.leaves.par_iter_mut().zip(leaves).with_max_len(1);
+        encoders.try_for_each(|(encoder, leaf)| encoder.write(&leaf))?;
         self.group_rows += batch.num_rows();
         let full = self.group_rows >= options.row_group_rows || self.group_bytes() >= options.row_group_bytes;
-        if full { self.end_row_group(roles) } else { Ok(()) }
+        if full { self.end_row_group(true) } else { Ok(()) }
     }
 
     fn group_bytes(&self) -> usize {
-        self.columns.iter().map(ArrowColumnWriter::get_estimated_total_bytes).sum()
+        self.leaves.iter().map(ChunkEncoder::bytes).sum()
     }
 
-    fn end_row_group(&mut self, roles: &[Role]) -> Result<()> {
-        let columns = std::mem::take(&mut self.columns);
-        if columns.is_empty() {
+    fn has_several_pages(&self) -> bool {
+        self.leaves.iter().any(|leaf| leaf.pages() > 1)
+    }
+
+    /// `has_index` writes where the pages are; either all row groups have this index or none has it.
+    fn end_row_group(&mut self, has_index: bool) -> Result<()> {
+        if self.group_rows == 0 {
             return Ok(());
         }
-        let chunks: Vec<ArrowColumnChunk> = columns
-            .into_par_iter()
-            .with_max_len(1)
-            .map(ArrowColumnWriter::close)
-            .collect::<Result<_, _>>()?;
+        let encoders = self.leaves.par_iter_mut().with_max_len(1);
+        let chunks: Vec<Chunk> =
+            encoders.map(|encoder| encoder.end_chunk(has_index)).collect::<Result<_>>()?;
         let mut group = self.writer.next_row_group()?;
-        for ((mut chunk, role), has_nan) in chunks.into_iter().zip(roles).zip(&self.has_nan) {
-            if *role == Role::Value || *has_nan {
-                keep_null_count_only(&mut chunk)?;
-            }
-            chunk.append_to_row_group(&mut group)?;
+        for chunk in chunks {
+            group.append_column(&chunk.bytes, chunk.close)?;
         }
         group.close()?;
         self.group_rows = 0;
@@ -275,106 +248,47 @@ impl<W: Write + Send> OpenWriter<W> {
     }
 }
 
-/// Variant bytes get no bounds, because skipping needs only the null count of `value`. parquet.thrift lets bounds
-/// exclude NaN, but Spark orders NaN above all numbers and would skip it wrongly.
-fn keep_null_count_only(chunk: &mut ArrowColumnChunk) -> Result<()> {
-    let close = chunk.close_mut();
-    let null_count = close.metadata.statistics().and_then(Statistics::null_count_opt);
-    let statistics = match close.metadata.column_type() {
-        PhysicalType::FLOAT => Statistics::float(None, None, None, null_count, false),
-        PhysicalType::DOUBLE => Statistics::double(None, None, None, null_count, false),
-        _ => Statistics::byte_array(None, None, None, null_count, false),
-    };
-    close.metadata = close.metadata.clone().into_builder().set_statistics(statistics).build()?;
-    close.column_index = None;
-    Ok(())
-}
-
-fn holds_nan(leaf: &ArrayRef) -> bool {
-    match leaf.data_type() {
-        DataType::Float32 => leaf.as_primitive::<Float32Type>().values().iter().any(|value| value.is_nan()),
-        DataType::Float64 => leaf.as_primitive::<Float64Type>().values().iter().any(|value| value.is_nan()),
-        _ => false,
-    }
-}
-
-fn leaf_properties(
-    mut properties: WriterPropertiesBuilder,
-    descriptor: &ColumnDescriptor,
-    role: Role,
-    leaf: &ArrayRef,
-) -> WriterPropertiesBuilder {
-    let path = || descriptor.path().clone();
-    if let Some(encoding) = without_dictionary(descriptor.physical_type()) {
-        properties = properties.set_column_encoding(path(), encoding);
-    }
-    let statistics = match role {
-        // Bounds of `metadata` would cost a comparison of long bytes for each row.
-        Role::Metadata => EnabledStatistics::None,
-        Role::Value => EnabledStatistics::Chunk,
-        // The crate marks a page of lists as all null if it has as many nulls as rows, even with values.
-        Role::Ordinary if descriptor.max_rep_level() > 0 => EnabledStatistics::Chunk,
-        Role::Ordinary => EnabledStatistics::Page,
-    };
-    properties
-        .set_column_statistics_enabled(path(), statistics)
-        .set_column_dictionary_enabled(path(), role == Role::Metadata || !mostly_distinct(leaf))
-}
-
-/// The encoding of values where a dictionary is not smaller; `None` for plain. Spark's vectorized reader supports
-/// these encodings, but not BYTE_STREAM_SPLIT.
-fn without_dictionary(physical: PhysicalType) -> Option<Encoding> {
-    match physical {
-        PhysicalType::INT32 | PhysicalType::INT64 => Some(Encoding::DELTA_BINARY_PACKED),
-        PhysicalType::BYTE_ARRAY => Some(Encoding::DELTA_LENGTH_BYTE_ARRAY),
-        _ => None,
-    }
-}
-
-/// Whether more than half of a sample of the non-null values occur once: a dictionary would not be smaller.
-fn mostly_distinct(leaf: &ArrayRef) -> bool {
-    let present = leaf.len() - leaf.null_count();
-    let step = present.div_ceil(SAMPLE_VALUES).max(1);
-    let rows = (0..leaf.len()).filter(|row| leaf.is_valid(*row)).step_by(step);
-    let sampled = present.div_ceil(step);
-    distinct(leaf, rows).is_some_and(|distinct| distinct * 2 > sampled)
-}
-
-/// Return the number of distinct values of `leaf` at `rows`; `None` for a type that is not sampled.
-fn distinct(leaf: &ArrayRef, rows: impl Iterator<Item = usize>) -> Option<usize> {
-    fn count<'a, T: ?Sized + std::hash::Hash + Eq + 'a>(values: impl Iterator<Item = &'a T>) -> usize {
-        values.collect::<HashSet<_>>().len()
-    }
-    Some(match leaf.data_type() {
-        DataType::Utf8 => count(rows.map(|row| leaf.as_string::<i32>().value(row))),
-        DataType::LargeUtf8 => count(rows.map(|row| leaf.as_string::<i64>().value(row))),
-        DataType::Utf8View => count(rows.map(|row| leaf.as_string_view().value(row))),
-        DataType::Binary => count(rows.map(|row| leaf.as_binary::<i32>().value(row))),
-        DataType::LargeBinary => count(rows.map(|row| leaf.as_binary::<i64>().value(row))),
-        DataType::BinaryView => count(rows.map(|row| leaf.as_binary_view().value(row))),
-        DataType::FixedSizeBinary(_) => count(rows.map(|row| leaf.as_fixed_size_binary().value(row))),
-        other => {
-            let width = other.primitive_width()?;
-            let data = leaf.to_data();
-            let bytes = data.buffers().first()?.get(data.offset() * width..)?;
-            count(rows.filter_map(|row| bytes.get(row * width..(row + 1) * width)))
+/// At most `length` rows of `batch` from `offset`, fewer if they are large.
+fn piece(batch: &RecordBatch, offset: usize, mut length: usize) -> RecordBatch {
+    loop {
+        let piece = batch.slice(offset, length);
+        if length == 1 || piece.columns().iter().all(|column| largest_leaf(column) <= PIECE_BYTES) {
+            return piece;
         }
-    })
+        length /= 2;
+    }
 }
 
-/// The leaf arrays below `array`, in the order of the file's leaf columns.
-fn leaf_arrays(array: &ArrayRef, leaves: &mut Vec<ArrayRef>) {
+/// The bytes of the largest leaf of variable length below `array`.
+fn largest_leaf(array: &ArrayRef) -> usize {
+    fn span<O: Copy + TryInto<usize>>(offsets: &[O]) -> (usize, usize) {
+        let [first, last] = [offsets.first(), offsets.last()].map(|offset| offset.copied().map(O::try_into));
+        let start = first.and_then(|first| first.ok()).unwrap_or(0);
+        (start, last.and_then(|last| last.ok()).unwrap_or(start).saturating_sub(start))
+    }
+    fn below<O: Copy + TryInto<usize>>(offsets: &[O], values: &ArrayRef) -> usize {
+        let (start, length) = span(offsets);
+        largest_leaf(&values.slice(start, length))
+    }
     match array.data_type() {
-        DataType::Struct(_) => {
-            array.as_struct().columns().iter().for_each(|child| leaf_arrays(child, leaves))
+        DataType::Utf8 => span(array.as_string::<i32>().value_offsets()).1,
+        DataType::LargeUtf8 => span(array.as_string::<i64>().value_offsets()).1,
+        DataType::Binary => span(array.as_binary::<i32>().value_offsets()).1,
+        DataType::LargeBinary => span(array.as_binary::<i64>().value_offsets()).1,
+        // The low half of a view is the length of its value.
+        DataType::Utf8View => array.as_string_view().views().iter().map(|&view| view as u32 as usize).sum(),
+        DataType::BinaryView => array.as_binary_view().views().iter().map(|&view| view as u32 as usize).sum(),
+        DataType::FixedSizeBinary(length) => array.len() * usize::try_from(*length).unwrap_or(0),
+        DataType::Struct(_) => array.as_struct().columns().iter().map(largest_leaf).max().unwrap_or_default(),
+        DataType::List(_) => below(array.as_list::<i32>().value_offsets(), array.as_list::<i32>().values()),
+        DataType::LargeList(_) => {
+            below(array.as_list::<i64>().value_offsets(), array.as_list::<i64>().values())
         }
-        DataType::List(_) => leaf_arrays(array.as_list::<i32>().values(), leaves),
-        DataType::LargeList(_) => leaf_arrays(array.as_list::<i64>().values(), leaves),
         DataType::Map(_, _) => {
-            let entries = array.as_map().entries();
-            entries.columns().iter().for_each(|child| leaf_arrays(child, leaves));
+            let map = array.as_map();
+            below(map.value_offsets(), &(Arc::new(map.entries().clone()) as ArrayRef))
         }
-        _ => leaves.push(array.clone()),
+        _ => 0,
     }
 }
 

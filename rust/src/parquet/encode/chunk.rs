@@ -1,0 +1,296 @@
+//! The column chunks of one leaf: pages, their statistics, and the metadata of each chunk.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{BoundaryOrder, Compression, Encoding, EncodingMask, PageType, Type as PhysicalType};
+use parquet::column::page::{CompressedPage, Page, PageWriteSpec, PageWriter};
+use parquet::column::writer::ColumnCloseResult;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ColumnIndexBuilder, OffsetIndexBuilder, PageEncodingStats,
+};
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+use parquet::file::page_index::offset_index::OffsetIndexMetaData;
+use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
+use parquet::schema::types::ColumnDescPtr;
+
+use super::compress::compress;
+use super::extremes::{Bound, Extremes, state, statistics};
+use super::fixed::{BooleanValues, FixedValues};
+use super::levels::{Leaf, Levels, encode};
+use super::numbers::NumberValues;
+use super::strings::StringValues;
+use super::values::{Dictionary, Values};
+use crate::error::{Error, Result};
+
+/// A page ends when it has this many rows …
+const PAGE_ROWS: usize = 16_384;
+/// … or this many bytes before compression, whichever comes first.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// The statistics of a leaf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::parquet) enum LeafStatistics {
+    None,
+    NullCount,
+    /// Null count and bounds of the chunk.
+    Chunk,
+    /// Also those of each page, in the column index.
+    Page,
+}
+
+/// Encodes one leaf column, column chunk after column chunk.
+pub(in crate::parquet) struct ChunkEncoder {
+    column: ColumnDescPtr,
+    compression: Compression,
+    statistics: LeafStatistics,
+    values: Box<dyn Values>,
+    /// The levels of the page in progress.
+    parts: Vec<Arc<Levels>>,
+    /// The uncompressed page; kept for its memory.
+    body: Vec<u8>,
+    pages: Pages,
+}
+
+/// The pages of a column chunk.
+#[derive(Default)]
+struct Pages {
+    bytes: Vec<u8>,
+    uncompressed: usize,
+    list: Vec<PageRecord>,
+    variable_bytes: u64,
+}
+
+struct PageRecord {
+    offset: usize,
+    size: usize,
+    rows: usize,
+    entries: usize,
+    nulls: usize,
+    encoding: Encoding,
+    extremes: Extremes,
+}
+
+/// A finished column chunk: its bytes, and its metadata with offsets relative to them.
+pub(in crate::parquet) struct Chunk {
+    pub bytes: Bytes,
+    pub close: ColumnCloseResult,
+}
+
+impl ChunkEncoder {
+    /// `always_dictionary` tries a dictionary whatever the values.
+    pub fn new(
+        column: ColumnDescPtr,
+        compression: Compression,
+        statistics: LeafStatistics,
+        always_dictionary: bool,
+    ) -> Self {
+        let has_bounds = matches!(statistics, LeafStatistics::Chunk | LeafStatistics::Page);
+        let dictionary = if always_dictionary { Dictionary::Used } else { Dictionary::Undecided };
+        let values: Box<dyn Values> = match column.physical_type() {
+            PhysicalType::BOOLEAN => Box::new(BooleanValues::new()),
+            PhysicalType::INT32 => Box::new(NumberValues::<i32>::new(has_bounds)),
+            PhysicalType::INT64 => Box::new(NumberValues::<i64>::new(has_bounds)),
+            PhysicalType::FLOAT => Box::new(NumberValues::<f32>::new(has_bounds)),
+            PhysicalType::DOUBLE => Box::new(NumberValues::<f64>::new(has_bounds)),
+            PhysicalType::BYTE_ARRAY => Box::new(StringValues::new(has_bounds, dictionary)),
+            PhysicalType::FIXED_LEN_BYTE_ARRAY | PhysicalType::INT96 => {
+                Box::new(FixedValues::new(usize::try_from(column.type_length()).unwrap_or_default()))
+            }
+        };
+        let (parts, body, pages) = (Vec::new(), Vec::new(), Pages::default());
+        ChunkEncoder { column, compression, statistics, values, parts, body, pages }
+    }
+
+    /// Encode the values of `leaf`.
+    pub fn write(&mut self, leaf: &Leaf) -> Result<()> {
+        let (levels, selection) = leaf.levels();
+        self.values.append(&leaf.array, &selection)?;
+        self.parts.push(levels);
+        let rows: usize = self.parts.iter().map(|part| part.rows).sum();
+        let is_full = rows >= PAGE_ROWS || self.values.pending_bytes() >= PAGE_BYTES;
+        if is_full || self.values.choice().is_full() { self.end_page() } else { Ok(()) }
+    }
+
+    /// The size of the pages, and an estimate of the values that are not encoded yet.
+    pub fn bytes(&self) -> usize {
+        self.pages.bytes.len() + self.values.choice().bytes() + self.values.pending_bytes()
+    }
+
+    fn end_page(&mut self) -> Result<()> {
+        let sum = |count: fn(&Levels) -> usize| self.parts.iter().map(|part| count(part)).sum::<usize>();
+        let (rows, entries) = (sum(|part| part.rows), sum(|part| part.entries));
+        let values = sum(|part| part.values);
+        self.body.clear();
+        encode(&self.parts, &mut self.body);
+        self.parts.clear();
+        let (encoding, extremes) = match values {
+            0 => (self.values.choice().encode_none(&mut self.body), Extremes::default()),
+            _ => {
+                let flushed = self.values.flush(&mut self.body);
+                self.pages.variable_bytes += flushed.variable_bytes;
+                (flushed.encoding, flushed.extremes)
+            }
+        };
+        let page = Page::DataPage {
+            buf: compress(self.compression, &self.body)?,
+            num_values: count(entries)?,
+            encoding,
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: None,
+        };
+        let offset = self.pages.bytes.len();
+        let written = write_page(CompressedPage::new(page, self.body.len()), &mut self.pages.bytes)?;
+        self.pages.uncompressed += written.uncompressed_size;
+        let nulls = entries - values;
+        let size = written.compressed_size;
+        self.pages.list.push(PageRecord { offset, size, rows, entries, nulls, encoding, extremes });
+        Ok(())
+    }
+
+    /// End the column chunk; `None` if it has no rows. The next values belong to the next chunk.
+    ///
+    /// `has_offset_index` states where its pages are.
+    pub fn end_chunk(&mut self, has_offset_index: bool) -> Result<Chunk> {
+        if !self.parts.is_empty() {
+            self.end_page()?;
+        }
+        let mut pages = std::mem::take(&mut self.pages);
+        let mut bytes = Vec::new();
+        let (plain, distinct) = self.values.end_chunk();
+        if distinct > 0 {
+            let page = Page::DictionaryPage {
+                buf: compress(self.compression, &plain)?,
+                num_values: count(distinct)?,
+                encoding: Encoding::PLAIN,
+                is_sorted: false,
+            };
+            pages.uncompressed +=
+                write_page(CompressedPage::new(page, plain.len()), &mut bytes)?.uncompressed_size;
+        }
+        let dictionary = bytes.len();
+        match dictionary {
+            0 => bytes = std::mem::take(&mut pages.bytes),
+            _ => bytes.append(&mut pages.bytes),
+        }
+        let metadata = self.metadata(&pages, dictionary, bytes.len())?;
+        let close = ColumnCloseResult {
+            bytes_written: bytes.len() as u64,
+            rows_written: pages.list.iter().map(|page| page.rows as u64).sum(),
+            metadata,
+            bloom_filter: None,
+            column_index: self.column_index(&pages)?,
+            offset_index: has_offset_index.then(|| pages.offset_index(dictionary)),
+        };
+        Ok(Chunk { bytes: bytes.into(), close })
+    }
+
+    /// The number of pages that the chunk has, if it ends now.
+    pub fn pages(&self) -> usize {
+        self.pages.list.len() + usize::from(!self.parts.is_empty())
+    }
+
+    fn metadata(&self, pages: &Pages, dictionary: usize, size: usize) -> Result<ColumnChunkMetaData> {
+        let mut encodings = EncodingMask::default();
+        encodings.insert(Encoding::RLE);
+        pages.list.iter().for_each(|page| encodings.insert(page.encoding));
+        let entries: usize = pages.list.iter().map(|page| page.entries).sum();
+        let mut builder = ColumnChunkMetaData::builder(self.column.clone())
+            .set_compression(self.compression)
+            .set_total_compressed_size(size as i64)
+            .set_total_uncompressed_size(pages.uncompressed as i64)
+            .set_num_values(entries as i64)
+            .set_data_page_offset(dictionary as i64);
+        if dictionary > 0 {
+            encodings.insert(Encoding::PLAIN);
+            // Readers skip by dictionaries only if they know that all pages use them.
+            builder =
+                builder.set_dictionary_page_offset(Some(0)).set_page_encoding_stats(pages.encoding_stats());
+        }
+        if pages.variable_bytes > 0 {
+            builder = builder.set_unencoded_byte_array_data_bytes(Some(pages.variable_bytes as i64));
+        }
+        if self.statistics != LeafStatistics::None {
+            let mut extremes = Extremes::default();
+            pages.list.iter().for_each(|page| extremes.merge(&page.extremes));
+            let nulls = pages.list.iter().map(|page| page.nulls as u64).sum();
+            builder = builder.set_statistics(statistics(&self.column, &extremes, nulls));
+        }
+        Ok(builder.set_encodings_mask(encodings).build()?)
+    }
+
+    /// The statistics of the pages; `None` for a single page, which the statistics of the chunk describe.
+    fn column_index(&self, pages: &Pages) -> Result<Option<ColumnIndexMetaData>> {
+        let has_bounds = |page: &PageRecord| page.nulls == page.entries || page.extremes.bounds().is_some();
+        let is_stated = self.statistics == LeafStatistics::Page && pages.list.len() > 1;
+        if !is_stated || !pages.list.iter().all(has_bounds) {
+            return Ok(None);
+        }
+        let mut index = ColumnIndexBuilder::new(self.column.physical_type());
+        for page in &pages.list {
+            let bounds = page.extremes.bounds().map(|bounds| state(&self.column, bounds));
+            let (min, max) = bounds.map(|(min, max)| (min.bytes, max.bytes)).unwrap_or_default();
+            index.append(page.nulls == page.entries, min, max, page.nulls as i64);
+        }
+        index.set_boundary_order(pages.boundary_order());
+        Ok(Some(index.build()?))
+    }
+}
+
+impl Pages {
+    fn offset_index(&self, start: usize) -> OffsetIndexMetaData {
+        let mut index = OffsetIndexBuilder::new();
+        for page in &self.list {
+            index.append_offset_and_size((start + page.offset) as i64, page.size as i32);
+            index.append_row_count(page.rows as i64);
+        }
+        index.build()
+    }
+
+    /// The number of pages of each encoding, the dictionary first.
+    fn encoding_stats(&self) -> Vec<PageEncodingStats> {
+        let (page_type, encoding) = (PageType::DICTIONARY_PAGE, Encoding::PLAIN);
+        let mut stats = vec![PageEncodingStats { page_type, encoding, count: 1 }];
+        for page in &self.list {
+            let (page_type, encoding) = (PageType::DATA_PAGE, page.encoding);
+            match stats.iter_mut().find(|one| (one.page_type, one.encoding) == (page_type, encoding)) {
+                Some(known) => known.count += 1,
+                None => stats.push(PageEncodingStats { page_type, encoding, count: 1 }),
+            }
+        }
+        stats
+    }
+
+    /// Whether the bounds of the pages ascend or descend; pages of nulls do not count.
+    fn boundary_order(&self) -> BoundaryOrder {
+        let bounds: Vec<_> = self.list.iter().filter_map(|page| page.extremes.bounds()).collect();
+        let are_in_order = |is_before: fn(&Bound, &Bound) -> bool| {
+            bounds
+                .windows(2)
+                .all(|pair| is_before(&pair[0].0, &pair[1].0) && is_before(&pair[0].1, &pair[1].1))
+        };
+        if are_in_order(|one, next| one <= next) {
+            BoundaryOrder::ASCENDING
+        } else if are_in_order(|one, next| one >= next) {
+            BoundaryOrder::DESCENDING
+        } else {
+            BoundaryOrder::UNORDERED
+        }
+    }
+}
+
+fn write_page(page: CompressedPage, out: &mut Vec<u8>) -> Result<PageWriteSpec> {
+    let mut sink = TrackedWrite::new(out);
+    let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
+    sink.flush()?;
+    Ok(written)
+}
+
+fn count(number: usize) -> Result<u32> {
+    // The header of a page states 31 bits.
+    i32::try_from(number)
+        .map(i32::unsigned_abs)
+        .map_err(|_| Error::unsupported(format!("cannot write {number} values to one page")))
+}

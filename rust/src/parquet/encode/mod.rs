@@ -1,0 +1,19 @@
+//! Encode Arrow arrays as column chunks of a Parquet file.
+//!
+//! `levels` computes the levels of the leaves of a batch. Then each leaf has a `ChunkEncoder`, which is independent
+//! of those of other leaves.
+
+mod chunk;
+mod compress;
+mod delta;
+mod dictionary;
+mod extremes;
+mod fixed;
+mod hybrid;
+mod levels;
+mod numbers;
+mod strings;
+mod values;
+
+pub(super) use chunk::{Chunk, ChunkEncoder, LeafStatistics};
+pub(super) use levels::leaves;

@@ -1,0 +1,263 @@
+//! Values of BYTE_ARRAY: strings and binary.
+
+use ahash::HashSet;
+use arrow_array::cast::AsArray;
+use arrow_array::types::ByteArrayType;
+use arrow_array::{Array, ArrayRef, GenericByteArray};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::DataType;
+use parquet::basic::Encoding;
+
+use super::delta;
+use super::dictionary::Strings;
+use super::extremes::{Bound, Extremes};
+use super::levels::Selection;
+use super::values::{Choice, Dictionary, PageValues, Values, unexpected, unpack};
+use crate::error::Result;
+
+pub(super) struct StringValues {
+    choice: Choice,
+    has_bounds: bool,
+    lengths: Vec<i32>,
+    /// The values back to back.
+    data: Vec<u8>,
+    keys: Vec<u32>,
+    dictionary: Strings,
+    /// The size of the values of the page that are keys.
+    variable_bytes: u64,
+}
+
+impl StringValues {
+    pub fn new(has_bounds: bool, dictionary: Dictionary) -> Self {
+        StringValues {
+            choice: Choice::new(dictionary),
+            has_bounds,
+            lengths: Vec::new(),
+            data: Vec::new(),
+            keys: Vec::new(),
+            dictionary: Strings::default(),
+            variable_bytes: 0,
+        }
+    }
+
+    fn append_from<'a>(&mut self, value: impl Fn(usize) -> &'a [u8], slots: usize, selection: &Selection) {
+        self.decide(&value, slots, selection);
+        if self.choice.is_used() {
+            self.append_distinct(value, slots, selection);
+        } else {
+            selection.for_each(slots, |slot| {
+                let value = value(slot);
+                self.lengths.push(value.len() as i32);
+                self.data.extend_from_slice(value);
+            });
+        }
+    }
+
+    fn append_array<T: ByteArrayType>(&mut self, array: &GenericByteArray<T>, selection: &Selection) {
+        let (offsets, data) = (array.value_offsets(), array.value_data());
+        let range = |slot: usize| offsets[slot].as_usize()..offsets[slot + 1].as_usize();
+        let value = |slot: usize| &data[range(slot)];
+        let slots = array.len();
+        self.decide(value, slots, selection);
+        if self.choice.is_used() || selection.count(slots) == 0 {
+            return self.append_distinct(value, slots, selection);
+        }
+        let mut bytes = 0;
+        selection.for_each(slots, |slot| {
+            let length = range(slot).len();
+            bytes += length;
+            self.lengths.push(length as i32);
+        });
+        let all = offsets[0].as_usize()..offsets[slots].as_usize();
+        match bytes == all.len() {
+            // The slots without a value have no bytes, either.
+            true => self.data.extend_from_slice(&data[all]),
+            false => selection.for_each(slots, |slot| self.data.extend_from_slice(value(slot))),
+        }
+    }
+
+    /// Choose between a dictionary and the values themselves, if these are the first values of the chunk.
+    fn decide<'a>(&mut self, value: impl Fn(usize) -> &'a [u8], slots: usize, selection: &Selection) {
+        self.choice.decide(selection.count(slots), |sample| {
+            let (mut distinct, mut count) = (HashSet::default(), 0);
+            selection.for_each(slots, |slot| {
+                if count % sample.step == 0 {
+                    distinct.insert(value(slot));
+                }
+                count += 1;
+            });
+            distinct.len()
+        });
+    }
+
+    fn append_distinct<'a>(
+        &mut self,
+        value: impl Fn(usize) -> &'a [u8],
+        slots: usize,
+        selection: &Selection,
+    ) {
+        let mut last: Option<(&[u8], u32)> = None;
+        selection.for_each(slots, |slot| {
+            let value = value(slot);
+            let key = match last {
+                Some((same, key)) if same == value => key,
+                _ => self.dictionary.key(value),
+            };
+            last = Some((value, key));
+            self.keys.push(key);
+            self.variable_bytes += value.len() as u64;
+        });
+        self.choice.grow(self.dictionary.len(), self.dictionary.bytes());
+    }
+
+    /// Append values that are keys of an Arrow dictionary: each is looked up once.
+    fn append_keys(&mut self, array: &ArrayRef, selection: &Selection) -> Result<()> {
+        let dictionary = array.as_any_dictionary();
+        let distinct = unpack(dictionary.values())?;
+        if selection.count(array.len()) == 0 || distinct.is_empty() {
+            return Ok(());
+        }
+        let slots = dictionary.normalized_keys();
+        if !self.choice.is_used() {
+            return self.append(&unpack(array)?, selection);
+        }
+        let value = byte_values(distinct.as_ref())?;
+        let mut known = vec![None; distinct.len()];
+        selection.for_each(array.len(), |slot| {
+            let key = *known[slots[slot]].get_or_insert_with(|| self.dictionary.key(value(slots[slot])));
+            self.keys.push(key);
+            self.variable_bytes += value(slots[slot]).len() as u64;
+        });
+        self.choice.grow(self.dictionary.len(), self.dictionary.bytes());
+        Ok(())
+    }
+
+    fn extremes(&self) -> Extremes {
+        let mut extremes = Extremes::default();
+        let range = match self.choice.is_used() {
+            true => {
+                let mut is_used = vec![false; self.dictionary.len()];
+                self.keys.iter().for_each(|&key| is_used[key as usize] = true);
+                let used = (0..self.dictionary.len() as u32).filter(|&key| is_used[key as usize]);
+                range(used.map(|key| self.dictionary.get(key)))
+            }
+            false => {
+                let mut start = 0;
+                range(self.lengths.iter().map(|&length| {
+                    start += length as usize;
+                    &self.data[start - length as usize..start]
+                }))
+            }
+        };
+        if let Some((min, max)) = range {
+            extremes.add(Bound::Bytes(min.to_vec()), Bound::Bytes(max.to_vec()));
+        }
+        extremes
+    }
+}
+
+impl Values for StringValues {
+    fn append(&mut self, array: &ArrayRef, selection: &Selection) -> Result<()> {
+        match array.data_type() {
+            DataType::Utf8 => self.append_array(array.as_string::<i32>(), selection),
+            DataType::LargeUtf8 => self.append_array(array.as_string::<i64>(), selection),
+            DataType::Binary => self.append_array(array.as_binary::<i32>(), selection),
+            DataType::LargeBinary => self.append_array(array.as_binary::<i64>(), selection),
+            DataType::Utf8View | DataType::BinaryView => {
+                self.append_from(byte_values(array.as_ref())?, array.len(), selection)
+            }
+            DataType::Dictionary(_, _) => self.append_keys(array, selection)?,
+            _ => return Err(unexpected(array, "BYTE_ARRAY")),
+        }
+        Ok(())
+    }
+
+    fn pending_bytes(&self) -> usize {
+        let keys = self.keys.len() * usize::from(self.choice.width()) / 8;
+        self.data.len() + self.lengths.len() + keys
+    }
+
+    fn flush(&mut self, page: &mut Vec<u8>) -> PageValues {
+        let extremes = if self.has_bounds { self.extremes() } else { Extremes::default() };
+        let variable_bytes = std::mem::take(&mut self.variable_bytes) + self.data.len() as u64;
+        let encoding = match self.choice.is_used() {
+            true => self.choice.flush(&mut self.keys, page),
+            false => {
+                delta::encode(&self.lengths, page);
+                page.extend_from_slice(&self.data);
+                Encoding::DELTA_LENGTH_BYTE_ARRAY
+            }
+        };
+        self.lengths.clear();
+        self.data.clear();
+        PageValues { encoding, extremes, variable_bytes }
+    }
+
+    fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    fn end_chunk(&mut self) -> (Vec<u8>, usize) {
+        let mut plain = Vec::with_capacity(self.dictionary.bytes());
+        for key in 0..self.dictionary.len() as u32 {
+            let value = self.dictionary.get(key);
+            plain.extend_from_slice(&(value.len() as u32).to_le_bytes());
+            plain.extend_from_slice(value);
+        }
+        let count = self.dictionary.len();
+        self.dictionary.clear();
+        self.choice.end_chunk();
+        (plain, count)
+    }
+}
+
+/// Return a function that returns the bytes of a slot.
+fn byte_values<'a>(array: &'a dyn Array) -> Result<Box<dyn Fn(usize) -> &'a [u8] + 'a>> {
+    Ok(match array.data_type() {
+        DataType::Utf8 => Box::new(|slot| array.as_string::<i32>().value(slot).as_bytes()),
+        DataType::LargeUtf8 => Box::new(|slot| array.as_string::<i64>().value(slot).as_bytes()),
+        DataType::Utf8View => Box::new(|slot| array.as_string_view().value(slot).as_bytes()),
+        DataType::Binary => Box::new(|slot| array.as_binary::<i32>().value(slot)),
+        DataType::LargeBinary => Box::new(|slot| array.as_binary::<i64>().value(slot)),
+        DataType::BinaryView => Box::new(|slot| array.as_binary_view().value(slot)),
+        _ => return Err(unexpected(array, "BYTE_ARRAY")),
+    })
+}
+
+/// The least and the greatest of `values`.
+fn range<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<(&'a [u8], &'a [u8])> {
+    let mut range: Option<Range<'a>> = None;
+    for value in values {
+        let prefix = prefix(value);
+        match &mut range {
+            None => range = Some(Range { min: (prefix, value), max: (prefix, value) }),
+            Some(range) => {
+                if prefix <= range.min.0 && value < range.min.1 {
+                    range.min = (prefix, value);
+                }
+                if prefix >= range.max.0 && value > range.max.1 {
+                    range.max = (prefix, value);
+                }
+            }
+        }
+    }
+    range.map(|range| (range.min.1, range.max.1))
+}
+
+/// Values with their prefixes, which decide most comparisons.
+struct Range<'a> {
+    min: (u64, &'a [u8]),
+    max: (u64, &'a [u8]),
+}
+
+/// The first bytes as a big-endian number, padded with zeros. If two numbers differ, they are ordered like the values.
+fn prefix(value: &[u8]) -> u64 {
+    match value.first_chunk() {
+        Some(chunk) => u64::from_be_bytes(*chunk),
+        None => {
+            let mut padded = [0; 8];
+            padded[..value.len()].copy_from_slice(value);
+            u64::from_be_bytes(padded)
+        }
+    }
+}
