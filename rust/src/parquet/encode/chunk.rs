@@ -25,7 +25,9 @@ use super::values::{Dictionary, Values};
 use crate::error::{Error, Result};
 
 /// A page ends when it has this many rows …
-const PAGE_ROWS: usize = 16_384;
+const PAGE_ROWS: usize = 10_000;
+/// … of which any has a value, or this many without values …
+const NULL_PAGE_ROWS: usize = 1 << 17;
 /// … or this many bytes before compression, whichever comes first.
 const PAGE_BYTES: usize = 1 << 20;
 
@@ -106,11 +108,22 @@ impl ChunkEncoder {
     /// Encode the values of `leaf`.
     pub fn write(&mut self, leaf: &Leaf) -> Result<()> {
         let (levels, selection) = leaf.levels();
+        if levels.values > 0
+            && self.pending(|part| part.values) == 0
+            && self.pending(|part| part.rows) >= PAGE_ROWS
+        {
+            self.end_page()?;
+        }
         self.values.append(&leaf.array, &selection)?;
         self.parts.push(levels);
-        let rows: usize = self.parts.iter().map(|part| part.rows).sum();
-        let is_full = rows >= PAGE_ROWS || self.values.pending_bytes() >= PAGE_BYTES;
+        let most = if self.pending(|part| part.values) > 0 { PAGE_ROWS } else { NULL_PAGE_ROWS };
+        let is_full = self.pending(|part| part.rows) >= most || self.values.pending_bytes() >= PAGE_BYTES;
         if is_full || self.values.choice().is_full() { self.end_page() } else { Ok(()) }
+    }
+
+    /// The sum over the parts of the page in progress.
+    fn pending(&self, count: fn(&Levels) -> usize) -> usize {
+        self.parts.iter().map(|part| count(part)).sum()
     }
 
     /// The size of the pages, and an estimate of the values that are not encoded yet.
@@ -119,9 +132,8 @@ impl ChunkEncoder {
     }
 
     fn end_page(&mut self) -> Result<()> {
-        let sum = |count: fn(&Levels) -> usize| self.parts.iter().map(|part| count(part)).sum::<usize>();
-        let (rows, entries) = (sum(|part| part.rows), sum(|part| part.entries));
-        let values = sum(|part| part.values);
+        let (rows, entries) = (self.pending(|part| part.rows), self.pending(|part| part.entries));
+        let values = self.pending(|part| part.values);
         self.body.clear();
         encode(&self.parts, &mut self.body);
         self.parts.clear();
