@@ -1,0 +1,493 @@
+//! Files of random columns have the same contents and statistics as those of the parquet crate's own writer.
+
+use std::sync::Arc;
+
+use _native::parquet::{FileWriter, ParquetFile, Source, WriteOptions, to_parquet};
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::*;
+use arrow_buffer::{BooleanBuffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+use arrow_select::concat::concat_batches;
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::{Compression, GzipLevel, Type as PhysicalType, ZstdLevel};
+use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::properties::WriterProperties;
+use parquet::file::statistics::Statistics;
+use proptest::prelude::*;
+
+/// A random number generator: the arrays are too large to be drawn value by value.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() >> 16) as usize % end
+    }
+
+    fn is_one_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+}
+
+const UTC: &str = "UTC";
+
+/// The leaf types that a Delta table may hold.
+fn leaf_types() -> Vec<DataType> {
+    use DataType::*;
+    let dictionary = |key: DataType, value: DataType| Dictionary(Box::new(key), Box::new(value));
+    let mut types = vec![Boolean, Int8, Int16, Int32, Int64, Float32, Float64, Date32];
+    types.extend([1, 9, 10, 18, 19, 28, 38].map(|precision| Decimal128(precision, 1)));
+    types.extend([TimeUnit::Microsecond, TimeUnit::Nanosecond].map(|unit| Timestamp(unit, None)));
+    types.extend([TimeUnit::Microsecond, TimeUnit::Nanosecond].map(|unit| Timestamp(unit, Some(UTC.into()))));
+    types.push(Time64(TimeUnit::Microsecond));
+    types.extend([Utf8, LargeUtf8, Utf8View, Binary, LargeBinary, BinaryView]);
+    types.extend([1, 16, 70].map(FixedSizeBinary));
+    types.extend([dictionary(Int32, Binary), dictionary(UInt8, Utf8), dictionary(Int16, Int64)]);
+    types
+}
+
+fn random_type(random: &mut Random, depth: usize) -> DataType {
+    let leaves = leaf_types();
+    let kind = if depth == 0 { 9 } else { random.below(10) };
+    let child = |random: &mut Random, name: &str| {
+        let data_type = random_type(random, depth - 1);
+        Field::new(name, data_type, !random.is_one_in(3))
+    };
+    match kind {
+        0..=2 => {
+            let fields = (0..=random.below(3)).map(|index| child(random, &format!("f{index}")));
+            DataType::Struct(fields.collect())
+        }
+        3..=4 => DataType::List(Arc::new(child(random, "element"))),
+        5 => DataType::LargeList(Arc::new(child(random, "element"))),
+        6 => {
+            let key = Field::new("key", DataType::Utf8, false);
+            let entries = Field::new_struct("key_value", vec![key, child(random, "value")], false);
+            DataType::Map(Arc::new(entries), false)
+        }
+        _ => leaves[random.below(leaves.len())].clone(),
+    }
+}
+
+fn random_nulls(random: &mut Random, count: usize, is_nullable: bool) -> Option<NullBuffer> {
+    if !is_nullable {
+        return None;
+    }
+    let run = 1 + random.below(40);
+    match random.below(5) {
+        0 => None,
+        1 => Some(NullBuffer::new_null(count)),
+        2 => Some(BooleanBuffer::from_iter((0..count).map(|slot| slot / run % 2 == 0)).into()),
+        odds => Some(BooleanBuffer::from_iter((0..count).map(|_| !random.is_one_in(2 * odds))).into()),
+    }
+}
+
+/// An array whose null slots hold arbitrary values, and whose lists have elements even where they are null.
+fn random_array(random: &mut Random, field: &Field, count: usize) -> ArrayRef {
+    let nulls = random_nulls(random, count, field.is_nullable());
+    let offsets = |random: &mut Random| {
+        let mut end = random.below(3);
+        let mut offsets = vec![end];
+        offsets.extend((0..count).map(|_| {
+            end += if random.is_one_in(2) { 0 } else { random.below(4) };
+            end
+        }));
+        offsets
+    };
+    match field.data_type() {
+        DataType::Struct(fields) => {
+            let columns = fields.iter().map(|field| random_array(random, field, count)).collect();
+            Arc::new(StructArray::new(fields.clone(), columns, nulls))
+        }
+        DataType::List(element) => {
+            let offsets = offsets(random);
+            let length = offsets[count] + random.below(3);
+            let values = random_array(random, element, length);
+            let offsets = OffsetBuffer::new(offsets.into_iter().map(|offset| offset as i32).collect());
+            Arc::new(ListArray::new(element.clone(), offsets, values, nulls))
+        }
+        DataType::LargeList(element) => {
+            let offsets = offsets(random);
+            let length = offsets[count] + random.below(3);
+            let values = random_array(random, element, length);
+            let offsets = OffsetBuffer::new(offsets.into_iter().map(|offset| offset as i64).collect());
+            Arc::new(LargeListArray::new(element.clone(), offsets, values, nulls))
+        }
+        DataType::Map(entries, _) => {
+            let offsets = offsets(random);
+            let length = offsets[count] + random.below(3);
+            let values = random_array(random, entries, length);
+            let offsets = OffsetBuffer::new(offsets.into_iter().map(|offset| offset as i32).collect());
+            Arc::new(MapArray::new(entries.clone(), offsets, values.as_struct().clone(), nulls, false))
+        }
+        leaf => random_leaf(random, leaf, count, nulls),
+    }
+}
+
+fn random_leaf(random: &mut Random, leaf: &DataType, count: usize, nulls: Option<NullBuffer>) -> ArrayRef {
+    // Few distinct values, many, or a sequence.
+    let distinct = [1, 3, 300, 1 << 20][random.below(4)];
+    let is_sequence = random.is_one_in(6);
+    let small = |random: &mut Random, slot: usize| if is_sequence { slot } else { random.below(distinct) };
+    macro_rules! numbers {
+        ($type:ty, $value:expr) => {{
+            let values = (0..count).map(|slot| small(random, slot)).collect::<Vec<_>>();
+            let values = values.into_iter().map($value).collect::<ScalarBuffer<_>>();
+            Arc::new(PrimitiveArray::<$type>::new(values, nulls).with_data_type(leaf.clone()))
+        }};
+    }
+    let mixed = |n: usize| (n as i64).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64 as i64);
+    let far = random.is_one_in(2);
+    let long = move |n: usize| if far { mixed(n) } else { n as i64 - 100 };
+    match leaf {
+        DataType::Boolean => {
+            let values = BooleanBuffer::from_iter((0..count).map(|slot| small(random, slot) % 2 == 0));
+            Arc::new(BooleanArray::new(values, nulls))
+        }
+        DataType::Int8 => numbers!(Int8Type, |n| long(n) as i8),
+        DataType::Int16 => numbers!(Int16Type, |n| long(n) as i16),
+        DataType::Int32 => numbers!(Int32Type, |n| long(n) as i32),
+        DataType::Date32 => numbers!(Date32Type, |n| long(n) as i32),
+        DataType::Int64 => numbers!(Int64Type, long),
+        DataType::Time64(_) => numbers!(Time64MicrosecondType, |n| n as i64),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => numbers!(TimestampMicrosecondType, long),
+        DataType::Timestamp(_, _) => numbers!(TimestampNanosecondType, long),
+        DataType::Float32 => numbers!(Float32Type, |n| float(n) as f32),
+        DataType::Float64 => numbers!(Float64Type, float),
+        DataType::Decimal128(precision, _) => {
+            let limit = 10_i128.pow((*precision).into());
+            numbers!(Decimal128Type, |n| (i128::from(long(n)) * i128::from(mixed(n + 1))) % limit)
+        }
+        DataType::Dictionary(key, value) => {
+            let size = distinct.min(100);
+            let nullable = Field::new("", value.as_ref().clone(), nulls.is_some());
+            let values = random_array(random, &nullable, size);
+            let keys: Vec<usize> = (0..count).map(|_| random.below(size)).collect();
+            match key.as_ref() {
+                DataType::UInt8 => dictionary::<UInt8Type>(keys.iter().map(|&key| key as u8), nulls, values),
+                DataType::Int16 => dictionary::<Int16Type>(keys.iter().map(|&key| key as i16), nulls, values),
+                _ => dictionary::<Int32Type>(keys.iter().map(|&key| key as i32), nulls, values),
+            }
+        }
+        DataType::FixedSizeBinary(length) => {
+            let bytes = (0..count).flat_map(|slot| {
+                let number = mixed(small(random, slot)).to_be_bytes();
+                number.into_iter().cycle().take(*length as usize).collect::<Vec<_>>()
+            });
+            let bytes = bytes.collect::<Vec<u8>>();
+            Arc::new(FixedSizeBinaryArray::new(*length, bytes.into(), nulls))
+        }
+        _ => {
+            let is_text = matches!(leaf, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+            let texts: Vec<Vec<u8>> = (0..count).map(|slot| text(small(random, slot), is_text)).collect();
+            let valid = |slot: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(slot));
+            let bytes =
+                || texts.iter().enumerate().map(|(slot, text)| valid(slot).then_some(text.as_slice()));
+            let strings = || bytes().map(|bytes| bytes.map(|bytes| std::str::from_utf8(bytes).unwrap()));
+            match leaf {
+                DataType::Utf8 => Arc::new(strings().collect::<StringArray>()),
+                DataType::LargeUtf8 => Arc::new(strings().collect::<LargeStringArray>()),
+                DataType::Utf8View => Arc::new(strings().collect::<StringViewArray>()),
+                DataType::Binary => Arc::new(bytes().collect::<BinaryArray>()),
+                DataType::LargeBinary => Arc::new(bytes().collect::<LargeBinaryArray>()),
+                DataType::BinaryView => Arc::new(bytes().collect::<BinaryViewArray>()),
+                other => panic!("no values of {other}"),
+            }
+        }
+    }
+}
+
+fn dictionary<K: ArrowDictionaryKeyType>(
+    keys: impl Iterator<Item = K::Native>,
+    nulls: Option<NullBuffer>,
+    values: ArrayRef,
+) -> ArrayRef {
+    let keys = PrimitiveArray::<K>::new(keys.collect(), nulls);
+    Arc::new(DictionaryArray::<K>::new(keys, values))
+}
+
+/// NaN, infinities and both zeros are among the numbers of many distinct values.
+fn float(number: usize) -> f64 {
+    match number {
+        1 => -0.0,
+        2 => 0.0,
+        299 => f64::NAN,
+        298 => f64::NEG_INFINITY,
+        _ => (number as f64 - 50.0) / 8.0,
+    }
+}
+
+/// Texts around the length at which bounds are truncated, with characters and bytes that cannot be incremented.
+fn text(number: usize, is_text: bool) -> Vec<u8> {
+    let mut bytes = format!("{}", number % 1000).into_bytes();
+    let tail: &[u8] = match (number % 7, is_text) {
+        (0, true) => "\u{10ffff}".as_bytes(),
+        (1, true) => "é".as_bytes(),
+        (2, true) => "\u{d7ff}".as_bytes(),
+        (0, false) => &[0xff],
+        (1, false) => &[0, 0xff],
+        _ => b"z",
+    };
+    match number % 5 {
+        0 => bytes.truncate(number % 3),
+        1 => (0..20 + number % 9).for_each(|_| bytes.extend_from_slice(tail)),
+        2 => bytes = tail.repeat(70),
+        _ => {}
+    }
+    bytes
+}
+
+fn random_batch(random: &mut Random, schema: &SchemaRef, rows: usize) -> RecordBatch {
+    // The arrays of a slice have offsets.
+    let (before, after) = (random.below(9), random.below(3));
+    let fields = schema.fields().iter();
+    let columns = fields.map(|field| random_array(random, field, before + rows + after)).collect();
+    RecordBatch::try_new(schema.clone(), columns).unwrap().slice(before, rows)
+}
+
+fn write(schema: &SchemaRef, batches: &[RecordBatch], options: WriteOptions) -> Bytes {
+    let mut bytes = Vec::new();
+    let mut writer = FileWriter::new(&mut bytes, schema.clone(), options).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.close().unwrap();
+    bytes.into()
+}
+
+/// The file of the parquet crate's writer.
+fn oracle(schema: &SchemaRef, batches: &[RecordBatch], row_group_rows: usize) -> Bytes {
+    let properties = WriterProperties::builder()
+        .set_max_row_group_row_count(Some(row_group_rows))
+        .set_statistics_truncate_length(Some(64))
+        .build();
+    let parquet_schema = to_parquet(schema, true).unwrap();
+    let options = ArrowWriterOptions::new()
+        .with_properties(properties)
+        .with_skip_arrow_metadata(true)
+        .with_parquet_schema(parquet_schema.as_ref().clone());
+    let mut bytes = Vec::new();
+    let mut writer = ArrowWriter::try_new_with_options(&mut bytes, schema.clone(), options).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.close().unwrap();
+    bytes.into()
+}
+
+fn read(bytes: &Bytes) -> RecordBatch {
+    try_read(bytes).unwrap()
+}
+
+fn try_read(bytes: &Bytes) -> Result<RecordBatch, ArrowError> {
+    let reader = ParquetRecordBatchReaderBuilder::try_new(bytes.clone())?;
+    let schema = reader.schema().clone();
+    let batches = reader.with_batch_size(700).build()?.collect::<Result<Vec<_>, _>>()?;
+    concat_batches(&schema, &batches)
+}
+
+fn open(bytes: &Bytes) -> ParquetFile {
+    ParquetFile::open(Source::Bytes(bytes.clone())).unwrap()
+}
+
+fn leaf_arrays(array: &ArrayRef, leaves: &mut Vec<ArrayRef>) {
+    match array.data_type() {
+        DataType::Struct(_) => {
+            array.as_struct().columns().iter().for_each(|child| leaf_arrays(child, leaves))
+        }
+        DataType::List(_) => leaf_arrays(array.as_list::<i32>().values(), leaves),
+        DataType::LargeList(_) => leaf_arrays(array.as_list::<i64>().values(), leaves),
+        DataType::Map(_, _) => {
+            array.as_map().entries().columns().iter().for_each(|child| leaf_arrays(child, leaves));
+        }
+        _ => leaves.push(array.clone()),
+    }
+}
+
+/// Whether each leaf of a file that was read has a NaN.
+fn leaves_with_nan(batch: &RecordBatch) -> Vec<bool> {
+    let mut leaves = Vec::new();
+    batch.columns().iter().for_each(|column| leaf_arrays(column, &mut leaves));
+    let has_nan = |leaf: &ArrayRef| match leaf.data_type() {
+        DataType::Float32 => leaf.as_primitive::<Float32Type>().iter().flatten().any(f32::is_nan),
+        DataType::Float64 => leaf.as_primitive::<Float64Type>().iter().flatten().any(f64::is_nan),
+        _ => false,
+    };
+    leaves.iter().map(has_nan).collect()
+}
+
+type Bounds = (Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// Bounds to compare. Both writers raise a truncated upper bound, the crate's with zeros after the byte it increments.
+fn bounds(chunk: &ColumnChunkMetaData) -> Bounds {
+    let statistics = chunk.statistics().unwrap();
+    let min = statistics.min_bytes_opt().map(<[u8]>::to_vec);
+    let mut max = statistics.max_bytes_opt().map(<[u8]>::to_vec);
+    if let (false, Some(max)) = (statistics.max_is_exact(), &mut max) {
+        trim(max);
+    }
+    (min, max)
+}
+
+fn trim(bytes: &mut Vec<u8>) {
+    while bytes.last() == Some(&0) {
+        bytes.pop();
+    }
+}
+
+fn compare_chunks(ours: &Bytes, theirs: &Bytes, has_nan: &[bool]) {
+    let (ours, theirs) = (open(ours), open(theirs));
+    assert_eq!(ours.row_groups().len(), theirs.row_groups().len());
+    let is_single = ours.row_groups().len() == 1;
+    for (ours, theirs) in ours.row_groups().iter().zip(theirs.row_groups()) {
+        assert_eq!(ours.num_rows(), theirs.num_rows());
+        for ((ours, theirs), &has_nan) in ours.columns().iter().zip(theirs.columns()).zip(has_nan) {
+            let path = ours.column_path();
+            assert_eq!(ours.num_values(), theirs.num_values(), "{path}");
+            let nulls = |chunk: &ColumnChunkMetaData| chunk.statistics().and_then(Statistics::null_count_opt);
+            assert_eq!(nulls(ours), nulls(theirs), "{path}");
+            let (our_bounds, their_bounds) = (bounds(ours), bounds(theirs));
+            if !(has_nan && our_bounds == (None, None)) {
+                assert_eq!(our_bounds, their_bounds, "{path}");
+                let exact = |chunk: &ColumnChunkMetaData| {
+                    chunk.statistics().map(|all| (all.min_is_exact(), all.max_is_exact()))
+                };
+                assert_eq!(exact(ours), exact(theirs), "{path}");
+            }
+            if ours.column_type() == PhysicalType::BYTE_ARRAY {
+                let variable =
+                    |chunk: &ColumnChunkMetaData| chunk.unencoded_byte_array_data_bytes().unwrap_or(0);
+                assert_eq!(variable(ours), variable(theirs), "{path}");
+            }
+            assert!(is_single || ours.offset_index_offset().is_some(), "{path}");
+        }
+    }
+}
+
+fn codec(random: &mut Random) -> Compression {
+    match random.below(8) {
+        0 => Compression::UNCOMPRESSED,
+        1 => Compression::SNAPPY,
+        2 => Compression::GZIP(GzipLevel::default()),
+        3 => Compression::LZ4_RAW,
+        _ => Compression::ZSTD(ZstdLevel::default()),
+    }
+}
+
+fn check_random(seed: u64) {
+    let mut random = Random(seed | 1);
+    (0..8).for_each(|_| {
+        random.next();
+    });
+    let fields = (0..=random.below(4)).map(|index| {
+        let data_type = random_type(&mut random, 3);
+        Field::new(format!("c{index}"), data_type, !random.is_one_in(3))
+    });
+    let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
+    let batches: Vec<RecordBatch> = (0..=random.below(4))
+        .map(|_| {
+            let rows = [0, 1, 9, 100, 1000][random.below(5)];
+            random_batch(&mut random, &schema, rows)
+        })
+        .collect();
+    let row_group_rows = [7, 64, 500, 1 << 18][random.below(4)];
+    let options = WriteOptions { row_group_rows, compression: codec(&mut random), ..WriteOptions::default() };
+    let ours = write(&schema, &batches, options);
+    let theirs = oracle(&schema, &batches, row_group_rows);
+    let (read_ours, read_theirs) = (try_read(&ours), try_read(&theirs));
+    match (read_ours, read_theirs) {
+        (Ok(read_ours), Ok(read_theirs)) => {
+            assert_eq!(read_ours, read_theirs, "seed {seed}");
+            compare_chunks(&ours, &theirs, &leaves_with_nan(&read_theirs));
+        }
+        // The reader rejects some required structs within nulls, also in files of the reference writer.
+        (Err(ours), Err(theirs)) => assert_eq!(ours.to_string(), theirs.to_string()),
+        (ours, theirs) => panic!("{ours:?} {theirs:?} {schema:#?}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+
+    #[test]
+    fn random_columns_are_those_of_the_reference_writer(seed in any::<u64>()) {
+        check_random(seed);
+    }
+}
+
+fn column_is_null(batch: &RecordBatch, column: usize) -> bool {
+    batch.column(column).logical_null_count() == batch.num_rows()
+}
+
+/// The bounds of each page are those of a file that holds only the rows of the page.
+#[test]
+fn the_page_index_describes_each_page_of_every_type() {
+    let mut random = Random(7);
+    for round in 0..3 {
+        let fields = leaf_types().into_iter().enumerate();
+        let fields = fields.map(|(index, leaf)| Field::new(format!("c{index}"), leaf, round > 0));
+        let schema = Arc::new(Schema::new(fields.collect::<Fields>()));
+        let rows = [9_000, 11_000, 500, 40_000, 4_000];
+        let batches: Vec<_> = rows.iter().map(|&rows| random_batch(&mut random, &schema, rows)).collect();
+        let ours = write(&schema, &batches, WriteOptions::default());
+        let all = concat_batches(&schema, &batches).unwrap();
+        let theirs = oracle(&schema, &batches, 1 << 18);
+        assert_eq!(read(&ours), read(&theirs));
+        let file = open(&ours);
+        let leaves: Vec<usize> = (0..schema.fields().len()).collect();
+        let indexes = file.page_indexes(&[0], &leaves, true).unwrap().remove(0);
+        for (leaf, index) in indexes.into_iter().enumerate() {
+            let index = index.unwrap_or_else(|| panic!("column {leaf} has no offset index"));
+            if column_is_null(&all, leaf) {
+                assert_eq!((index.locations.len(), index.statistics.len()), (1, 0));
+                continue;
+            }
+            assert!(index.locations.len() > 1);
+            let column = all.project(&[leaf]).unwrap();
+            let pages = index.rows(all.num_rows() as u64).map(|rows| {
+                let rows = column.slice(rows.start as usize, (rows.end - rows.start) as usize);
+                oracle(&column.schema(), &[rows], 1 << 18)
+            });
+            let pages: Vec<Bytes> = pages.collect();
+            let has_nan = pages.iter().any(|page| leaves_with_nan(&read(page))[0]);
+            assert_eq!(index.statistics.is_empty(), has_nan, "column {leaf}");
+            for (stated, page) in index.statistics.iter().zip(&pages) {
+                let page = open(page);
+                let chunk = page.row_groups()[0].column(0);
+                let statistics = chunk.statistics().unwrap();
+                assert_eq!(stated.null_count, statistics.null_count_opt(), "column {leaf}");
+                assert_eq!(stated.all_null, statistics.null_count_opt() == Some(chunk.num_values() as u64));
+                let (min, max) = bounds(chunk);
+                assert_eq!(&stated.min[..], min.unwrap_or_default(), "column {leaf}");
+                let mut stated_max = stated.max.to_vec();
+                if !statistics.max_is_exact() {
+                    trim(&mut stated_max);
+                }
+                assert_eq!(stated_max, max.unwrap_or_default(), "column {leaf}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_small_file_has_no_page_index() {
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..16_383));
+    let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
+    let batch = RecordBatch::try_new(schema.clone(), vec![numbers]).unwrap();
+    let has_index = |batches: &[RecordBatch], row_group_rows: usize| {
+        let options = WriteOptions { row_group_rows, ..WriteOptions::default() };
+        let file = open(&write(&schema, batches, options));
+        let chunk = file.row_groups()[0].column(0).clone();
+        (chunk.offset_index_offset().is_some(), chunk.column_index_offset().is_some())
+    };
+    assert_eq!(has_index(&[batch.clone()], 1 << 18), (false, false));
+    // Two row groups of a page each: the statistics of the row groups are those of the pages.
+    assert_eq!(has_index(&[batch.clone()], 5_000), (true, false));
+    assert_eq!(has_index(&vec![batch; 3], 1 << 18), (true, true));
+}
