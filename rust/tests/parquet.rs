@@ -508,7 +508,7 @@ fn batches_of_large_texts_have_few_rows_even_in_a_small_file() {
 fn row_groups_end_at_their_byte_limit() {
     let texts = array(StringArray::from_iter_values((0..20_000).map(|row| format!("{row:0>100}"))));
     let written = batch(vec![ordinary("text", texts)]);
-    let options = WriteOptions { row_group_bytes: 100_000, ..WriteOptions::default() };
+    let options = WriteOptions { row_group_bytes: 10_000, ..WriteOptions::default() };
     let (bytes, _) = write_with(&[written.slice(0, 10_000), written.slice(10_000, 10_000)], options);
     assert_eq!(open(&bytes).row_groups().len(), 2);
 }
