@@ -506,9 +506,11 @@ fn batches_of_large_texts_have_few_rows_even_in_a_small_file() {
 
 #[test]
 fn row_groups_end_at_their_byte_limit() {
-    let texts = array(StringArray::from_iter_values((0..20_000).map(|row| format!("{row:0>100}"))));
+    let texts = array(StringArray::from_iter_values(
+        (0..20_000_u64).map(|row| format!("{:0>100}", row * 2_654_435_761 % 1_000_000_007)),
+    ));
     let written = batch(vec![ordinary("text", texts)]);
-    let options = WriteOptions { row_group_bytes: 10_000, ..WriteOptions::default() };
+    let options = WriteOptions { row_group_bytes: 30_000, ..WriteOptions::default() };
     let (bytes, _) = write_with(&[written.slice(0, 10_000), written.slice(10_000, 10_000)], options);
     assert_eq!(open(&bytes).row_groups().len(), 2);
 }
