@@ -363,7 +363,8 @@ def test_dicts_of_pandas_are_read_in_batches_with_the_row_of_an_error(tmp_path: 
 def test_structs_of_arrow_have_every_key_in_every_row(tmp_path: Path):
     pl = pytest.importorskip("polars")
     rows = [{"a": 1}, {"b": 2}]
-    for name, data in (("p", pl.DataFrame({"v": rows})), ("a", pa.table({"v": rows}))):
+    table = pa.table({"v": rows})
+    for name, data in (("p", pl.from_arrow(table)), ("a", table)):
         dv.write_table(tmp_path / name, data, variant_columns=["v"])
         assert [row["v"] for row in dv.read_table(tmp_path / name).to_pylist()] == [
             {"a": 1, "b": None},

@@ -1,5 +1,6 @@
 //! Files of random columns have the same contents and statistics as those of the parquet crate's own writer.
 
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use _native::parquet::{FileWriter, ParquetFile, Source, WriteOptions, to_parquet};
@@ -87,7 +88,7 @@ fn random_nulls(random: &mut Random, count: usize, is_nullable: bool) -> Option<
     match random.below(5) {
         0 => None,
         1 => Some(NullBuffer::new_null(count)),
-        2 => Some(BooleanBuffer::from_iter((0..count).map(|slot| slot / run % 2 == 0)).into()),
+        2 => Some(BooleanBuffer::from_iter((0..count).map(|slot| (slot / run).is_multiple_of(2))).into()),
         odds => Some(BooleanBuffer::from_iter((0..count).map(|_| !random.is_one_in(2 * odds))).into()),
     }
 }
@@ -486,8 +487,8 @@ fn a_small_file_has_no_page_index() {
         let chunk = file.row_groups()[0].column(0).clone();
         (chunk.offset_index_offset().is_some(), chunk.column_index_offset().is_some())
     };
-    assert_eq!(has_index(&[batch.clone()], 1 << 18), (false, false));
+    assert_eq!(has_index(from_ref(&batch), 1 << 18), (false, false));
     // Two row groups of a page each: the statistics of the row groups are those of the pages.
-    assert_eq!(has_index(&[batch.clone()], 5_000), (true, false));
+    assert_eq!(has_index(from_ref(&batch), 5_000), (true, false));
     assert_eq!(has_index(&vec![batch; 3], 1 << 18), (true, true));
 }

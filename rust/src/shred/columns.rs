@@ -102,7 +102,7 @@ impl Slots {
 /// The bits of `count` slots that all have a value.
 fn ones(count: usize) -> Vec<u8> {
     let mut bits = vec![0xFF; count / 8];
-    if count % 8 > 0 {
+    if !count.is_multiple_of(8) {
         bits.push((1 << (count % 8)) - 1);
     }
     bits
