@@ -57,6 +57,7 @@ class FileEntry:
     deletion_vector: Mapping[str, Any] | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
+    size: int | None = None
 
 
 def files_of(files: pa.Table) -> Iterator[FileEntry]:

@@ -55,10 +55,11 @@ class Query(msgspec.Struct, frozen=True):
 
     def result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the outputs for the rows of a batch of inputs that match the predicate."""
-        if self.predicate is not None:
-            batch = _filtered(batch, filter_mask(self.predicate, batch))
+        mask = None if self.predicate is None else filter_mask(self.predicate, batch)
         if not self.outputs:
-            return rows_without_columns(batch.num_rows)
+            return rows_without_columns(batch.num_rows if mask is None else mask.true_count)
+        if mask is not None:
+            batch = _filtered(batch, mask)
         arrays = [
             _cast(evaluate(each, batch), field.type)
             for each, field in zip(self.outputs.values(), self.schema, strict=True)

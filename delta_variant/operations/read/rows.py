@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from typing import NamedTuple, TypeAlias
 
+import msgspec
 import pyarrow as pa
 
 from ..._options import OnConflict
@@ -17,9 +19,10 @@ from ...log.timestamps import Timestamp
 from ...protocol import features
 from ...protocol.schema.rules import check_consistent
 from ...protocol.schema.widening import check_type_changes
-from ...scan.plan import plan_rows
+from ...scan.ahead import BYTES_AHEAD, read_ahead
+from ...scan.plan import RowPlan, plan_rows
 from ...scan.predicate import PruningPredicate
-from ...scan.reader import FileEntry, TableReader
+from ...scan.reader import FileEntry, FileReader, TableReader
 from ...storage.store import TableLocation
 from .explanation import FileReport, ReadReport
 from .query import Query
@@ -64,23 +67,90 @@ def read_files(
     """Yield the matching rows of `files`, ignoring the files of the snapshot itself.
 
     Adds each opened file to `report`. Unless `ahead`, a file is opened after the rows of the one before.
+    Files of a local table are read by several threads, ahead of the consumer and in order.
     """
     table = TableReader.of(snapshot)
-    for file in table.open_all(files) if ahead else map(table.open, files):
-        rows = plan_rows(file, predicate)
-        decoded = 0
+    read = _FileRead(table, query, predicate, on_conflict)
+    if not ahead:
+        yield from _consume(map(read.start, map(table.open, files)), report)
+    elif snapshot.store.local_root is None:
+        yield from _consume(map(read.start, table.open_all(files)), report)
+    else:
+        with closing(read_ahead(files, read.start_ahead)) as started:
+            yield from _consume(started, report)
+
+
+class _Decoded(NamedTuple):
+    """The number of rows that were decoded, and those of them that match."""
+
+    num_rows: int
+    matching: pa.RecordBatch
+
+
+class _Started(msgspec.Struct):
+    """A file whose rows are being read: those read ahead, then the others."""
+
+    file: FileReader
+    plan: RowPlan
+    head: list[_Decoded]
+    rest: Iterator[_Decoded]
+    error: Exception | None = None
+    """Raised after the rows that were read ahead."""
+
+    def rows(self) -> Iterator[_Decoded]:
+        """Yield the rows in their order."""
+        yield from self.head
+        if self.error is not None:
+            raise self.error
+        yield from self.rest
+
+
+class _FileRead(msgspec.Struct, frozen=True):
+    """How the rows of each file are read."""
+
+    table: TableReader
+    query: Query
+    predicate: PruningPredicate
+    on_conflict: OnConflict
+
+    def start(self, file: FileReader) -> _Started:
+        """Plan the rows of an open file."""
+        plan = plan_rows(file, self.predicate)
+        return _Started(file, plan, [], self._batches(file, plan))
+
+    def start_ahead(self, entry: FileEntry) -> _Started:
+        """Open a file, and read its first rows; an error in them is raised after the rows before it."""
+        started = self.start(self.table.open(entry))
+        size = 0
         try:
-            if rows.rows != []:
-                for batch in file.read(query.inputs, rows.rows, on_conflict):
-                    decoded += batch.num_rows
-                    advance(rows=batch.num_rows)
-                    with error_location(file=file.file.path):
-                        result = query.result(batch)
-                    if result.num_rows:
-                        yield result
+            while size < BYTES_AHEAD and (decoded := next(started.rest, None)) is not None:
+                started.head.append(decoded)
+                size += decoded.matching.nbytes
+        except Exception as error:
+            started.error = error
+        return started
+
+    def _batches(self, file: FileReader, plan: RowPlan) -> Iterator[_Decoded]:
+        if plan.rows == []:
+            return
+        for batch in file.read(self.query.inputs, plan.rows, self.on_conflict):
+            with error_location(file=file.file.path):
+                matching = self.query.result(batch)
+            yield _Decoded(batch.num_rows, matching)
+
+
+def _consume(started: Iterable[_Started], report: ReadReport | None) -> RowBatches:
+    for each in started:
+        native, decoded = each.file.native, 0
+        try:
+            for count, matching in each.rows():
+                decoded += count
+                advance(rows=count)
+                if matching.num_rows:
+                    yield matching
         finally:
             # A limit closes this generator in the middle of a file.
             if report is not None:
-                report.files.append(FileReport(rows, file.native.bytes_read, decoded))
-        _LOGGER.debug("read %s: %d rows decoded, %d bytes", file.file.path, decoded, file.native.bytes_read)
+                report.files.append(FileReport(each.plan, native.bytes_read, decoded))
+        _LOGGER.debug("read %s: %d rows decoded, %d bytes", each.file.file.path, decoded, native.bytes_read)
         advance(files=1)

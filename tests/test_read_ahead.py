@@ -1,0 +1,115 @@
+"""Threads read the files of a local table ahead: order, errors, limits, and the end of the threads."""
+
+import threading
+
+import pyarrow as pa
+import pytest
+
+from delta_variant import DataFileError, read_table, write_table
+from delta_variant.log.load import load_snapshot
+from delta_variant.scan import ahead
+from delta_variant.scan.reader import FileEntry
+
+PREFIX = "delta-variant-read"
+
+
+def files(sizes):
+    return [FileEntry(str(number), {}, size=size) for number, size in enumerate(sizes)]
+
+
+def reading_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith(PREFIX)]
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table of 30 files, each with two rows of its number."""
+    path = tmp_path / "table"
+    for number in range(30):
+        rows = pa.table({"id": [number, number], "event": [f'{{"n": {number}}}', '{"n": -1}']})
+        write_table(path, rows, variant_columns=["event"], mode="append")
+    return path
+
+
+def test_results_have_the_order_of_the_files():
+    release = threading.Event()
+
+    def start(file):
+        # The first file is finished last.
+        if file.path == "0":
+            release.wait(10)
+        elif file.path == "1":
+            release.set()
+        return int(file.path)
+
+    assert list(ahead.read_ahead(files([1] * 20), start)) == list(range(20))
+    assert not reading_threads()
+
+
+def test_a_single_file_is_read_by_the_caller():
+    assert list(ahead.read_ahead(files([1]), lambda file: threading.current_thread())) == [
+        threading.current_thread()
+    ]
+    assert list(ahead.read_ahead([], lambda file: file)) == []
+
+
+def test_an_error_is_raised_in_the_place_of_its_file():
+    def start(file):
+        if file.path in ("2", "4"):
+            raise DataFileError("broken", file=file.path)
+        return file.path
+
+    started = ahead.read_ahead(files([1] * 6), start)
+    assert [next(started), next(started)] == ["0", "1"]
+    with pytest.raises(DataFileError) as caught:
+        next(started)
+    assert caught.value.file == "2"
+    assert not reading_threads()
+
+
+@pytest.mark.parametrize("size", [ahead.BYTES_AHEAD, ahead.BYTES_AHEAD * 5, None])
+def test_large_files_are_read_one_after_another(size):
+    begun = []
+    started = ahead.read_ahead(files([size] * 5), lambda file: begun.append(file.path))
+    for number in range(5):
+        next(started)
+        assert begun == [str(each) for each in range(number + 1)]
+
+
+def test_the_files_in_flight_are_bounded():
+    begun = []
+    started = ahead.read_ahead(files([ahead.BYTES_AHEAD // 3] * 20), lambda file: begun.append(file.path))
+    next(started)
+    assert len(begun) <= 4
+    started.close()
+    assert len(begun) <= 4
+    assert not reading_threads()
+
+
+def test_rows_of_many_files_come_in_order(table):
+    scan = read_table(table, columns={"id": "id", "n": "event:n::int"})
+    rows = scan.to_pylist()
+    order = [row["id"] for row in rows]
+    assert sorted(order) == sorted([*range(30)] * 2)
+    assert rows == [{"id": number, "n": n} for number in order[::2] for n in (number, -1)]
+    assert rows == scan.to_pylist()
+    assert read_table(table, where="event:n::int = -1").count() == 30
+    assert not reading_threads()
+
+
+def test_closing_a_read_ends_its_threads(table):
+    batches = read_table(table).to_batches()
+    next(batches)
+    batches.close()
+    assert not reading_threads()
+
+
+def test_rows_before_a_broken_file_are_returned(table):
+    paths = load_snapshot(table).files["path"].to_pylist()
+    (table / paths[20]).write_bytes(b"PAR1 broken")
+    batches = read_table(table, columns=["id"]).to_batches()
+    assert sum(next(batches).num_rows for _ in range(20)) == 40
+    with pytest.raises(DataFileError) as caught:
+        next(batches)
+    assert caught.value.file == paths[20]
+    assert not reading_threads()
