@@ -12,14 +12,14 @@ use _native::value::cast::Casting;
 use _native::value::path::Step;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Fields, Schema};
 
 const ROWS: i64 = 100_000;
 const GROUP_ROWS: usize = 60_000;
 
 /// A file with `id` from 0, and `event` with `a` equal to `id`, `late` only in the last quarter, and `odd`, a string
-/// in row 70,000.
+/// in row 70,000. `noise` is the last column and longer than what is read with a footer.
 fn file() -> Arc<ParquetFile> {
     file_of(ROWS)
 }
@@ -28,10 +28,12 @@ fn file_of(rows: i64) -> Arc<ParquetFile> {
     let schema = Schema::new(vec![
         Field::new("id", DataType::Int64, false),
         Field::new("event", DataType::Utf8, true),
+        Field::new("noise", DataType::Utf8, true),
     ]);
     let fields = ["a", "late", "odd"].map(|name| Field::new(name, DataType::Int64, true));
     let shredding = Field::new("typed_value", DataType::Struct(Fields::from(fields.to_vec())), true);
-    let encodings = vec![Encoding::Plain, Encoding::Json(ShreddingSchema::from_arrow(&shredding).unwrap())];
+    let shredding = ShreddingSchema::from_arrow(&shredding).unwrap();
+    let encodings = vec![Encoding::Plain, Encoding::Json(shredding), Encoding::Plain];
     let options = WriteOptions { row_group_rows: GROUP_ROWS, ..WriteOptions::default() };
     let parse = ParseOptions { doubles: false, last_duplicate: false };
     let mut bytes = Vec::new();
@@ -39,9 +41,10 @@ fn file_of(rows: i64) -> Arc<ParquetFile> {
         DataFileWriter::new(&mut bytes, &schema, encodings, parse, OnInvalid::Error, options).unwrap();
     let texts: StringArray = (0..rows).map(|id| Some(text(id))).collect();
     let ids = Int64Array::from_iter_values(0..rows);
-    writer
-        .write(&RecordBatch::try_new(Arc::new(schema), vec![Arc::new(ids), Arc::new(texts)]).unwrap())
-        .unwrap();
+    let noise: StringArray =
+        (0..rows).map(|id| Some(format!("{:x}", id.wrapping_mul(-7_046_029_254_386_353_131)))).collect();
+    let columns = vec![Arc::new(ids) as ArrayRef, Arc::new(texts), Arc::new(noise)];
+    writer.write(&RecordBatch::try_new(Arc::new(schema), columns).unwrap()).unwrap();
     writer.close().unwrap();
     Arc::new(ParquetFile::open(Source::Bytes(bytes.into())).unwrap())
 }
