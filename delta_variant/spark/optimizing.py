@@ -38,7 +38,7 @@ __all__ = ["optimize"]
 Run: TypeAlias = "tuple[WriteOptions, Iterator[pa.RecordBatch]]"
 """The rows of one group, and the options to write them with."""
 
-READ_COLUMNS = ["size", *(field.name for field in fields(FileEntry))]
+READ_COLUMNS = [field.name for field in fields(FileEntry)]
 """The columns of `Snapshot.files` that tasks need."""
 
 
