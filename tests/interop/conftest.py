@@ -36,8 +36,10 @@ SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
-    # To compile a query takes longer than to interpret it, for the few rows of a test.
+    # To compile or to adapt a query takes longer than to interpret it, for the few rows of a test.
     "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
 }
 DELTA_SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "1",

@@ -29,10 +29,14 @@ FEED = {
 }
 FEATURES = {
     "plain": {},
-    "mapped by name": {"delta.columnMapping.mode": "name"},
-    "mapped by id": {"delta.columnMapping.mode": "id"},
-    "deletion vectors": {"delta.enableDeletionVectors": "true"},
-    "in-commit timestamps": {"delta.enableInCommitTimestamps": "true"},
+    "mapped by name, deletion vectors": {
+        "delta.columnMapping.mode": "name",
+        "delta.enableDeletionVectors": "true",
+    },
+    "mapped by id, in-commit timestamps": {
+        "delta.columnMapping.mode": "id",
+        "delta.enableInCommitTimestamps": "true",
+    },
 }
 
 

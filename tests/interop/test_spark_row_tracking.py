@@ -33,8 +33,7 @@ def without(found: Tracked, *numbers: int) -> Tracked:
     return {number: where for number, where in found.items() if number not in numbers}
 
 
-@pytest.mark.parametrize("partition_by", [None, ["day"]], ids=["plain", "partitioned"])
-@pytest.mark.parametrize("mode", ["none", "name", "id"])
+@pytest.mark.parametrize(("mode", "partition_by"), [("none", None), ("name", ["day"]), ("id", ["day"])])
 def test_rows_keep_the_ids_that_spark_reads(spark: SparkSession, tmp_path: Path, mode, partition_by):
     table = tmp_path / "t"
     settings = {

@@ -21,13 +21,13 @@ COLUMNS = {"id": "id", "day": "day", "event": "to_json(event)"}
 SHREDDED = {"delta.enableVariantShredding": "true", "delta.feature.variantShredding": "supported"}
 FEATURES = {
     "plain": {},
-    "column mapping": {"delta.columnMapping.mode": "name"},
-    "deletion vectors": {"delta.enableDeletionVectors": "true"},
-    "row tracking and in-commit timestamps": {
+    "column mapping and deletion vectors": {
+        "delta.columnMapping.mode": "name",
+        "delta.enableDeletionVectors": "true",
+    },
+    "row tracking, in-commit timestamps, v2 checkpoint and change data feed": {
         "delta.enableRowTracking": "true",
         "delta.enableInCommitTimestamps": "true",
-    },
-    "v2 checkpoint and change data feed": {
         "delta.checkpointPolicy": "v2",
         "delta.checkpointInterval": "3",
         "delta.enableChangeDataFeed": "true",

@@ -34,6 +34,7 @@ def main(folder: Path, step: str) -> None:
     # A fast start matters, and not how fast the code becomes.
     spark = spark.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     spark = spark.config("spark.sql.codegen.wholeStage", "false")
+    spark = spark.config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     session = spark.config("spark.log.level", "FATAL").getOrCreate()
     lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "lines"))
     write = dvs.batch_writer(
