@@ -3,7 +3,9 @@
 //! The decoder trusts the counts in a page: it reserves memory for them or loops over them, however few bytes the
 //! page has. Neither can be caught afterwards, so such pages are rejected here.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io::Cursor;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -17,9 +19,11 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::{ChunkReader, Length};
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescPtr;
+use zstd::bulk::Decompressor;
 
-use super::thrift::pages;
+use super::thrift::{PageSizes, pages};
 use super::unpacking::check_unpacked_size;
+use crate::error::Error;
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
@@ -81,18 +85,19 @@ pub(super) struct RowGroup {
 
 impl RowGroup {
     /// Check the dictionary at `start` and those pages that were fetched.
-    fn check_fetched(&self, start: u64, locations: &[PageLocation], codec: Compression) -> Result<()> {
+    fn check_fetched(&self, start: u64, locations: &[PageLocation], codec: Compression) -> Result<Sizes> {
+        let mut sizes = Sizes::new();
         let first = locations.first().map_or(start, |page| page.offset.unsigned_abs());
         if let Some(dictionary) = self.chunks.slice(start..first) {
-            check_pages(&dictionary, codec)?;
+            check_pages(&dictionary, codec, &mut sizes)?;
         }
         for page in locations {
             let (offset, size) = (page.offset.unsigned_abs(), page.compressed_page_size.unsigned_abs());
             if let Some(page) = self.chunks.slice(offset..offset + u64::from(size)) {
-                check_pages(&page, codec)?;
+                check_pages(&page, codec, &mut sizes)?;
             }
         }
-        Ok(())
+        Ok(sizes)
     }
 
     fn group(&self) -> &RowGroupMetaData {
@@ -108,15 +113,26 @@ impl RowGroups for RowGroup {
     fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>> {
         let chunk = self.group().column(leaf);
         let (start, length) = chunk.byte_range();
-        let locations = self.locations.get(&leaf);
+        let (locations, codec) = (self.locations.get(&leaf), chunk.compression());
+        let mut sizes = Sizes::new();
         match locations {
-            None => check_pages(&self.chunks.get_bytes(start, length as usize)?, chunk.compression())?,
-            Some(locations) => self.check_fetched(start, locations, chunk.compression())?,
+            None => check_pages(&self.chunks.get_bytes(start, length as usize)?, codec, &mut sizes)?,
+            Some(locations) => sizes = self.check_fetched(start, locations, codec)?,
         }
         let (chunks, rows) = (self.chunks.clone(), self.num_rows());
-        let inner = SerializedPageReader::new(chunks, chunk, rows, locations.cloned())?;
+        let is_zstd = matches!(codec, Compression::ZSTD(_));
+        let inner = match is_zstd {
+            // The library makes contexts to compress and to decompress for each chunk, which costs more than a small
+            // chunk itself.
+            true => {
+                let stored = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
+                SerializedPageReader::new(chunks, &stored.build()?, rows, locations.cloned())?
+            }
+            false => SerializedPageReader::new(chunks, chunk, rows, locations.cloned())?,
+        };
+        let descriptor = chunk.column_descr_ptr();
         let pages: Box<dyn PageReader> =
-            Box::new(CheckedPages { inner, descriptor: chunk.column_descr_ptr() });
+            Box::new(CheckedPages { inner, descriptor, zstd: is_zstd.then_some(sizes) });
         Ok(Box::new(OneChunk(Some(pages))))
     }
 
@@ -129,9 +145,22 @@ impl RowGroups for RowGroup {
     }
 }
 
-fn check_pages(bytes: &[u8], codec: Compression) -> Result<()> {
-    let check =
-        || pages(bytes)?.into_iter().try_for_each(|(sizes, page)| check_unpacked_size(sizes, page, codec));
+/// The sizes of pages by the address of their stored bytes.
+type Sizes = HashMap<usize, PageSizes>;
+
+fn check_pages(bytes: &[u8], codec: Compression, sizes: &mut Sizes) -> Result<()> {
+    let mut check = || {
+        pages(bytes)?.into_iter().try_for_each(|(page_sizes, page)| {
+            let is_compressed = page_sizes.is_compressed && codec != Compression::UNCOMPRESSED;
+            if page.is_empty() && page_sizes.unpacked > 0 && is_compressed {
+                return Err(Error::data_file(
+                    "a page without bytes does not decompress to those of its header",
+                ));
+            }
+            sizes.insert(page.as_ptr() as usize, page_sizes);
+            check_unpacked_size(page_sizes, page, codec)
+        })
+    };
     check().map_err(|error| ParquetError::External(Box::new(error)))
 }
 
@@ -150,11 +179,16 @@ impl PageIterator for OneChunk {}
 struct CheckedPages {
     inner: SerializedPageReader<Chunks>,
     descriptor: ColumnDescPtr,
+    /// The sizes of the pages, if `inner` returns them as zstd frames.
+    zstd: Option<Sizes>,
 }
 
 impl PageReader for CheckedPages {
     fn get_next_page(&mut self) -> Result<Option<Page>> {
-        let page = self.inner.get_next_page()?;
+        let page = match (self.inner.get_next_page()?, &self.zstd) {
+            (Some(page), Some(sizes)) => Some(unpacked(page, sizes)?),
+            (page, _) => page,
+        };
         if let Some(page) = &page {
             self.check(page)?;
         }
@@ -219,6 +253,56 @@ impl CheckedPages {
         match u64::from(num_values).checked_mul(width) {
             Some(needed) if needed <= bytes.len() as u64 => Ok(()),
             _ => Err(broken("has a dictionary with fewer values than it says")),
+        }
+    }
+}
+
+/// Decompress a page of zstd frames.
+fn unpacked(mut page: Page, sizes: &Sizes) -> Result<Page> {
+    let levels = match &page {
+        Page::DataPageV2 { is_compressed: false, .. } => return Ok(page),
+        Page::DataPageV2 { def_levels_byte_len, rep_levels_byte_len, .. } => {
+            *def_levels_byte_len as usize + *rep_levels_byte_len as usize
+        }
+        Page::DataPage { .. } | Page::DictionaryPage { .. } => 0,
+    };
+    match &mut page {
+        Page::DataPage { buf, .. } | Page::DataPageV2 { buf, .. } | Page::DictionaryPage { buf, .. } => {
+            // Only a page without bytes has another address.
+            let length = sizes.get(&(buf.as_ptr() as usize)).map_or(0, |sizes| sizes.unpacked);
+            *buf = unpack(buf, levels, usize::try_from(length).unwrap_or(usize::MAX))?;
+        }
+    }
+    Ok(page)
+}
+
+thread_local! {
+    static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+/// Return `levels` bytes as they are and the rest decompressed, `length` bytes in all.
+fn unpack(page: &[u8], levels: usize, length: usize) -> Result<Bytes> {
+    let (levels, frame) = page
+        .split_at_checked(levels)
+        .filter(|(levels, _)| levels.len() <= length)
+        .ok_or_else(|| broken("has levels longer than their page"))?;
+    let mut unpacked = Vec::with_capacity(length);
+    unpacked.extend_from_slice(levels);
+    if length > levels.len() {
+        let mut cursor = Cursor::new(&mut unpacked);
+        cursor.set_position(levels.len() as u64);
+        DECOMPRESSOR.with_borrow_mut(|context| {
+            let context = match context {
+                Some(context) => context,
+                None => context.insert(Decompressor::new()?),
+            };
+            context.decompress_to_buffer(frame, &mut cursor)
+        })?;
+    }
+    match unpacked.len() == length {
+        true => Ok(unpacked.into()),
+        false => {
+            Err(broken(&format!("has a page that decompresses to {} bytes, not {length}", unpacked.len())))
         }
     }
 }
