@@ -11,7 +11,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, TimeUnit};
 
-use super::{Decimal, Value, malformed};
+use super::{Decimal, MAX_DECIMAL_DIGITS, Value, malformed};
 use crate::error::{Error, Result};
 
 /// A column of bytes.
@@ -85,8 +85,9 @@ impl DecimalType {
     }
 
     /// `unscaled` as a value, checked to have no more digits than the column's type.
+    #[inline]
     fn value<'a>(self, unscaled: i128) -> Result<Value<'a>> {
-        if unscaled.unsigned_abs() >= 10u128.pow(self.precision.into()) {
+        if unscaled.unsigned_abs() >= power_of_ten(self.precision) {
             return Err(malformed(&format!(
                 "{unscaled} has more digits than its column's type decimal({}, {})",
                 self.precision, self.scale
@@ -94,6 +95,20 @@ impl DecimalType {
         }
         Ok(Value::Decimal(Decimal { unscaled, scale: self.scale }))
     }
+}
+
+/// 10 to the power of a precision.
+fn power_of_ten(precision: u8) -> u128 {
+    const POWERS: [u128; MAX_DECIMAL_DIGITS as usize + 1] = {
+        let mut powers = [1; MAX_DECIMAL_DIGITS as usize + 1];
+        let mut index = 1;
+        while index < powers.len() {
+            powers[index] = powers[index - 1] * 10;
+            index += 1;
+        }
+        powers
+    };
+    POWERS.get(usize::from(precision)).copied().unwrap_or(u128::MAX)
 }
 
 impl<'a> Scalars<'a> {

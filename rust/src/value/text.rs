@@ -43,23 +43,45 @@ fn padded(out: &mut Vec<u8>, value: u64, width: usize) {
 
 /// Append a decimal without exponent and without zeros at the end of its fraction.
 pub fn decimal(out: &mut Vec<u8>, Decimal { unscaled, scale }: Decimal) {
-    let (mut magnitude, mut scale) = (unscaled.unsigned_abs(), usize::from(scale));
+    if unscaled < 0 {
+        out.push(b'-');
+    }
+    let magnitude = unscaled.unsigned_abs();
+    match u64::try_from(magnitude) {
+        Ok(magnitude) => short_decimal_digits(out, magnitude, scale.into()),
+        Err(_) => long_decimal_digits(out, magnitude, scale.into()),
+    }
+}
+
+/// Append the digits of a decimal; division of 64 bits is several times faster than of 128.
+fn short_decimal_digits(out: &mut Vec<u8>, mut magnitude: u64, mut scale: usize) {
     while scale > 0 && magnitude.is_multiple_of(10) {
         magnitude /= 10;
         scale -= 1;
     }
-    if unscaled < 0 {
-        out.push(b'-');
+    let start = out.len();
+    unsigned(out, magnitude);
+    point(out, start, scale);
+}
+
+fn long_decimal_digits(out: &mut Vec<u8>, mut magnitude: u128, mut scale: usize) {
+    while scale > 0 && magnitude.is_multiple_of(10) {
+        magnitude /= 10;
+        scale -= 1;
     }
     let start = out.len();
-    match u64::try_from(magnitude) {
-        Ok(magnitude) => unsigned(out, magnitude),
-        // Writing to a Vec cannot fail.
-        Err(_) => drop(write!(out, "{magnitude}")),
-    }
+    // Writing to a Vec cannot fail.
+    drop(write!(out, "{magnitude}"));
+    point(out, start, scale);
+}
+
+/// Insert a point before the last `scale` of the digits from `start` on, with at least one digit before it.
+fn point(out: &mut Vec<u8>, start: usize, scale: usize) {
     if scale > 0 {
         let missing = (scale + 1).saturating_sub(out.len() - start);
-        out.splice(start..start, std::iter::repeat_n(b'0', missing));
+        if missing > 0 {
+            out.splice(start..start, std::iter::repeat_n(b'0', missing));
+        }
         out.insert(out.len() - scale, b'.');
     }
 }
