@@ -150,8 +150,7 @@ fn prune(column: &ArrayRef, leaves: &[usize], next: &mut usize) -> Option<ArrayR
 /// Format each row as text; a Variant as the JSON of its value, because `metadata` may differ.
 fn rows_as_text(array: &ArrayRef) -> Vec<String> {
     if *array.data_type() == variant() {
-        let text =
-            _native::shred::unshred::to_json(array.as_struct(), OnConflict::Error, &Zone::UTC).unwrap();
+        let text = _native::shred::print::to_json(array.as_struct(), OnConflict::Error, &Zone::UTC).unwrap();
         return text.iter().map(|text| format!("{text:?}")).collect();
     }
     (0..array.len()).map(|row| format!("{:?}", array.slice(row, 1))).collect()

@@ -221,7 +221,7 @@ fn a_field_that_a_later_one_replaces_leaves_no_bytes() {
         shredder.push(br#"{"user":{"x":{"y":0}}}"#).unwrap();
         shredder.push(text.as_bytes()).unwrap();
         let group = shredder.take().unwrap();
-        let json = _native::shred::unshred::to_json(&group, Default::default(), &Zone::UTC).unwrap();
+        let json = _native::shred::print::to_json(&group, Default::default(), &Zone::UTC).unwrap();
         assert_eq!((json.value(0), json.value(1)), (r#"{"user":{"x":{"y":0}}}"#, expected), "{text}");
     }
 }
@@ -256,7 +256,7 @@ fn many_unique_names_are_parsed_correctly() {
             .unwrap();
     }
     let group = shredder.take().unwrap();
-    let text = _native::shred::unshred::to_json(&group, Default::default(), &Zone::UTC).unwrap();
+    let text = _native::shred::print::to_json(&group, Default::default(), &Zone::UTC).unwrap();
     for index in [0, 16_383, 16_384, 39_999] {
         let expected = format!(r#"{{"k{index}":{{"a{index}":2,"b":1}},"user":{{"id":{index}}}}}"#);
         assert_eq!(text.value(index), expected);

@@ -4,7 +4,8 @@
 use std::time::{Duration, Instant};
 
 use _native::shred::OnConflict;
-use _native::shred::unshred::{to_json, unshred};
+use _native::shred::print::to_json;
+use _native::shred::unshred::unshred;
 use _native::shred::variants::shred;
 use _native::shred::{LeafType, Numeric, ShreddingSchema};
 use _native::value::Zone;

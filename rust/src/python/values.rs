@@ -18,7 +18,7 @@ use crate::json::leaves;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
 use crate::legacy::{self, layout::TYPED_VALUE};
 use crate::shred::unshred::unshred;
-use crate::shred::{Numeric, OnConflict, ShreddingSchema, extract, unshred as unshredding, variants};
+use crate::shred::{Numeric, OnConflict, ShreddingSchema, extract, print, variants};
 use crate::value::cast::Casting;
 use crate::value::moment::{self, Part};
 use crate::value::path::Step;
@@ -138,7 +138,7 @@ fn parse_part(
 pub fn to_json(py: Python<'_>, variants: PyArray, on_conflict: &str, zone: &str) -> PyResult<PyArray> {
     let (on_conflict, zone) = (conflict_option(on_conflict)?, time_zone(zone)?);
     run(py, || {
-        let text = unshredding::to_json(&group(variants.0)?, on_conflict, &zone)?;
+        let text = print::to_json(&group(variants.0)?, on_conflict, &zone)?;
         Ok::<_, Error>(PyArrowType(text.to_data()))
     })
 }

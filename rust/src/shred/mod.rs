@@ -4,6 +4,8 @@ pub mod columns;
 pub mod extract;
 pub mod layout;
 pub mod names;
+mod pieces;
+pub mod print;
 pub(crate) mod reader;
 pub mod schema;
 pub(crate) mod shapes;

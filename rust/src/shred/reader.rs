@@ -25,16 +25,16 @@ pub enum OnConflict {
 pub(super) struct GroupReader<'a> {
     path: &'a str,
     /// `None` when every row is null, too.
-    value: Option<Bytes<'a>>,
+    pub value: Option<Bytes<'a>>,
     /// With its nulls; `None` when every row is null, too.
-    typed_value: Option<(TypedColumn<'a>, Option<&'a NullBuffer>)>,
+    pub typed_value: Option<(TypedColumn<'a>, Option<&'a NullBuffer>)>,
     /// The group's own nulls. VariantShredding.md requires the group, but some writers make it optional.
-    nulls: Option<&'a NullBuffer>,
+    pub nulls: Option<&'a NullBuffer>,
     on_conflict: OnConflict,
 }
 
 #[derive(Debug)]
-enum TypedColumn<'a> {
+pub(super) enum TypedColumn<'a> {
     Leaf(Scalars<'a>),
     Object(Vec<FieldReader<'a>>),
     List(Offsets<'a>, Box<GroupReader<'a>>),
@@ -45,7 +45,7 @@ enum TypedColumn<'a> {
 pub(super) struct FieldReader<'a> {
     pub name: &'a str,
     pub slot: usize,
-    group: GroupReader<'a>,
+    pub group: GroupReader<'a>,
 }
 
 /// Where the elements of each list begin and end.
@@ -95,7 +95,7 @@ impl<'a> GroupReader<'a> {
 
     /// The `typed_value` column and the `value` at `index`, each where it is not null.
     #[inline(always)]
-    fn parts(&self, index: usize) -> (Option<&TypedColumn<'a>>, Option<&'a [u8]>) {
+    pub fn parts(&self, index: usize) -> (Option<&TypedColumn<'a>>, Option<&'a [u8]>) {
         if !is_valid(self.nulls, index) {
             return (None, None);
         }
@@ -162,13 +162,11 @@ impl<'a> GroupReader<'a> {
                     rest.read_next(sink, depth)?;
                 }
                 if rest.peek(names)? == Some(field.name) {
-                    self.conflict(|| format!("the shredded field {:?} is in `value` too", field.name))?;
-                    rest.next += 1;
+                    self.check_not_in_value(field)?;
+                    rest.skip();
                 }
             }
-            if !is_valid(field.group.nulls, index) {
-                self.conflict(|| format!("the group of the shredded field {:?} is null", field.name))?;
-            }
+            self.check_group(field, index)?;
             let parts = field.group.parts(index);
             if let (Some(_), _) | (_, Some(_)) = parts {
                 sink.shredded_key(field);
@@ -183,8 +181,22 @@ impl<'a> GroupReader<'a> {
         sink.end_object()
     }
 
+    /// Check the group of a field of the object at `index`.
+    #[inline]
+    pub fn check_group(&self, field: &FieldReader<'_>, index: usize) -> Result<()> {
+        match is_valid(field.group.nulls, index) {
+            true => Ok(()),
+            false => self.conflict(|| format!("the group of the shredded field {:?} is null", field.name)),
+        }
+    }
+
+    /// The error, or nothing, for a shredded field that is in `value`, too.
+    pub fn check_not_in_value(&self, field: &FieldReader<'_>) -> Result<()> {
+        self.conflict(|| format!("the shredded field {:?} is in `value` too", field.name))
+    }
+
     /// The fields of a partially shredded object that are in `value`.
-    fn unshredded_fields(&self, value: Option<&'a [u8]>, names: &[&str]) -> Result<Option<Fields<'a>>> {
+    pub fn unshredded_fields(&self, value: Option<&'a [u8]>, names: &[&str]) -> Result<Option<Fields<'a>>> {
         match value.map(Value::decode).transpose()? {
             None => Ok(None),
             Some(Value::Object(object)) => Fields::new(object, names).map(Some),
@@ -197,7 +209,7 @@ impl<'a> GroupReader<'a> {
     }
 
     #[inline]
-    fn check_no_value(&self, value: Option<&[u8]>) -> Result<()> {
+    pub fn check_no_value(&self, value: Option<&[u8]>) -> Result<()> {
         match value {
             Some(_) => self.conflict(|| "`value` and `typed_value` are both set".into()),
             None => Ok(()),
@@ -273,7 +285,7 @@ pub(crate) fn is_valid(nulls: Option<&NullBuffer>, index: usize) -> bool {
 }
 
 /// The fields of an object in the order of their names, read one after the other.
-struct Fields<'a> {
+pub(super) struct Fields<'a> {
     object: Object<'a>,
     budget: ByteBudget,
     /// The order of the fields, if the object is not sorted by name.
@@ -315,17 +327,28 @@ impl<'a> Fields<'a> {
         self.order.as_ref().and_then(|order| order.get(self.next).copied()).unwrap_or(self.next)
     }
 
-    fn peek<'n>(&self, names: &[&'n str]) -> Result<Option<&'n str>> {
+    /// The name of the next field.
+    pub fn peek<'n>(&self, names: &[&'n str]) -> Result<Option<&'n str>> {
         if self.next >= self.object.len() {
             return Ok(None);
         }
         self.name(self.next_index(), names).map(Some)
     }
 
-    fn read_next(&mut self, sink: &mut impl Sink, depth: usize) -> Result<()> {
+    pub fn skip(&mut self) {
+        self.next += 1;
+    }
+
+    /// The name id and the bytes of the next field.
+    pub fn take(&mut self) -> Result<(usize, &'a [u8])> {
         let (id, bytes) = self.object.field(self.next_index())?;
         self.budget.take(bytes)?;
         self.next += 1;
+        Ok((id, bytes))
+    }
+
+    fn read_next(&mut self, sink: &mut impl Sink, depth: usize) -> Result<()> {
+        let (id, bytes) = self.take()?;
         sink.key(id)?;
         sink.value(bytes, depth + 1)
     }

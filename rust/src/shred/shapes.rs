@@ -34,7 +34,11 @@ pub(crate) struct Shapes<'a, T> {
     by_bytes: HashMap<&'a [u8], usize, ahash::RandomState>,
     /// The metadata of the previous row, and its shape.
     last: (&'a [u8], usize),
+    /// The shape of each key, or `UNKNOWN`; empty where the column is not a dictionary, or a large one.
+    by_key: Vec<u32>,
 }
+
+const UNKNOWN: u32 = u32::MAX;
 
 impl<'a, T> Shapes<'a, T> {
     pub fn new(column: &'a dyn Array, derive: impl Fn(&Metadata<'a>) -> T + 'a) -> Result<Self> {
@@ -50,11 +54,28 @@ impl<'a, T> Shapes<'a, T> {
             _ => (Bytes::new(column)?, None),
         };
         let (derive, by_bytes) = (Box::new(derive), HashMap::default());
-        Ok(Shapes { bytes, keys, derive, shapes: Vec::new(), by_bytes, last: (&[], usize::MAX) })
+        let values = column.as_any_dictionary_opt().map_or(0, |dictionary| dictionary.values().len());
+        // The rows may be few, and the dictionary is that of the whole row group.
+        let by_key = vec![UNKNOWN; if values <= column.len() { values } else { 0 }];
+        Ok(Shapes { bytes, keys, derive, shapes: Vec::new(), by_bytes, last: (&[], usize::MAX), by_key })
     }
 
     /// The metadata of the row at `index`.
     pub fn at(&mut self, index: usize) -> Result<&mut Shape<'a, T>> {
+        let key = self.keys.filter(|keys| keys.is_valid(index)).map(|keys| keys.value(index) as usize);
+        let known = key.and_then(|key| self.by_key.get(key)).map_or(UNKNOWN, |&shape| shape) as usize;
+        if known < self.shapes.len() {
+            return Ok(&mut self.shapes[known]);
+        }
+        let shape = self.find(index)?;
+        if let Some(known) = key.and_then(|key| self.by_key.get_mut(key)) {
+            *known = shape as u32;
+        }
+        Ok(&mut self.shapes[shape])
+    }
+
+    /// The position of the shape of the row at `index`.
+    fn find(&mut self, index: usize) -> Result<usize> {
         let bytes = match self.keys {
             Some(keys) if keys.is_null(index) => None,
             Some(keys) => self.bytes.get(keys.value(index) as usize),
@@ -67,13 +88,14 @@ impl<'a, T> Shapes<'a, T> {
             None => self.add(bytes)?,
         };
         self.last = (bytes, shape);
-        Ok(&mut self.shapes[shape])
+        Ok(shape)
     }
 
     fn add(&mut self, bytes: &'a [u8]) -> Result<usize> {
         if self.shapes.len() == MAX_SHAPES {
             self.shapes.clear();
             self.by_bytes.clear();
+            self.by_key.fill(UNKNOWN);
         }
         let metadata = Metadata::parse(bytes)?;
         let derived = (self.derive)(&metadata);

@@ -1,4 +1,4 @@
-//! Turn shredded columns back into Variant values, or directly into JSON text.
+//! Turn shredded columns back into Variant values.
 //!
 //! Each thread holds the output of its range of rows; a batch of 2 GiB or more is an error.
 
@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, NullBufferBuilder};
-use arrow_array::{Array, ArrayRef, BinaryArray, StringArray, StructArray};
+use arrow_array::{Array, ArrayRef, BinaryArray, StructArray};
 use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use rayon::prelude::*;
 
@@ -14,9 +14,7 @@ use super::layout::{Group, Layout};
 use super::reader::{FieldReader, GroupReader, OnConflict, Sink};
 use super::shapes::{Shapes, to_binary};
 use crate::error::{Error, Result};
-use crate::value::Zone;
 use crate::value::column::Scalars;
-use crate::value::json::{self, Keys};
 use crate::value::metadata::{self, Metadata, unsigned_size};
 use crate::value::{MAX_SIZE, Value, cast, encode};
 
@@ -48,25 +46,11 @@ pub(super) fn unshred_as(
     variant_array(Arc::new(with_rebuilt(metadata, rebuilt)?), values, group)
 }
 
-/// The JSON text of a shredded column's values, null where the group is; numbers as Spark's `to_json` prints them,
-/// and timestamps as local times of `zone`.
-///
-/// No intermediate Variant bytes are built. Errors have the row.
-pub fn to_json(group: &StructArray, on_conflict: OnConflict, zone: &Zone) -> Result<StringArray> {
-    let layout = Layout::parse(group.fields())?;
-    let mut parts = par_ranges(group, |part| json_of(part, &layout, on_conflict, zone))?;
-    if parts.len() == 1
-        && let Some(part) = parts.pop()
-    {
-        return Ok(part);
-    }
-    let parts: Vec<&dyn Array> = parts.iter().map(|part| part as &dyn Array).collect();
-    let text = arrow_select::concat::concat(&parts)?;
-    text.as_any().downcast_ref::<StringArray>().cloned().ok_or_else(|| Error::unsupported("text is not utf8"))
-}
-
 /// Apply `work` to ranges of rows in parallel.
-fn par_ranges<T: Send>(group: &StructArray, work: impl Fn(&Part) -> Result<T> + Sync) -> Result<Vec<T>> {
+pub(super) fn par_ranges<T: Send>(
+    group: &StructArray,
+    work: impl Fn(&Part) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
     let length = group.len();
     let rows = length.div_ceil(rayon::current_num_threads().max(1)).max(MIN_ROWS_PER_THREAD);
     let starts: Vec<usize> = if length == 0 { vec![0] } else { (0..length).step_by(rows).collect() };
@@ -78,9 +62,9 @@ fn par_ranges<T: Send>(group: &StructArray, work: impl Fn(&Part) -> Result<T> + 
 }
 
 /// A range of a column's rows.
-struct Part {
-    group: StructArray,
-    first_row: usize,
+pub(super) struct Part {
+    pub group: StructArray,
+    pub first_row: usize,
 }
 
 impl Part {
@@ -89,7 +73,7 @@ impl Part {
     }
 }
 
-fn metadata_column<'a>(group: &'a StructArray, layout: &Layout) -> Result<&'a ArrayRef> {
+pub(super) fn metadata_column<'a>(group: &'a StructArray, layout: &Layout) -> Result<&'a ArrayRef> {
     let position = layout.metadata.ok_or_else(|| Error::shredding("`metadata` was not read"))?;
     Ok(group.column(position))
 }
@@ -115,100 +99,10 @@ fn unshredded_values(
     Ok(Some(value))
 }
 
-fn json_of(part: &Part, layout: &Layout, on_conflict: OnConflict, zone: &Zone) -> Result<StringArray> {
-    let group = &part.group;
-    let mut slot_names = Vec::new();
-    let reader = GroupReader::new(group, &layout.group, on_conflict, &mut slot_names)?;
-    let slots = Keys::of(slot_names.iter().copied());
-    let mut shapes = Shapes::new(metadata_column(group, layout)?.as_ref(), Keys::new)?;
-    let mut text = Vec::new();
-    let mut ends = Vec::with_capacity(group.len() + 1);
-    ends.push(0);
-    for row in 0..group.len() {
-        if group.is_valid(row) {
-            shapes
-                .at(row)
-                .and_then(|shape| {
-                    let mut sink = JsonSink { out: &mut text, keys: &shape.derived, slots: &slots, zone };
-                    reader.read(row, &shape.names, &mut sink, 0)
-                })
-                .map_err(|error| error.at_row(part.first_row + row))?;
-        }
-        ends.push(offset(text.len())?);
-    }
-    let offsets = OffsetBuffer::new(ScalarBuffer::from(ends));
-    Ok(StringArray::try_new(offsets, Buffer::from_vec(text), group.nulls().cloned())?)
-}
-
-fn offset(length: usize) -> Result<i32> {
+pub(super) fn offset(length: usize) -> Result<i32> {
     i32::try_from(length).map_err(|_| {
         Error::unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time")
     })
-}
-
-struct JsonSink<'s> {
-    out: &'s mut Vec<u8>,
-    keys: &'s Keys,
-    slots: &'s Keys,
-    zone: &'s Zone,
-}
-
-impl JsonSink<'_> {
-    /// A comma, unless the object or array has just begun: no value ends in an opening bracket.
-    #[inline]
-    fn separate(&mut self) {
-        if !matches!(self.out.last(), Some(b'{' | b'[')) {
-            self.out.push(b',');
-        }
-    }
-}
-
-impl Sink for JsonSink<'_> {
-    fn null(&mut self) {
-        self.out.extend_from_slice(b"null");
-    }
-
-    #[inline]
-    fn scalar(&mut self, column: &Scalars<'_>, index: usize) -> Result<()> {
-        json::scalar(self.out, &column.value(index)?, self.zone)
-    }
-
-    fn value(&mut self, bytes: &[u8], depth: usize) -> Result<()> {
-        json::value_at(self.out, self.keys, bytes, self.zone, depth)
-    }
-
-    fn begin_object(&mut self) {
-        self.out.push(b'{');
-    }
-
-    fn shredded_key(&mut self, field: &FieldReader<'_>) {
-        self.separate();
-        self.out.extend_from_slice(self.slots.get(field.slot).unwrap_or_default());
-    }
-
-    fn key(&mut self, id: usize) -> Result<()> {
-        self.separate();
-        self.out.extend_from_slice(self.keys.checked(id)?);
-        Ok(())
-    }
-
-    fn end_object(&mut self) -> Result<()> {
-        self.out.push(b'}');
-        Ok(())
-    }
-
-    fn begin_array(&mut self) {
-        self.out.push(b'[');
-    }
-
-    fn element(&mut self) {
-        self.separate();
-    }
-
-    fn end_array(&mut self) -> Result<()> {
-        self.out.push(b']');
-        Ok(())
-    }
 }
 
 /// The values of a range of rows, and the new metadata of the rows that need one.

@@ -1,6 +1,6 @@
 //! Objects and arrays: their headers, and their fields or elements as bytes.
 
-use super::metadata::{Metadata, read_unsigned};
+use super::metadata::{Metadata, read_next_unsigned, read_unsigned};
 use super::{is_short_scalar, malformed, no_such_name, size};
 use crate::error::Result;
 
@@ -53,6 +53,16 @@ impl<'a> Header<'a> {
         rest.get(..length).ok_or_else(outside)
     }
 
+    /// The bytes from the start of the value at `index` to the end of the last value.
+    #[inline]
+    fn value_and_rest(&self, index: usize) -> Result<&'a [u8]> {
+        let offset =
+            read_next_unsigned(self.bytes, self.offsets + index * self.offset_size, self.offset_size);
+        offset
+            .and_then(|offset| self.bytes.get(self.values + offset..))
+            .ok_or_else(|| malformed("an offset points outside its object or array"))
+    }
+
     /// All offsets, including the end of the last value.
     fn offsets(&self) -> impl Iterator<Item = usize> {
         (0..=self.length).filter_map(|index| self.offset(index))
@@ -77,13 +87,24 @@ pub struct ByteBudget {
 }
 
 impl ByteBudget {
+    /// The budget of a value that is not within an object or array.
+    pub fn unlimited() -> Self {
+        ByteBudget { bytes: usize::MAX }
+    }
+
     /// Reserve the bytes of `value`, or return an error if none are left.
     #[inline]
     pub fn take(&mut self, value: &[u8]) -> Result<()> {
         if is_short_scalar(value) {
             return Ok(());
         }
-        let rest = self.bytes.checked_sub(value.len());
+        self.take_bytes(value.len())
+    }
+
+    /// Reserve the bytes of a value of this length that is not a short scalar.
+    #[inline]
+    pub fn take_bytes(&mut self, length: usize) -> Result<()> {
+        let rest = self.bytes.checked_sub(length);
         self.bytes = rest.ok_or_else(|| malformed("the values of an object or array overlap"))?;
         Ok(())
     }
@@ -176,6 +197,17 @@ impl<'a> Object<'a> {
     /// The name id and the bytes of each field, in the order of the object, which is that of the names.
     pub fn fields(&self) -> impl Iterator<Item = Result<(usize, &'a [u8])>> {
         self.header.values().enumerate().map(|(index, value)| Ok((self.field_id(index)?, value?)))
+    }
+
+    /// The name id of the field at `index`, and the bytes from the start of its value to the end of the object.
+    ///
+    /// For readers that find the length of the value while they read it, and take it from the budget.
+    #[inline]
+    pub fn field_and_rest(&self, index: usize) -> Result<(usize, &'a [u8])> {
+        let ids = self.header.offsets - self.header.length * self.id_size;
+        let id = read_next_unsigned(self.header.bytes, ids + index * self.id_size, self.id_size)
+            .ok_or_else(|| malformed("a field index is out of range"))?;
+        Ok((id, self.header.value_and_rest(index)?))
     }
 
     /// The byte budget for the values of the fields, for readers that take them in another order.
@@ -279,6 +311,17 @@ impl<'a> Array<'a> {
     /// The bytes of the array.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.header.bytes
+    }
+
+    /// The bytes from the start of the element at `index` to the end of the array; see [`Object::field_and_rest`].
+    #[inline]
+    pub fn element_and_rest(&self, index: usize) -> Result<&'a [u8]> {
+        self.header.value_and_rest(index)
+    }
+
+    /// The byte budget for the elements.
+    pub fn budget(&self) -> ByteBudget {
+        self.header.budget()
     }
 
     /// The bytes of each element.

@@ -5,7 +5,13 @@
 //! Spark prints no times and no nanoseconds; they follow the same form.
 
 use crate::error::{Error, Result};
-use crate::value::{MAX_DEPTH, Metadata, Object, Value, Zone, malformed, text, too_deep};
+use crate::value::{
+    Array, ByteBudget, MAX_DEPTH, Metadata, Object, Value, Zone, malformed, sized, text, too_deep,
+};
+
+/// The ids of the primitive types that have a length.
+const BINARY: u8 = 15;
+const STRING: u8 = 16;
 
 const MICROS: i64 = 1_000_000;
 const NANOS: i64 = 1_000_000_000;
@@ -154,6 +160,103 @@ pub(crate) fn value_at(
     Ok(())
 }
 
+/// Append a value at nesting level `depth` as [`value_at`] does, but without the check that its strings are UTF-8.
+///
+/// The caller checks the text as a whole: quotes separate the strings, so the text is valid if and only if each of
+/// them is. Every value is visited once. It is an error if and only if it is one of [`value_at`], which finds the
+/// cause.
+pub(crate) fn value_without_utf8_check(
+    out: &mut Vec<u8>,
+    keys: &Keys,
+    bytes: &[u8],
+    zone: &Zone,
+    depth: usize,
+) -> Result<()> {
+    // The values of a column are not within a container.
+    Walk { out, keys, zone }.value(bytes, &mut ByteBudget::unlimited(), depth)
+}
+
+struct Walk<'w> {
+    out: &'w mut Vec<u8>,
+    keys: &'w Keys,
+    zone: &'w Zone,
+}
+
+impl Walk<'_> {
+    /// Append the value at the start of `bytes`, and take its length from the budget of its container.
+    fn value(&mut self, bytes: &[u8], budget: &mut ByteBudget, depth: usize) -> Result<()> {
+        if depth > MAX_DEPTH {
+            return Err(too_deep());
+        }
+        let Some(&header) = bytes.first() else { return Err(malformed("it is empty")) };
+        match (header & 0b11, header >> 2) {
+            (0, STRING | BINARY) => self.long_scalar(bytes, header >> 2 == STRING, budget),
+            (0, _) => scalar(self.out, &Value::decode(bytes)?, self.zone),
+            (1, length) => {
+                let text =
+                    bytes.get(1..1 + usize::from(length)).ok_or_else(|| malformed("it is truncated"))?;
+                string_bytes(self.out, text);
+                Ok(())
+            }
+            (2, _) => {
+                let object = Object::parse(bytes)?;
+                budget.take_bytes(object.size())?;
+                self.object(&object, depth)
+            }
+            _ => {
+                let array = Array::parse(bytes)?;
+                budget.take_bytes(array.size())?;
+                self.array(&array, depth)
+            }
+        }
+    }
+
+    fn long_scalar(&mut self, bytes: &[u8], is_string: bool, budget: &mut ByteBudget) -> Result<()> {
+        let data = sized(&bytes[1..])?;
+        budget.take_bytes(5 + data.len())?;
+        match is_string {
+            true => string_bytes(self.out, data),
+            false => scalar(self.out, &Value::Binary(data), self.zone)?,
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, object: &Object<'_>, depth: usize) -> Result<()> {
+        let mut budget = object.budget();
+        let mut previous = None;
+        self.out.push(b'{');
+        for index in 0..object.len() {
+            let (id, bytes) = object.field_and_rest(index)?;
+            let rank = Some(self.keys.rank(id));
+            if previous >= rank {
+                self.keys.check_unique_in_any_order(object)?;
+            }
+            previous = rank;
+            if index > 0 {
+                self.out.push(b',');
+            }
+            self.out.extend_from_slice(self.keys.checked(id)?);
+            check_size(self.out)?;
+            self.value(bytes, &mut budget, depth + 1)?;
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    fn array(&mut self, array: &Array<'_>, depth: usize) -> Result<()> {
+        let mut budget = array.budget();
+        self.out.push(b'[');
+        for index in 0..array.len() {
+            if index > 0 {
+                self.out.push(b',');
+            }
+            self.value(array.element_and_rest(index)?, &mut budget, depth + 1)?;
+        }
+        self.out.push(b']');
+        Ok(())
+    }
+}
+
 /// Limit the length of the text: a long name is repeated for each of its fields, so a small Variant could
 /// produce gigabytes.
 fn check_size(text: &[u8]) -> Result<()> {
@@ -222,8 +325,13 @@ pub fn plain(out: &mut Vec<u8>, value: &Value<'_>, zone: &Zone) -> Result<()> {
 
 /// Append a JSON string, quotes included; only what JSON must escape is escaped.
 pub fn string(out: &mut Vec<u8>, text: &str) {
+    string_bytes(out, text.as_bytes());
+}
+
+/// Append bytes as a JSON string: the result is UTF-8 if and only if they are.
+fn string_bytes(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
-    let mut rest = text.as_bytes();
+    let mut rest = text;
     while let Some(at) = first_to_escape(rest) {
         out.extend_from_slice(&rest[..at]);
         escape(out, rest[at]);
@@ -250,6 +358,19 @@ fn escape(out: &mut Vec<u8>, byte: u8) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
+/// Whether text is the same in JSON, between quotes.
+pub(crate) fn is_plain(text: &[u8]) -> bool {
+    let (words, tail) = text.as_chunks::<32>();
+    // Without a branch for each word, the compiler compares several at once.
+    let has_none =
+        |words: &[u8; 32]| words.iter().fold(0, |any, &byte| any | u8::from(is_escaped(byte))) == 0;
+    words.iter().all(has_none) && !tail.iter().any(|&byte| is_escaped(byte))
+}
+
+fn is_escaped(byte: u8) -> bool {
+    byte < 0x20 || byte == b'"' || byte == b'\\'
+}
+
 /// The position of the first quote, backslash or control character, comparing eight bytes at a time.
 fn first_to_escape(bytes: &[u8]) -> Option<usize> {
     let (words, tail) = bytes.as_chunks::<8>();
@@ -259,7 +380,7 @@ fn first_to_escape(bytes: &[u8]) -> Option<usize> {
             return Some(index * 8 + found.trailing_zeros() as usize / 8);
         }
     }
-    let position = tail.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\')?;
+    let position = tail.iter().position(|&byte| is_escaped(byte))?;
     Some(words.len() * 8 + position)
 }
 

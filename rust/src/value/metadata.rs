@@ -139,6 +139,15 @@ pub(crate) fn read_unsigned(bytes: &[u8], at: usize, size: usize) -> Option<usiz
     })
 }
 
+/// Like [`read_unsigned`] for a size of 1 to 4, faster if at least four bytes follow `at`.
+#[inline]
+pub(crate) fn read_next_unsigned(bytes: &[u8], at: usize, size: usize) -> Option<usize> {
+    match bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
+        Some(data) => Some((u32::from_le_bytes(*data) & u32::MAX >> (32 - 8 * size)) as usize),
+        None => read_unsigned(bytes, at, size),
+    }
+}
+
 /// Append metadata of `names`, which must be unique; `sorted` says whether they are in the order of their bytes.
 pub fn write<'a>(out: &mut Vec<u8>, names: impl Iterator<Item = &'a str> + Clone, sorted: bool) {
     let (length, total) = names.clone().fold((0, 0), |(n, t), name| (n + 1, t + name.len()));

@@ -263,7 +263,7 @@ fn fixed<const N: usize>(data: &[u8]) -> Result<[u8; N]> {
     data.first_chunk().copied().ok_or_else(|| malformed("it is truncated"))
 }
 
-fn sized(data: &[u8]) -> Result<&[u8]> {
+pub(crate) fn sized(data: &[u8]) -> Result<&[u8]> {
     let length = u32::from_le_bytes(fixed(data)?) as usize;
     take(&data[4..], length)
 }
