@@ -7,13 +7,12 @@ use std::sync::Arc;
 use _native::error::Result;
 use _native::json::parse::{JsonShredder, ParseOptions, parse_rows};
 use _native::shred::schema::Numeric;
-use _native::shred::unshred::{to_json, unshred};
+use _native::shred::unshred::unshred;
 use _native::shred::variants::shred;
 use _native::shred::{OnConflict, ShreddingSchema};
-use _native::value::Zone;
 use arrow_array::{Array, ArrayRef, BinaryArray, StructArray};
 
-use super::{choice, part};
+use super::{choice, part, print};
 use crate::{canonical, schema};
 
 /// Names that texts and schemas share.
@@ -40,10 +39,7 @@ pub fn run(mut input: &[u8]) {
     for group in [&shredded, &fused] {
         let restored = unshred(group, OnConflict::Error).expect("shredded values can be unshredded");
         assert_eq!(canonical::rows(&restored).as_ref(), Ok(&meaning));
-        assert_eq!(
-            to_json(group, OnConflict::Error, &Zone::UTC),
-            to_json(&variants, OnConflict::Error, &Zone::UTC)
-        );
+        assert_eq!(print(group, OnConflict::Error), print(&variants, OnConflict::Error));
     }
     check_columns(&shredded, &fused);
     check_text(&variants, options);
@@ -78,12 +74,12 @@ fn counts(array: &ArrayRef) -> Vec<usize> {
 /// Assert that printing and parsing preserve the values.
 fn check_text(variants: &StructArray, options: ParseOptions) {
     let options = ParseOptions { doubles: true, ..options };
-    let text = to_json(variants, OnConflict::Error, &Zone::UTC).expect("parsed values can be printed");
+    let text = print(variants, OnConflict::Error).expect("parsed values can be printed");
     let text: ArrayRef = Arc::new(text);
     let (again, invalid) = parse(&text, ShreddingSchema::Untyped, options).expect("text can be parsed");
     assert_eq!(invalid, []);
-    let printed = to_json(&again, OnConflict::Error, &Zone::UTC).expect("parsed values can be printed");
+    let printed = print(&again, OnConflict::Error).expect("parsed values can be printed");
     let (third, _) = parse(&(Arc::new(printed.clone()) as ArrayRef), ShreddingSchema::Untyped, options)
         .expect("text can be parsed");
-    assert_eq!(to_json(&third, OnConflict::Error, &Zone::UTC), Ok(printed));
+    assert_eq!(print(&third, OnConflict::Error), Ok(printed));
 }

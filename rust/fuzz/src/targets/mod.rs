@@ -7,6 +7,20 @@ pub mod parquet;
 pub mod split_variant;
 pub mod variant;
 
+use _native::error::Result;
+use _native::shred::OnConflict;
+use _native::shred::print::{to_json, to_json_in_ranges};
+use _native::value::Zone;
+use arrow_array::{StringArray, StructArray};
+
+/// Return the JSON text of a column, after checking that it is the same, or the same error, when it is printed row by
+/// row.
+fn print(group: &StructArray, on_conflict: OnConflict) -> Result<StringArray> {
+    let text = to_json(group, on_conflict, &Zone::UTC);
+    assert_eq!(text, to_json_in_ranges(group, on_conflict, &Zone::UTC, 0));
+    text
+}
+
 /// An entry point for untrusted bytes.
 pub struct Target {
     pub name: &'static str,

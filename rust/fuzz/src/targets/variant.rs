@@ -7,7 +7,7 @@ use _native::error::Result;
 use _native::infer::{InferOptions, Inference};
 use _native::shred::extract::extract;
 use _native::shred::schema::Numeric;
-use _native::shred::unshred::{to_json, unshred};
+use _native::shred::unshred::unshred;
 use _native::shred::variants::shred;
 use _native::shred::{OnConflict, ShreddingSchema};
 use _native::value::Zone;
@@ -16,10 +16,11 @@ use _native::value::cast::variant_fields;
 use _native::value::json::{self, Keys};
 use _native::value::path::{self, Step};
 use _native::value::{self, Metadata};
+use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BinaryArray, StructArray};
 use arrow_schema::{DataType, Field, Fields, TimeUnit};
 
-use super::part;
+use super::{part, print};
 use crate::{canonical, schema};
 
 pub fn run(mut input: &[u8]) {
@@ -55,7 +56,7 @@ fn variants(metadata: &[u8], value: &[u8]) -> StructArray {
 fn check_one(metadata: &Metadata<'_>, value: &[u8], names: &[&str], variants: &StructArray) {
     let mut text = Vec::new();
     let written = json::value(&mut text, &Keys::new(metadata), value, &Zone::UTC);
-    let of_column = to_json(variants, OnConflict::Error, &Zone::UTC);
+    let of_column = print(variants, OnConflict::Error);
     assert_eq!(written.is_ok(), of_column.is_ok(), "{written:?} {of_column:?}");
     if let Ok(column) = of_column {
         assert_eq!(text, column.value(0).as_bytes());
@@ -106,6 +107,21 @@ fn cast_targets(name: &str) -> Vec<DataType> {
 }
 
 /// Assert that valid values can be shredded and that shredding preserves them.
+/// Check that both ways to print agree where `value` is set next to `typed_value`.
+fn check_conflicts(shredded: &StructArray, value: &[u8]) {
+    let mut columns = shredded.columns().to_vec();
+    let value: ArrayRef = Arc::new(BinaryArray::from(vec![value]));
+    for (field, column) in shredded.fields().iter().zip(&mut columns) {
+        if field.name() == "value" {
+            *column = value.clone();
+        }
+    }
+    let group = StructArray::new(shredded.fields().clone(), columns, None);
+    for on_conflict in [OnConflict::Error, OnConflict::Typed] {
+        let _ = print(&group, on_conflict);
+    }
+}
+
 fn check_shredding(variants: &StructArray, schema: &ShreddingSchema, numeric: Numeric, is_valid: bool) {
     let mut bounds = VariantBounds::new(schema);
     let shredded = match shred(variants, schema.clone(), numeric) {
@@ -119,6 +135,7 @@ fn check_shredding(variants: &StructArray, schema: &ShreddingSchema, numeric: Nu
     if is_valid {
         assert_eq!(text(variants).ok(), text(&restored).ok());
     }
+    check_conflicts(&shredded, variants.column(1).as_binary::<i32>().value(0));
     bounds.update(&shredded).expect("shredded values have bounds");
     if let Some((least, greatest)) = encode_bounds(&bounds.paths(), 32) {
         for bound in [least, greatest] {
@@ -130,5 +147,5 @@ fn check_shredding(variants: &StructArray, schema: &ShreddingSchema, numeric: Nu
 }
 
 fn text(group: &StructArray) -> Result<String> {
-    to_json(group, OnConflict::Error, &Zone::UTC).map(|text| text.value(0).to_owned())
+    print(group, OnConflict::Error).map(|text| text.value(0).to_owned())
 }
