@@ -143,7 +143,7 @@ $(AZURITE):
 
 # Licenses, known vulnerabilities and sources of the crates and of the Python packages.
 advisories: .venv/created $(CARGO_DENY)
-	$(CARGO_DENY) --manifest-path rust/Cargo.toml --locked check
+	$(CARGO_DENY) --manifest-path rust/Cargo.toml --locked --workspace check
 	$(BIN)/pip install --quiet 'pip-audit>=2.9'
 	$(BIN)/pip-audit .
 
