@@ -110,7 +110,7 @@ def test_the_command_line_prints_a_line_for_each_commit(table):
     heading, *lines = [line.split("\t") for line in result.stdout.splitlines()]
     assert heading == ["version", "time", "operation", "parameters and metrics"]
     assert [(line[0], line[2]) for line in lines] == [("2", "DELETE"), ("1", "WRITE")]
-    assert all(re.fullmatch(r"20\S+ \S+\+00:00", line[1]) for line in lines)
+    assert all(re.fullmatch(r"20\S+ \S+\.\d{3}Z", line[1]) for line in lines)
     assert lines[0][3].startswith('predicate=["v:n::bigint = 2"], numRemovedFiles=1')
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 
 import msgspec
 
@@ -25,7 +26,7 @@ __all__ = [
 
 HEADINGS: tuple[Heading, ...] = (
     ("version", "right"),
-    ("time", "left"),
+    ("time", "right"),
     ("operation", "left"),
     ("parameters and metrics", "left"),
 )
@@ -36,13 +37,18 @@ def print_history(entries: Sequence[HistoryEntry], layout: Layout) -> None:
     rows = [
         (
             entry.version,
-            entry.timestamp.isoformat(sep=" ", timespec="milliseconds"),
+            _time_text(entry.timestamp),
             entry.operation or "",
             ", ".join(f"{name}={_text(value)}" for name, value in _details(entry)),
         )
         for entry in entries
     ]
     print_table(console(), HEADINGS, rows, layout)
+
+
+def _time_text(timestamp: datetime) -> str:
+    """Return a time in UTC as `restore --timestamp` takes it: `2026-11-21 09:30:00.000Z`."""
+    return timestamp.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
 
 
 def print_history_json(entries: Sequence[HistoryEntry]) -> None:
