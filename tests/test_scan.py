@@ -342,4 +342,4 @@ def test_bytes_that_are_not_a_variant_name_their_row():
 def test_no_more_bytes_are_read_than_there_are(table: Path):
     explained = dv.read_table(table).explain()
     assert 0 < explained.bytes_read <= explained.bytes
-    assert "(100.0%)" in str(explained)
+    assert "(100.0 %)" in str(explained)

@@ -146,9 +146,9 @@ def _find(part: str, fields: Iterable[pa.Field[Any]], name: Name) -> pa.Field[An
         return found[0]
     names = ", ".join(field.name for field in fields[:MAX_SHOWN]) + (", …" if len(fields) > MAX_SHOWN else "")
     problem = f"matches {len(found)} columns" if found else "does not exist"
-    raise ExpressionError(
-        f"`{describe(name)}`: `{part}` {problem}; the columns are {names}", column=describe(name)
-    )
+    whole = describe(name)
+    subject = f"`{part}`" if part == whole else f"`{whole}`: `{part}`"
+    raise ExpressionError(f"{subject} {problem}; the columns are {names}", column=whole)
 
 
 def _bind_cast(cast: Cast, timezone: str) -> Expression:

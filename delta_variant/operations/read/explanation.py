@@ -129,7 +129,7 @@ class Explanation:
         if self.row_groups:
             yield f"row groups  {self.row_groups_read:,} of {self.row_groups:,} read"
             yield f"pages       {self.pages_read:,} of {self.pages:,} read"
-        share = f" ({self.bytes_read / self.bytes:.1%})" if self.bytes else ""
+        share = f" ({100 * self.bytes_read / self.bytes:.1f} %)" if self.bytes else ""
         yield f"bytes       {self.bytes_read:,} of {self.bytes:,} read{share}"
         yield f"rows        {self.rows:,} found in {self.rows_decoded:,} decoded"
 
