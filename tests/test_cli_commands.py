@@ -11,6 +11,7 @@ import subprocess
 import sys
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,9 +24,11 @@ from typer.testing import CliRunner
 import delta_variant as dv
 from delta_variant.cli import main
 from delta_variant.cli.app import MODULES, app
-from delta_variant.cli.confirmation import DESTRUCTIVE, RULE
+from delta_variant.cli.confirmation import DESTRUCTIVE, RULE, Plan, confirm
 from delta_variant.cli.examples import EXAMPLES
 from delta_variant.cli.tables import Heading, Layout, print_table
+from delta_variant.cli.terminal import wrapped
+from delta_variant.conformance.engines import ENGINES
 
 ROWS = pa.table({"id": [1, 2, 3], "event": [f'{{"n": {number}}}' for number in (1, 2, 3)]})
 PROGRAM = "from delta_variant.cli import main; main()"
@@ -97,6 +100,12 @@ def test_examples_can_be_parsed(name: str):
             continue
         words = [command, arguments.pop(0)] if command == "z85" else [command]
         commands()[" ".join(words)].make_context(command, arguments)
+
+
+def test_the_examples_of_conformance_name_engines():
+    for _, *arguments in lines_of(EXAMPLES["conformance"]):
+        named = commands()["conformance"].make_context("conformance", arguments).params["engine"]
+        assert set(named or ()) <= set(ENGINES)
 
 
 def test_the_example_of_z85_is_valid():
@@ -175,6 +184,21 @@ def test_a_destructive_command_runs_with_yes(prepared, name):
     assert result.exit_code == 0, result.output
     # A restore of version 0 changes only the properties.
     assert dv.load_snapshot(prepared["TABLE"]).version > 1
+
+
+def test_a_plan_with_many_files_names_the_first_ones_before_the_question(capsys, monkeypatch):
+    terminal = SimpleNamespace(isatty=lambda: True, readline=lambda: "n\n")
+    monkeypatch.setattr("sys.stdin", terminal)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    names = tuple(f"{number}.parquet" for number in range(12))
+    plan = Plan(("t: delete 12 files",), {}, names)
+    with pytest.raises(typer.Exit):
+        confirm("vacuum", lambda: plan, yes=False, dry_run=False)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:10] == list(names[:10])
+    assert lines[10:12] == ["and 2 more files: --dry-run lists all", "t: delete 12 files"]
+    assert not confirm("vacuum", lambda: plan, yes=False, dry_run=True)
+    assert capsys.readouterr().out.splitlines() == [*names, "t: delete 12 files"]
 
 
 @pytest.mark.slow
@@ -345,12 +369,60 @@ def test_describe_prints_schema_properties_and_size(table):
     assert re.fullmatch(rf"{table}: version 0, 3 rows, \d{{3}} bytes in 1 file", lines[0])
     assert lines[1] == "protocol: reader 3, writer 7"
     assert "columnMapping" in lines[2].removeprefix("features: ").split(", ")
-    assert lines[4:7] == ["column\ttype\tnullable\tcomment", "id\tlong\t\t", "event\tvariant\t\t"]
+    assert lines[4:7] == ["column\ttype\tnullable\tcomment", "id\tbigint\t\t", "event\tvariant\t\t"]
     assert "delta.columnMapping.mode\tname" in lines
     report = json.loads(run("describe", table, "--json").stdout)
     assert (report["rows"], report["files"], report["partition_columns"]) == (3, 1, [])
-    assert report["columns"][1] == {"name": "event", "type": "variant", "nullable": True}
-    assert report["schema"]["type"] == "struct"
+    assert report["columns"][0] == {"name": "id", "type": "bigint", "nullable": True}
+    assert report["schema"]["fields"][0]["type"] == "long"
+
+
+def test_describe_prints_the_names_of_types_in_sql(tmp_path: Path):
+    nested = pa.struct([("a", pa.list_(pa.int8())), ("b", pa.map_(pa.string(), pa.int16()))])
+    columns = {"i": pa.int32(), "d": pa.decimal128(9, 2), "s": nested}
+    data = pa.table({name: pa.array([None], kind) for name, kind in columns.items()})
+    dv.write_table(tmp_path / "t", data)
+    lines = [line.split("\t")[:2] for line in run("describe", str(tmp_path / "t")).stdout.splitlines()]
+    assert ["i", "int"] in lines
+    assert ["d", "decimal(9,2)"] in lines
+    assert ["s", "struct<a: array<tinyint>, b: map<string, smallint>>"] in lines
+
+
+def test_stats_prints_the_first_files_and_says_so(tmp_path: Path, capsys):
+    table = str(tmp_path / "t")
+    dv.write_table(table, pa.table({"id": range(12), "n": range(12)}), partition_by="id")
+
+    def files(*options: str) -> tuple[int, str]:
+        status, out, err = run_main(capsys, "stats", table, *options)
+        assert status == 0
+        return out.count(".parquet"), err
+
+    assert files() == (10, "the first 10 files: --limit shows more\n")
+    assert files("--limit", "1", "--exact") == (1, "the first 1 file: --limit shows more\n")
+    assert files("--limit", "12") == (12, "")
+    assert files("--json") == (12, "")
+    assert files("--json", "--limit", "3") == (3, "")
+
+
+def test_a_read_without_rows_says_so(table, capsys):
+    heading = "id\tevent\n"
+    assert run_main(capsys, "read", table, "--where", "id = 9") == (0, heading, "no rows\n")
+    assert run_main(capsys, "read", table, "--limit", "0")[2] == "the first 0 rows: --limit shows more\n"
+    assert run_main(capsys, "read", table, "--where", "id = 9", "--json") == (0, "", "")
+
+
+def test_a_page_is_named_with_its_size(table, tmp_path: Path, capsys):
+    page = tmp_path / "page.html"
+    for command in ("audit", "inspect"):
+        status, _, err = run_main(capsys, command, table, "--html", str(page))
+        assert status == 0
+        assert err == f"wrote {page}, {page.stat().st_size / 1000:.1f} kB\n"
+        assert run_main(capsys, command, table, "--html", str(page), "--quiet")[2] == ""
+
+
+def test_convert_prints_the_bytes_that_it_read(table, tmp_path: Path):
+    report = json.loads(run("convert", table, str(tmp_path / "converted"), "--json").stdout)
+    assert 0 < report["bytes_in"] <= dv.load_snapshot(table).num_bytes
 
 
 # Logs and completion
@@ -460,6 +532,20 @@ def test_columns_are_aligned_by_the_width_of_their_characters():
     headings: list[Heading] = [("name", "left"), ("n", "right")]
     assert shown(80, headings, ["東京", "7"], Layout()) == ["name  n", "東京  7"]
     assert shown(15, headings, ["東京" * 9, "7"], Layout()) == ["name          n", "東京東京東 …  7"]
+
+
+def test_sentences_are_broken_between_words_on_a_terminal():
+    def lines(text: str, width: int, *, is_terminal: bool = True, indent: int = 0) -> list[str]:
+        out = Console(file=StringIO(), width=width, force_terminal=is_terminal)
+        return wrapped(out, text, indent).split("\n")
+
+    address = "s3://bucket/a-long-prefix/of-a-table"
+    sentence = f"there is no table at {address}: it has no _delta_log"
+    assert lines(sentence, 30) == ["there is no table at", f"{address}:", "it has no _delta_log"]
+    assert lines(sentence, 30, is_terminal=False) == [sentence]
+    assert lines(sentence, 80) == [sentence]
+    assert lines("one two three", 9, indent=4) == ["one", "    two", "    three"]
+    assert lines("a   b", 5) == ["a   b"]
 
 
 def test_a_pipe_gets_whole_cells_separated_by_tabs(table):

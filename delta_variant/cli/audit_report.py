@@ -14,7 +14,7 @@ from rich.text import Text
 from ..operations.audit import Audit
 from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity, summarize
 from .rule_texts import rule_url
-from .terminal import console, count, print_json, print_lines, printable, size_text
+from .terminal import console, count, print_json, print_lines, printable, size_text, wrapped
 
 __all__ = [
     "NOUNS",
@@ -103,7 +103,8 @@ def print_finding(out: Console, severity: Severity, rule: str, sentence: str) ->
     line = Text(f"  {NOUNS[severity]:<7}  ", style=STYLES[severity])
     url = rule_url(rule) if supports_links(out) else None
     line.append(rule, style=Style(bold=True, link=url))
-    line.append(" " * max(7 - len(rule), 2) + printable(sentence), style="not bold")
+    line.append(" " * max(7 - len(rule), 2))
+    line.append(wrapped(out, printable(sentence), indent=len(line)), style="not bold")
     out.print(line, soft_wrap=True)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import typer
 
 from .exit_codes import ERROR
-from .terminal import console, print_json, print_lines
+from .terminal import console, count, print_json, print_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["DESTRUCTIVE", "RULE", "Destructive", "Plan", "confirm"]
 
@@ -39,12 +42,19 @@ RULE = (
 )
 
 
+MAX_SHOWN_FILES = 10
+
+
 @dataclass(frozen=True)
 class Plan:
-    """What a command will do: sentences for a person, facts for a program."""
+    """What a command will do: sentences for a person, facts for a program.
+
+    `files` are printed before the sentences: all of them by `--dry-run`, the first ones before the question.
+    """
 
     sentences: tuple[str, ...]
     facts: Mapping[str, Any]
+    files: tuple[str, ...] = ()
 
 
 def confirm(
@@ -66,7 +76,7 @@ def confirm(
             "--dry-run to print the plan"
         )
     err = console(stderr=True)
-    print_lines(err, *plan().sentences)
+    _print_question(err, plan())
     err.print("Continue? [y/N] ", end="")
     if sys.stdin.readline().strip().lower() in ("y", "yes"):
         return True
@@ -74,8 +84,15 @@ def confirm(
     raise typer.Exit(ERROR)
 
 
+def _print_question(err: Console, plan: Plan) -> None:
+    print_lines(err, *plan.files[:MAX_SHOWN_FILES])
+    if more := len(plan.files[MAX_SHOWN_FILES:]):
+        print_lines(err, f"and {count(more, 'more file')}: --dry-run lists all")
+    print_lines(err, *plan.sentences)
+
+
 def _print_plan(plan: Plan, json: bool) -> None:
     if json:
         print_json({"dry_run": True, **plan.facts})
     else:
-        print_lines(console(), *plan.sentences)
+        print_lines(console(), *plan.files, *plan.sentences)

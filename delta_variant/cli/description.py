@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ..log.snapshot import Snapshot
-from ..protocol.types import describe as describe_type
+from ..protocol.types import sql_type
 from ..writer.copy_on_write import count_rows
 from .tables import Heading, Layout, print_table
 from .terminal import console, count, print_json, print_lines, size_text
@@ -56,7 +56,7 @@ def _features(snapshot: Snapshot) -> list[str]:
 def _columns(snapshot: Snapshot) -> Iterator[tuple[str, ...]]:
     for field in snapshot.schema.fields:
         comment = (field.metadata or {}).get("comment", "")
-        yield field.name, describe_type(field.type), "" if field.nullable else "not null", str(comment)
+        yield field.name, sql_type(field.type), "" if field.nullable else "not null", str(comment)
 
 
 def print_description_json(snapshot: Snapshot) -> None:
@@ -79,7 +79,7 @@ def print_description_json(snapshot: Snapshot) -> None:
             },
             "features": _features(snapshot),
             "columns": [
-                {"name": field.name, "type": describe_type(field.type), "nullable": field.nullable}
+                {"name": field.name, "type": sql_type(field.type), "nullable": field.nullable}
                 for field in snapshot.schema.fields
             ],
             "properties": dict(snapshot.configuration),

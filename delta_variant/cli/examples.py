@@ -90,7 +90,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "encode": ("delta-variant z85 encode '{\"$\": 7}'",),
     "migrate": ("delta-variant migrate old.parquet new.parquet",),
     "conformance": (
-        "delta-variant conformance --engine delta_variant",
+        "delta-variant conformance --engine ours",
         "delta-variant conformance --cases parquet-testing --html kit.html",
     ),
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from .._progress import advance, begin
 from ..data_file.layout import variant_columns
 from ..data_file.reader import open_file
 from ..data_file.statistics import file_stats
@@ -80,8 +81,11 @@ def files_of(snapshot: Snapshot) -> Iterator[InspectedFile]:
 
 def _compute_statistics(snapshot: Snapshot, files: Iterable[InspectedFile]) -> Iterator[InspectedFile]:
     statistics = TableStatistics.of(snapshot)
+    begin("computing statistics", files=snapshot.num_files)
     for file in files:
-        yield replace(file, stats=statistics.compute(statistics.open(file.path)))
+        stats = statistics.compute(statistics.open(file.path))
+        advance(files=1, rows=stats.num_records or 0)
+        yield replace(file, stats=stats)
 
 
 def _decode_or_empty(text: str | None) -> FileStatistics:

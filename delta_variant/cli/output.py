@@ -64,9 +64,11 @@ def write_page(path: str | os.PathLike[str], text: str) -> None:
     """Write a page to a file. Raise StoreError if that fails."""
     # Imported here, because the start of every command imports this module.
     from ..storage.store import local_location
+    from .terminal import print_hint, size_text
 
     local = local_location("the page", path)
     try:
         local.write_text(text, encoding="utf-8")
     except OSError as error:
         raise StoreError(f"cannot write {path}: {reason_of(error)}", file=str(path)) from error
+    print_hint(f"wrote {path}, {size_text(len(text.encode()))}")

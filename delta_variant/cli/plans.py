@@ -98,8 +98,9 @@ def plan_vacuum(table: str, found: VacuumResult) -> Plan:
     files = f"{count(len(found.files), 'file')}, {size_text(found.bytes)}"
     heading = f"{table}: delete {files}; earlier versions that need {them} can no longer be read"
     return Plan(
-        (*found.files, heading if found.files else f"{table}: there is no file to delete"),
+        (heading if found.files else f"{table}: there is no file to delete",),
         {"table": table, "files": list(found.files), "bytes": found.bytes},
+        found.files,
     )
 
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from ..operations.statistics_repair import FileRepair, RepairResult
-from .terminal import console, count, print_json, print_lines
+from .terminal import console, count, print_hint, print_json, print_lines
 
 __all__ = ["print_repair", "print_repair_json"]
 
+MAX_SHOWN_FILES = 24
 MAX_REASONS = 6
 
 
 def print_repair(repair: RepairResult) -> None:
-    """Print each file with wrong statistics, the reasons, and what was committed."""
+    """Print the files with wrong statistics, the reasons, and what was committed."""
     out = console()
-    for file in repair.files:
+    for file in repair.files[:MAX_SHOWN_FILES]:
         verb = "has wrong statistics" if file.stats is not None else "cannot be repaired"
         print_lines(out, f"{file.path} {verb}", *_reasons(file))
+    if more := len(repair.files[MAX_SHOWN_FILES:]):
+        print_hint(f"and {count(more, 'more file')}: --json lists all")
     print_lines(out, *([""] if repair.files else []), _outcome(repair))
 
 

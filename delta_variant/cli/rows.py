@@ -66,7 +66,9 @@ def _print_table(reader: pa.RecordBatchReader, limit: int, layout: Layout) -> No
     rows = [row for batch in _rows(reader, limit + 1) for row in batch]
     cells = [[_cell(value) for value in row] for row in rows[:limit]]
     print_table(console(), [_heading(field) for field in reader.schema], cells, layout)
-    if len(rows) > limit:
+    if not rows and limit:
+        print_hint("no rows")
+    elif len(rows) > limit:
         print_hint(f"the first {count(limit, 'row')}: --limit shows more")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,7 @@ __all__ = [
     "printable",
     "shorten",
     "size_text",
+    "wrapped",
 ]
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -118,7 +120,29 @@ def print_lines(out: Console, *lines: str) -> None:
     from rich.text import Text
 
     for line in lines:
-        out.print(Text(printable(line)), soft_wrap=True)
+        out.print(Text(wrapped(out, printable(line))), soft_wrap=True)
+
+
+def wrapped(out: Console, text: str, indent: int = 0) -> str:
+    """Return `text` broken between words if it is longer than a line of a terminal.
+
+    Words, such as paths and addresses, stay whole, so that they can be copied. `indent` is the column that
+    `text` begins at, and that its other lines get.
+    """
+    if not out.is_terminal or len(text) <= out.width - indent:
+        return text
+    space = " " * indent
+    lines = textwrap.wrap(
+        text,
+        out.width,
+        initial_indent=space,
+        subsequent_indent=space,
+        expand_tabs=False,
+        replace_whitespace=False,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines)[indent:]
 
 
 def print_hint(text: str) -> None:

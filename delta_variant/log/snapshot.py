@@ -38,7 +38,7 @@ from ..protocol.actions import (
 )
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.json_text import parse as parse_schema
-from ..protocol.types import StructType, describe
+from ..protocol.types import StructType, sql_type
 from ..storage.store import Store
 from ..variant.moments import UTC, check_timezone
 
@@ -206,7 +206,7 @@ class Snapshot:
             f"  partitions  {', '.join(self.partition_columns)}",
             *(f"  property    {name} = {value}" for name, value in sorted(self.configuration.items())),
             *(
-                f"  column      {_column(field.name, describe(field.type), field.nullable)}"
+                f"  column      {_column(field.name, sql_type(field.type), field.nullable)}"
                 for field in self.schema.fields
             ),
         ]
@@ -215,7 +215,7 @@ class Snapshot:
     def _repr_html_(self) -> str:
         caption = f"{self.uri}, version {self.version}: {self.num_files:,} files, {self.num_bytes:,} bytes"
         columns = [
-            (each.name, describe(each.type), "" if each.nullable else "not null")
+            (each.name, sql_type(each.type), "" if each.nullable else "not null")
             for each in self.schema.fields
         ]
         properties = [(name, value, "property") for name, value in sorted(self.configuration.items())]

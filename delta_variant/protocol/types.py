@@ -23,6 +23,7 @@ __all__ = [
     "is_geospatial",
     "primitive_kinds_of",
     "primitives_of",
+    "sql_type",
 ]
 
 DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)", re.ASCII)
@@ -119,15 +120,28 @@ def primitive_kinds_of(data_type: DataType) -> frozenset[str]:
     return frozenset(name.partition("(")[0] for name in primitives_of(data_type))
 
 
-def describe(data_type: DataType) -> str:
-    """Return the type in SQL syntax, for messages: `struct<a: long, b: array<string>>`."""
+NO_OTHER_NAMES: Mapping[str, str] = {}
+SQL_NAMES: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
+
+
+def describe(data_type: DataType, names: Mapping[str, str] = NO_OTHER_NAMES) -> str:
+    """Return the type for messages: `struct<a: long, b: array<string>>`.
+
+    `names` maps names of primitive types to the names to print instead.
+    """
     if isinstance(data_type, PrimitiveType):
-        return data_type.name
+        return names.get(data_type.name, data_type.name)
     if isinstance(data_type, ArrayType):
-        return f"array<{describe(data_type.element_type)}>"
+        return f"array<{describe(data_type.element_type, names)}>"
     if isinstance(data_type, MapType):
-        return f"map<{describe(data_type.key_type)}, {describe(data_type.value_type)}>"
-    return f"struct<{', '.join(f'{child.name}: {describe(child.type)}' for child in data_type.fields)}>"
+        return f"map<{describe(data_type.key_type, names)}, {describe(data_type.value_type, names)}>"
+    fields = (f"{child.name}: {describe(child.type, names)}" for child in data_type.fields)
+    return f"struct<{', '.join(fields)}>"
+
+
+def sql_type(data_type: DataType) -> str:
+    """Return the type with the names of SQL: `struct<a: bigint, b: array<string>>`."""
+    return describe(data_type, SQL_NAMES)
 
 
 def _children(data_type: DataType) -> Iterator[tuple[str, DataType, StructField | None]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -20,9 +21,11 @@ from ..output import write_page
 from ..progress import showing_progress
 from ..shredding_tree import merge, print_tree, shredding_of
 from ..tables import Layout
-from ..terminal import console, print_json, print_lines
+from ..terminal import console, count, print_hint, print_json, print_lines
 
 __all__ = ["inspect", "stats", "z85"]
+
+SHOWN_FILES = 10
 
 
 def inspect(
@@ -60,21 +63,33 @@ def stats(
     exact: Annotated[
         bool, typer.Option("--exact", help="Compute the statistics of a table from its data.")
     ] = False,
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help=f"Maximum number of files; {SHOWN_FILES} by default, all with --json."
+        ),
+    ] = None,
     wide: Wide = False,
     expanded: Expanded = False,
     json: Json = False,
 ) -> None:
     """Print the statistics in the log of a table, or compute those of a Parquet file.
 
-    With --json, one object per file. Exit status 1 means that some bounds cannot be decoded.
+    With --json, one object per file. Exit status 1 means that bounds of these files cannot be decoded.
     """
     messages: list[str] = []
-    for file in data_files(target, version, storage_options(), exact=exact):
-        if json:
-            print_json(statistics_report.json_report(file))
-        else:
-            statistics_report.print_tables(file, Layout(wide, expanded))
-        messages += undecodable_bounds(file)
+    shown = SHOWN_FILES if limit is None and not json else limit
+    with showing_progress(if_redirected=True):
+        files = data_files(target, version, storage_options(), exact=exact)
+        for file in islice(files, shown):
+            if json:
+                print_json(statistics_report.json_report(file))
+            else:
+                statistics_report.print_tables(file, Layout(wide, expanded))
+            messages += undecodable_bounds(file)
+        is_rest = next(files, None) is not None
+    if is_rest and not json:
+        print_hint(f"the first {count(shown or 0, 'file')}: --limit shows more")
     if messages:
         print_lines(console(stderr=True), *messages)
         raise typer.Exit(FINDINGS)

@@ -153,4 +153,4 @@ def _consume(started: Iterable[_Started], report: ReadReport | None) -> RowBatch
             if report is not None:
                 report.files.append(FileReport(each.plan, native.bytes_read, decoded))
         _LOGGER.debug("read %s: %d rows decoded, %d bytes", each.file.file.path, decoded, native.bytes_read)
-        advance(files=1)
+        advance(files=1, bytes_=native.bytes_read)
