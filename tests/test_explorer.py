@@ -18,8 +18,11 @@ from delta_variant.cli import explorer
 from delta_variant.cli.app import app
 from delta_variant.cli.explorer import distinct_values, explore, files_after_sort, files_before_sort
 from delta_variant.cli.explorer_page import explorer_page
+from delta_variant.cli.page import rounded
 
 HOSTILE = "</style><script>document.title='broken'</script><img src=x onerror=alert(1)>\"'&\u202e\x1b`"
+OVERFLOWING = """return [...document.querySelectorAll('.row > span')]
+  .filter(each => each.scrollWidth > each.clientWidth).map(each => each.innerText)"""
 SIZES = {"wide": (1280, 900), "phone": (390, 844)}
 
 
@@ -187,15 +190,21 @@ def browser():
         yield browser
 
 
+def long_cells() -> list[dict[str, object]]:
+    """Return documents with a long name of a type, a large number of distinct values and long bounds."""
+    return [{"amount": number + 0.25, "id": "x" * 16 + f"{number:016}"} for number in range(6000)]
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
-    """Return the pages of a table of several files, of one with hostile text, and of one file."""
+    """Return the pages of tables: several files, hostile text, one file, and cells with long texts."""
     folder = tmp_path_factory.mktemp("pages")
     documents = [{HOSTILE: HOSTILE, "n": number, "o": {HOSTILE: [HOSTILE]}} for number in range(8)]
     tables = {
         "events": write(folder / "events", shuffled(400), 8),
         "hostile": write(folder / "hostile", documents, 2),
         "single": write(folder / "single", [{"id": 1}]),
+        "long": write(folder / "long", long_cells()),
     }
     pages = {}
     for name, table in tables.items():
@@ -204,14 +213,16 @@ def pages(tmp_path_factory):
     return pages
 
 
-@pytest.mark.parametrize("name", ["events", "hostile", "single"])
+@pytest.mark.parametrize("name", ["events", "hostile", "single", "long"])
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("dark", [False, True])
 def test_a_page_renders_without_warnings_and_fits(browser, pages, name, size, dark):
     browser.resize(*SIZES[size], dark=dark)
     browser.open(pages[name])
     assert browser.messages() == []
-    assert browser.run("return document.documentElement.scrollWidth <= window.innerWidth")
+    # A phone that shows a wider page zooms out, and innerWidth grows.
+    assert browser.run("return document.documentElement.scrollWidth") <= SIZES[size][0]
+    assert browser.run(OVERFLOWING) == []
     assert browser.run("return [document.scripts.length, document.images.length]") == [1, 0]
     assert browser.run("return performance.getEntriesByType('resource').length") == 0
     assert browser.run("return [...document.querySelectorAll('.tools')].every(each => !each.hidden)")
@@ -247,6 +258,13 @@ def test_the_page_says_what_a_sort_order_would_change(browser, pages):
         ["event:id", "7.6 files (95 %)", "≈ 1 file (12 %)"],
         ["event:kind", "8 files (100 %)", "≈ 2 files (25 %)"],
     ]
+
+
+@pytest.mark.parametrize(
+    ("average", "text"), [(1, "1"), (7.876, "7.88"), (99.96, "100"), (999.7, "1,000"), (12345.6, "12,346")]
+)
+def test_averages_are_rounded_and_not_in_scientific_notation(average, text):
+    assert rounded(average) == text
 
 
 def test_one_file_has_nothing_to_skip(browser, pages):

@@ -12,6 +12,7 @@ from .page import (
     html_text,
     nested,
     percent,
+    rounded,
     share_bar,
     subtree_bytes,
     tile,
@@ -37,7 +38,7 @@ HEADINGS = (
     ("path, example values", "name"),
     ("type", "type"),
     ("rows", "fill"),
-    ("distinct", "number"),
+    ("distinct", "number distinct"),
     ("bytes", "number"),
 )
 
@@ -115,7 +116,7 @@ def _row(
     cells = (
         (html_text(node.type) if node else '<span class="quiet">not shredded</span>', "type"),
         (bar, "fill"),
-        (_distinct(path, node, sample, exploration), "number"),
+        (_distinct(path, node, sample, exploration), "number distinct"),
         (html_text(size_text(size)) if node else "", "number"),
     )
     return Row(f"{html_text(label)}{_values(node, sample)}", cells, size, share)
@@ -257,4 +258,4 @@ def _pictures(column: Column, exploration: Exploration) -> Iterator[str]:
 
 
 def _files(number: float) -> str:
-    return f"{number:.3g} file{'' if f'{number:.3g}' == '1' else 's'}"
+    return f"{rounded(number)} file{'' if rounded(number) == '1' else 's'}"

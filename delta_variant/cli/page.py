@@ -28,6 +28,7 @@ __all__ = [
     "html_text",
     "nested",
     "percent",
+    "rounded",
     "share_bar",
     "subtree_bytes",
     "tile",
@@ -181,6 +182,11 @@ def share_bar(node: Node, rows: int) -> str:
     return f'<span class="bar" aria-hidden="true">{bars}</span><small>{label}</small>'
 
 
+def rounded(average: float) -> str:
+    """Return an average with three digits, or all digits before the point: `7.88`, `1,000`."""
+    return f"{average:,.0f}" if average >= 100 else f"{average:.3g}"
+
+
 def figure(bounds: PathBounds) -> Iterator[str]:
     """Yield the picture of the bounds of a path, graded by the share of files that a lookup reads."""
     lookup = bounds.read_by_lookup
@@ -191,7 +197,7 @@ def figure(bounds: PathBounds) -> Iterator[str]:
     yield f'<figure class="{grade if bounds.files > 1 else "single"}"><figcaption><b>{escape(name)}</b>'
     yield f"<small>{html_text(bounds.type)}{scale}</small>"
     if bounds.files > 1:
-        yield f'<span class="chip">a lookup reads {lookup:.3g} of {bounds.files:,} files</span>'
+        yield f'<span class="chip">a lookup reads {rounded(lookup)} of {bounds.files:,} files</span>'
     yield f"</figcaption>{picture(bounds)}"
     ends = (shorten(printable(end), 28) for end in (bounds.least, bounds.greatest))
     yield '<div class="axis">' + "".join(f"<span>{escape(end)}</span>" for end in ends) + "</div></figure>"
