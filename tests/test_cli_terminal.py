@@ -7,6 +7,7 @@ import io
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +110,15 @@ def test_errors_cannot_control_a_terminal(table: str, arguments: list[str]):
     assert done.returncode == 2
     assert done.stderr.startswith("delta-variant: ")
     assert control_characters(done.stderr) == []
+
+
+def test_times_and_types_of_changes_are_whole_on_a_narrow_terminal(table: str):
+    shown, _ = on_terminal("history", table, columns=72)
+    assert len(re.findall(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}Z  ", shown)) == 2
+    columns = ("-c", "event", "-c", "_change_type", "-c", "_commit_timestamp")
+    shown, _ = on_terminal("changes", table, "--start", "0", *columns, columns=50)
+    assert max(map(len, shown.splitlines())) <= 50
+    assert "  update_postimage  " in shown
 
 
 def test_json_is_the_same_on_a_terminal_and_in_a_pipe(table: str):

@@ -14,7 +14,7 @@ from rich.text import Text
 from ..operations.audit import Audit
 from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity, summarize
 from .rule_texts import rule_url
-from .terminal import console, count, print_json, print_lines, printable, size_text, wrapped
+from .terminal import console, count, print_hint, print_json, print_lines, printable, size_text, wrapped
 
 __all__ = [
     "NOUNS",
@@ -68,7 +68,7 @@ def print_summary(audit: Audit, selection: Selection = EVERYTHING, limit: int | 
     _print_rest(out, len(summaries), limit, "rule")
     print_lines(out, *_conclusion(audit, found))
     if len(found) > len(summaries):
-        print_lines(console(stderr=True), "--all lists every finding")
+        print_hint("--all lists every finding")
 
 
 def _occurrences(summary: RuleSummary) -> str:

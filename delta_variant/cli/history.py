@@ -26,7 +26,7 @@ __all__ = [
 
 HEADINGS: tuple[Heading, ...] = (
     ("version", "right"),
-    ("time", "right"),
+    ("time", "key"),
     ("operation", "left"),
     ("parameters and metrics", "left"),
 )

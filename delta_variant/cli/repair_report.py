@@ -7,7 +7,7 @@ from .terminal import console, count, print_hint, print_json, print_lines
 
 __all__ = ["print_repair", "print_repair_json"]
 
-MAX_SHOWN_FILES = 24
+MAX_SHOWN_FILES = 10
 MAX_REASONS = 6
 
 

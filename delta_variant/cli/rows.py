@@ -24,6 +24,7 @@ OutputFormat: TypeAlias = Literal["table", "json", "csv"]
 EXTENSION_NAME = b"ARROW:extension:name"
 VARIANT_EXTENSION = b"arrow.parquet.variant"
 SHOWN_ROWS = 20
+CHANGE_TYPE = "_change_type"
 
 ENCODER = msgspec.json.Encoder(decimal_format="number")
 
@@ -76,7 +77,9 @@ def _heading(field: pa.Field[Any]) -> Heading:
     is_number = (
         pa.types.is_integer(field.type) or pa.types.is_floating(field.type) or pa.types.is_decimal(field.type)
     )
-    return field.name, "right" if is_number else "left"
+    if is_number:
+        return field.name, "right"
+    return field.name, "key" if field.name == CHANGE_TYPE else "left"
 
 
 def _rows(reader: pa.RecordBatchReader, limit: int | None) -> Iterator[list[tuple[Any, ...]]]:

@@ -48,7 +48,8 @@ def inspect(
         if Path(target).is_file():
             raise typer.BadParameter("--html describes a table: pass a Delta table instead of a file")
         with showing_progress():
-            write_page(html, explorer_page(explore(target, version, storage_options())))
+            page = explorer_page(explore(target, version, storage_options()))
+        write_page(html, page)
     with showing_progress():
         shredding = merge([shredding_of(file) for file in data_files(target, version, storage_options())])
     if json:
