@@ -13,6 +13,7 @@ import pytest
 
 import delta_variant as dv
 from delta_variant._progress import advance, begin, observe
+from delta_variant.cli.progress import Meter
 
 
 @dataclass
@@ -96,3 +97,30 @@ def test_nothing_is_reported_without_an_observer():
     begin("writing")
     advance(files=1)
     assert [each["phase"] for each in recorder.phases] == ["reading"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "wide", "narrow"),
+    [
+        (
+            {"files": 3, "total_files": 12, "bytes": 40_000_000, "total_bytes": 99_000_000, "rows": 5_000},
+            "3/12 files  40.0 MB of 99.0 MB, 20.0 MB/s  5,000 rows, 2,500/s",
+            "3/12 files  5,000 rows, 2,500/s",
+        ),
+        (
+            {"files": 1, "total_files": 1, "bytes": 40_000, "total_bytes": 40_000},
+            "1/1 file  40.0 kB of 40.0 kB, 20.0 kB/s",
+            "1/1 file  40.0 kB, 20.0 kB/s",
+        ),
+        (
+            {"bytes": 40_000_000, "total_bytes": 99_000_000, "rows": 5_000},
+            "40.0 MB of 99.0 MB, 20.0 MB/s  5,000 rows, 2,500/s",
+            "40.0 MB, 20.0 MB/s  5,000 rows",
+        ),
+        ({"files": 7}, "7 files", "7 files"),
+    ],
+)
+def test_the_bar_has_a_rate_at_any_width(monkeypatch, counts: dict[str, int], wide: str, narrow: str):
+    monkeypatch.setattr("time.monotonic", lambda: 12.0)
+    assert Meter(started=10.0, **counts).text() == wide
+    assert Meter(started=10.0, is_narrow=True, **counts).text() == narrow

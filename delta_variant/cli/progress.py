@@ -70,21 +70,27 @@ class Meter:
     def text(self) -> str:
         """Return the counts with their totals and rates: `3/12 files  40.1 of 99.0 MB, 8.1 MB/s`.
 
-        A narrow terminal has one rate and no total of the bytes, because the percentage says it.
+        A narrow terminal has two counts and one rate: files or bytes, and rows. The percentage says the rest.
         """
         seconds = max(time.monotonic() - self.started, 1e-6)
-        parts = []
-        if self.files or self.total_files:
-            total = f"/{self.total_files:,}" if self.total_files is not None else ""
-            parts.append(f"{self.files:,}{total} files")
-        if self.bytes or self.total_bytes:
-            total = f" of {size_text(self.total_bytes)}" if self.total_bytes and not self.is_narrow else ""
-            rate = "" if parts and self.is_narrow else f", {size_text(self.bytes / seconds)}/s"
-            parts.append(f"{size_text(self.bytes)}{total}{rate}")
+        has_files = bool(self.files or self.total_files)
+        has_bytes = bool(self.bytes or self.total_bytes) and not (self.is_narrow and has_files and self.rows)
+        parts = [self._files_text()] if has_files else []
+        if has_bytes:
+            parts.append(f"{self._bytes_text()}, {size_text(self.bytes / seconds)}/s")
         if self.rows:
-            rate = "" if parts and self.is_narrow else f", {self.rows / seconds:,.0f}/s"
+            rate = "" if self.is_narrow and has_bytes else f", {self.rows / seconds:,.0f}/s"
             parts.append(f"{count(self.rows, 'row')}{rate}")
         return "  ".join(parts)
+
+    def _files_text(self) -> str:
+        if self.total_files is None:
+            return count(self.files, "file")
+        return f"{self.files:,}/{count(self.total_files, 'file')}"
+
+    def _bytes_text(self) -> str:
+        total = f" of {size_text(self.total_bytes)}" if self.total_bytes and not self.is_narrow else ""
+        return f"{size_text(self.bytes)}{total}"
 
 
 @contextmanager
