@@ -16,8 +16,8 @@ __all__ = ["Observer", "advance", "begin", "observe"]
 class Observer(Protocol):
     """Receives the progress of the operations in a block of `observe`."""
 
-    def begin(self, phase: str, files: int | None, bytes_: int | None) -> None:
-        """Begin a phase, such as `"reading"`, with the total of its files and of their bytes if known."""
+    def begin(self, phase: str, files: int | None, bytes_: int | None, rows: int | None) -> None:
+        """Begin a phase, such as `"reading"`, with the totals of its files, their bytes and rows if known."""
 
     def advance(self, files: int, bytes_: int, rows: int) -> None:
         """Add to what is done in the phase."""
@@ -36,10 +36,12 @@ def observe(observer: Observer) -> Iterator[None]:
         _OBSERVER.reset(token)
 
 
-def begin(phase: str, *, files: int | None = None, bytes_: int | None = None) -> None:
+def begin(
+    phase: str, *, files: int | None = None, bytes_: int | None = None, rows: int | None = None
+) -> None:
     """Report that a phase begins, with the totals that are known."""
     if (observer := _OBSERVER.get()) is not None:
-        observer.begin(phase, files, bytes_)
+        observer.begin(phase, files, bytes_, rows)
 
 
 def advance(*, files: int = 0, bytes_: int = 0, rows: int = 0) -> None:

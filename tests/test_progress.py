@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.progress import Progress
 
 import delta_variant as dv
 from delta_variant._progress import advance, begin, observe
@@ -22,10 +23,9 @@ class Recorder:
 
     phases: list[dict[str, Any]] = field(default_factory=list)
 
-    def begin(self, phase: str, files: int | None, bytes_: int | None) -> None:
-        self.phases.append(
-            {"phase": phase, "total": files, "size": bytes_, "files": 0, "bytes": 0, "rows": 0}
-        )
+    def begin(self, phase: str, files: int | None, bytes_: int | None, rows: int | None) -> None:
+        totals = {"phase": phase, "total": files, "size": bytes_, "total_rows": rows}
+        self.phases.append({**totals, "files": 0, "bytes": 0, "rows": 0})
 
     def advance(self, files: int, bytes_: int, rows: int) -> None:
         for name, number in (("files", files), ("bytes", bytes_), ("rows", rows)):
@@ -66,6 +66,33 @@ def test_an_operation_reports_all_files_and_rows(table: str, name: str):
     last = recorder.phases[-1]
     assert (last["phase"], last["total"], last["files"], last["rows"]) == (phase, 3, 3, rows)
     assert last["size"] in (None, last["bytes"])
+    assert last["total_rows"] in (None, rows)
+
+
+def test_a_read_knows_its_rows_unless_some_may_be_skipped(table: str):
+    recorder = Recorder()
+    with observe(recorder):
+        read(table)
+        dv.read_table(table, where="id < 15").to_table()
+    assert [(each["total"], each["total_rows"]) for each in recorder.phases] == [(3, 30), (2, None)]
+
+
+def test_a_sort_and_the_rewrite_after_it_report_all_rows(table: str):
+    recorder = Recorder()
+    with observe(recorder):
+        dv.optimize(table, sort_by="id")
+    assert [(each["phase"], each["total_rows"], each["rows"]) for each in recorder.phases[-2:]] == [
+        ("sorting", 30, 30),
+        ("rewriting", 30, 30),
+    ]
+
+
+def test_the_bar_moves_within_a_file(table: str):
+    with Progress(disable=True) as bar:
+        meter = Meter(bar)
+        meter.begin("reading", 1, None, 200)
+        meter.advance(0, 0, 50)
+        assert bar.tasks[0].percentage == 25
 
 
 def test_a_delete_reports_the_files_that_may_match(table: str):
@@ -86,7 +113,8 @@ def test_a_conversion_reports_the_bytes_of_its_source(tmp_path: Path):
     (phase,) = recorder.phases
     size = sum(path.stat().st_size for path in tmp_path.glob("*.parquet"))
     assert phase == {
-        "phase": "writing", "total": 2, "size": size, "files": 2, "bytes": size, "rows": 20
+        "phase": "writing", "total": 2, "size": size, "total_rows": None,
+        "files": 2, "bytes": size, "rows": 20
     }  # fmt: skip
 
 

@@ -38,17 +38,18 @@ class Meter:
     rows: int = 0
     total_files: int | None = None
     total_bytes: int | None = None
+    total_rows: int | None = None
     started: float = field(default_factory=time.monotonic)
 
-    def begin(self, phase: str, files: int | None, bytes_: int | None) -> None:
+    def begin(self, phase: str, files: int | None, bytes_: int | None, rows: int | None) -> None:
         """Replace the bar by that of another phase."""
         self.files = self.bytes = self.rows = 0
-        self.total_files, self.total_bytes = files, bytes_
+        self.total_files, self.total_bytes, self.total_rows = files, bytes_, rows
         self.started = time.monotonic()
         if self.bar is not None:
             for task in self.bar.task_ids:
                 self.bar.remove_task(task)
-            self.bar.add_task(phase, total=self._total(), done="")
+            self.bar.add_task(phase, total=self._measure()[1], done="")
             self._show()
 
     def advance(self, files: int, bytes_: int, rows: int) -> None:
@@ -58,14 +59,15 @@ class Meter:
         self.rows += rows
         self._show()
 
-    def _total(self) -> int | None:
+    def _measure(self) -> tuple[int, int | None]:
+        """Return what is done and its total, in the finest unit whose total is known."""
+        counts = (self.rows, self.total_rows), (self.bytes, self.total_bytes), (self.files, self.total_files)
         # An empty total would be shown as done.
-        return self.total_bytes or self.total_files or None
+        return next(((done, total) for done, total in counts if total), (0, None))
 
     def _show(self) -> None:
         if self.bar is not None and self.bar.task_ids:
-            completed = self.bytes if self.total_bytes else self.files
-            self.bar.update(self.bar.task_ids[0], completed=completed, done=self.text())
+            self.bar.update(self.bar.task_ids[0], completed=self._measure()[0], done=self.text())
 
     def text(self) -> str:
         """Return the counts with their totals and rates: `3/12 files  40.1 of 99.0 MB, 8.1 MB/s`.
@@ -140,7 +142,7 @@ class Intake:
 
     def begin(self, size: int | None) -> None:
         """Show the counts of JSON input of `size` bytes; Parquet and CSV report to the meter themselves."""
-        self.meter.begin("writing", None, size)
+        self.meter.begin("writing", None, size, None)
 
     def update(self, bytes_read: int, rows: int) -> None:
         """Record the totals so far."""

@@ -291,7 +291,9 @@ def _select_files(snapshot: Snapshot, predicate: Expression | None, where: str |
 
 def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> list[PartitionFile]:
     written: list[PartitionFile] = []
-    begin("rewriting", files=sum(len(group.paths) for group in groups))
+    if not work.keys:
+        files, rows = sum(len(group.paths) for group in groups), sum(group.rows for group in groups)
+        begin("rewriting", files=files, rows=rows)
     try:
         for group in groups:
             for batches in _rows_of_new_files(work, group):

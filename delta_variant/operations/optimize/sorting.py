@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from ..._arrow import Array
 from ..._packing import pack_by_size
+from ..._progress import advance, begin
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
@@ -31,8 +32,11 @@ def sort_into_runs(
     snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]
 ) -> Iterator[Iterator[pa.RecordBatch]]:
     """Yield the rows of each new file of a group. The keys of a file follow those of the previous one."""
+    begin("sorting", files=len(group.paths), rows=group.rows)
     with TemporaryDirectory() as folder:
-        for path in _spill(snapshot, group, keys, Path(folder), group.files_estimated):
+        paths = _spill(snapshot, group, keys, Path(folder), group.files_estimated)
+        begin("rewriting", files=len(group.paths), rows=group.rows)
+        for path in paths:
             yield _sort_file(path, len(keys))
 
 
@@ -48,6 +52,7 @@ def _spill(
         for batch, values in read_rows(snapshot, files_of(group.files), keys):
             places = bucket_of.slice(first, batch.num_rows)
             first += batch.num_rows
+            advance(rows=batch.num_rows)
             whole = _with_keys(batch, values)
             for number in pc.unique(places).to_pylist():
                 if number not in writers:

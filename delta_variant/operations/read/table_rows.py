@@ -22,6 +22,9 @@ from .rows import RowBatches, read_files
 
 __all__ = ["TableRows"]
 
+MAX_COUNTED_FILES = 1_000
+"""Of more files, the number alone shows the progress well enough."""
+
 
 @dataclass(frozen=True)
 class TableRows:
@@ -51,8 +54,16 @@ class TableRows:
     def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
         report.add(self.plan, self.snapshot.num_files, self.snapshot.num_bytes)
-        begin("reading", files=self.plan.files.num_rows)
+        begin("reading", files=self.plan.files.num_rows, rows=self._known_rows())
         return self._read(self.query, self.plan.files, report, ahead=ahead)
+
+    def _known_rows(self) -> int | None:
+        """Return the number of rows to decode; None if pages may be skipped, or the files are many."""
+        files = self.plan.files
+        if self.plan.pruning_predicate is not None or files.num_rows > MAX_COUNTED_FILES:
+            return None
+        counts = row_counts(files)
+        return None if counts.null_count else int(pc.sum(counts).as_py() or 0)
 
     def count(self) -> int:
         """Return the number of rows; read only files whose number the log does not say."""
