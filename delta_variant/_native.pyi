@@ -423,6 +423,13 @@ class DataFileWriter:
         Raises DataFileError, and MalformedVariantError or ConflictingValueError with `row` and `column`.
         """
 
+    def copy(self, file: DataFile, row_group: int) -> bool:
+        """Append a row group of another file without encoding it again, and return whether this was done.
+
+        It is not done unless this library wrote the file with the same schema and compression, and with an
+        index of its pages. Raises DataFileError; then the caller must discard the file that is written.
+        """
+
     @property
     def bytes_written(self) -> int:
         """The bytes written, plus an estimate for the row group in progress."""
@@ -532,6 +539,9 @@ class DataFile:
     @property
     def num_rows(self) -> int:
         """The number of rows, deleted ones included."""
+    @property
+    def row_groups(self) -> list[tuple[int, int]]:
+        """The number of rows and the encoded bytes of each row group."""
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema; a Variant column is its group. Raises DataFileError for duplicate names."""

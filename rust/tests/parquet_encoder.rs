@@ -3,6 +3,7 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
+use _native::parquet::page_index::PageIndex;
 use _native::parquet::{FileWriter, ParquetFile, Source, WriteOptions, to_parquet};
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -15,7 +16,9 @@ use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
 use parquet::basic::{Compression, GzipLevel, Type as PhysicalType, ZstdLevel};
-use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, RowGroupMetaData,
+};
 use parquet::file::properties::WriterProperties;
 use parquet::file::statistics::Statistics;
 use proptest::prelude::*;
@@ -491,4 +494,92 @@ fn a_small_file_has_no_page_index() {
     // Two row groups of a page each: the statistics of the row groups are those of the pages.
     assert_eq!(has_index(from_ref(&batch), 5_000), (true, false));
     assert_eq!(has_index(&vec![batch; 3], 1 << 18), (true, true));
+}
+
+/// What the footer and the page index state about each column chunk, without its place.
+fn statements(bytes: &Bytes) -> Vec<Vec<String>> {
+    let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+    let reader = ParquetMetaDataReader::new().with_metadata_options(Some(options));
+    let footer = reader.parse_and_finish(bytes).unwrap();
+    let file = open(bytes);
+    let leaves: Vec<usize> = (0..footer.file_metadata().schema_descr().num_columns()).collect();
+    let groups: Vec<usize> = (0..footer.num_row_groups()).collect();
+    let indexes = file.page_indexes(&groups, &leaves, true).unwrap();
+    let describe = |(group, indexes): (&RowGroupMetaData, Vec<Option<PageIndex>>)| {
+        let chunks = group.columns().iter().zip(indexes).map(|(chunk, index)| {
+            let index = index.unwrap();
+            let start = chunk.byte_range().0 as i64;
+            let pages: Vec<_> = index.locations.iter().map(|page| page.offset - start).collect();
+            let rows: Vec<_> = index.rows(group.num_rows() as u64).collect();
+            let chunk = chunk.clone().into_builder();
+            let chunk = chunk.set_data_page_offset(0).set_dictionary_page_offset(None);
+            let chunk = chunk.set_offset_index_offset(None).set_column_index_offset(None);
+            // Other offsets take another number of bytes.
+            let chunk = chunk.set_offset_index_length(None).build().unwrap();
+            format!("{chunk:?} {pages:?} {rows:?} {:?} {:?}", index.statistics, index.boundary_order)
+        });
+        chunks.collect()
+    };
+    footer.row_groups().iter().zip(indexes).map(describe).collect()
+}
+
+#[test]
+fn a_copied_row_group_has_the_same_rows_and_statements() {
+    let mut random = Random(11);
+    let fields = leaf_types().into_iter().enumerate();
+    let mut fields: Vec<_> = fields.map(|(i, leaf)| Field::new(format!("c{i}"), leaf, i % 3 > 0)).collect();
+    fields.push(Field::new("ascending", DataType::Int64, false));
+    fields.push(Field::new("nested", random_type(&mut random, 3), true));
+    let schema = Arc::new(Schema::new(fields));
+    let options = WriteOptions { row_group_rows: 25_000, ..WriteOptions::default() };
+    let numbered = |batch: RecordBatch, first: i64| {
+        let mut columns = batch.columns().to_vec();
+        let position = columns.len() - 2;
+        columns[position] = Arc::new(Int64Array::from_iter_values(first..first + batch.num_rows() as i64));
+        RecordBatch::try_new(batch.schema(), columns).unwrap()
+    };
+    let rows = numbered(random_batch(&mut random, &schema, 60_000), 0);
+    let between = numbered(random_batch(&mut random, &schema, 1_000), 7);
+    let stored = write(&schema, from_ref(&rows), options.clone());
+    let file = open(&stored);
+    let mut bytes = Vec::new();
+    let mut writer = FileWriter::new(&mut bytes, schema.clone(), options.clone()).unwrap();
+    assert!(writer.copy(&file, 2).unwrap());
+    writer.write(&between).unwrap();
+    assert!(writer.copy(&file, 0).unwrap());
+    assert!(!writer.copy(&file, 3).unwrap());
+    assert_eq!(writer.rows(), 36_000);
+    assert_eq!(writer.close().unwrap().rows, 36_000);
+    let copied = Bytes::from(bytes);
+    let all = read(&stored);
+    let expected =
+        [all.slice(50_000, 10_000), read(&write(&schema, &[between], options)), all.slice(0, 25_000)];
+    assert_eq!(read(&copied), concat_batches(&all.schema(), &expected).unwrap());
+    let (before, after) = (statements(&stored), statements(&copied));
+    assert_eq!(after.len(), 3);
+    assert_eq!((&after[0], &after[2]), (&before[2], &before[0]));
+    assert!(after[2][schema.fields().len() - 2].contains("ASCENDING"));
+}
+
+#[test]
+fn a_row_group_is_copied_only_from_a_like_file_of_this_library() {
+    let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
+    let other = Arc::new(Schema::new(vec![Field::new("m", DataType::Int64, true)]));
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100));
+    let batch = |schema: &SchemaRef| RecordBatch::try_new(schema.clone(), vec![numbers.clone()]).unwrap();
+    let options = WriteOptions { row_group_rows: 50, ..WriteOptions::default() };
+    let snappy = WriteOptions { compression: Compression::SNAPPY, ..options.clone() };
+    let one_group = WriteOptions::default();
+    let is_copied = |file: Bytes| {
+        let mut writer = FileWriter::new(Vec::new(), schema.clone(), options.clone()).unwrap();
+        let is_copied = writer.copy(&open(&file), 0).unwrap();
+        assert_eq!(writer.close().unwrap().rows, if is_copied { 50 } else { 0 });
+        is_copied
+    };
+    assert!(is_copied(write(&schema, &[batch(&schema)], options.clone())));
+    assert!(!is_copied(write(&schema, &[batch(&schema)], snappy)));
+    assert!(!is_copied(write(&other, &[batch(&other)], options.clone())));
+    // Its pages have no index.
+    assert!(!is_copied(write(&schema, &[batch(&schema)], one_group)));
+    assert!(!is_copied(oracle(&schema, &[batch(&schema)], 50)));
 }

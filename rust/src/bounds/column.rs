@@ -13,6 +13,7 @@ use arrow_schema::{DataType, Field, TimeUnit};
 
 use super::VariantBounds;
 use super::extremes::{Extremes, Scalar};
+use super::stored::{StoredLeaves, stored_column};
 use crate::error::{Error, Result};
 use crate::shred::layout::Layout;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
@@ -112,6 +113,26 @@ impl ColumnBounds {
                     .zip(columns)
                     .try_for_each(|(field, column)| field.update_valid(column, valid))
             }
+        }
+    }
+
+    /// Add `rows` of a row group without decoding all of the column, which is at `first_leaf`. Return `false`, and add
+    /// nothing, for structs, lists and maps.
+    pub fn add_stored(&mut self, first_leaf: usize, rows: u64, leaves: &impl StoredLeaves) -> Result<bool> {
+        match (&mut self.content, &self.data_type) {
+            (Content::Variant(variant), DataType::Struct(fields)) => {
+                let nulls = variant.sql_nulls();
+                variant.add_stored(fields, first_leaf, rows, leaves)?;
+                self.nulls += variant.sql_nulls() - nulls;
+                Ok(true)
+            }
+            (Content::Leaf(extremes), data_type) if !data_type.is_nested() => {
+                let (nulls, stored) = stored_column(leaves, first_leaf, extremes)?;
+                self.nulls += nulls;
+                extremes.merge(&stored);
+                Ok(true)
+            }
+            _ => Ok(false),
         }
     }
 

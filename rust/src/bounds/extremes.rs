@@ -26,8 +26,8 @@ pub enum Scalar {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Range<T> {
-    min: T,
-    max: T,
+    pub(super) min: T,
+    pub(super) max: T,
 }
 
 /// The extremes so far, by how values are compared; `None` before the first value.
@@ -70,6 +70,18 @@ impl Extremes {
         Ok(())
     }
 
+    /// The extremes of no values of the same type.
+    pub(super) fn emptied(&self) -> Self {
+        match self {
+            Self::Integer(_) => Self::Integer(None),
+            Self::Decimal(_) => Self::Decimal(None),
+            Self::Float(_) => Self::Float(None),
+            Self::Double(_) => Self::Double(None),
+            Self::String(_) => Self::String(None),
+            Self::Unordered => Self::Unordered,
+        }
+    }
+
     /// Merge the extremes of other rows of the same column.
     pub(super) fn merge(&mut self, other: &Self) {
         match (self, other) {
@@ -103,11 +115,11 @@ impl Extremes {
 /// A number in the total order of IEEE 754: NaNs lie outside of the infinities, and -0.0 below +0.0.
 ///
 /// Integers compare without branches, and the extremes alone show whether there was a NaN.
-fn float_key(value: f32) -> i32 {
+pub(super) fn float_key(value: f32) -> i32 {
     key32(value.to_bits() as i32)
 }
 
-fn double_key(value: f64) -> i64 {
+pub(super) fn double_key(value: f64) -> i64 {
     key64(value.to_bits() as i64)
 }
 

@@ -34,8 +34,9 @@ impl Group {
         }
         let valid = NullBuffer::union(valid, object.nulls());
         fields.iter_mut().try_for_each(|(name, field)| {
-            let column = object.column_by_name(name).and_then(|column| column.as_struct_opt());
-            let column = column.ok_or_else(|| unexpected(object))?;
+            // A projection has the shredded objects alone.
+            let Some(column) = object.column_by_name(name) else { return Ok(()) };
+            let column = column.as_struct_opt().ok_or_else(|| unexpected(object))?;
             let valid = NullBuffer::union(valid.as_ref(), column.nulls());
             field.find_hidden_below(column, metadata, valid.as_ref())
         })

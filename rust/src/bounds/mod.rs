@@ -7,6 +7,7 @@ mod decode;
 mod encode;
 mod extremes;
 mod hidden;
+mod stored;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ListArray, StructArray};
@@ -17,6 +18,7 @@ pub use self::decode::{BoundBuilder, bound_at, bound_column};
 pub use self::encode::{encode_bounds, normalize_path};
 use self::extremes::Extremes;
 pub use self::extremes::Scalar;
+pub use self::stored::StoredLeaves;
 use crate::error::{Error, Result};
 use crate::shred::{LeafType, ShreddingSchema};
 

@@ -5,5 +5,6 @@
 mod columns;
 pub mod read;
 pub mod stats;
+mod stored;
 pub mod units;
 pub mod write;

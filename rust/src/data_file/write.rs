@@ -12,9 +12,11 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 
+use super::stored::add_row_group;
 use crate::bounds::ColumnBounds;
 use crate::error::{Error, Result};
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows, text_bytes};
+use crate::parquet::read::ParquetFile;
 use crate::parquet::write::{FileSummary, FileWriter, WriteOptions};
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::tree::Tree;
@@ -124,6 +126,18 @@ impl<W: Write + Send> DataFileWriter<W> {
             start += length;
         }
         Ok(invalid)
+    }
+
+    /// Append a row group of another file without encoding it again, or return `false`: see [`FileWriter::copy`].
+    pub fn copy(&mut self, file: &ParquetFile, row_group: usize) -> Result<bool> {
+        if let Some(pending) = self.pending.take() {
+            self.writer.write(&pending)?;
+        }
+        let copied = self.writer.copy(file, row_group)?;
+        if copied {
+            add_row_group(&mut self.bounds, &self.schema, file, row_group)?;
+        }
+        Ok(copied)
     }
 
     /// Return the number of rows from `start` that form a chunk.

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use parquet::basic::BoundaryOrder;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 use parquet::file::page_index::offset_index::PageLocation;
 
@@ -20,6 +21,8 @@ pub struct PageIndex {
     pub locations: Vec<PageLocation>,
     /// The statistics of each page; empty if the file has none.
     pub statistics: Vec<PageStatistics>,
+    /// Whether the bounds in `statistics` ascend or descend.
+    pub boundary_order: BoundaryOrder,
 }
 
 /// The statistics of one page.
@@ -98,9 +101,10 @@ fn decode(
     if !are_pages_of(&locations, group, chunk) {
         return None;
     }
-    let statistics = columns.and_then(|bytes| page_statistics(&bytes)).unwrap_or_default();
-    let known = statistics.len() == locations.len();
-    Some(PageIndex { locations, statistics: if known { statistics } else { Vec::new() } })
+    let known = columns.and_then(|bytes| page_statistics(&bytes));
+    let known = known.filter(|(statistics, _)| statistics.len() == locations.len());
+    let (statistics, boundary_order) = known.unwrap_or((Vec::new(), BoundaryOrder::UNORDERED));
+    Some(PageIndex { locations, statistics, boundary_order })
 }
 
 /// Return whether the pages start at the first row of the row group, are in order and are within the column chunk.
@@ -118,7 +122,7 @@ fn are_pages_of(locations: &[PageLocation], group: &RowGroupMetaData, chunk: &Co
         && locations.iter().all(within)
 }
 
-fn page_statistics(bytes: &Bytes) -> Option<Vec<PageStatistics>> {
+fn page_statistics(bytes: &Bytes) -> Option<(Vec<PageStatistics>, BoundaryOrder)> {
     let index = PageIndexWalk::statistics(bytes).ok()?;
     let count = index.null_pages.len();
     let counts_known = index.null_counts.len() == count;
@@ -127,15 +131,16 @@ fn page_statistics(bytes: &Bytes) -> Option<Vec<PageStatistics>> {
     }
     let bound = |range: &Binary| bytes.slice(range.clone());
     let pages = index.null_pages.iter().zip(index.min_values.iter().zip(&index.max_values));
-    Some(
-        pages
-            .enumerate()
-            .map(|(page, (all_null, (min, max)))| PageStatistics {
-                all_null: *all_null,
-                null_count: index.null_counts.get(page).filter(|_| counts_known).copied(),
-                min: bound(min),
-                max: bound(max),
-            })
-            .collect(),
-    )
+    let statistics = pages.enumerate().map(|(page, (all_null, (min, max)))| PageStatistics {
+        all_null: *all_null,
+        null_count: index.null_counts.get(page).filter(|_| counts_known).copied(),
+        min: bound(min),
+        max: bound(max),
+    });
+    let boundary_order = match index.boundary_order {
+        1 => BoundaryOrder::ASCENDING,
+        2 => BoundaryOrder::DESCENDING,
+        _ => BoundaryOrder::UNORDERED,
+    };
+    Some((statistics.collect(), boundary_order))
 }

@@ -85,6 +85,11 @@ impl ParquetFile {
         .map(|(metadata, arrow_schema)| ParquetFile { store, metadata, arrow_schema })
     }
 
+    /// The bytes of the footer, which `open` has checked.
+    pub(super) fn footer(&self) -> Result<Bytes> {
+        footer_bytes(&self.store)
+    }
+
     /// Root of the Parquet schema.
     pub fn schema(&self) -> &Type {
         self.metadata().file_metadata().schema()
@@ -282,7 +287,7 @@ impl RowGroupBatches {
 }
 
 /// Run the decoder, which panics on some broken files where it should return an error.
-fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| Err(broken("cannot be decoded")))
 }
 
@@ -434,7 +439,7 @@ fn rows_at_a_time(group: &RowGroupMetaData, scan: &Scan) -> usize {
     scan.batch_size.min(most).max(1)
 }
 
-fn byte_range(group: &RowGroupMetaData, leaf: usize) -> Result<Range<u64>> {
+pub(super) fn byte_range(group: &RowGroupMetaData, leaf: usize) -> Result<Range<u64>> {
     let chunk = group.columns().get(leaf).ok_or_else(|| broken("has a row group that lacks columns"))?;
     let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
     let end = start.checked_add(chunk.compressed_size());

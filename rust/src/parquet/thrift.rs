@@ -94,6 +94,8 @@ pub(super) struct ColumnIndex {
     pub(super) min_values: Vec<Binary>,
     pub(super) max_values: Vec<Binary>,
     pub(super) null_counts: Vec<u64>,
+    /// As the format numbers it.
+    pub(super) boundary_order: i64,
 }
 
 impl PageIndexWalk {
@@ -121,6 +123,7 @@ impl PageIndexWalk {
                 (1, LIST) => index.null_pages = walk.each(|walk| Ok(walk.byte()? == BOOLEAN_TRUE))?,
                 (2, LIST) => index.min_values = walk.each(|walk| walk.binary(bytes.len()))?,
                 (3, LIST) => index.max_values = walk.each(|walk| walk.binary(bytes.len()))?,
+                (4, I32) => index.boundary_order = walk.zigzag()?,
                 (5, LIST) => {
                     index.null_counts = walk.each(|walk| {
                         u64::try_from(walk.zigzag()?).map_err(|_| bad("has a negative count of nulls"))

@@ -2,6 +2,7 @@
 //! threads. Memory holds the encoded pages of one row group, at most about `row_group_bytes`.
 
 use std::io::Write;
+use std::mem::discriminant;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -15,7 +16,9 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
 use rayon::prelude::*;
 
+use super::copy::{CREATED_BY, EncodedRowGroup};
 use super::encode::{Chunk, ChunkEncoder, LeafStatistics, leaves};
+use super::read::ParquetFile;
 use super::schema::{is_variant, to_parquet};
 use crate::error::{Error, Result};
 
@@ -128,6 +131,31 @@ impl<W: Write + Send> FileWriter<W> {
         Ok(())
     }
 
+    /// Append a row group of another file without decoding it. Return `false`, and append nothing, unless this library
+    /// wrote the file with the same schema and the same compression, and with an index of its pages.
+    ///
+    /// The rows written before end their row group, however small it is.
+    pub fn copy(&mut self, file: &ParquetFile, row_group: usize) -> Result<bool> {
+        if !self.has_same_pages(file, row_group) {
+            return Ok(false);
+        }
+        let Some(encoded) = file.encoded_row_group(row_group)? else { return Ok(false) };
+        let mut open = self.opened()?;
+        open.end_row_group(true)?;
+        open.append(encoded)?;
+        self.rows += file.row_groups()[row_group].num_rows().unsigned_abs();
+        self.state = State::Open(open);
+        Ok(true)
+    }
+
+    fn has_same_pages(&self, file: &ParquetFile, row_group: usize) -> bool {
+        let codec = discriminant(&self.options.compression);
+        file.schema() == self.parquet_schema.root_schema()
+            && file.row_groups().get(row_group).is_some_and(|group| {
+                group.columns().iter().all(|chunk| discriminant(&chunk.compression()) == codec)
+            })
+    }
+
     /// Bytes handed to the sink, and an estimate of those of the row group in progress.
     pub fn bytes_written(&self) -> usize {
         match &self.state {
@@ -169,7 +197,7 @@ impl<W: Write + Send> FileWriter<W> {
         match std::mem::replace(&mut self.state, State::Broken) {
             State::Open(file) => Ok(file),
             State::Unopened(sink) => {
-                let created_by = format!("delta-variant version {}", env!("CARGO_PKG_VERSION"));
+                let created_by = format!("{CREATED_BY}{}", env!("CARGO_PKG_VERSION"));
                 let properties = Arc::new(WriterProperties::builder().set_created_by(created_by).build());
                 let root = self.parquet_schema.root_schema_ptr();
                 let writer = SerializedFileWriter::new(sink, root, properties)?;
@@ -244,6 +272,16 @@ impl<W: Write + Send> OpenWriter<W> {
         }
         group.close()?;
         self.group_rows = 0;
+        Ok(())
+    }
+
+    /// Append a row group of another file.
+    fn append(&mut self, encoded: EncodedRowGroup) -> Result<()> {
+        let mut group = self.writer.next_row_group()?;
+        for column in encoded.columns {
+            group.append_column(&encoded.chunks, column)?;
+        }
+        group.close()?;
         Ok(())
     }
 }

@@ -12,6 +12,7 @@ use arrow_pyarrow::{IntoPyArrow, PyArrowType};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use bytes::Bytes;
 use parquet::basic::{Compression, GzipLevel, LogicalType, ZstdLevel};
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::schema::types::Type;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -125,6 +126,13 @@ impl PyDataFileWriter {
             Err(WriteError::Other(error)) => Err(error),
         })?;
         Ok(invalid.into_iter().map(PyInvalidValue::from).collect())
+    }
+
+    /// Append a row group of another file without encoding it again, or return `False`: the caller then reads and
+    /// writes its rows.
+    fn copy(&self, py: Python<'_>, file: PyRef<'_, PyDataFile>, row_group: usize) -> PyResult<bool> {
+        let file = file.file.clone();
+        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.copy(&file, row_group))
     }
 
     /// The bytes written, plus an estimate for the row group in progress.
@@ -317,6 +325,15 @@ impl PyDataFile {
     #[getter]
     fn num_rows(&self) -> u64 {
         self.file.num_rows()
+    }
+
+    /// The number of rows and the encoded bytes of each row group.
+    #[getter]
+    fn row_groups(&self) -> Vec<(u64, u64)> {
+        let size = |group: &RowGroupMetaData| {
+            (group.num_rows().unsigned_abs(), group.compressed_size().unsigned_abs())
+        };
+        self.file.row_groups().iter().map(size).collect()
     }
 
     /// The Arrow schema of the file, Variant columns as their groups.

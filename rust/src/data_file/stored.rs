@@ -1,0 +1,54 @@
+//! The bounds of a row group that is copied from one file to another.
+
+use arrow_array::ArrayRef;
+use arrow_schema::Schema;
+use parquet::file::statistics::Statistics;
+
+use crate::bounds::{ColumnBounds, StoredLeaves};
+use crate::error::Result;
+use crate::parquet::read::{ParquetFile, Scan};
+use crate::shred::extract::leaf_count;
+
+const BATCH_ROWS: usize = 64 << 10;
+
+struct RowGroupLeaves<'a> {
+    file: &'a ParquetFile,
+    row_group: usize,
+}
+
+impl StoredLeaves for RowGroupLeaves<'_> {
+    fn statistics(&self, leaf: usize) -> (u64, Option<&Statistics>) {
+        let chunk = self.file.row_groups()[self.row_group].column(leaf);
+        (chunk.num_values().unsigned_abs(), chunk.statistics())
+    }
+
+    fn read(&self, leaves: &[usize]) -> Result<Vec<ArrayRef>> {
+        let scan = Scan { leaves: leaves.to_vec(), row_groups: vec![self.row_group], batch_size: BATCH_ROWS };
+        self.file.read(&scan).map(|batch| Ok(batch?.column(0).clone())).collect()
+    }
+}
+
+/// Add a row group of a file with the columns of `schema` to the bounds of these columns.
+pub(super) fn add_row_group(
+    bounds: &mut [ColumnBounds],
+    schema: &Schema,
+    file: &ParquetFile,
+    row_group: usize,
+) -> Result<()> {
+    let leaves = RowGroupLeaves { file, row_group };
+    let rows = file.row_groups()[row_group].num_rows().unsigned_abs();
+    let mut first = 0;
+    for (column, field) in bounds.iter_mut().zip(schema.fields()) {
+        let next = first + leaf_count(field.data_type());
+        if !column.add_stored(first, rows, &leaves).map_err(|error| error.in_column(field.name()))? {
+            // The file may have rows that another writer has shredded.
+            let mut decoded = ColumnBounds::new(field)?.distrusting();
+            for array in leaves.read(&(first..next).collect::<Vec<_>>())? {
+                decoded.update(&array).map_err(|error| error.in_column(field.name()))?;
+            }
+            column.merge(&decoded);
+        }
+        first = next;
+    }
+    Ok(())
+}

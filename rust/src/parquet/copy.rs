@@ -1,0 +1,97 @@
+//! Row groups of one file in another file, as they are encoded.
+
+use bytes::Bytes;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::file::metadata::{
+    ColumnChunkMetaData, ColumnIndexBuilder, OffsetIndexBuilder, ParquetMetaDataOptions,
+    ParquetMetaDataReader, RowGroupMetaData,
+};
+use parquet::file::page_index::column_index::ColumnIndexMetaData;
+use parquet::file::page_index::offset_index::OffsetIndexMetaData;
+
+use super::page_index::PageIndex;
+use super::pages::Chunks;
+use super::read::{ParquetFile, byte_range, guarded};
+use crate::error::Result;
+
+/// The name of this library in footers, before its version.
+pub(super) const CREATED_BY: &str = "delta-variant version ";
+
+/// The encoded column chunks of a row group, and all that a footer states about them.
+pub(super) struct EncodedRowGroup {
+    pub(super) chunks: Chunks,
+    /// In the order of the leaves, with offsets in the file that `chunks` are from.
+    pub(super) columns: Vec<ColumnCloseResult>,
+}
+
+impl ParquetFile {
+    /// Whether this library wrote the file: then its statistics are exact, and all engines read its pages.
+    fn is_own(&self) -> bool {
+        let created_by = self.metadata().file_metadata().created_by();
+        created_by.is_some_and(|name| name.starts_with(CREATED_BY))
+    }
+
+    /// Fetch a row group. `None` if another library wrote the file, or if a column chunk has no offset index, which
+    /// either all row groups of a file have or none has.
+    pub(super) fn encoded_row_group(&self, row_group: usize) -> Result<Option<EncodedRowGroup>> {
+        if !self.is_own() || row_group >= self.row_groups().len() {
+            return Ok(None);
+        }
+        let group = self.complete_row_group(row_group)?;
+        let leaves: Vec<usize> = (0..group.num_columns()).collect();
+        let indexes = self.page_indexes(&[row_group], &leaves, true)?.remove(0);
+        let mut columns = Vec::with_capacity(leaves.len());
+        for (chunk, index) in group.columns().iter().zip(indexes) {
+            let Some(index) = index else { return Ok(None) };
+            columns.push(close_result(&group, chunk, &index)?);
+        }
+        let ranges = leaves.iter().map(|leaf| byte_range(&group, *leaf)).collect::<Result<_>>()?;
+        Ok(Some(EncodedRowGroup { chunks: self.fetch(ranges)?, columns }))
+    }
+
+    /// The footer of a row group with the encodings of its pages, which `open` does not keep.
+    fn complete_row_group(&self, row_group: usize) -> Result<RowGroupMetaData> {
+        let footer: Bytes = self.footer()?;
+        guarded(|| {
+            let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+            let metadata = ParquetMetaDataReader::decode_metadata_with_options(&footer, Some(&options))?;
+            Ok(metadata.row_group(row_group).clone())
+        })
+    }
+}
+
+fn close_result(
+    group: &RowGroupMetaData,
+    chunk: &ColumnChunkMetaData,
+    index: &PageIndex,
+) -> Result<ColumnCloseResult> {
+    Ok(ColumnCloseResult {
+        bytes_written: chunk.compressed_size().unsigned_abs(),
+        rows_written: group.num_rows().unsigned_abs(),
+        metadata: chunk.clone(),
+        bloom_filter: None,
+        column_index: column_index(chunk, index)?,
+        offset_index: Some(offset_index(group, index)),
+    })
+}
+
+fn offset_index(group: &RowGroupMetaData, index: &PageIndex) -> OffsetIndexMetaData {
+    let mut builder = OffsetIndexBuilder::new();
+    let rows = index.rows(group.num_rows().unsigned_abs());
+    for (page, rows) in index.locations.iter().zip(rows) {
+        builder.append_offset_and_size(page.offset, page.compressed_page_size);
+        builder.append_row_count((rows.end - rows.start) as i64);
+    }
+    builder.build()
+}
+
+/// `None` if the file has no statistics of these pages.
+fn column_index(chunk: &ColumnChunkMetaData, index: &PageIndex) -> Result<Option<ColumnIndexMetaData>> {
+    let mut builder = ColumnIndexBuilder::new(chunk.column_type());
+    for page in &index.statistics {
+        let Some(nulls) = page.null_count else { return Ok(None) };
+        builder.append(page.all_null, page.min.to_vec(), page.max.to_vec(), nulls as i64);
+    }
+    builder.set_boundary_order(index.boundary_order);
+    Ok(if index.statistics.is_empty() { None } else { Some(builder.build()?) })
+}
