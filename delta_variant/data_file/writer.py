@@ -24,6 +24,7 @@ from ..protocol.statistics import FileStatistics, Path, from_report
 from ..storage import store as storage
 from ..storage.store import Store, Upload
 from .options import ROW_GROUP_BYTES, WriteOptions
+from .reader import NativeFile
 from .shredding import encoding
 
 __all__ = ["FileSeries", "InvalidValue", "ShreddedPath", "WrittenFile"]
@@ -139,6 +140,22 @@ class FileSeries(Generic[Context]):
         invalid = file.write(batch)
         if invalid:
             self._report(context, batch, invalid)
+        self._end_if_full(file)
+
+    def copy(self, columns: pa.RecordBatch, context: Context, file: NativeFile, row_group: int) -> bool:
+        """Append a row group of another file as it is encoded, and return whether this was possible.
+
+        `columns` is a batch without rows of the columns of the file.
+        """
+        if self._open is None and self._options.shredding != "infer":
+            self.add(columns, context)
+        if self._open is None:
+            return False
+        copied = self._open.copy(file, row_group)
+        self._end_if_full(self._open)
+        return copied
+
+    def _end_if_full(self, file: _FileWriter) -> None:
         if file.writer.bytes_written >= self._options.files.target_file_size:
             self._end()
 
@@ -216,6 +233,11 @@ class _FileWriter:
                 InvalidValue(each.row, each.column, each.offset, each.message)
                 for each in self.writer.write(batch)
             ]
+
+    def copy(self, file: NativeFile, row_group: int) -> bool:
+        """Append a row group of another file as it is encoded, and return whether this was possible."""
+        with _write_errors(self.uri):
+            return self.writer.copy(file, row_group)
 
     def close(self, max_stats_paths: int, indexed: Collection[Path] | None) -> WrittenFile:
         with _write_errors(self.uri):

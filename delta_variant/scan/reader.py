@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -131,6 +132,12 @@ class FileReader:
     names_by_id: Mapping[int | None, str] | None
     """The names of the columns of the file by field id if the table maps columns by id."""
 
+    @property
+    def row_groups(self) -> list[RowRange]:
+        """Return the rows of each row group."""
+        ends = list(accumulate(rows for rows, _ in self.native.row_groups))
+        return list(zip([0, *ends], ends, strict=False))
+
     def units(self, leaves: Sequence[Leaf], row_groups: Sequence[int] | None = None) -> Units:
         """Return the bounds of leaves in all row groups, or in the pages of the given row groups."""
         inputs = [reader.Input(self._stored_path(leaf.names), leaf.path, leaf.type) for leaf in leaves]
@@ -144,15 +151,19 @@ class FileReader:
             yield batch
 
     def read_with_row_ids(
-        self, inputs: Sequence[Input], tracking: RowTracking | None, shredded: Collection[str] = ()
+        self,
+        inputs: Sequence[Input],
+        tracking: RowTracking | None,
+        shredded: Collection[str] = (),
+        rows: Sequence[RowRange] | None = None,
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
-        """Yield all rows as batches of the inputs, and their row ids and commit versions if rows are tracked.
+        """Yield rows as batches of the inputs, and their row ids and commit versions if rows are tracked.
 
-        Variant columns in `shredded` are returned as the file stores them. Raises ProtocolError for a file
-        without a base row id.
+        The rows are those in `rows`, or all. Variant columns in `shredded` are returned as the file
+        stores them. Raises ProtocolError for a file without a base row id.
         """
         if tracking is None:
-            yield from ((batch, None) for batch, _ in self._read(inputs, None, "error", (), shredded))
+            yield from ((batch, None) for batch, _ in self._read(inputs, rows, "error", (), shredded))
             return
         base, version = self.file.base_row_id, self.file.default_row_commit_version
         if base is None or version is None:
@@ -160,7 +171,7 @@ class FileReader:
                 "the add action has no baseRowId or no defaultRowCommitVersion, but the table sets "
                 f"{properties.ENABLE_ROW_TRACKING.name}=true"
             ).at(file=self.file.path)
-        for batch, read in self._read(inputs, None, "error", tracking.projections, shredded):
+        for batch, read in self._read(inputs, rows, "error", tracking.projections, shredded):
             yield batch, tracking.rows(base, version, read)
 
     def _read(

@@ -1,8 +1,9 @@
 """Copy-on-write: rewrite the files that contain changed rows, and no other files.
 
-A rewritten file keeps the shredding of the original. Variant columns that the change does not read are copied
-in shredded form. In other columns numbers are shredded only by their own type if the file has numbers of
-another type, so that an unchanged Variant keeps its bytes.
+A rewritten file keeps the shredding of the original. Large row groups without changed rows are copied as
+they are encoded. In other row groups, Variant columns that the change does not read are copied in shredded
+form. In other columns numbers are shredded only by their own type if the file has numbers of another type,
+so that an unchanged Variant keeps its bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from .._options import Numeric
 from .._progress import advance, begin
 from ..data_file.layout import numbers_are_typed, shredding_of
 from ..data_file.options import WriteOptions
-from ..data_file.reader import filter_rows, open_file
+from ..data_file.reader import RowRange, filter_rows, open_file
 from ..errors import CastError, VariantPathError
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Column, Expression, Input
@@ -35,6 +36,7 @@ from ..scan.statistics import partition_matches
 from .change_data import ChangeWriter, has_change_data_feed, write_whole_files
 from .invalid_json import InvalidValueHandler
 from .partitioned import PartitionFile, discard, write_files
+from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
 from .table_state import TableState, restrict_to_table, with_row_tracking_columns
 
 __all__ = [
@@ -201,7 +203,7 @@ def rewrite_rows(
             begin("rewriting", files=plan.files.num_rows)
             for opened in TableReader.of(snapshot).open_all(files_of(plan.files)):
                 advance(files=1)
-                count, rows = _count_changes(opened, plan, change)
+                count, rows, touched = _count_changes(opened, plan, change)
                 removed.append(count > 0)
                 changed += count
                 if count and change.removes and count == rows:
@@ -210,7 +212,7 @@ def rewrite_rows(
                 elif count:
                     if len(begun) >= FILES_AT_ONCE:
                         begun[-FILES_AT_ONCE].result()
-                    begun.append(threads.submit(_rewrite, opened, change, state, options))
+                    begun.append(threads.submit(_rewrite, opened, touched, change, state, options))
         done = [each.result() for each in begun]
         changes += [file for each in done for file in each.changes]
         if changes:
@@ -241,23 +243,54 @@ def _discard(snapshot: Snapshot, begun: Sequence[Future[_NewFiles]]) -> None:
             discard(snapshot.store, [file.written.path for file in (*new.files, *new.changes)])
 
 
-def _count_changes(file: FileReader, plan: FilePlan, change: RowChange) -> tuple[int, int | None]:
-    """Return the number of changed rows of a file, and its number of rows if the plan reads all of them."""
+def _count_changes(
+    file: FileReader, plan: FilePlan, change: RowChange
+) -> tuple[int, int | None, frozenset[int]]:
+    """Return the number of changed rows of a file, and its number of rows if the plan reads all of them.
+
+    Also return the row groups that have changed rows, if the file has no deleted rows.
+    """
     rows = plan_rows(file, plan.pruning_predicate).rows
+    row_groups = file.row_groups
+    parts = list(_parts_of_row_groups(row_groups, rows))
+    touched: set[int] = set()
     changed = seen = 0
     if rows != []:
         for batch in file.read(change.tested, rows, "error"):
             advance(rows=batch.num_rows)
-            changed += change.changes(batch).true_count
+            mask = change.changes(batch)
+            changed += mask.true_count
+            touched |= {
+                group
+                for group, start, end in parts
+                if start < seen + batch.num_rows
+                and seen < end
+                and mask.slice(max(start - seen, 0), end - max(start, seen)).true_count
+            }
             seen += batch.num_rows
-    return changed, seen if rows is None else None
+    return changed, seen if rows is None else None, frozenset(touched)
 
 
-def _rewrite(file: FileReader, change: RowChange, state: TableState, options: WriteOptions) -> _NewFiles:
+def _parts_of_row_groups(
+    row_groups: Sequence[RowRange], rows: Sequence[RowRange] | None
+) -> Iterator[tuple[int, int, int]]:
+    """Yield row groups and ranges of their rows, numbered within `rows` of the file, or all rows."""
+    first = 0
+    for start, end in [(0, row_groups[-1][1])] if rows is None and row_groups else rows or ():
+        for number, (group_start, group_end) in enumerate(row_groups):
+            low, high = max(start, group_start), min(end, group_end)
+            if low < high:
+                yield number, first + low - start, first + high - start
+        first += end - start
+
+
+def _rewrite(
+    file: FileReader, touched: frozenset[int], change: RowChange, state: TableState, options: WriteOptions
+) -> _NewFiles:
+    """Rewrite a file; row groups other than `touched` are copied as they are encoded where possible."""
     snapshot = file.table.snapshot
     tracking = RowTracking.of(snapshot)
     writer = ChangeWriter(snapshot, state) if has_change_data_feed(state) else None
-    rows = 0
     numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
     same = replace(
         options, shredding=shredding_of(file.native), files=replace(options.files, numeric=numeric)
@@ -267,25 +300,28 @@ def _rewrite(file: FileReader, change: RowChange, state: TableState, options: Wr
     copied = change.copied if writer is None else frozenset()
     shredded = file.shredded(copied, limited.shredding)
 
-    def changed() -> Iterator[tuple[pa.RecordBatch, None]]:
-        nonlocal rows
-        for batch, moving in file.read_with_row_ids(change.inputs, tracking, shredded):
-            rows += batch.num_rows
+    def changed(rows: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
+        for batch, moving in file.read_with_row_ids(change.inputs, tracking, shredded, rows):
             with _error_without_row(file.file.path):
                 after = change.apply(batch)
             if writer is not None:
                 _add_changes(writer, snapshot, batch, after)
-            yield after.with_row_ids(moving), None
+            yield after.with_row_ids(moving)
 
+    copied_groups = frozenset(copyable_row_groups(file, tracking)) - touched
     files: list[PartitionFile] = []
     try:
         files = write_files(
             snapshot.store,
-            changed(),
+            (
+                each if isinstance(each, StoredRows) else (each, None)
+                for each in read_or_copy(file, changed, copied_groups)
+            ),
             with_row_tracking_columns(state, tracking),
             limited,
             InvalidValueHandler("error"),
         )
+        rows = _live_rows(snapshot, file.file, file.native.num_rows)
         return _NewFiles(files, [] if writer is None else writer.close(), rows)
     except BaseException:
         discard(snapshot.store, [each.written.path for each in files])

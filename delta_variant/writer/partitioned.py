@@ -40,6 +40,7 @@ from ..storage.store import Store, delete, remove_empty_folders
 from ..variant import values as variant_values
 from .invalid_json import BatchOrigin, InvalidValueHandler
 from .json_lines import Origin
+from .stored_rows import StoredRows
 from .table_state import TableState
 
 __all__ = [
@@ -79,7 +80,7 @@ def new_name(number: int) -> str:
 
 def write_files(
     store: Store,
-    batches: Batches,
+    batches: Batches | Iterable[StoredRows | tuple[pa.RecordBatch, None]],
     state: TableState,
     options: WriteOptions,
     invalid_values: InvalidValueHandler,
@@ -96,9 +97,14 @@ def write_files(
     writer = PartitionedWriter(store, state, options, invalid_values, name, max_open_partitions)
     try:
         first = 0
-        for batch, origin in batches:
-            writer.add(batch, origin, first)
-            first += batch.num_rows
+        for each in batches:
+            if isinstance(each, StoredRows):
+                writer.copy(each, first)
+                first += each.num_rows
+            else:
+                batch, origin = each
+                writer.add(batch, origin, first)
+                first += batch.num_rows
         return writer.close()
     except BaseException:
         writer.discard()
@@ -209,6 +215,17 @@ class PartitionedWriter:
         for values, positions in self._split(conformed):
             part = conformed if positions is None else conformed.take(positions)
             self._series(values).add(self._columns.of_files(part), BatchOrigin(origin, first, positions))
+
+    def copy(self, rows: StoredRows, first: int = 0) -> None:
+        """Copy a row group, or write its rows if the new file cannot have it as it is encoded."""
+        conformed = conform(rows.sample, self._state.row_columns)
+        ((values, _),) = self._split(conformed)
+        columns = self._columns.of_files(conformed.slice(0, 0))
+        origin = BatchOrigin(None, first, None)
+        if not self._series(values).copy(columns, origin, rows.file, rows.row_group):
+            for batch in rows.batches():
+                self.add(batch, None, first)
+                first += batch.num_rows
 
     def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pa.Array[Any] | None]]:
         """Yield each combination of partition values and the positions of its rows, None for all rows."""

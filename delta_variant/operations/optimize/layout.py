@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from tempfile import TemporaryDirectory
@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..._packing import pack_by_size
 from ...data_file.layout import shredding_of
 from ...data_file.options import WriteOptions
+from ...data_file.reader import RowRange
 from ...data_file.shredding import shred_column
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
@@ -28,6 +29,7 @@ from ...storage.store import open_store
 from ...variant.shredding import ShreddingSchema
 from ...writer.invalid_json import InvalidValueHandler
 from ...writer.partitioned import infer_shared_shredding, write_files
+from ...writer.stored_rows import StoredRows, copyable_row_groups, read_or_copy
 from ...writer.table_state import TableState
 
 __all__ = [
@@ -37,8 +39,8 @@ __all__ = [
     "RowBatches",
     "plan_bins",
     "plan_group",
+    "read_or_copy_files",
     "read_rows",
-    "read_rows_by_file",
 ]
 
 Row: TypeAlias = Mapping[str, Any]
@@ -226,32 +228,56 @@ def read_rows(
     The columns are those of the table, and the materialized row ids of a table with row tracking. With a
     shredding schema in `options`, Variants are returned shredded, and copied from files with the same schema.
     """
-    return chain.from_iterable(read_rows_by_file(snapshot, files, keys, options))
+    read = _row_reader(snapshot, keys, options)
+    return chain.from_iterable(read(file, None) for file in TableReader.of(snapshot).open_all(files))
 
 
-def read_rows_by_file(
-    snapshot: Snapshot,
-    files: Iterable[FileEntry],
-    keys: Sequence[Expression] = (),
-    options: WriteOptions | None = None,
-) -> Iterator[RowBatches]:
-    """Yield the rows of each file like `read_rows`. The files can be read at the same time."""
+def read_or_copy_files(
+    snapshot: Snapshot, files: Iterable[FileEntry], options: WriteOptions
+) -> Iterator[Iterator[pa.RecordBatch | StoredRows]]:
+    """Yield the rows of each file: large row groups as they are stored, others like `read_rows`.
+
+    The files can be read at the same time.
+    """
+    read = _row_reader(snapshot, (), options)
+    tracking = RowTracking.of(snapshot)
+
+    def rows(file: FileReader) -> Iterator[pa.RecordBatch | StoredRows]:
+        def batches(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
+            return (batch for batch, _ in read(file, ranges))
+
+        copied = copyable_row_groups(file, tracking) if _has_shredding(snapshot, file, options) else ()
+        return read_or_copy(file, batches, copied)
+
+    return map(rows, TableReader.of(snapshot).open_all(files))
+
+
+def _has_shredding(snapshot: Snapshot, file: FileReader, options: WriteOptions) -> bool:
+    """Return whether the file stores all top-level Variants with the shredding of the options."""
+    shreddings = _shreddings(snapshot, options)
+    return file.shredded(shreddings, options.shredding) == shreddings.keys()
+
+
+def _row_reader(
+    snapshot: Snapshot, keys: Sequence[Expression], options: WriteOptions | None
+) -> Callable[[FileReader, Sequence[RowRange] | None], RowBatches]:
+    """Return a function that yields rows of a file in ranges, or all of its rows, like `read_rows`."""
     columns = Scope.of(snapshot.schema).whole_columns()
     inputs = expression_inputs([*columns.values(), *keys])
     tracking = RowTracking.of(snapshot)
     options = options or WriteOptions(shredding=None)
     shreddings = _shreddings(snapshot, options)
 
-    def rows(file: FileReader) -> RowBatches:
+    def rows(file: FileReader, ranges: Sequence[RowRange] | None) -> RowBatches:
         copied = file.shredded(shreddings, options.shredding)
-        for batch, moving in file.read_with_row_ids(inputs, tracking, copied):
+        for batch, moving in file.read_with_row_ids(inputs, tracking, copied, ranges):
             arrays = {name: evaluate(each, batch) for name, each in columns.items()}
             for name in shreddings.keys() - copied:
                 arrays[name] = shred_column(arrays[name], shreddings[name], options.files.numeric)
             values = [evaluate(each, batch) for each in keys]
             yield append_row_ids(pa.record_batch(list(arrays.values()), names=list(arrays)), moving), values
 
-    return map(rows, TableReader.of(snapshot).open_all(files))
+    return rows
 
 
 def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, ShreddingSchema]:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -33,13 +33,16 @@ from ...writer.commit_result import CommitResult
 from ...writer.copy_on_write import RewrittenFiles, is_partition_predicate
 from ...writer.invalid_json import InvalidValueHandler
 from ...writer.partitioned import PartitionFile, discard, new_name, write_files
+from ...writer.stored_rows import StoredRows
 from ...writer.table_state import TableState, restrict_to_table, with_row_tracking_columns
 from ..rewrite.permission import check_may_rewrite
 from ..rewrite.result import commit_rewrite
-from .layout import Bin, FileGroup, LeafPath, RowBatches, plan_bins, plan_group, read_rows_by_file
+from .layout import Bin, FileGroup, LeafPath, plan_bins, plan_group, read_or_copy_files
 from .sorting import sort_into_runs
 
 __all__ = ["OptimizePlan", "OptimizeResult", "commit_groups", "optimize", "plan_optimize", "write_rows"]
+
+Rows: TypeAlias = "pa.RecordBatch | StoredRows"
 
 FILES_AT_ONCE = 2
 """The number of files that are read concurrently. The columns of one file are decoded sequentially."""
@@ -124,7 +127,8 @@ def optimize(
 
     Rows do not change, so the change data feed has no changes (`dataChange=false`). The new files of a group
     have one shredding schema: that of the old files if all have the same one, otherwise a schema inferred
-    from rows of all of them. Variants that have the schema already are copied.
+    from rows of all of them. Variants that have the schema already are copied. Row groups of at least 4 MiB
+    or 65,536 rows that this library wrote with the schema are copied as they are encoded.
 
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
@@ -229,15 +233,15 @@ def plan_optimize(
 
 def write_rows(
     snapshot: Snapshot,
-    batches: Iterable[pa.RecordBatch],
+    batches: Iterable[pa.RecordBatch | StoredRows],
     options: WriteOptions,
     name: Callable[[int], str] = new_name,
 ) -> list[PartitionFile]:
-    """Write rows of a table, as `read_rows` yields them, to new files.
+    """Write rows of a table, as `read_rows` or `read_or_copy_files` yields them, to new files.
 
     `name` returns the name of each file by its number. After an error, all new files are deleted.
     """
-    rows = ((batch, None) for batch in batches)
+    rows = (each if isinstance(each, StoredRows) else (each, None) for each in batches)
     target = with_row_tracking_columns(TableState.of(snapshot), RowTracking.of(snapshot))
     return write_files(snapshot.store, rows, target, options, InvalidValueHandler("error"), name=name)
 
@@ -305,25 +309,25 @@ def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> list[PartitionFil
     return written
 
 
-def _count_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches, and report their rows."""
+def _count_rows(batches: Iterable[Rows]) -> Iterator[Rows]:
+    """Yield rows, and report their number."""
     for batch in batches:
         advance(rows=batch.num_rows)
         yield batch
 
 
-def _rows_of_new_files(work: OptimizePlan, group: FileGroup) -> Iterator[Iterator[pa.RecordBatch]]:
+def _rows_of_new_files(work: OptimizePlan, group: FileGroup) -> Iterator[Iterator[Rows]]:
     """Yield the rows of each new file, or all rows at once without sort keys."""
     if work.keys:
         yield from sort_into_runs(work.snapshot, group, work.keys)
     else:
-        yield _read_ahead(read_rows_by_file(work.snapshot, files_of(group.files), (), group.options))
+        yield _read_ahead(read_or_copy_files(work.snapshot, files_of(group.files), group.options))
 
 
-def _read_ahead(files: Iterable[RowBatches]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of files in order, and read the next file while one is written."""
+def _read_ahead(files: Iterable[Iterator[Rows]]) -> Iterator[Rows]:
+    """Yield the rows of files in order, and read the next file while one is written."""
     with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
-        begun: deque[tuple[RowBatches, Future[Any]]] = deque()
+        begun: deque[tuple[Iterator[Rows], Future[Rows | None]]] = deque()
         for rows in files:
             begun.append((rows, threads.submit(next, rows, None)))
             if len(begun) == FILES_AT_ONCE:
@@ -332,8 +336,8 @@ def _read_ahead(files: Iterable[RowBatches]) -> Iterator[pa.RecordBatch]:
             yield from _drain(threads, *begun.popleft())
 
 
-def _drain(threads: ThreadPoolExecutor, rows: RowBatches, coming: Future[Any]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file, starting with the one that `coming` returns."""
+def _drain(threads: ThreadPoolExecutor, rows: Iterator[Rows], coming: Future[Rows | None]) -> Iterator[Rows]:
+    """Yield the rows of a file, starting with the one that `coming` returns."""
     while (found := coming.result()) is not None:
         coming = threads.submit(next, rows, None)
-        yield found[0]
+        yield found

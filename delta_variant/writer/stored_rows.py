@@ -1,0 +1,80 @@
+"""Row groups of data files that are copied as they are encoded, without decoding their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import groupby
+from typing import TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from ..data_file.options import ROW_GROUP_BYTES
+from ..data_file.reader import NativeFile, RowRange
+from ..scan.reader import FileReader
+from ..scan.row_tracking import RowTracking
+
+__all__ = ["ReadRows", "StoredRows", "copyable_row_groups", "read_or_copy"]
+
+MIN_COPIED_BYTES = ROW_GROUP_BYTES // 4
+MIN_COPIED_ROWS = 1 << 16
+"""A row group of this size in bytes or in rows is copied; smaller ones are combined with their neighbors."""
+
+ReadRows: TypeAlias = Callable[[Sequence[RowRange] | None], Iterator[pa.RecordBatch]]
+"""Yields the rows of a file in ranges, or all of its rows, as they are written to the new file."""
+
+
+class StoredRows(msgspec.Struct, frozen=True):
+    """A row group that is copied if the new file permits it, and else read and written.
+
+    `sample` is its first row, or the first row of another row group of the file. `read` reads the rows.
+    """
+
+    file: NativeFile
+    row_group: int
+    rows: RowRange
+    sample: pa.RecordBatch
+    read: ReadRows
+
+    @property
+    def num_rows(self) -> int:
+        """Return the number of rows."""
+        return self.rows[1] - self.rows[0]
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the decoded rows."""
+        return self.read([self.rows])
+
+
+def copyable_row_groups(file: FileReader, tracking: RowTracking | None) -> Sequence[int]:
+    """Return the large row groups of a file, whose rows can be in another file unchanged.
+
+    No rows can if some rows are deleted, or if rows are tracked, because the ids of rows that move to
+    another file are stored in its columns.
+    """
+    if tracking is not None or file.file.deletion_vector is not None:
+        return ()
+    return [
+        number
+        for number, (rows, size) in enumerate(file.native.row_groups)
+        if size >= MIN_COPIED_BYTES or rows >= MIN_COPIED_ROWS
+    ]
+
+
+def read_or_copy(
+    file: FileReader, read: ReadRows, copied: Collection[int]
+) -> Iterator[pa.RecordBatch | StoredRows]:
+    """Yield the rows of a file in order: the row groups in `copied` as stored rows, the others as batches."""
+    if not copied:
+        yield from read(None)
+        return
+    sample = None
+    groups = enumerate(file.row_groups)
+    for is_copied, members in groupby(groups, key=lambda member: member[0] in copied):
+        if not is_copied:
+            yield from read([rows for _, rows in members])
+            continue
+        for number, rows in members:
+            if sample is None:
+                sample = next(read([(rows[0], rows[0] + 1)]))
+            yield StoredRows(file.native, number, rows, sample, read)
