@@ -253,12 +253,17 @@ def unshred(shredded: pa.Array[Any], on_conflict: OnConflict) -> pa.StructArray:
     """
 
 def infer(
-    arrays: list[pa.Array[Any]], max_leaves: int, max_depth: int, spark_compatible: bool
+    arrays: list[pa.Array[Any]],
+    max_leaves: int,
+    max_depth: int,
+    spark_compatible: bool,
+    rows: int | None,
 ) -> pa.Field[Any]:
     """Return the shredding schema that suits arrays of Variants or of JSON text; invalid text is skipped.
 
-    At most 20,000 paths are counted, so memory does not grow with the number of rows. `spark_compatible`
-    avoids the types that make Spark reject the column.
+    With `rows`, the paths are those that make a file of so many rows smaller; with None, those that are
+    frequent enough, for a file of any size. At most 20,000 paths are counted, so memory does not grow with
+    the number of rows. `spark_compatible` avoids the types that make Spark reject the column.
     """
 
 def check_shredding_schema(schema: pa.Field[Any]) -> pa.Field[Any]:
@@ -434,8 +439,11 @@ class DataFileWriter:
     def bytes_written(self) -> int:
         """The bytes written, plus an estimate for the row group in progress."""
 
-    def close(self, max_stats_paths: int) -> WriteReport:
-        """Finish the file. The bounds of a Variant have the `max_stats_paths` most filled paths."""
+    def close(self, max_stats_paths: int, max_stats_bytes: int) -> WriteReport:
+        """Finish the file.
+
+        The bounds of a Variant have the most filled paths, at most `max_stats_paths` and `max_stats_bytes`.
+        """
 
 @type_check_only
 class FooterLeaf(TypedDict):
@@ -570,7 +578,9 @@ class DataFile:
             no_null)` with one row for each range. A null bound is unknown.
         """
 
-    def bounds(self, variants: list[list[str]], max_stats_paths: int) -> list[_ColumnReport]:
+    def bounds(
+        self, variants: list[list[str]], max_stats_paths: int, max_stats_bytes: int
+    ) -> list[_ColumnReport]:
         """Return the exact bounds of all columns, computed from the data; `variants` lists the Variants."""
 
     def check_schema(self, column: list[str]) -> list[SchemaViolation]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from locations import CORPORA
 from tiers import DEFAULT, DEFAULT_OF_PATHS, FOLDERS, HERE, rank_of, tier_of
+
+from delta_variant import _native
 
 # Servers of the tests are on the loopback interface, which a proxy of the environment does not reach.
 os.environ.update(NO_PROXY="127.0.0.1,localhost", no_proxy="127.0.0.1,localhost")
@@ -63,3 +66,23 @@ def corpora() -> Path:
             "DELTA_VARIANT_CORPORA to that folder"
         )
     return CORPORA
+
+
+class _NativeOfLargeFiles:
+    """The native library, with inference that shreds the paths of a file of any size."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_native, name)
+
+    def infer(self, arrays: Any, max_leaves: int, max_depth: int, compatible: bool, rows: Any) -> Any:
+        """Infer the schema that suits the rows, however few there are."""
+        return _native.infer(arrays, max_leaves, max_depth, compatible, None)
+
+
+@pytest.fixture
+def small_files_are_shredded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shred files of a few rows like large ones, so that a test of shredded files needs no large data.
+
+    It has no effect in other processes.
+    """
+    monkeypatch.setattr("delta_variant.data_file.shredding._native", _NativeOfLargeFiles())

@@ -28,6 +28,7 @@ def events(table: Path) -> list[object]:
     return [json.loads(text) for text in dv.to_json(rows).to_pylist()]
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_json_text_in_parquet_becomes_a_shredded_variant_with_one_commit(tmp_path: Path):
     write_parquet(tmp_path / "in" / "a.parquet", id=range(20), event=TEXTS)
     write_parquet(tmp_path / "in" / "_hidden.parquet", other=[1])
@@ -78,6 +79,7 @@ def test_a_table_of_deltalake_is_converted_with_its_partitions(tmp_path: Path):
         convert([tmp_path / "source", tmp_path / "t"], tmp_path / "u")
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_unshredded_and_shredded_variants_are_converted(tmp_path: Path):
     rows = pa.table({"event": TEXTS})
     dv.write_table(tmp_path / "source", rows, variant_columns=["event"], shredding=None)

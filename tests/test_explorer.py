@@ -89,6 +89,7 @@ def test_after_a_sort_a_lookup_reads_the_files_that_contain_the_value():
 
 
 @pytest.mark.parametrize("path", ["id", "kind", "day"])
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_estimate_of_a_sort_is_what_the_sorted_table_reads(tmp_path, path):
     table = write(tmp_path / "t", shuffled(400), 8)
     ordered = write(tmp_path / "sorted", sorted(shuffled(400), key=lambda each: each[path]), 8)
@@ -102,6 +103,7 @@ def test_the_estimate_of_a_sort_is_what_the_sorted_table_reads(tmp_path, path):
     assert before.after == {"id": 1, "kind": 2, "day": 1}[path]
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_bytes_of_a_schema_are_those_of_files_that_are_written_with_it(tmp_path):
     documents = shuffled(2000)
     sizes = {}
@@ -228,6 +230,7 @@ def test_a_page_renders_without_warnings_and_fits(browser, pages, name, size, da
     assert browser.run("return [...document.querySelectorAll('.tools')].every(each => !each.hidden)")
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_tree_shows_types_shares_values_and_bytes(browser, pages):
     browser.resize(*SIZES["wide"])
     browser.open(pages["events"])
@@ -247,6 +250,7 @@ def test_the_tree_shows_types_shares_values_and_bytes(browser, pages):
     assert all(re.fullmatch(r"[\d.]+ (bytes|kB)", row[4]) for row in rows)
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_page_says_what_a_sort_order_would_change(browser, pages):
     browser.open(pages["events"])
     rows = browser.run(

@@ -43,6 +43,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_small_files_are_compacted_and_shredded_by_all_rows(table: Path):
     before = read_by_id(table)
     result = dv.optimize(str(table))
@@ -71,6 +72,7 @@ def test_a_dry_run_returns_the_plan_of_a_run(table: Path):
     assert str(plan).splitlines()[0] == "files   4 become about 1"
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_reshred_infers_the_schema_from_the_rows_again(tmp_path: Path):
     table = tmp_path / "t"
     schema = dv.ShreddingSchema.of({"old": pa.decimal128(18, 2)})
@@ -105,6 +107,7 @@ def test_files_with_the_same_shredding_are_compacted_without_reshredding(tmp_pat
     assert dv.audit_table(str(tmp_path / "t"), data=True).is_clean
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_files_with_the_target_schema_are_copied_and_others_reshredded(tmp_path: Path):
     texts = [f'{{"n": {number}, "s": "{number}"}}' for number in range(100)]
     write(tmp_path / "t", texts[:50])
@@ -117,6 +120,7 @@ def test_files_with_the_target_schema_are_copied_and_others_reshredded(tmp_path:
     assert dv.audit_table(str(tmp_path / "t"), data=True).is_clean
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_unshredded_files_are_shredded(tmp_path: Path):
     unshredded = dv.ShreddingSchema.of(None)
     for first in (0, 50):
@@ -125,6 +129,7 @@ def test_unshredded_files_are_shredded(tmp_path: Path):
     assert {path.path for path in result.files[0].variants["event"]} == {("n",)}
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_sorting_by_a_path_lets_a_query_skip_files(tmp_path: Path):
     table = tmp_path / "t"
     for first in (0, 1000):

@@ -107,6 +107,7 @@ def test_predicates_that_statistics_cannot_decide_select_every_row(where):
     assert condition(where) is None
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_files_are_skipped_by_the_bounds_of_a_path(tmp_path):
     write_files(
         tmp_path / "t", [[f'{{"a": {n}}}' for n in range(start, start + 10)] for start in (0, 10, 20)]
@@ -124,6 +125,7 @@ def test_files_are_skipped_by_the_bounds_of_a_path(tmp_path):
         assert (got, explained.files_read, explained.files_by_variant_bounds) == (ids, read, 3 - read), where
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_texts_are_skipped_by_their_bytes_and_beginnings(tmp_path):
     texts = [["alpha", "beta"], ["gamma", "z" * 40], ["\ue000", "\U00010000"]]
     write_files(tmp_path / "t", [[json.dumps({"s": text}) for text in file] for file in texts])
@@ -137,6 +139,7 @@ def test_texts_are_skipped_by_their_bytes_and_beginnings(tmp_path):
     assert (got, explained.files_read) == ([5], 1)
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_a_file_without_a_bound_for_the_path_is_read(tmp_path):
     """Another type, a missing bound, a missing path, and nulls among numbers."""
     files = [
@@ -222,6 +225,7 @@ def test_statistics_that_cannot_be_understood_skip_nothing(tmp_path, change):
     assert found(tmp_path / "t", "event:a::bigint >= 7 or id = 0")[0] == [0, 2]
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_row_groups_and_pages_are_skipped_within_a_file(tmp_path, monkeypatch):
     """Statistics of `typed_value` apply if all rows of `value` are null."""
     monkeypatch.setattr("delta_variant.data_file.writer.ROW_GROUP_BYTES", 1 << 16)

@@ -63,6 +63,7 @@ def of_column(tmp_path: Path, values: pa.Array) -> tuple[Any, Any]:
 # Ordinary columns.
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_text_is_exact(tmp_path: Path):
     data = pa.table({"id": [3, None, -1], "v": pa.array(['{"a":1}', None, '{"a":5}'], pa.json_())})
     text = stats_text(tmp_path, data)
@@ -201,6 +202,7 @@ def wide() -> pa.Table:
         ({"delta.dataSkippingStatsColumns": "c39,V"}, ["c39", "v"]),
     ],
 )
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_table_says_which_columns_have_statistics(
     configuration: dict[str, str], expected: list[str], tmp_path: Path
 ):
@@ -210,6 +212,7 @@ def test_the_table_says_which_columns_have_statistics(
     assert found["numRecords"] == 1
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_partition_columns_have_no_statistics(tmp_path: Path):
     """PROTOCOL.md, "Per-file Statistics"."""
     data = pa.table({"p": ["x"], "v": pa.array(['{"a":1}'], pa.json_())})
@@ -220,6 +223,7 @@ def test_partition_columns_have_no_statistics(tmp_path: Path):
 # Variants.
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_bounds_of_a_variant_are_those_of_its_paths(tmp_path: Path):
     texts = ['{"a":3,"o":{"x":"z"},"d":1.25}', '{"a":-7,"o":{"x":"b"},"d":10.5}']
     lower, upper = bounds(tmp_path, *texts)
@@ -252,6 +256,7 @@ def test_bounds_of_a_variant_are_those_of_its_paths(tmp_path: Path):
         "an ancestor that is not an object",
     ],
 )
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_a_path_has_bounds_when_every_value_there_is_of_its_type(
     texts: list[str | None], paths: list[str], tmp_path: Path
 ):
@@ -303,6 +308,7 @@ def test_timestamps_of_variants_keep_their_microseconds(tmp_path: Path):
         ("\U0001f600" * 33, "\U0001f600" * 32, "\U0001f600" * 32 + "\U0010ffff"),
     ],
 )
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_long_text_within_variants_is_shortened_by_its_own_rule(
     text: str, lower: str, upper: str, tmp_path: Path
 ):
@@ -310,6 +316,7 @@ def test_long_text_within_variants_is_shortened_by_its_own_rule(
     assert bounds(tmp_path, json.dumps({"s": text})) == ({"$['s']": lower}, {"$['s']": upper})
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_an_upper_bound_that_cannot_be_truncated_is_omitted(tmp_path: Path):
     """The lower bound stays."""
     lower, upper = bounds(tmp_path, json.dumps({"s": "\U0010ffff" * 40, "t": "a"}))
@@ -317,6 +324,7 @@ def test_an_upper_bound_that_cannot_be_truncated_is_omitted(tmp_path: Path):
     assert upper == {"$['t']": "a"}
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_names_are_escaped_in_normalized_paths(tmp_path: Path):
     """RFC 9535, section 2.7."""
     names = {
@@ -333,6 +341,7 @@ def test_names_are_escaped_in_normalized_paths(tmp_path: Path):
     assert sorted(lower) == sorted(names.values())
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_number_of_paths_is_limited(tmp_path: Path):
     """The default is 32 paths, and 0 omits the column."""
     text = json.dumps({f"f{number:02}": number for number in range(40)})
@@ -368,6 +377,7 @@ def nested(*texts: str | None, rows: list[bool] | None = None) -> pa.Table:
     return pa.table({"s": pa.StructArray.from_arrays(parts, fields=fields, mask=mask)})
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_statistics_mirror_the_structs_that_variants_are_in(tmp_path: Path):
     """Bounds are z85 text at the Variant, and a null struct counts as null in its Variants."""
     data = nested('{"a":1}', '{"a":5}', None, '{"a":"hidden"}', rows=[True, True, True, False])
@@ -378,6 +388,7 @@ def test_statistics_mirror_the_structs_that_variants_are_in(tmp_path: Path):
     assert found["nullCount"] == {"s": {"n": 1, "v": 2, "t": {"v": 2}}}
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_nested_variants_are_shredded_and_come_back(tmp_path: Path):
     data = nested('{"a":1,"b":"x"}', '{"a":"y"}', "null", None, "[1]", rows=[True] * 5)
     result = dv.write_table(tmp_path / "t", data)

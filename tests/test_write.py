@@ -741,6 +741,7 @@ def shredded_names(table: Path) -> list[list[str]]:
     return [[part.name for part in pq.ParquetFile(path).schema_arrow.field("event").type] for path in paths]
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_a_table_with_shredding_has_typed_values_and_one_without_has_none(tmp_path: Path):
     write_table(tmp_path / "1", events())
     write_table(tmp_path / "2", events(), shredding=None)
@@ -949,6 +950,7 @@ def test_json_text_within_another_column_is_rejected(tmp_path: Path):
 
 
 @pytest.mark.parametrize("mode", ["name", "id"])
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_mapped_columns_have_other_names_in_files_partitions_and_statistics(mode: str, tmp_path: Path):
     """PROTOCOL.md, "Column Mapping": names inside a Variant are not mapped."""
     data = events().append_column("p", pa.array(["x", "x", "x"]))
@@ -1071,6 +1073,7 @@ def test_an_unknown_reader_feature_is_rejected_in_reading_and_writing(tmp_path: 
         read_table(tmp_path / "t")
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_preview_names_remain_the_only_names(tmp_path: Path):
     """A table has the preview or the final name of a feature (docs/audit-rules.md, T3 and X9)."""
     write_table(tmp_path / "t", events())

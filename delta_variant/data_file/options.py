@@ -15,6 +15,7 @@ from ..variant.shredding import ShreddingSchema
 
 __all__ = [
     "DEFAULT_TARGET_FILE_SIZE",
+    "MAX_STATS_BYTES",
     "MAX_STATS_PATHS",
     "ROW_GROUP_BYTES",
     "Compression",
@@ -32,6 +33,9 @@ OnInvalid: TypeAlias = Literal["error", "reject", "null"]
 Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
 
 MAX_STATS_PATHS = 32
+MAX_STATS_BYTES = 8 << 10
+"""Length of the bounds of a Variant column in the log: 32 paths with names and texts of usual length."""
+
 SAMPLE_BYTES = 16 << 20
 """Size in bytes of the first rows of a file, from which its shredding schema is inferred."""
 
@@ -60,6 +64,8 @@ class FileOptions:
             time, timestamps in nanoseconds and UUID. True by default.
         max_variant_stats_paths: The maximum number of paths of each Variant column with bounds in the
             statistics of a file, 32 by default.
+        max_variant_stats_bytes: The maximum number of bytes of these bounds in the log, 8 KiB by default for
+            each Variant column of a file. The most filled paths are kept.
 
     Raises:
         ArgumentTypeError: An option has the wrong type.
@@ -80,6 +86,7 @@ class FileOptions:
     annotate: bool = True
     spark_compatible: bool = True
     max_variant_stats_paths: int = MAX_STATS_PATHS
+    max_variant_stats_bytes: int = MAX_STATS_BYTES
 
     def __post_init__(self) -> None:
         """Raise ArgumentTypeError or ValueError for an invalid option."""
@@ -92,6 +99,7 @@ class FileOptions:
         check_option("annotate", self.annotate, (True, False))
         check_option("spark_compatible", self.spark_compatible, (True, False))
         to_integer("max_variant_stats_paths", self.max_variant_stats_paths, 0)
+        to_integer("max_variant_stats_bytes", self.max_variant_stats_bytes, 0)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,18 +17,27 @@ from ..variant.shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSche
 from ..variant.values import VARIANT_TYPE
 from .options import WriteOptions
 
-__all__ = ["encoding", "infer_shredding", "shred_column", "shredded_type"]
+__all__ = ["FileShredding", "encoding", "infer_shredding", "shred_column", "shredded_type"]
+
+FileShredding: TypeAlias = ShreddingSchema | Mapping[Path, ShreddingSchema] | None
+"""A schema for all Variants of a file, one for each path of a Variant, or None."""
 
 
 def infer_shredding(
-    batches: Sequence[pa.RecordBatch], variants: Collection[str], options: WriteOptions
+    batches: Sequence[pa.RecordBatch], variants: Collection[str], options: WriteOptions, rows: int
 ) -> dict[Path, ShreddingSchema]:
-    """Infer a shredding schema for each Variant of batches of one schema, top-level and within structs."""
+    """Infer a shredding schema for each Variant of batches of one schema, top-level and within structs.
+
+    The schemas suit a file of `rows` rows that are like those of the batches: the fewer rows, the fewer
+    columns, because each costs bytes in the footer and in the log.
+    """
     found: dict[Path, ShreddingSchema] = {}
     for index, field in enumerate(batches[0].schema if batches else ()):
         arrays = [batch.column(index) for batch in batches]
         for path, parts in _variant_arrays((field.name,), field, arrays, is_variant=field.name in variants):
-            found[path] = ShreddingSchema(_infer(parts, options))
+            found[path] = ShreddingSchema(
+                _native.infer(list(parts), MAX_LEAVES, MAX_DEPTH, options.files.spark_compatible, rows)
+            )
     return found
 
 
@@ -43,27 +52,16 @@ def _variant_arrays(
             yield from _variant_arrays((*path, part.name), part, parts, is_variant=is_marked(part))
 
 
-def encoding(
-    path: Path, field: pa.Field[Any], arrays: Sequence[Any], options: WriteOptions, *, is_variant: bool
-) -> Encoding:
+def encoding(path: Path, field: pa.Field[Any], shredding: FileShredding, *, is_variant: bool) -> Encoding:
     """Return how the writer encodes a column; Variants are shredded at the top level and within structs."""
     if is_variant and _is_shredded(field.type):
         return None
     if is_variant:
         kind: Literal["json", "variant"] = "variant" if pa.types.is_struct(field.type) else "json"
-        return kind, _shredding_schema(path, arrays, options)
+        return kind, _shredding_schema(path, shredding)
     if not pa.types.is_struct(field.type):
         return None
-    parts = [
-        encoding(
-            (*path, part.name),
-            part,
-            [pc.struct_field(array, [index]) for array in arrays],
-            options,
-            is_variant=is_marked(part),
-        )
-        for index, part in enumerate(field.type)
-    ]
+    parts = [encoding((*path, part.name), part, shredding, is_variant=is_marked(part)) for part in field.type]
     return parts if any(parts) else None
 
 
@@ -71,19 +69,10 @@ def _is_shredded(arrow_type: pa.DataType) -> bool:
     return pa.types.is_struct(arrow_type) and arrow_type.get_field_index("typed_value") >= 0
 
 
-def _shredding_schema(path: Path, arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
-    shredding = options.shredding
+def _shredding_schema(path: Path, shredding: FileShredding) -> pa.Field[Any]:
     if isinstance(shredding, Mapping):
         shredding = shredding.get(path)
-    if isinstance(shredding, ShreddingSchema):
-        return shredding.field
-    if shredding is None:
-        return UNSHREDDED.field
-    return _infer(arrays, options)
-
-
-def _infer(arrays: Sequence[Any], options: WriteOptions) -> pa.Field[Any]:
-    return _native.infer(list(arrays), MAX_LEAVES, MAX_DEPTH, options.files.spark_compatible)
+    return UNSHREDDED.field if shredding is None else shredding.field
 
 
 @lru_cache(maxsize=64)

@@ -11,10 +11,10 @@ from os import PathLike
 from .. import _native
 from .._checks import check_path, to_integer
 from ..errors import error_location
-from ..protocol.statistics import FileStatistics, Path, from_report
+from ..protocol.statistics import FileStatistics, Path, from_report, variant_bytes
 from ..storage.store import local_location
 from .layout import variant_paths
-from .options import MAX_STATS_PATHS
+from .options import MAX_STATS_BYTES, MAX_STATS_PATHS
 
 __all__ = ["compute_stats", "file_stats"]
 
@@ -55,6 +55,7 @@ def compute_stats(
     variants: Sequence[Path],
     *,
     max_variant_stats_paths: int = MAX_STATS_PATHS,
+    max_variant_stats_bytes: int = MAX_STATS_BYTES,
     indexed: Collection[Path] | None = None,
     shorten: bool = True,
 ) -> FileStatistics:
@@ -65,5 +66,5 @@ def compute_stats(
     Raises DataFileError.
     """
     limit = to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
-    columns = file.bounds([list(path) for path in variants], limit)
+    columns = file.bounds([list(path) for path in variants], limit, variant_bytes(max_variant_stats_bytes))
     return from_report(file.num_rows, columns, file.schema.names, indexed, shorten=shorten)

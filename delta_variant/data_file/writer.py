@@ -7,29 +7,43 @@ file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path as FilePath
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from .. import _native
 from .._system_errors import reason_of, with_remedy
 from ..errors import DataFileError, StoreError
-from ..protocol.statistics import FileStatistics, Path, from_report
+from ..protocol.statistics import FileStatistics, Path, from_report, variant_bytes
 from ..storage import store as storage
 from ..storage.store import Store, Upload
-from .options import ROW_GROUP_BYTES, WriteOptions
+from ..variant.shredding import ShreddingSchema
+from .options import ROW_GROUP_BYTES, FileOptions, WriteOptions
 from .reader import NativeFile
-from .shredding import encoding
+from .shredding import FileShredding, encoding, infer_shredding
 
-__all__ = ["FileSeries", "InvalidValue", "ShreddedPath", "WrittenFile"]
+__all__ = [
+    "EXPECTED_GROWTH",
+    "FileSeries",
+    "InvalidValue",
+    "ShreddedPath",
+    "SmallFileShredding",
+    "WrittenFile",
+]
 
 _LOGGER = logging.getLogger(__name__)
+
+SmallFileShredding: TypeAlias = Callable[[int], Mapping[Path, ShreddingSchema]]
+"""Returns the shredding schemas of a file whose number of rows is known because all of them are buffered."""
+
+EXPECTED_GROWTH = 8
+"""How many times the rows of a full sample a file is expected to have, while more rows come."""
 
 FOLDER_ATTEMPTS = 10
 """How often a folder is created that another writer removes at the same time."""
@@ -85,7 +99,8 @@ class FileSeries(Generic[Context]):
 
     Each batch has a context, which is passed to `report` together with the invalid values of the batch. With
     `on_invalid="error"`, `report` must raise. All Variants of a column of one file are shredded by one
-    schema, so the first rows are buffered until there are enough to infer it.
+    schema, so the first rows are buffered until there are enough to infer it. If the rows end before,
+    `small_files` returns it, None to infer it from these rows.
     """
 
     def __init__(
@@ -96,6 +111,7 @@ class FileSeries(Generic[Context]):
         indexed: Collection[Path] | None,
         variants: Collection[str],
         report: Callable[[Context, pa.RecordBatch, list[InvalidValue]], None],
+        small_files: SmallFileShredding | None = None,
     ) -> None:
         self._store = store
         self._new_path = new_path
@@ -103,6 +119,7 @@ class FileSeries(Generic[Context]):
         self._indexed = indexed
         self._variants = frozenset(variants)
         self._report = report
+        self._small_files = small_files
         self._buffer: list[tuple[pa.RecordBatch, Context]] = []
         self._buffered_bytes = 0
         self._open: _FileWriter | None = None
@@ -118,23 +135,40 @@ class FileSeries(Generic[Context]):
         self._buffer.append((batch, context))
         self._buffered_bytes += batch.nbytes
         if self._options.shredding != "infer" or self._buffered_bytes >= self._options.sample_bytes:
-            self._begin()
+            self._begin(is_complete=False)
+
+    @property
+    def buffered(self) -> list[pa.RecordBatch]:
+        """Return the batches that wait for a shredding schema."""
+        return [batch for batch, _ in self._buffer]
 
     def close(self) -> list[WrittenFile]:
         """Complete the open file and return all files."""
         if self._buffer:
-            self._begin()
+            self._begin(is_complete=True)
         self._end()
         return self.files
 
-    def _begin(self) -> None:
+    def _begin(self, *, is_complete: bool) -> None:
+        shredding = self._shredding(is_complete=is_complete)
         buffer, self._buffer, self._buffered_bytes = self._buffer, [], 0
         path = self._new_path()
         self.paths.append(path)
-        batches = [batch for batch, _ in buffer]
-        self._open = _FileWriter.create(self._store, path, batches, self._variants, self._options)
+        schema = buffer[0][0].schema
+        self._open = _FileWriter.create(self._store, path, schema, self._variants, self._options, shredding)
         for batch, context in buffer:
             self.add(batch, context)
+
+    def _shredding(self, *, is_complete: bool) -> FileShredding:
+        """Return how the next file is shredded; its first rows are buffered, or all if `is_complete`."""
+        if self._options.shredding != "infer":
+            return self._options.shredding
+        batches = self.buffered
+        rows = sum(batch.num_rows for batch in batches)
+        if is_complete and self._small_files is not None:
+            return self._small_files(rows)
+        expected = rows if is_complete else rows * EXPECTED_GROWTH
+        return infer_shredding(batches, self._variants, self._options, expected)
 
     def _write(self, file: _FileWriter, batch: pa.RecordBatch, context: Context) -> None:
         invalid = file.write(batch)
@@ -162,7 +196,7 @@ class FileSeries(Generic[Context]):
     def _end(self) -> None:
         if self._open is not None:
             file, self._open = self._open, None
-            written = file.close(self._options.files.max_variant_stats_paths, self._indexed)
+            written = file.close(self._options.files, self._indexed)
             _LOGGER.debug("wrote %s: %d rows, %d bytes", file.uri, written.rows, written.bytes)
             self.files.append(written)
 
@@ -192,22 +226,15 @@ class _FileWriter:
         cls,
         store: Store,
         path: str,
-        sample: Sequence[pa.RecordBatch],
+        schema: pa.Schema,
         variants: Collection[str],
         options: WriteOptions,
+        shredding: FileShredding,
     ) -> _FileWriter:
-        schema = sample[0].schema
         local = storage.local_path(store, path)
         upload = Upload(store, path) if local is None else None
         encodings = [
-            encoding(
-                (field.name,),
-                field,
-                [batch.column(index) for batch in sample],
-                options,
-                is_variant=field.name in variants,
-            )
-            for index, field in enumerate(schema)
+            encoding((field.name,), field, shredding, is_variant=field.name in variants) for field in schema
         ]
         new_writer = partial(
             _native.DataFileWriter,
@@ -239,9 +266,10 @@ class _FileWriter:
         with _write_errors(self.uri):
             return self.writer.copy(file, row_group)
 
-    def close(self, max_stats_paths: int, indexed: Collection[Path] | None) -> WrittenFile:
+    def close(self, options: FileOptions, indexed: Collection[Path] | None) -> WrittenFile:
+        limit = variant_bytes(options.max_variant_stats_bytes)
         with _write_errors(self.uri):
-            report = self.writer.close(max_stats_paths)
+            report = self.writer.close(options.max_variant_stats_paths, limit)
         if self.upload is not None:
             self.upload.close()
         variants = {

@@ -41,6 +41,7 @@ __all__ = [
     "to_comparable",
     "type_of_bounds",
     "value_at",
+    "variant_bytes",
 ]
 
 Path: TypeAlias = tuple[str, ...]
@@ -142,6 +143,11 @@ def leaves_of(values: Nested, parents: Path = ()) -> Iterator[tuple[Path, Any]]:
 def encode_bound(data: bytes) -> str:
     """Return `metadata‖value` as the z85 text of a statistics entry."""
     return z85.encode(data)
+
+
+def variant_bytes(text_bytes: int) -> int:
+    """Return how many bytes of Variants fit into z85 text of a length."""
+    return text_bytes // z85.BLOCK_CHARACTERS * z85.BLOCK_BYTES
 
 
 def decode_bound(text: str) -> Variant:

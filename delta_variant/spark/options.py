@@ -68,6 +68,7 @@ WRITE: Mapping[str, Parse] = {
     "annotate": _flag,
     "spark_compatible": _flag,
     "max_variant_stats_paths": int,
+    "max_variant_stats_bytes": int,
     "configuration": json.loads,
     "name": str,
     "description": str,

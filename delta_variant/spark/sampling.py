@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from ..data_file.writer import EXPECTED_GROWTH
 from ..operations.write.preparation import PreparedWrite
 from ..protocol.types import has_variant
 from ..writer.partitioned import infer_shared_shredding
@@ -29,18 +30,35 @@ def with_sampled_shredding(write: PreparedWrite, df: DataFrame) -> PreparedWrite
     If the sampled partitions have no rows, each file infers its own schema.
     """
     names = [field.name for field in write.state.data_columns.fields if has_variant(field.type)]
-    present = [name for name in df.columns if name.lower() in {each.lower() for each in names}]
+    present = _present(df, names)
     if write.options.shredding != "infer" or not present:
         return write
-    sample = _sample(df.select([sql.col(quote(name)) for name in present]))
+    keys = _present(df, write.state.metadata.partition_columns)
+    sample = _sample(df.select([sql.col(quote(name)) for name in (*present, *keys)]))
     if not sample:
         return write
-    return replace(write, options=infer_shared_shredding(write.options, sample, write.state))
+    batches = [batch for part in sample for batch in part.to_batches()]
+    rows = _rows_of_a_file(sample, keys)
+    return replace(write, options=infer_shared_shredding(write.options, batches, write.state, rows))
 
 
-def _sample(df: DataFrame) -> list[pa.RecordBatch]:
+def _present(df: DataFrame, names: Iterable[str]) -> list[str]:
+    wanted = {name.lower() for name in names}
+    return [name for name in df.columns if name.lower() in wanted]
+
+
+def _rows_of_a_file(sample: Sequence[pa.Table], keys: Sequence[str]) -> int:
+    """Return how many rows a file has: a task writes one for each combination of partition values."""
+    rows = sum(part.num_rows for part in sample)
+    files = sum(part.group_by(list(keys)).aggregate([]).num_rows if keys else 1 for part in sample)
+    is_limited = any(part.num_rows >= PARTITION_ROWS or part.nbytes >= PARTITION_BYTES for part in sample)
+    return rows // files * (EXPECTED_GROWTH if is_limited else 1)
+
+
+def _sample(df: DataFrame) -> list[pa.Table]:
+    """Return the first rows of some partitions that have any."""
     parts = map_by_task(_limit_partitions(df), FirstRows(PARTITION_BYTES))
-    return [batch for row in _rows_of_some(parts) for batch in pa.ipc.open_stream(row[0])]
+    return [pa.ipc.open_stream(row[0]).read_all() for row in _rows_of_some(parts)]
 
 
 def _limit_partitions(df: DataFrame) -> DataFrame:

@@ -25,6 +25,7 @@ from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.indexed_columns import stats_columns
 from ..protocol.schema.partition_values import partition_value_to_string
+from ..protocol.statistics import Path
 from ..protocol.types import (
     VARIANT,
     VOID,
@@ -38,6 +39,7 @@ from ..protocol.types import (
 )
 from ..storage.store import Store, delete, remove_empty_folders
 from ..variant import values as variant_values
+from ..variant.shredding import ShreddingSchema
 from .invalid_json import BatchOrigin, InvalidValueHandler
 from .json_lines import Origin
 from .stored_rows import StoredRows
@@ -130,18 +132,18 @@ def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) 
 
 
 def infer_shared_shredding(
-    options: WriteOptions, sample: Iterable[pa.RecordBatch], state: TableState
+    options: WriteOptions, sample: Iterable[pa.RecordBatch], state: TableState, rows: int
 ) -> WriteOptions:
     """Return options that shred all files by one schema, inferred from a sample of their rows.
 
-    The sample only needs the columns with Variants.
+    The sample only needs the columns with Variants. `rows` is the expected number of rows of a file.
     """
     fields = (field for field in state.data_columns.fields if has_variant(field.type))
     variants = StructType(tuple(replace(field, nullable=True) for field in fields))
     names = {field.name.lower() for field in variants.fields}
     columns = _FileColumns.of(replace(state, columns=variants, extra_columns=()))
     batches = [columns.of_files(conform(_selected(batch, names), variants)) for batch in sample]
-    return replace(options, shredding=infer_shredding(batches, columns.variants, options))
+    return replace(options, shredding=infer_shredding(batches, columns.variants, options, rows))
 
 
 def _selected(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
@@ -205,6 +207,7 @@ class PartitionedWriter:
         chains = stats_columns(state.columns, state.metadata.configuration, self._partitions)
         self._indexed = {tuple(physical_name(field, self._mode) for field in chain) for chain in chains}
         self._open: dict[tuple[str | None, ...], FileSeries[BatchOrigin]] = {}
+        self._small_files: dict[int, Mapping[Path, ShreddingSchema]] = {}
         self._files: list[PartitionFile] = []
         self._paths: list[str] = []
 
@@ -266,8 +269,17 @@ class PartitionedWriter:
                 self._indexed,
                 self._columns.variants,
                 self._invalid_values.report,
+                self._infer_for_small_files if self._partitions else None,
             )
         return self._open[values]
+
+    def _infer_for_small_files(self, rows: int) -> Mapping[Path, ShreddingSchema]:
+        """Return the schemas of files with about `rows` rows, inferred once from all buffered rows."""
+        size = rows.bit_length()
+        if size not in self._small_files:
+            batches = [batch for series in self._open.values() for batch in series.buffered]
+            self._small_files[size] = infer_shredding(batches, self._columns.variants, self._options, rows)
+        return self._small_files[size]
 
     def _new_path(self, values: tuple[str | None, ...]) -> str:
         folders = [
@@ -287,7 +299,8 @@ class PartitionedWriter:
             if field.name == name
         ]
         partition_values = dict(zip(names, values, strict=True))
-        written = self._open.pop(values).close()
+        written = self._open[values].close()
+        del self._open[values]
         self._files.extend(PartitionFile(file, partition_values) for file in written if file.rows)
         discard(self._store, [file.path for file in written if not file.rows])
 

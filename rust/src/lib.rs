@@ -43,7 +43,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::values::date_part, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::legacy_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::filter_rows, module)?)?;
-    module.add_function(wrap_pyfunction!(python::values::infer, module)?)?;
+    module.add_function(wrap_pyfunction!(python::inference::infer, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::instant_of, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::is_time_zone, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::json_leaves, module)?)?;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use _native::bounds::{
-    ColumnBounds, LeafBounds, PathReport, Scalar, Step, VariantBounds, encode_bounds, normalize_path,
+    BoundsLimit, ColumnBounds, LeafBounds, PathReport, Scalar, Step, VariantBounds, encode_bounds,
+    normalize_path,
 };
 use _native::shred::{LeafType, ShreddingSchema};
 use arrow_array::builder::{Int64Builder, ListBuilder};
@@ -165,7 +166,7 @@ fn a_path_without_values_does_not_qualify() {
     let report = report(LeafType::Int64, Int64Array::from(vec![None, None]));
     assert_eq!((report.typed, &report.bounds), (0, &None));
     assert!(!report.qualifies());
-    assert_eq!(encode_bounds(&[report], 32), None);
+    assert_eq!(encode_bounds(&[report], most(32)), None);
 }
 
 #[test]
@@ -313,14 +314,14 @@ fn pad(mut bytes: Vec<u8>) -> Vec<u8> {
 /// order of a hash map, which cannot be reproduced.
 #[test]
 fn bounds_of_one_path_equal_the_bytes_that_spark_writes() {
-    let least = |paths: &[PathReport]| pad(encode_bounds(paths, 32).unwrap().0);
+    let least = |paths: &[PathReport]| pad(encode_bounds(paths, most(32)).unwrap().0);
     assert_eq!(least(&[int(&[], 1, 0)]), z85("0rAf3bMW#D00%Fx0000000000"));
     assert_eq!(least(&[int(&["key"], 1, 200)]), z85("0rAfabWhTiwQbUe0S-o32]H.-0000000000"));
 }
 
 #[test]
 fn keys_are_sorted_and_values_follow_their_order() {
-    let (least, greatest) = encode_bounds(&[int(&["b"], 1, 2), int(&["a"], 1, 1)], 32).unwrap();
+    let (least, greatest) = encode_bounds(&[int(&["b"], 1, 2), int(&["a"], 1, 1)], most(32)).unwrap();
     let expected: Vec<u8> = [
         &[0x01, 2, 0, 6, 12][..],
         b"$['a']$['b']",
@@ -342,7 +343,7 @@ fn only_value(object: &[u8]) -> &[u8] {
 }
 
 fn encode_one(leaf_type: LeafType, min: Scalar, max: Scalar) -> (Vec<u8>, Vec<u8>) {
-    let (least, greatest) = encode_bounds(&[leaf(&[], leaf_type, 1, min, max)], 32).unwrap();
+    let (least, greatest) = encode_bounds(&[leaf(&[], leaf_type, 1, min, max)], most(32)).unwrap();
     (only_value(&least).to_vec(), only_value(&greatest).to_vec())
 }
 
@@ -399,19 +400,37 @@ fn a_maximum_string_that_cannot_be_truncated_is_omitted() {
     let last = "\u{10FFFF}".repeat(34);
     let text = |text: &str| Scalar::String(text.to_owned());
     let paths = [leaf(&["a"], LeafType::String, 1, text("a"), text(&last)), int(&["b"], 1, 1)];
-    let (least, greatest) = encode_bounds(&paths, 32).unwrap();
+    let (least, greatest) = encode_bounds(&paths, most(32)).unwrap();
     assert_eq!(least[..5], [0x01, 2, 0, 6, 12]);
-    assert_eq!(greatest, encode_bounds(&[int(&["b"], 1, 1)], 32).unwrap().1);
+    assert_eq!(greatest, encode_bounds(&[int(&["b"], 1, 1)], most(32)).unwrap().1);
+}
+
+fn most(paths: usize) -> BoundsLimit {
+    BoundsLimit { paths, bytes: usize::MAX }
+}
+
+#[test]
+fn the_bytes_of_the_bounds_are_limited_and_a_long_path_is_omitted_before_short_ones() {
+    let long = "x".repeat(1000);
+    let paths = [int(&["a"], 9, 0), int(&[&long], 8, 0), int(&["b"], 7, 0), int(&["c"], 6, 0)];
+    for bytes in 0..400 {
+        let limit = BoundsLimit { paths: 32, bytes };
+        let size = encode_bounds(&paths, limit).map_or(0, |(least, greatest)| least.len() + greatest.len());
+        assert!(size <= bytes, "{size} of {bytes}");
+    }
+    let short = [paths[0].clone(), paths[2].clone()];
+    let two = BoundsLimit { paths: 2, bytes: 400 };
+    assert_eq!(encode_bounds(&paths, two), encode_bounds(&short, most(32)));
 }
 
 /// Rule ST9.
 #[test]
 fn the_paths_with_most_values_are_kept_in_key_order() {
     let paths = [int(&["a"], 1, 0), int(&["b"], 2, 0), int(&["c"], 1, 0), int(&["d"], 3, 0)];
-    let kept = |count| encode_bounds(&paths, count).map(|(least, _)| least);
+    let kept = |count| encode_bounds(&paths, most(count)).map(|(least, _)| least);
     let only = |indexes: &[usize]| {
         let paths: Vec<_> = indexes.iter().map(|&index| paths[index].clone()).collect();
-        encode_bounds(&paths, 32).map(|(least, _)| least)
+        encode_bounds(&paths, most(32)).map(|(least, _)| least)
     };
     assert_eq!(kept(2), only(&[1, 3]));
     assert_eq!(kept(3), only(&[0, 1, 3]));
@@ -424,14 +443,14 @@ fn paths_that_do_not_qualify_are_omitted() {
     let mut dirty = int(&["a"], 9, 0);
     dirty.values = 1;
     let clean = int(&["b"], 1, 0);
-    assert_eq!(encode_bounds(&[dirty, clean.clone()], 1), encode_bounds(&[clean], 1));
+    assert_eq!(encode_bounds(&[dirty, clean.clone()], most(1)), encode_bounds(&[clean], most(1)));
 }
 
 #[test]
 fn many_paths_need_wider_ids_and_offsets() {
     let names: Vec<_> = (0..300).map(|i| format!("field{i:03}")).collect();
     let paths: Vec<_> = names.iter().enumerate().map(|(i, name)| int(&[name], 1, i as i64)).collect();
-    let (least, _) = encode_bounds(&paths, 300).unwrap();
+    let (least, _) = encode_bounds(&paths, most(300)).unwrap();
     let variant = parquet_variant::Variant::try_new(
         &least[..least.len() - (1 + 4 + 300 * 2 + 301 * 2 + 300 * 9)],
         &least[least.len() - (1 + 4 + 300 * 2 + 301 * 2 + 300 * 9)..],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
+from math import ceil
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
@@ -153,7 +154,8 @@ def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGr
     else:
         sample = _sample(snapshot, chosen.files)
         if options.shredding == "infer" and sample:
-            options = infer_shared_shredding(options, sample, TableState.of(snapshot))
+            share = min(1.0, options.files.target_file_size / max(bytes_before, 1))
+            options = infer_shared_shredding(options, sample, TableState.of(snapshot), ceil(rows * share))
         bytes_after = _estimate_bytes(sample, TableState.of(snapshot), options, rows)
     before = {leaf for each in schemas for leaf in _leaves(snapshot, each)}
     after = set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))

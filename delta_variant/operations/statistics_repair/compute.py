@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...data_file.options import MAX_STATS_PATHS
+from ...data_file.options import MAX_STATS_BYTES, MAX_STATS_PATHS
 from ...data_file.reader import NativeFile, open_file
 from ...data_file.statistics import compute_stats
 from ...log.snapshot import Snapshot
@@ -18,6 +18,7 @@ from ...protocol.types import VARIANT, DataType
 __all__ = ["TableStatistics"]
 
 ALL_PATHS = 1 << 20
+ALL_BYTES = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class TableStatistics:
             file,
             [column for column, data_type in self.columns.items() if data_type == VARIANT],
             max_variant_stats_paths=ALL_PATHS if whole and limit else limit,
+            max_variant_stats_bytes=ALL_BYTES if whole else MAX_STATS_BYTES,
             indexed=set(self.columns),
             shorten=not whole,
         )

@@ -11,14 +11,34 @@ use crate::value::{Value, encode, metadata};
 /// The number of code points to which a bound truncates a string.
 const MAX_CHARS: usize = 32;
 
+/// What the bounds of one Variant column may have in the statistics of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BoundsLimit {
+    pub paths: usize,
+    /// The bytes of both Variants.
+    pub bytes: usize,
+}
+
+/// The most bytes of an id and two offsets, which each field of a Variant object has in addition to its name and value.
+const FIELD_BYTES: usize = 12;
+/// The most bytes of the headers of a Variant object and its metadata.
+const OBJECT_BYTES: usize = 16;
+
 /// The Variants of the least and of the greatest values, each as `metadata‖value`.
 ///
-/// Of the qualifying paths, they have the `max_paths` most filled ones; `None` if there are none. A string whose
-/// maximum cannot be truncated is only in the first.
-pub fn encode_bounds(paths: &[PathReport], max_paths: usize) -> Option<(Vec<u8>, Vec<u8>)> {
+/// Of the qualifying paths, they have the most filled ones that fit the limit; `None` if there are none. A string
+/// whose maximum cannot be truncated is only in the first.
+pub fn encode_bounds(paths: &[PathReport], limit: BoundsLimit) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut chosen: Vec<_> = paths.iter().filter_map(entry).collect();
     chosen.sort_by(|a, b| (Reverse(a.typed), &a.key).cmp(&(Reverse(b.typed), &b.key)));
-    chosen.truncate(max_paths);
+    let mut left = limit.bytes.saturating_sub(2 * OBJECT_BYTES);
+    // A path with a long name does not exclude the shorter ones after it.
+    chosen.retain(|entry| {
+        let fits = entry.bytes() <= left;
+        left -= if fits { entry.bytes() } else { 0 };
+        fits
+    });
+    chosen.truncate(limit.paths);
     chosen.sort_by(|a, b| a.key.cmp(&b.key));
     if chosen.is_empty() {
         return None;
@@ -41,6 +61,13 @@ struct Entry {
     typed: u64,
     min: Vec<u8>,
     max: Option<Vec<u8>>,
+}
+
+impl Entry {
+    /// The most bytes that the path takes in both Variants.
+    fn bytes(&self) -> usize {
+        2 * (self.key.len() + FIELD_BYTES) + self.min.len() + self.max.as_ref().map_or(0, Vec::len)
+    }
 }
 
 fn entry(report: &PathReport) -> Option<Entry> {

@@ -15,7 +15,7 @@ use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 
 pub use self::column::{ColumnBounds, ColumnReport, LeafBounds};
 pub use self::decode::{BoundBuilder, bound_at, bound_column};
-pub use self::encode::{encode_bounds, normalize_path};
+pub use self::encode::{BoundsLimit, encode_bounds, normalize_path};
 use self::extremes::Extremes;
 pub use self::extremes::Scalar;
 pub use self::stored::StoredLeaves;

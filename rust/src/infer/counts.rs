@@ -94,7 +94,7 @@ impl Counts {
     /// The type that holds the most values; `None` when no value can be typed.
     pub(super) fn typed(&self, spark_compatible: bool) -> Option<Majority> {
         let mut best: Option<Majority> = None;
-        for kind in KINDS {
+        for kind in KINDS.into_iter().filter(|kind| self.tallies[*kind as usize].rows > 0) {
             let candidate = self.candidate(kind);
             let is_allowed = match candidate.kind {
                 Typed::Leaf(leaf_type) => !spark_compatible || leaf_type.is_spark_compatible(),

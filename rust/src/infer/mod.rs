@@ -6,6 +6,9 @@
 
 mod counts;
 mod digits;
+mod estimate;
+mod matches;
+mod prices;
 
 use std::collections::HashMap;
 
@@ -14,6 +17,8 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, BinaryArray, DictionaryArray, StructArray};
 
 use self::counts::{Counts, Majority, Typed};
+use self::estimate::Item;
+pub use self::prices::affordable_leaves;
 use crate::error::{Error, Result};
 use crate::shred::{LeafType, ShreddingSchema};
 use crate::value::{Metadata, Object, Value};
@@ -97,23 +102,35 @@ impl Inference {
     /// Count the rows of `variants`, a struct of `metadata` (binary, or a dictionary of binary) and `value`
     /// (binary); a null row is an SQL NULL and counts for nothing.
     pub fn add_array(&mut self, variants: &StructArray) -> Result<()> {
-        let values = column(variants, "value")?;
-        let values = values.as_binary_opt::<i32>().ok_or_else(|| unsupported("value", "binary", values))?;
-        let metadata = MetadataColumn::new(column(variants, "metadata")?)?;
-        let mut last: Option<Metadata<'_>> = None;
-        for row in (0..variants.len()).filter(|&row| variants.is_valid(row)) {
-            let bytes = metadata.value(row);
-            let parsed = match last {
-                Some(parsed) if parsed.as_bytes() == bytes => parsed,
-                _ => Metadata::parse(bytes).map_err(|error| error.at_row(row))?,
-            };
-            last = Some(parsed);
-            self.add(&parsed, values.value(row)).map_err(|error| error.at_row(row))?;
-        }
-        Ok(())
+        for_each_row(variants, |metadata, value| self.add(&metadata, value))
     }
 
-    /// Return the schema that suits the values counted so far.
+    /// Return the schema with which a file of `rows` rows, of which `sample` has some, takes the fewest bytes. It has
+    /// at most `max_leaves` leaves.
+    pub fn finish_for(
+        &self,
+        sample: &[StructArray],
+        rows: u64,
+        max_leaves: usize,
+    ) -> Result<ShreddingSchema> {
+        let mut items = Vec::new();
+        for variants in sample {
+            for_each_row(variants, |metadata, bytes| {
+                items.push(Item { metadata, bytes, is_late: false });
+                Ok(())
+            })?;
+        }
+        let middle = items.len() / 2;
+        items[middle..].iter_mut().for_each(|item| item.is_late = true);
+        let max_leaves = max_leaves.min(self.options.max_leaves);
+        let sampled: usize = sample.iter().map(StructArray::len).sum();
+        let rows = rows as f64 * items.len() as f64 / sampled.max(1) as f64;
+        let kept = estimate::choose(self, &items, rows, max_leaves)?;
+        Ok(self.schema(ROOT, &kept))
+    }
+
+    /// Return the schema that suits the values counted so far, for a file so large that only the number of leaves
+    /// matters.
     pub fn finish(&self) -> ShreddingSchema {
         let mut leaves = Vec::new();
         self.collect(ROOT, &mut leaves);
@@ -271,6 +288,27 @@ impl Inference {
         self.nodes.push(Node { name: name.into(), ..Node::default() });
         Some(self.nodes.len() - 1)
     }
+}
+
+/// Call `visit` with each row of `variants`, a struct of `metadata` and `value`, that is not null.
+fn for_each_row<'a>(
+    variants: &'a StructArray,
+    mut visit: impl FnMut(Metadata<'a>, &'a [u8]) -> Result<()>,
+) -> Result<()> {
+    let values = column(variants, "value")?;
+    let values = values.as_binary_opt::<i32>().ok_or_else(|| unsupported("value", "binary", values))?;
+    let metadata = MetadataColumn::new(column(variants, "metadata")?)?;
+    let mut last: Option<Metadata<'a>> = None;
+    for row in (0..variants.len()).filter(|&row| variants.is_valid(row)) {
+        let bytes = metadata.value(row);
+        let parsed = match last {
+            Some(parsed) if parsed.as_bytes() == bytes => parsed,
+            _ => Metadata::parse(bytes).map_err(|error| error.at_row(row))?,
+        };
+        last = Some(parsed);
+        visit(parsed, values.value(row)).map_err(|error| error.at_row(row))?;
+    }
+    Ok(())
 }
 
 /// The `metadata` column in either of its forms.

@@ -22,7 +22,7 @@ use super::check::column_report;
 use super::reports::{PyColumnCheck, PyInvalidValue, PyLeafReport, PySchemaViolation, PyShreddedPath};
 use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_options, steps, time_zone};
 use super::{callback_error, choice, run};
-use crate::bounds::{ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
+use crate::bounds::{BoundsLimit, ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::check::{PathCheck, check_column, check_schema};
 use crate::data_file::read::{DataFileReader, LegacyLayout, Projection, What};
 use crate::data_file::stats::file_bounds;
@@ -142,13 +142,19 @@ impl PyDataFileWriter {
     }
 
     /// Finish the file, and report its size and the bounds of each column.
-    fn close<'py>(&self, py: Python<'py>, max_stats_paths: usize) -> PyResult<Bound<'py, PyDict>> {
+    fn close<'py>(
+        &self,
+        py: Python<'py>,
+        max_stats_paths: usize,
+        max_stats_bytes: usize,
+    ) -> PyResult<Bound<'py, PyDict>> {
         let writer = self.lock()?.take().ok_or_else(closed)?;
         let (summary, bounds) = run(py, || writer.close())?;
         let report = PyDict::new(py);
         report.set_item("rows", summary.rows)?;
         report.set_item("bytes", summary.bytes)?;
-        report.set_item("columns", columns_report(py, &bounds, max_stats_paths)?)?;
+        let limit = BoundsLimit { paths: max_stats_paths, bytes: max_stats_bytes };
+        report.set_item("columns", columns_report(py, &bounds, limit)?)?;
         Ok(report)
     }
 }
@@ -198,13 +204,13 @@ fn compression_option(name: &str) -> Result<Compression> {
 fn columns_report<'py>(
     py: Python<'py>,
     bounds: &[ColumnBounds],
-    max_paths: usize,
+    limit: BoundsLimit,
 ) -> PyResult<Bound<'py, PyList>> {
     let columns = PyList::empty(py);
     for bounds in bounds {
         columns.append(match bounds.as_variant() {
-            None => plain_report(py, bounds, max_paths)?.into_any(),
-            Some(variant) => variant_report(py, variant, max_paths)?.into_any(),
+            None => plain_report(py, bounds, limit)?.into_any(),
+            Some(variant) => variant_report(py, variant, limit)?.into_any(),
         })?;
     }
     Ok(columns)
@@ -214,7 +220,7 @@ fn columns_report<'py>(
 fn plain_report<'py>(
     py: Python<'py>,
     bounds: &ColumnBounds,
-    max_paths: usize,
+    limit: BoundsLimit,
 ) -> PyResult<Bound<'py, PyList>> {
     let leaves = PyList::empty(py);
     for leaf in bounds.leaves()? {
@@ -223,7 +229,7 @@ fn plain_report<'py>(
             LeafBounds::Ordinary(Some((min, max))) => {
                 (Some(min.to_data().into_pyarrow(py)?), Some(max.to_data().into_pyarrow(py)?))
             }
-            LeafBounds::Variant(variant) => match encode_bounds(&variant.paths(), max_paths) {
+            LeafBounds::Variant(variant) => match encode_bounds(&variant.paths(), limit) {
                 Some((min, max)) => {
                     (Some(PyBytes::new(py, &min).into_any()), Some(PyBytes::new(py, &max).into_any()))
                 }
@@ -239,13 +245,13 @@ fn plain_report<'py>(
 fn variant_report<'py>(
     py: Python<'py>,
     bounds: &VariantBounds,
-    max_paths: usize,
+    limit: BoundsLimit,
 ) -> PyResult<Bound<'py, PyDict>> {
     let paths = bounds.paths();
     let report = PyDict::new(py);
     report.set_item("nulls", bounds.sql_nulls())?;
     let encoded =
-        encode_bounds(&paths, max_paths).map(|(min, max)| (PyBytes::new(py, &min), PyBytes::new(py, &max)));
+        encode_bounds(&paths, limit).map(|(min, max)| (PyBytes::new(py, &min), PyBytes::new(py, &max)));
     report.set_item("bounds", encoded)?;
     let list = PyList::empty(py);
     for path in &paths {
@@ -355,9 +361,10 @@ impl PyDataFile {
         py: Python<'py>,
         variants: Vec<Vec<String>>,
         max_stats_paths: usize,
+        max_stats_bytes: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let bounds = run(py, || file_bounds(&self.file, &variants))?;
-        columns_report(py, &bounds, max_stats_paths)
+        columns_report(py, &bounds, BoundsLimit { paths: max_stats_paths, bytes: max_stats_bytes })
     }
 
     /// The bytes read of the file so far, its footer included.

@@ -13,7 +13,6 @@ use super::reports::PyInvalidValue;
 use super::{choice, run};
 use crate::bounds::{self, normalize_path};
 use crate::error::{Error, Result};
-use crate::infer::{InferOptions, Inference};
 use crate::json::leaves;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
 use crate::legacy::{self, layout::TYPED_VALUE};
@@ -230,37 +229,6 @@ pub fn legacy_column(
 ) -> PyResult<(PyArrowType<Field>, Option<PyArrowType<Field>>)> {
     let schema = legacy::layout::recognize(&field.0)?.map(|layout| layout.schema().to_arrow(TYPED_VALUE));
     Ok((PyArrowType(legacy::restored(&field.0)?), schema.map(PyArrowType)))
-}
-
-/// Infer the shredding schema that suits arrays of Variants, or of JSON text whose invalid rows are skipped.
-#[pyfunction]
-pub fn infer(
-    py: Python<'_>,
-    arrays: Vec<PyArray>,
-    max_leaves: usize,
-    max_depth: usize,
-    spark_compatible: bool,
-) -> PyResult<PyArrowType<Field>> {
-    let options = InferOptions { max_leaves, max_depth, spark_compatible };
-    run(py, || {
-        let mut inference = Inference::new(options);
-        for array in arrays {
-            let array = make_array(array.0);
-            match array.data_type() {
-                DataType::Struct(_) => {
-                    inference.add_array(&unshred(array.as_struct(), OnConflict::Error)?)?
-                }
-                _ => inference.add_array(&parse_for_inference(&array)?)?,
-            }
-        }
-        Ok::<_, Error>(PyArrowType(inference.finish().to_arrow("typed_value")))
-    })
-}
-
-fn parse_for_inference(text: &ArrayRef) -> Result<StructArray> {
-    let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, ParseOptions::default());
-    parse_rows(&mut shredder, text, |_, _| {})?;
-    shredder.take()
 }
 
 /// Check a shredding schema, and sort its fields by name.

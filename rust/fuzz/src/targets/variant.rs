@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use _native::bounds::{VariantBounds, encode_bounds};
+use _native::bounds::{BoundsLimit, VariantBounds, encode_bounds};
 use _native::error::Result;
 use _native::infer::{InferOptions, Inference};
 use _native::shred::extract::extract;
@@ -137,7 +137,7 @@ fn check_shredding(variants: &StructArray, schema: &ShreddingSchema, numeric: Nu
     }
     check_conflicts(&shredded, variants.column(1).as_binary::<i32>().value(0));
     bounds.update(&shredded).expect("shredded values have bounds");
-    if let Some((least, greatest)) = encode_bounds(&bounds.paths(), 32) {
+    if let Some((least, greatest)) = encode_bounds(&bounds.paths(), BoundsLimit { paths: 32, bytes: usize::MAX }) {
         for bound in [least, greatest] {
             let (metadata, value) = value::split_concatenated(&bound).expect("a bound is a Variant");
             let metadata = Metadata::parse(metadata).expect("a bound has metadata");

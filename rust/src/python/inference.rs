@@ -1,0 +1,112 @@
+//! Infer a shredding schema from arrays of JSON text or Variants: from all of their rows, or from a sample.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StructArray, make_array};
+use arrow_pyarrow::PyArrowType;
+use arrow_schema::{DataType, Field};
+use pyo3::prelude::*;
+
+use super::run;
+use super::values::PyArray;
+use crate::error::{Error, Result};
+use crate::infer::{InferOptions, Inference, affordable_leaves};
+use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
+use crate::legacy::layout::TYPED_VALUE;
+use crate::shred::unshred::unshred;
+use crate::shred::{OnConflict, ShreddingSchema};
+
+/// Infer the shredding schema that suits arrays of Variants, or of JSON text whose invalid rows are skipped: of a file
+/// of `rows` rows, or of any size.
+#[pyfunction]
+pub fn infer(
+    py: Python<'_>,
+    arrays: Vec<PyArray>,
+    max_leaves: usize,
+    max_depth: usize,
+    spark_compatible: bool,
+    rows: Option<u64>,
+) -> PyResult<PyArrowType<Field>> {
+    let options = InferOptions { max_leaves, max_depth, spark_compatible };
+    run(py, || {
+        let arrays: Vec<ArrayRef> = arrays.into_iter().map(|array| make_array(array.0)).collect();
+        let schema = match rows {
+            Some(rows) => infer_for(&arrays, options, rows)?,
+            None => count(arrays.iter().map(unshredded_variants), options)?.finish(),
+        };
+        Ok::<_, Error>(PyArrowType(schema.to_arrow(TYPED_VALUE)))
+    })
+}
+
+/// Infer the schema of a file of `rows` rows. If these are no more than `arrays` have, a part of them is enough.
+fn infer_for(arrays: &[ArrayRef], options: InferOptions, rows: u64) -> Result<ShreddingSchema> {
+    let known: usize = arrays.iter().map(|array| array.len()).sum();
+    let bytes = arrays.iter().map(size_in_bytes).sum::<Result<usize>>()?;
+    let file_bytes = bytes as f64 * rows as f64 / known.max(1) as f64;
+    let max_leaves = affordable_leaves(file_bytes);
+    if max_leaves == 0 {
+        return Ok(ShreddingSchema::Untyped);
+    }
+    let is_whole = rows <= known as u64;
+    let sample =
+        sample_of(arrays, if is_whole { bytes.min(file_bytes as usize) / SAMPLED_PART } else { 0 }, bytes)?;
+    let inference = match is_whole {
+        true => count(sample.iter().cloned().map(Ok), options)?,
+        false => count(arrays.iter().map(unshredded_variants), options)?,
+    };
+    inference.finish_for(&sample, rows, max_leaves)
+}
+
+/// The part of a small file that is its sample.
+const SAMPLED_PART: usize = 32;
+/// The bytes of a sample.
+const MIN_SAMPLE_BYTES: usize = 32 << 10;
+const MAX_SAMPLE_BYTES: usize = 512 << 10;
+/// The number of ranges of rows of which a sample consists: adjacent rows are alike, and compress better.
+const MAX_RANGES: usize = 8;
+const RANGE_BYTES: usize = 8 << 10;
+
+/// Return the Variants of about `wanted` of the `bytes` of `arrays`, in ranges of rows that are spread evenly.
+fn sample_of(arrays: &[ArrayRef], wanted: usize, bytes: usize) -> Result<Vec<StructArray>> {
+    let wanted = wanted.clamp(MIN_SAMPLE_BYTES, MAX_SAMPLE_BYTES);
+    let rows: usize = arrays.iter().map(|array| array.len()).sum();
+    let ranges = (wanted / RANGE_BYTES).min(MAX_RANGES);
+    let range = (rows * wanted).div_ceil(bytes.max(1) * ranges).max(1);
+    let mut starts = (0..ranges).map(|number| number * rows / ranges).peekable();
+    let mut sample = Vec::new();
+    let mut first = 0;
+    for array in arrays {
+        let end = first + array.len();
+        while let Some(start) = starts.next_if(|&start| start < end) {
+            sample.push(unshredded_variants(&array.slice(start - first, range.min(end - start)))?);
+        }
+        first = end;
+    }
+    Ok(sample)
+}
+
+fn count(arrays: impl Iterator<Item = Result<StructArray>>, options: InferOptions) -> Result<Inference> {
+    let mut inference = Inference::new(options);
+    for array in arrays {
+        inference.add_array(&array?)?;
+    }
+    Ok(inference)
+}
+
+/// Return a column of Variants as a struct of `metadata` and `value`.
+fn unshredded_variants(array: &ArrayRef) -> Result<StructArray> {
+    match array.data_type() {
+        DataType::Struct(_) => unshred(array.as_struct(), OnConflict::Error),
+        _ => parse_for_inference(array),
+    }
+}
+
+/// The bytes of a column of JSON text or of Variants.
+fn size_in_bytes(array: &ArrayRef) -> Result<usize> {
+    Ok(array.to_data().get_slice_memory_size()?)
+}
+
+fn parse_for_inference(text: &ArrayRef) -> Result<StructArray> {
+    let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, ParseOptions::default());
+    parse_rows(&mut shredder, text, |_, _| {})?;
+    shredder.take()
+}
