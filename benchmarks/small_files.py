@@ -27,7 +27,7 @@ SHAPES = ((1, 0), (3, 0), (10, 0), (100, 0), (300, 100), (1_200, 0), (100_000, 0
 
 
 def main(paths: list[str]) -> None:
-    print(f"{'file':28} {'rows':>7} {'partitions':>10} {'CPU':>6} {"range":>15} {'size':>6}")
+    print(f"{'file':28} {'rows':>7} {'partitions':>10} {'CPU':>6} {'range':>15} {'size':>6}")
     for path in map(Path, paths):
         with path.open(encoding="utf-8") as file:
             lines = [line.rstrip("\n") for line in islice(file, max(rows for rows, _ in SHAPES))]

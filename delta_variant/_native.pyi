@@ -261,7 +261,7 @@ def infer(
 ) -> pa.Field[Any]:
     """Return the shredding schema that suits arrays of Variants or of JSON text; invalid text is skipped.
 
-    With `rows`, the paths are those that make a file of so many rows smaller; with None, those that are
+    With `rows`, the paths are those that make a file of that many rows smaller; with None, those that are
     frequent enough, for a file of any size. At most 20,000 paths are counted, so memory does not grow with
     the number of rows. `spark_compatible` avoids the types that make Spark reject the column.
     """

@@ -58,6 +58,7 @@ def run_main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, 
     return int(exited.value.code or 0), captured.out, captured.err
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_write_prints_rows_files_bytes_and_fill_rates(tmp_path, events):
     result = run("write", str(events), str(tmp_path / "table"), "--column", "event")
     assert result.exit_code == 0
@@ -73,6 +74,7 @@ def test_write_prints_rows_files_bytes_and_fill_rates(tmp_path, events):
     ]
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_write_prints_one_json_object(tmp_path, events):
     result = run("write", str(events), str(tmp_path / "table"), "--column", "event", "--json")
     report = json.loads(result.stdout)
@@ -258,6 +260,7 @@ def test_a_command_whose_output_is_closed_ends_with_a_message(table, options):
     assert done.stderr == "delta-variant: cannot print because standard output is closed\n"
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_inspect_prints_the_shredding_tree_with_fill_and_bounds(table):
     rows = [re.split(r"\t+| {2,}", line.strip()) for line in run("inspect", table).stdout.splitlines()]
     assert ["path", "type", "typed_value", "value", "bytes", "min", "max"] in rows
@@ -269,6 +272,7 @@ def test_inspect_prints_the_shredding_tree_with_fill_and_bounds(table):
     assert tree["[]"][1:4] == ["string", "0.67 per row", "0"]
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_inspect_prints_the_same_for_a_file_and_its_table(table):
     (file,) = Path(table).glob("*.parquet")
     whole, one = (json.loads(run("inspect", target, "--json").stdout) for target in (table, str(file)))
@@ -281,6 +285,7 @@ def test_inspect_prints_the_same_for_a_file_and_its_table(table):
     assert "min" not in nodes["user", "id"]
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_inspect_of_a_table_sums_its_files_and_widens_their_bounds(tmp_path):
     uri = str(tmp_path / "table")
     for text in (b'{"a": 9, "b": 1}\n', b'{"a": 10}\n'):
@@ -303,6 +308,7 @@ def test_inspect_and_stats_read_files_of_another_writer(corpora):
     assert statistics["variants"]["v"]["$['id']"] == {"type": "bigint", "min": 0, "max": 9}
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_stats_of_a_file_equal_those_in_the_log(table):
     (file,) = Path(table).glob("*.parquet")
     logged, computed = (json.loads(run("stats", target, "--json").stdout) for target in (table, str(file)))
@@ -321,6 +327,7 @@ def test_exact_statistics_are_computed_from_the_data_and_not_from_the_log(table)
     assert run("stats", table, "--json", "--exact").stdout == before
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_undecodable_bounds_are_findings_and_hide_no_other_statistics(table):
     commit = Path(table, "_delta_log", f"{0:020d}.json")
     log = commit.read_text(encoding="utf-8")
@@ -389,6 +396,7 @@ def test_z85_encode_infers_types_as_parse_json_does():
     assert run("z85", "encode", "{}").stdout == "0rr9300000\n"
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_hostile_names_cannot_control_the_terminal(tmp_path, capsys):
     hostile = json.dumps({ESCAPE: 1, "[red]\u202ename": f"{ESCAPE}\u009b"}).encode() + b"\n"
     table = str(tmp_path / "table")
@@ -472,6 +480,7 @@ def test_sizes_and_control_characters_are_readable():
     assert printable("é\n\x9b\u202e\ud800") == r"é\n\x9b\u202e\ud800"
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_read_explains_what_was_read_and_skipped(tmp_path):
     table = str(tmp_path / "t")
     for first in (0, 10):
@@ -484,6 +493,7 @@ def test_read_explains_what_was_read_and_skipped(tmp_path):
     assert (report["files_read"], report["files_by_variant_bounds"], report["rows"]) == (1, 1, 4)
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_delete_prints_its_result_and_requires_a_condition_or_all(table):
     result = run("delete", table, "--yes", "--where", "event:action::string = 'buy'")
     assert result.exit_code == 0
@@ -532,6 +542,7 @@ def test_update_rejects_two_assignments_of_a_path(table, capsys, options):
     assert load_snapshot(table).version == 0
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_optimize_prints_its_plan_and_its_result(table, events):
     assert run("write", str(events), table, "--column", "event", "--mode", "append").exit_code == 0
     plan = run("optimize", table, "--dry-run").stdout.splitlines()

@@ -364,6 +364,7 @@ def test_merge_rejects_clauses(table, capsys, clauses, sentence):
     assert sentence in " ".join(err.split())
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_describe_prints_schema_properties_and_size(table):
     lines = run("describe", table).stdout.splitlines()
     assert re.fullmatch(rf"{table}: version 0, 3 rows, \d{{3}} bytes in 1 file", lines[0])

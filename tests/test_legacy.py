@@ -616,6 +616,7 @@ def test_a_file_is_migrated_by_the_same_schema_and_annotated(tmp_path: Path, old
     ("shredding", "has_typed_value"),
     [("infer", True), (None, False), (ShreddingSchema.of({"z": pa.int8()}), True)],
 )
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_a_file_is_migrated_with_another_shredding(
     tmp_path: Path, old: Path, shredding: Any, has_typed_value: bool
 ):

@@ -131,6 +131,7 @@ def test_the_log_says_of_a_removed_file_all_that_it_said_of_the_file(table: Path
     assert json.loads(found["add"][0]["stats"])["numRecords"] == 2
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_a_rewritten_file_has_statistics_of_its_rows(table: Path):
     dv.delete(str(table), "id = 2")
     (added,) = actions(table, 3)["add"]
@@ -181,6 +182,7 @@ def test_copied_rows_of_files_that_spark_shredded_are_unchanged(tmp_path: Path, 
     assert not [each for each in dv.audit_table(table, data=True).findings if each.severity == "error"]
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_a_rewritten_file_keeps_its_shredding(table: Path):
     dv.delete(str(table), "id = 1")
     (added,) = actions(table, 3)["add"]
@@ -486,6 +488,7 @@ def append_n(table: Path, n: int) -> Any:
     return lambda: append_events(table, [json.dumps({"n": n})], 100)
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_a_delete_commits_after_an_append_without_matching_rows(table: Path):
     result = dv.delete(commit_first(table, append_n(table, 50)), "event:n::bigint = 1")
     assert result.version == 4

@@ -331,6 +331,7 @@ def test_update_changes_exactly_the_rows_for_which_the_condition_is_true(values,
             assert names[number] == ("set" if number in matching else f"n{number}")
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_a_path_keeps_its_bounds_after_numbers_are_set(tmp_path: Path):
     table = tmp_path / "t"
     write(table, [f'{{"n": {number}, "d": {number}.25}}' for number in range(10, 20)])

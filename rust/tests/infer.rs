@@ -337,6 +337,65 @@ fn elements_that_share_bytes_are_rejected_before_expansion() {
     assert!(counted.unwrap_err().to_string().contains("overlap"));
 }
 
+/// The Variants of 400 rows with a number, a constant, a random text and a copy of the text.
+fn sample() -> StructArray {
+    let random = |seed: i64| seed.wrapping_mul(0x5851_F42D_4C95_7F2D).rotate_left(29);
+    let row = |number: i64| {
+        let text: String = (0..8)
+            .map(|part| format!("{:08x}", random(number * 8 + part) as u32))
+            .collect::<Vec<_>>()
+            .join("-");
+        let text: &'static str = text.leak();
+        encode_row(&obj([
+            ("constant", V::Str("always")),
+            ("copy", V::Str(text)),
+            ("number", V::Int(random(number) % 1000)),
+            ("text", V::Str(text)),
+        ]))
+    };
+    let rows: Vec<_> = (0..400).map(row).collect();
+    variants(&rows, false, &[true; 400])
+}
+
+fn infer_for(rows: u64, max_leaves: usize) -> Vec<String> {
+    let sample = sample();
+    let mut inference = Inference::new(InferOptions::default());
+    inference.add_array(&sample).unwrap();
+    match inference.finish_for(&[sample], rows, max_leaves).unwrap() {
+        ShreddingSchema::Object(fields) => fields.into_iter().map(|(name, _)| name).collect(),
+        ShreddingSchema::Untyped => Vec::new(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_file_of_few_rows_gets_no_columns() {
+    assert_eq!(infer_for(20, 300), Vec::<String>::new());
+}
+
+#[test]
+fn a_value_that_varies_gets_a_column_before_a_constant() {
+    assert_eq!(infer_for(1_000, 300), ["number"]);
+}
+
+#[test]
+fn a_large_file_gets_columns_that_serve_queries_alone_but_not_for_copies_of_other_values() {
+    assert_eq!(infer_for(1_000_000, 300), ["constant", "number"]);
+}
+
+#[test]
+fn the_leaves_that_save_most_are_kept() {
+    assert_eq!(infer_for(1_000_000, 1), ["number"]);
+}
+
+#[test]
+fn a_sample_without_values_has_no_columns() {
+    let inference = Inference::new(InferOptions::default());
+    assert_eq!(inference.finish_for(&[], 1_000_000, 300).unwrap(), ShreddingSchema::Untyped);
+    let nulls = variants(&[encode_row(&V::Int(1))], false, &[false]);
+    assert_eq!(inference.finish_for(&[nulls], 1_000_000, 300).unwrap(), ShreddingSchema::Untyped);
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_never_crash(metadata: Vec<u8>, value: Vec<u8>) {
@@ -344,6 +403,8 @@ proptest! {
         if let Ok(metadata) = Metadata::parse(&metadata) {
             let _ = inference.add(&metadata, &value);
         }
+        let sample = variants(&[(metadata, value.clone())], false, &[true]);
+        let _ = inference.finish_for(&[sample], 1_000_000, 300);
         let _ = inference.add(&Metadata::parse(metadata::EMPTY).unwrap(), &value);
         inference.finish();
     }

@@ -90,7 +90,8 @@ def write_table(
             key of a dict stays missing. In a pandas column of dicts, a row that is None, NaN, NaT or NA is
             NULL. Empty by default.
         shredding: How to shred Variants: `"infer"`, the default, infers a schema for each file if the table
-            allows shredding, a `ShreddingSchema` applies to all files, None does not shred.
+            allows shredding, and only shreds paths that save bytes, of which small files have none. A
+            `ShreddingSchema` applies to all files, None does not shred.
         configuration: Table properties of a new table. New tables with a Variant column set
             `delta.enableVariantShredding` to true unless this mapping sets it or `shredding` is None. None by
             default.

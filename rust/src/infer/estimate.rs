@@ -10,7 +10,7 @@ use zstd::bulk::Compressor;
 
 use super::counts::{Majority, Typed};
 use super::matches::Bits;
-use super::prices::{Position, Prices, levels};
+use super::prices::{LENGTH, Position, Prices, levels};
 use super::{Inference, ROOT};
 use crate::error::{Error, Result};
 use crate::shred::LeafType;
@@ -18,9 +18,14 @@ use crate::value::{Metadata, Value};
 
 /// The share of the file that may be spent on columns that save no bytes: queries read and skip by them.
 const CREDIT: f64 = 0.02;
-/// The share of the estimated bytes of a value, in the `value` around it, that a column is sure to save: matches are
-/// attributed to one of the values that cause them, and the sample is small.
-const CERTAIN: f64 = 0.85;
+/// The share of the estimated bytes of a value, in the `value` around it, that columns are sure to save: the sample is
+/// small.
+const CERTAIN: f64 = 0.9;
+/// The share of these that a column of a leaf is sure to save if others stay: a value that follows from another one in
+/// its row costs nothing until that one has a column.
+const LEAF_CERTAIN: f64 = 0.65;
+/// The share of the bytes without columns that columns for all candidates may take.
+const WORTHWHILE: f64 = 0.95;
 /// The bytes that zstd adds to any input.
 const FRAME_BYTES: f64 = 10.0;
 /// The share of distinct values that is left of a dictionary page after compression.
@@ -49,13 +54,38 @@ struct Halves {
 struct Estimate {
     node: usize,
     saved: f64,
+    /// The bytes of its columns and those within it, if every candidate has columns.
+    whole: f64,
     content: Content,
 }
 
 enum Content {
     Leaf(LeafType),
-    /// The fields of an object, or the element of a list.
-    Group(Vec<Estimate>),
+    Group(Group),
+}
+
+/// The fields of an object, or the element of a list.
+struct Group {
+    parts: Vec<Estimate>,
+    /// The rows of the file that have each field, or the element.
+    rows: Vec<(usize, f64)>,
+    /// The share of its bytes that candidates have.
+    covered: f64,
+}
+
+impl Group {
+    /// The bytes of the group if every candidate has columns, of `alone` bytes without columns.
+    fn whole(&self, alone: f64) -> f64 {
+        let nodes = self.parts.iter().map(|part| part.node).collect();
+        let parts: f64 = self.parts.iter().map(|part| part.whole).sum();
+        parts + (1.0 - self.covered).max(0.0) * alone + self.lengths(&nodes)
+    }
+
+    /// The bytes of the lengths of the objects with the fields that are not `chosen`.
+    fn lengths(&self, chosen: &HashSet<usize>) -> f64 {
+        let left = self.rows.iter().filter(|(node, _)| !chosen.contains(node)).map(|(_, rows)| *rows);
+        LENGTH * left.fold(0.0, f64::max)
+    }
 }
 
 struct Estimator<'i> {
@@ -67,6 +97,8 @@ struct Estimator<'i> {
     prices: Prices,
     /// What a typed value is worth to queries, in bytes.
     credit: f64,
+    /// Whether candidates that cannot save bytes are estimated, too.
+    is_complete: bool,
     compressor: Compressor<'static>,
 }
 
@@ -107,6 +139,8 @@ struct Occurrences<'a> {
 }
 
 /// Return the leaves of a file with `rows` rows, of which `items` are a sample; at most `max_leaves`.
+///
+/// If columns for all candidates make the file smaller, they all have columns. Otherwise those that save bytes each.
 pub(super) fn choose(
     inference: &Inference,
     items: &[Item<'_>],
@@ -122,14 +156,21 @@ pub(super) fn choose(
         late_scale: (2.0 * scale - 1.0).max(1.0),
         prices: Prices::new(rows, 0.0),
         credit: 0.0,
+        is_complete: false,
         compressor,
     };
     let halves = estimator.compressed(items);
     let bytes = estimator.in_file(halves);
     estimator.prices = Prices::new(rows, bytes);
     estimator.credit = CREDIT * bytes / estimator.candidates[ROOT].rows.max(1) as f64;
+    let mut all = Vec::new();
+    inference.collect(ROOT, &mut all);
+    estimator.is_complete = all.len() <= max_leaves;
     let estimates: Vec<_> =
         estimator.estimate(ROOT, items, bytes, items.len(), Position::default())?.into_iter().collect();
+    if estimator.is_complete && estimates.iter().all(|root| root.whole <= WORTHWHILE * bytes) {
+        return Ok(all.into_iter().map(|leaf| (leaf.node, leaf.leaf_type)).collect());
+    }
     let mut chosen = Vec::new();
     select(&estimates, None, &mut chosen);
     if chosen.len() > max_leaves {
@@ -148,10 +189,16 @@ struct Leaf {
     saved: f64,
 }
 
-/// Add the leaves of `estimates` that save bytes, of those that are `kept`. Return the bytes saved.
-fn select(estimates: &[Estimate], kept: Option<&HashSet<usize>>, chosen: &mut Vec<Leaf>) -> f64 {
+/// Add the leaves of `estimates` that save bytes, of those that are `kept`. Return the bytes saved, and which of the
+/// estimates save some.
+fn select(
+    estimates: &[Estimate],
+    kept: Option<&HashSet<usize>>,
+    chosen: &mut Vec<Leaf>,
+) -> (f64, HashSet<usize>) {
     let mut sum = 0.0;
-    for &Estimate { node, saved, ref content } in estimates {
+    let mut nodes = HashSet::new();
+    for &Estimate { node, saved, ref content, .. } in estimates {
         let before = chosen.len();
         let total = match content {
             Content::Leaf(_) if kept.is_some_and(|kept| !kept.contains(&node)) => 0.0,
@@ -159,14 +206,19 @@ fn select(estimates: &[Estimate], kept: Option<&HashSet<usize>>, chosen: &mut Ve
                 chosen.push(Leaf { node, leaf_type, saved });
                 saved
             }
-            Content::Group(parts) => saved + select(parts, kept, chosen),
+            Content::Group(group) => {
+                let (within, nodes) = select(&group.parts, kept, chosen);
+                saved + within - group.lengths(&nodes)
+            }
         };
-        match total > 0.0 {
-            true => sum += total,
-            false => chosen.truncate(before),
+        if total > 0.0 {
+            sum += total;
+            nodes.insert(node);
+        } else {
+            chosen.truncate(before);
         }
     }
-    sum
+    (sum, nodes)
 }
 
 impl Estimator<'_> {
@@ -182,30 +234,32 @@ impl Estimator<'_> {
     ) -> Result<Option<Estimate>> {
         let Candidate { typed: Some(typed), rows } = self.candidates[node] else { return Ok(None) };
         let worth = inside + self.credit * rows as f64;
-        let price = self.price(node, &typed, items.len(), position)
+        let price = self.price(node, &typed, position)
             + levels(slots as f64, items.len() as f64, position.is_in_list) * self.scale;
-        if worth <= price {
+        if worth <= price && !self.is_complete {
             return Ok(None);
         }
         Ok(match typed.kind {
             Typed::Leaf(leaf_type) => {
-                let saved = worth - price - self.column_bytes(items);
-                Some(Estimate { node, saved, content: Content::Leaf(leaf_type) })
+                let whole = price + self.column_bytes(items);
+                let saved = worth - (1.0 - LEAF_CERTAIN) * inside - whole;
+                Some(Estimate { node, saved, whole, content: Content::Leaf(leaf_type) })
             }
             Typed::Object | Typed::List => {
                 let alone = self.compressed(items);
-                let parts = self.parts(node, items, alone, position)?;
+                let group = self.group(node, items, alone, position)?;
                 let saved = inside - price - self.in_file(alone);
-                Some(Estimate { node, saved, content: Content::Group(parts) })
+                let whole = price + group.whole(self.in_file(alone));
+                Some(Estimate { node, saved, whole, content: Content::Group(group) })
             }
         })
     }
 
-    fn price(&self, node: usize, typed: &Majority, values: usize, position: Position) -> f64 {
+    fn price(&self, node: usize, typed: &Majority, position: Position) -> f64 {
         let name = &self.inference.nodes[node].name;
         match typed.kind {
             Typed::Object | Typed::List if node == ROOT => 0.0,
-            Typed::Object | Typed::List => self.prices.group(position, name, values as f64 * self.scale),
+            Typed::Object | Typed::List => self.prices.group(position, name),
             Typed::Leaf(leaf_type) => {
                 let text = match leaf_type {
                     LeafType::String => typed.bytes as f64 / typed.rows as f64,
@@ -217,13 +271,7 @@ impl Estimator<'_> {
     }
 
     /// Return the estimates of the fields or the element of `node`, whose values take `bytes` as one column.
-    fn parts(
-        &mut self,
-        node: usize,
-        items: &[Item<'_>],
-        bytes: Halves,
-        position: Position,
-    ) -> Result<Vec<Estimate>> {
+    fn group(&mut self, node: usize, items: &[Item<'_>], bytes: Halves, position: Position) -> Result<Group> {
         let (stream, middle) = concatenate(items);
         let bits = Bits::of(&stream);
         let early = bytes.early / bits.between(0, middle).max(1.0);
@@ -236,6 +284,9 @@ impl Estimator<'_> {
         }
         let inference = self.inference;
         let element = inference.nodes[node].element.filter(|element| occurrences.contains_key(element));
+        // The objects at the root have their lengths with or without columns.
+        let inner = occurrences.iter().filter(|_| node != ROOT);
+        let rows = inner.map(|(&node, found)| (node, found.items.len() as f64 * self.scale)).collect();
         let typed = self.candidates[node].typed;
         let is_list = matches!(typed, Some(Majority { kind: Typed::List, .. }));
         let position = position.below(&inference.nodes[node].name, is_list);
@@ -244,13 +295,16 @@ impl Estimator<'_> {
             false => inference.sorted_fields(node).into_iter().map(|(_, field)| field).collect(),
         };
         let mut parts = Vec::new();
+        let mut covered = 0.0;
         for candidate in candidates {
             let Some(Occurrences { items: values, bits }) = occurrences.remove(&candidate) else { continue };
             let slots = if is_list { values.len() + items.len() } else { items.len() };
-            let inside = CERTAIN * self.in_file(Halves { early: bits.early * early, late: bits.late * late });
-            parts.extend(self.estimate(candidate, &values, inside, slots, position)?);
+            let inside = self.in_file(Halves { early: bits.early * early, late: bits.late * late });
+            let part = self.estimate(candidate, &values, CERTAIN * inside, slots, position)?;
+            covered += part.as_ref().map_or(0.0, |_| inside);
+            parts.extend(part);
         }
-        Ok(parts)
+        Ok(Group { parts, rows, covered: covered / self.in_file(bytes).max(1.0) })
     }
 
     /// Add the values within `item`, which starts at `start` of the bytes that `bits` are of. The bits of its header

@@ -10,16 +10,16 @@
 /// | `PARENT` | one level above a column: `typed_value` in its path | 14 |
 /// | `TEXT` | one byte of a long text: minimum and maximum of the row group and of the page | 4 |
 /// | `PAGE` | each further page of a `value` and a `typed_value`: header and page index | 130 |
-/// | `LENGTH` | the length of a value of `value` | 1.25 |
 /// | `LEVELS` | the levels of one element of a list in one column | 0.2 |
+/// | `LENGTH` | the length of an object in `value` that has the fields without a column | 1.25 |
 const LEAF: f64 = 456.0;
 const GROUP: f64 = 210.0;
 const NAME: f64 = 3.0;
 const PARENT: f64 = 14.0;
 const TEXT: f64 = 4.0;
 const PAGE: f64 = 130.0;
-const LENGTH: f64 = 1.25;
 const LEVELS: f64 = 0.2;
+pub(super) const LENGTH: f64 = 1.25;
 
 /// The bytes of text that the statistics of a column hold.
 const TEXT_BYTES: f64 = 64.0;
@@ -94,10 +94,10 @@ impl Prices {
         columns * self.row_groups + PAGE * (self.pages - self.row_groups) + log
     }
 
-    /// The bytes of the `value` of an object or a list called `name`, which has `values` values.
-    pub(super) fn group(&self, position: Position, name: &str, values: f64) -> f64 {
+    /// The bytes of the `value` of an object or a list called `name`.
+    pub(super) fn group(&self, position: Position, name: &str) -> f64 {
         let columns = GROUP + NAME * name.len() as f64 + position.path();
-        columns * self.row_groups + PAGE / 2.0 * (self.pages - self.row_groups) + LENGTH * values
+        columns * self.row_groups + PAGE / 2.0 * (self.pages - self.row_groups)
     }
 }
 
