@@ -58,7 +58,7 @@ class Table:
     def write(cls, path: Path, **options: Any) -> Table:
         """Write the columns `id` and `v`, a shredded Variant."""
         columns = {"id": pa.array(range(len(ROWS)), pa.int64()), "v": pa.array(ROWS, pa.json_())}
-        dv.write_table(path, pa.table(columns), **options)
+        dv.write_table(path, pa.table(columns), **{"shredding": dv.infer_shredding_schema(ROWS), **options})
         return cls(path)
 
     @property

@@ -146,7 +146,6 @@ def test_bounds_with_the_digits_of_a_float_are_exact(tmp_path, widened):
     assert file.reasons == ("maxValues of f is Decimal('3.1399998'), expected 3.140000104904175",)
 
 
-@pytest.mark.usefixtures("small_files_are_shredded")
 def test_a_finding_has_its_location(tmp_path):
     table = Table.write(tmp_path / "table")
     table.shift_bounds("$['a']", {"type": "bigint", "value": 2}, {"type": "bigint", "value": 3})
@@ -262,7 +261,6 @@ def test_statistics_of_a_dropped_column_are_valid(tmp_path):
     assert dv.repair_statistics(tmp_path / "t").files == ()
 
 
-@pytest.mark.usefixtures("small_files_are_shredded")
 def test_bounds_and_the_column_of_a_file_have_types_in_sql(tmp_path):
     table = Table.write(tmp_path / "t")
     table.set_bounds({"$['a']": {"type": "string", "value": "x"}})

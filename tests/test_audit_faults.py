@@ -900,7 +900,6 @@ def test_a_clean_table_has_no_findings(clean, data):
 
 
 @pytest.mark.parametrize("name", VIOLATIONS)
-@pytest.mark.usefixtures("small_files_are_shredded")
 def test_an_audit_reports_the_violation(table, name):
     rule, severity, _, damage = VIOLATIONS[name]
     damage(table)
@@ -912,7 +911,6 @@ def test_an_audit_reports_the_violation(table, name):
 
 
 @pytest.mark.parametrize("name", [name for name, violation in VIOLATIONS.items() if violation[2]])
-@pytest.mark.usefixtures("small_files_are_shredded")
 def test_a_repair_removes_the_violation(table, name):
     rule, severity, _, damage = VIOLATIONS[name]
     damage(table)

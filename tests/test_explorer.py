@@ -31,7 +31,8 @@ def write(path, documents, files=1, **options):
     size = -(-len(documents) // files)
     for start in range(0, len(documents), size):
         texts = [json.dumps(each) for each in documents[start : start + size]]
-        dv.write_table(path, pa.table({"event": pa.array(texts, pa.json_())}), mode="append", **options)
+        chosen = {"shredding": dv.infer_shredding_schema(texts), **options}
+        dv.write_table(path, pa.table({"event": pa.array(texts, pa.json_())}), mode="append", **chosen)
     return path
 
 
@@ -89,7 +90,6 @@ def test_after_a_sort_a_lookup_reads_the_files_that_contain_the_value():
 
 
 @pytest.mark.parametrize("path", ["id", "kind", "day"])
-@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_estimate_of_a_sort_is_what_the_sorted_table_reads(tmp_path, path):
     table = write(tmp_path / "t", shuffled(400), 8)
     ordered = write(tmp_path / "sorted", sorted(shuffled(400), key=lambda each: each[path]), 8)
@@ -230,7 +230,6 @@ def test_a_page_renders_without_warnings_and_fits(browser, pages, name, size, da
     assert browser.run("return [...document.querySelectorAll('.tools')].every(each => !each.hidden)")
 
 
-@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_tree_shows_types_shares_values_and_bytes(browser, pages):
     browser.resize(*SIZES["wide"])
     browser.open(pages["events"])
@@ -250,7 +249,6 @@ def test_the_tree_shows_types_shares_values_and_bytes(browser, pages):
     assert all(re.fullmatch(r"[\d.]+ (bytes|kB)", row[4]) for row in rows)
 
 
-@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_page_says_what_a_sort_order_would_change(browser, pages):
     browser.open(pages["events"])
     rows = browser.run(
