@@ -42,7 +42,7 @@ def main() -> None:
         "NAME": name,
         "PARENT": parent,
         "TEXT": (long_text - text) / 60,
-        "PAGE": (pages - one_page) / 4,
+        "PAGE": (pages - one_page) / 6,
         "LEVELS, 200 elements": elements,
         "ms for one leaf": leaf_milliseconds(),
     }

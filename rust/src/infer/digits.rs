@@ -47,8 +47,12 @@ impl Digits {
     /// and how many.
     pub(super) fn leaf_type(&self) -> (LeafType, u64) {
         let mut best = (LeafType::Int64, self.int64);
+        // The smallest scale that holds the most numbers is the scale of one of them.
+        let mut scales: Vec<u8> = self.shapes.iter().map(|(shape, _)| shape.scale).collect();
+        scales.sort_unstable();
+        scales.dedup();
         for precision in PRECISIONS {
-            for scale in 0..=precision {
+            for &scale in scales.iter().take_while(|&&scale| scale <= precision) {
                 let rows = self.rows_in(precision, scale);
                 if rows > best.1 {
                     best = (LeafType::Decimal { precision, scale }, rows);

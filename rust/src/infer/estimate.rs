@@ -1,8 +1,8 @@
 //! Estimate what each column of a candidate schema saves in a file, and choose those that save bytes.
 //!
-//! The values of a sample are compressed as the file would store them: each object or list that is not shredded as
-//! part of the `value` around it, in its context, and each candidate as a column of its own. A column saves the
-//! difference, less its price. Values that repeat others of the same row lose by a column, constants gain nothing.
+//! The values of a sample are compressed as the file would store them: all rows as one `value`, of which each value
+//! has a part, and each candidate as a column of its own. A column saves the difference, less its price. Values that
+//! repeat others of the same row lose by a column, constants gain nothing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -38,6 +38,8 @@ const RUN_BYTES: f64 = 2.5;
 pub(super) struct Item<'a> {
     pub metadata: Metadata<'a>,
     pub bytes: &'a [u8],
+    /// Where `bytes` start in the concatenated rows of the sample.
+    pub start: usize,
     /// Whether its row is in the second half of the sample. The rows of the file that are not in the sample cost as
     /// much as these: the first rows cost more, because they have nothing to repeat.
     pub is_late: bool,
@@ -48,6 +50,12 @@ pub(super) struct Item<'a> {
 struct Halves {
     early: f64,
     late: f64,
+}
+
+impl Halves {
+    fn add(&mut self, is_late: bool, amount: f64) {
+        *if is_late { &mut self.late } else { &mut self.early } += amount;
+    }
 }
 
 /// The bytes that a candidate saves by its own columns, without those of the candidates within it.
@@ -99,6 +107,9 @@ struct Estimator<'i> {
     credit: f64,
     /// Whether candidates that cannot save bytes are estimated, too.
     is_complete: bool,
+    /// The bits of the rows of the sample, and the compressed bytes of one bit in each half.
+    bits: Bits,
+    bytes_of_bit: Halves,
     compressor: Compressor<'static>,
 }
 
@@ -157,9 +168,12 @@ pub(super) fn choose(
         prices: Prices::new(rows, 0.0),
         credit: 0.0,
         is_complete: false,
+        bits: Bits::of(&[]),
+        bytes_of_bit: Halves::default(),
         compressor,
     };
     let halves = estimator.compressed(items);
+    estimator.attribute(items, halves);
     let bytes = estimator.in_file(halves);
     estimator.prices = Prices::new(rows, bytes);
     estimator.credit = CREDIT * bytes / estimator.candidates[ROOT].rows.max(1) as f64;
@@ -246,10 +260,10 @@ impl Estimator<'_> {
                 Some(Estimate { node, saved, whole, content: Content::Leaf(leaf_type) })
             }
             Typed::Object | Typed::List => {
-                let alone = self.compressed(items);
+                let alone = self.in_file(self.bytes_within(items));
                 let group = self.group(node, items, alone, position)?;
-                let saved = inside - price - self.in_file(alone);
-                let whole = price + group.whole(self.in_file(alone));
+                let saved = inside - price - alone;
+                let whole = price + group.whole(alone);
                 Some(Estimate { node, saved, whole, content: Content::Group(group) })
             }
         })
@@ -270,17 +284,33 @@ impl Estimator<'_> {
         }
     }
 
-    /// Return the estimates of the fields or the element of `node`, whose values take `bytes` as one column.
-    fn group(&mut self, node: usize, items: &[Item<'_>], bytes: Halves, position: Position) -> Result<Group> {
+    /// Attribute the compressed size of the rows to their bytes.
+    fn attribute(&mut self, items: &[Item<'_>], size: Halves) {
         let (stream, middle) = concatenate(items);
-        let bits = Bits::of(&stream);
-        let early = bytes.early / bits.between(0, middle).max(1.0);
-        let late = bytes.late / bits.between(middle, stream.len() - middle).max(1.0);
+        self.bits = Bits::of(&stream);
+        let early = size.early / self.bits.between(0, middle).max(1.0);
+        let late = size.late / self.bits.between(middle, stream.len() - middle).max(1.0);
+        self.bytes_of_bit = Halves { early, late };
+    }
+
+    /// The part of the compressed rows that belongs to `items`.
+    fn bytes_within(&self, items: &[Item<'_>]) -> Halves {
+        let mut bits = Halves::default();
+        items.iter().for_each(|item| bits.add(item.is_late, self.bits.between(item.start, item.bytes.len())));
+        self.bytes_of(bits)
+    }
+
+    fn bytes_of(&self, bits: Halves) -> Halves {
+        let Halves { early, late } = self.bytes_of_bit;
+        Halves { early: bits.early * early, late: bits.late * late }
+    }
+
+    /// Return the estimates of the fields or the element of `node`, whose values take `bytes` in the `value` around
+    /// them.
+    fn group(&mut self, node: usize, items: &[Item<'_>], bytes: f64, position: Position) -> Result<Group> {
         let mut occurrences: HashMap<usize, Occurrences<'_>> = HashMap::new();
-        let mut start = 0;
         for item in items {
-            self.split(node, item, &bits, start, &mut occurrences)?;
-            start += item.bytes.len();
+            self.split(node, item, &mut occurrences)?;
         }
         let inference = self.inference;
         let element = inference.nodes[node].element.filter(|element| occurrences.contains_key(element));
@@ -299,22 +329,19 @@ impl Estimator<'_> {
         for candidate in candidates {
             let Some(Occurrences { items: values, bits }) = occurrences.remove(&candidate) else { continue };
             let slots = if is_list { values.len() + items.len() } else { items.len() };
-            let inside = self.in_file(Halves { early: bits.early * early, late: bits.late * late });
+            let inside = self.in_file(self.bytes_of(bits));
             let part = self.estimate(candidate, &values, CERTAIN * inside, slots, position)?;
             covered += part.as_ref().map_or(0.0, |_| inside);
             parts.extend(part);
         }
-        Ok(Group { parts, rows, covered: covered / self.in_file(bytes).max(1.0) })
+        Ok(Group { parts, rows, covered: covered / bytes.max(1.0) })
     }
 
-    /// Add the values within `item`, which starts at `start` of the bytes that `bits` are of. The bits of its header
-    /// belong to the values in equal parts.
+    /// Add the values within `item`. The bits of its header belong to the values in equal parts.
     fn split<'a>(
         &self,
         node: usize,
         item: &Item<'a>,
-        bits: &Bits,
-        start: usize,
         found: &mut HashMap<usize, Occurrences<'a>>,
     ) -> Result<()> {
         let counted = &self.inference.nodes[node];
@@ -333,20 +360,15 @@ impl Estimator<'_> {
             }
             _ => return Ok(()),
         }
-        let own: Vec<f64> = values
-            .iter()
-            .map(|(_, value)| bits.between(start + offset_in(item.bytes, value), value.len()))
-            .collect();
-        let header = bits.between(start, item.bytes.len()) - own.iter().sum::<f64>();
+        let start_of = |bytes: &[u8]| item.start + offset_in(item.bytes, bytes);
+        let own: Vec<f64> =
+            values.iter().map(|(_, bytes)| self.bits.between(start_of(bytes), bytes.len())).collect();
+        let header = self.bits.between(item.start, item.bytes.len()) - own.iter().sum::<f64>();
         for ((child, bytes), own) in values.iter().zip(own) {
             let Some(child) = child else { continue };
             let occurrences = found.entry(*child).or_default();
-            occurrences.items.push(Item { bytes, ..*item });
-            let bits = own + header / values.len() as f64;
-            match item.is_late {
-                true => occurrences.bits.late += bits,
-                false => occurrences.bits.early += bits,
-            }
+            occurrences.items.push(Item { bytes, start: start_of(bytes), ..*item });
+            occurrences.bits.add(item.is_late, own + header / values.len() as f64);
         }
         Ok(())
     }

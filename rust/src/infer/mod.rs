@@ -114,9 +114,11 @@ impl Inference {
         max_leaves: usize,
     ) -> Result<ShreddingSchema> {
         let mut items = Vec::new();
+        let mut start = 0;
         for variants in sample {
             for_each_row(variants, |metadata, bytes| {
-                items.push(Item { metadata, bytes, is_late: false });
+                items.push(Item { metadata, bytes, start, is_late: false });
+                start += bytes.len();
                 Ok(())
             })?;
         }

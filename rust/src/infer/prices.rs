@@ -4,27 +4,27 @@
 ///
 /// | constant | measured as | bytes |
 /// |---|---|--:|
-/// | `LEAF` | a `value` and a `typed_value` of constant integers at the root, less their names | 456 |
-/// | `GROUP` | the `value` of an object or a list | 210 |
+/// | `LEAF` | a `value` and a `typed_value` of constant integers at the root, less their names | 299 |
+/// | `GROUP` | the `value` of an object or a list | 143 |
 /// | `NAME` | one byte of the name of a leaf: the schema, and the paths of two columns | 3 |
-/// | `PARENT` | one level above a column: `typed_value` in its path | 14 |
-/// | `TEXT` | one byte of a long text: minimum and maximum of the row group and of the page | 4 |
-/// | `PAGE` | each further page of a `value` and a `typed_value`: header and page index | 130 |
+/// | `PARENT` | one level above a column: `typed_value` in its path | 13 |
+/// | `TEXT` | one byte of a long text: minimum and maximum of the row group | 2 |
+/// | `PAGE` | each further page of a `value` and a `typed_value`: header and page index | 117 |
 /// | `LEVELS` | the levels of one element of a list in one column | 0.2 |
 /// | `LENGTH` | the length of an object in `value` that has the fields without a column | 1.25 |
-const LEAF: f64 = 456.0;
-const GROUP: f64 = 210.0;
+const LEAF: f64 = 299.0;
+const GROUP: f64 = 143.0;
 const NAME: f64 = 3.0;
-const PARENT: f64 = 14.0;
-const TEXT: f64 = 4.0;
-const PAGE: f64 = 130.0;
+const PARENT: f64 = 13.0;
+const TEXT: f64 = 2.0;
+const PAGE: f64 = 117.0;
 const LEVELS: f64 = 0.2;
 pub(super) const LENGTH: f64 = 1.25;
 
 /// The bytes of text that the statistics of a column hold.
 const TEXT_BYTES: f64 = 64.0;
 /// The rows of a page and of a row group.
-const PAGE_ROWS: f64 = 20_000.0;
+const PAGE_ROWS: f64 = 16_384.0;
 const ROW_GROUP_ROWS: f64 = 262_144.0;
 /// The compressed bytes of a row group.
 const ROW_GROUP_BYTES: f64 = 16_777_216.0;
@@ -32,11 +32,11 @@ const ROW_GROUP_BYTES: f64 = 16_777_216.0;
 const LOG: f64 = 1.25;
 const BOUND: f64 = 8.0;
 
-/// The bytes of rows for which a file gets one leaf, because a leaf takes time, too: 0.14 to 0.27 ms, as much as 20 to
-/// 36 kB of rows. So the columns of a small file take at most a seventh of the time of its rows.
-const BYTES_PER_LEAF: f64 = 250_000.0;
-/// A file that gets fewer leaves gets none: they save less than it takes to find them.
-const MIN_LEAVES: usize = 4;
+/// The bytes of rows for which a file gets one leaf, because a leaf takes time, too: 0.05 to 0.15 ms in a file of few
+/// MB, as much as 15 to 40 kB of rows. So the columns of a small file take about a fifth of the time of its rows.
+const BYTES_PER_LEAF: f64 = 100_000.0;
+/// A file that gets fewer leaves gets none: they save less than it takes to find them, which is at least 0.5 ms.
+const MIN_LEAVES: usize = 3;
 
 /// The most leaves that a file of `bytes` of text or Variants gets, for the time that each column takes.
 pub fn affordable_leaves(bytes: f64) -> usize {

@@ -37,7 +37,7 @@ pub fn infer(
     })
 }
 
-/// Infer the schema of a file of `rows` rows. If these are no more than `arrays` have, a part of them is enough.
+/// Infer the schema of a file of `rows` rows that are like those of `arrays`, from samples of these.
 fn infer_for(arrays: &[ArrayRef], options: InferOptions, rows: u64) -> Result<ShreddingSchema> {
     let known: usize = arrays.iter().map(|array| array.len()).sum();
     let bytes = arrays.iter().map(size_in_bytes).sum::<Result<usize>>()?;
@@ -46,28 +46,36 @@ fn infer_for(arrays: &[ArrayRef], options: InferOptions, rows: u64) -> Result<Sh
     if max_leaves == 0 {
         return Ok(ShreddingSchema::Untyped);
     }
-    let is_whole = rows <= known as u64;
-    let sample =
-        sample_of(arrays, if is_whole { bytes.min(file_bytes as usize) / SAMPLED_PART } else { 0 }, bytes)?;
-    let inference = match is_whole {
-        true => count(sample.iter().cloned().map(Ok), options)?,
-        false => count(arrays.iter().map(unshredded_variants), options)?,
-    };
-    inference.finish_for(&sample, rows, max_leaves)
+    let available = bytes.min(file_bytes as usize);
+    let counted = sample_of(arrays, bytes, COUNTED.of(available))?;
+    let inference = count(counted.into_iter().map(Ok), options)?;
+    inference.finish_for(&sample_of(arrays, bytes, ESTIMATED.of(available))?, rows, max_leaves)
 }
 
-/// The part of a small file that is its sample.
-const SAMPLED_PART: usize = 32;
-/// The bytes of a sample.
-const MIN_SAMPLE_BYTES: usize = 32 << 10;
-const MAX_SAMPLE_BYTES: usize = 512 << 10;
+/// The size of a sample: a part of the bytes of a file, within limits.
+struct SampleSize {
+    part: usize,
+    min: usize,
+    max: usize,
+}
+
+/// The rows whose paths and types are counted, which takes about as long as to write them.
+const COUNTED: SampleSize = SampleSize { part: 32, min: 16 << 10, max: 2 << 20 };
+/// The rows that are compressed to estimate sizes, which takes ten times as long.
+const ESTIMATED: SampleSize = SampleSize { part: 64, min: 16 << 10, max: 64 << 10 };
+
+impl SampleSize {
+    fn of(&self, bytes: usize) -> usize {
+        (bytes / self.part).clamp(self.min, self.max)
+    }
+}
+
 /// The number of ranges of rows of which a sample consists: adjacent rows are alike, and compress better.
 const MAX_RANGES: usize = 8;
 const RANGE_BYTES: usize = 8 << 10;
 
 /// Return the Variants of about `wanted` of the `bytes` of `arrays`, in ranges of rows that are spread evenly.
-fn sample_of(arrays: &[ArrayRef], wanted: usize, bytes: usize) -> Result<Vec<StructArray>> {
-    let wanted = wanted.clamp(MIN_SAMPLE_BYTES, MAX_SAMPLE_BYTES);
+fn sample_of(arrays: &[ArrayRef], bytes: usize, wanted: usize) -> Result<Vec<StructArray>> {
     let rows: usize = arrays.iter().map(|array| array.len()).sum();
     let ranges = (wanted / RANGE_BYTES).min(MAX_RANGES);
     let range = (rows * wanted).div_ceil(bytes.max(1) * ranges).max(1);

@@ -137,7 +137,9 @@ fn check_shredding(variants: &StructArray, schema: &ShreddingSchema, numeric: Nu
     }
     check_conflicts(&shredded, variants.column(1).as_binary::<i32>().value(0));
     bounds.update(&shredded).expect("shredded values have bounds");
-    if let Some((least, greatest)) = encode_bounds(&bounds.paths(), BoundsLimit { paths: 32, bytes: usize::MAX }) {
+    if let Some((least, greatest)) =
+        encode_bounds(&bounds.paths(), BoundsLimit { paths: 32, bytes: usize::MAX })
+    {
         for bound in [least, greatest] {
             let (metadata, value) = value::split_concatenated(&bound).expect("a bound is a Variant");
             let metadata = Metadata::parse(metadata).expect("a bound has metadata");
