@@ -36,6 +36,9 @@ FEATURES = {
 }
 """How likely a table has each feature."""
 
+SHREDDING = dv.infer_shredding_schema(['{"n": 1, "text": "row"}'])
+"""Files of few rows are not shredded by default."""
+
 
 @dataclass(frozen=True)
 class HistoryTable:
@@ -65,7 +68,8 @@ def history_table(number: int) -> HistoryTable:
     random = Random(f"table {number}")
     RUNTIME.reset(f"table {number}", START - 2 * HOUR)
     configuration = _draw_configuration(random)
-    options = {"shredding": "infer" if configuration["delta.enableVariantShredding"] == "true" else None}
+    is_shredded = configuration["delta.enableVariantShredding"] == "true"
+    options = {"shredding": SHREDDING if is_shredded else None}
     objects = MemoryObjects(RUNTIME.store_milliseconds)
     store = open_memory(objects)
     rows = {n: ("ab"[n % 2], n) for n in range(6)}

@@ -16,6 +16,8 @@ Rows: TypeAlias = dict[int, int]
 """The number in the Variant of each row, by the row's id."""
 
 CONFIGURATION = {"delta.checkpointInterval": "3"}
+SHREDDING = dv.infer_shredding_schema(['{"n": 1, "text": "x"}'])
+"""Files of few rows are not shredded by default."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +55,18 @@ def _in(ids: tuple[int, ...]) -> str:
 
 
 def _create(table: Any, step: Step, options: Mapping[str, Any]) -> None:
-    dv.write_table(table, data(_inserted(step)), configuration=CONFIGURATION, **options)
+    inserted = data(_inserted(step))
+    dv.write_table(table, inserted, configuration=CONFIGURATION, shredding=SHREDDING, **options)
 
 
 def _append(table: Any, step: Step, options: Mapping[str, Any]) -> None:
-    dv.write_table(table, data(_inserted(step)), mode="append", **options)
+    dv.write_table(table, data(_inserted(step)), mode="append", shredding=SHREDDING, **options)
 
 
 def _append_without_statistics(table: Any, step: Step, options: Mapping[str, Any]) -> None:
+    files = dv.FileOptions(max_variant_stats_paths=0)
     inserted = data(_inserted(step))
-    dv.write_table(table, inserted, mode="append", files=dv.FileOptions(max_variant_stats_paths=0), **options)
+    dv.write_table(table, inserted, mode="append", files=files, shredding=SHREDDING, **options)
 
 
 def _delete(table: Any, step: Step, options: Mapping[str, Any]) -> None:

@@ -18,7 +18,8 @@ def test_duckdb_reads_every_value_of_our_shredded_files(
     duckdb_connection: duckdb.DuckDBPyConnection, corpora: Path, tmp_path: Path, name: str
 ):
     lines = read_lines(corpora, name)
-    dv.write_table(str(tmp_path / "table"), json_table(lines))
+    schema = dv.infer_shredding_schema(lines)
+    dv.write_table(str(tmp_path / "table"), json_table(lines), shredding=schema)
 
     query = f"SELECT line, event::JSON::VARCHAR FROM '{tmp_path}/table/*.parquet'"
     found = dict(duckdb_connection.execute(query).fetchall())
@@ -33,7 +34,8 @@ def test_duckdb_distinguishes_names_that_differ_only_in_case(
 ):
     """DuckDB renames the second of two columns `ID` and `Id`: inference shreds only one of them."""
     line = '{"ID": 1, "Id": "two", "x": {"a": 1, "A": 2}}'
-    dv.write_table(str(tmp_path / "table"), json_table([line] * 3))
+    schema = dv.infer_shredding_schema([line])
+    dv.write_table(str(tmp_path / "table"), json_table([line] * 3), shredding=schema)
 
     query = f"SELECT DISTINCT event::JSON::VARCHAR FROM '{tmp_path}/table/*.parquet'"
     [(found,)] = duckdb_connection.execute(query).fetchall()

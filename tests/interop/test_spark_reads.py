@@ -41,6 +41,7 @@ def configured(spark: SparkSession) -> Iterator[Callable[[str, str], None]]:
         spark.conf.set(name, value)
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 @pytest.mark.parametrize("shredding", ["infer", None])
 @pytest.mark.parametrize("name", CORPORA)
 def test_spark_reads_every_value_as_its_parse_json_returns_it(
@@ -117,6 +118,7 @@ def test_spark_distinguishes_names_that_differ_only_in_case(spark: SparkSession,
     ]
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 @pytest.mark.parametrize("shredding", ["infer", None])
 @pytest.mark.parametrize("name", ["g_types", "g_scalar", "g_names", "g_missing"])
 def test_spark_reads_back_its_own_values_of_every_type_from_our_table(

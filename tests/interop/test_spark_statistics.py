@@ -20,7 +20,9 @@ SIDES = (("minValues", "MIN_STAT"), ("maxValues", "MAX_STAT"))
 
 
 @pytest.fixture
-def table(corpora: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+def table(
+    corpora: Path, tmp_path: Path, request: pytest.FixtureRequest, small_files_are_shredded: None
+) -> Path:
     """Return our table of the corpus that the test requests, with bounds of all paths."""
     lines = read_lines(corpora, request.param)
     dv.write_table(
@@ -43,6 +45,7 @@ def test_spark_decodes_our_bounds_and_derives_the_same_from_our_footer(spark: Sp
         assert bounds == derived[stat_type]
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_spark_decodes_and_derives_our_bounds_within_structs(spark: SparkSession, tmp_path: Path):
     """PROTOCOL.md, "Per-file Statistics": statistics mirror the structs that contain Variants."""
     variants = dv.parse_json(['{"a":1,"b":"x"}', '{"a":5}', None, '{"a":-2,"b":"y"}'])

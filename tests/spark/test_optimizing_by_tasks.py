@@ -73,6 +73,7 @@ def keys_of(table: Path, path: str) -> list[int]:
     return dv.read_table(file, columns={"k": KEY}).to_table()["k"].to_pylist()
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_plan_equals_that_of_one_process_and_is_executed(spark: SparkSession, table: Path):
     before = rows(table, **COLUMNS)
     expected = dv.optimize(table, dry_run=True)
@@ -100,6 +101,7 @@ def test_where_selects_partitions(spark: SparkSession, partitioned: Path):
     assert (done.files_before, len(done.files), len(listed_files(partitioned))) == (2, 1, 3)
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_files_whose_paths_have_changed_are_shredded_again(spark: SparkSession, tmp_path: Path):
     write(tmp_path / "t", 0, shredding=dv.ShreddingSchema.of({"unused": pa.int64()}))
     assert dvs.optimize(spark, tmp_path / "t").groups == ()
@@ -110,6 +112,7 @@ def test_files_whose_paths_have_changed_are_shredded_again(spark: SparkSession, 
     assert dvs.optimize(spark, tmp_path / "t", reshred=True).version is None
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, table: Path):
     before = rows(table, **COLUMNS)
     done = dvs.optimize(spark, table, sort_by=[KEY, "id"], files=dv.FileOptions(target_file_size=2 << 10))

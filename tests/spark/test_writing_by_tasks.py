@@ -61,6 +61,7 @@ def lines(spark: SparkSession, *texts: str) -> DataFrame:
     )
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_json_text_becomes_a_variant_with_one_shredding_schema_for_all_files(spark: SparkSession, tmp_path):
     result = dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"])
     assert (result.version, result.rows, result.invalid, len(result.files)) == (0, 100, 0, 3)
@@ -235,6 +236,7 @@ def test_a_sampling_process_reads_all_rows_so_that_spark_reuses_it():
     assert next(batches, None) is None
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_tasks_generate_columns_and_check_constraints(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     expressions = {"part": "id % 2", "n": "event:n::bigint"}
