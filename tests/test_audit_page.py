@@ -54,7 +54,9 @@ def sorted_table(path):
     """Write five files, sorted by `id` and not by `age`."""
     for part in range(5):
         texts = [json.dumps({"id": part * 10 + n, "age": n, "name": f"n{part}{n}"}) for n in range(10)]
-        dv.write_table(path, pa.table({"event": pa.array(texts, pa.json_())}), mode="append")
+        schema = dv.infer_shredding_schema(texts)
+        data = pa.table({"event": pa.array(texts, pa.json_())})
+        dv.write_table(path, data, mode="append", shredding=schema)
     return path
 
 
@@ -63,7 +65,8 @@ def hostile_table(path):
     name = "c" + re.sub(r"[ ,;{}()\n\t=/]", "", HOSTILE)
     options = {"configuration": {"delta.columnMapping.mode": "name"}}
     texts = [json.dumps({HOSTILE: HOSTILE, "n": number}) for number in range(3)]
-    dv.write_table(path, pa.table({name: pa.array(texts, pa.json_())}), **options)
+    schema = dv.infer_shredding_schema(texts)
+    dv.write_table(path, pa.table({name: pa.array(texts, pa.json_())}), shredding=schema, **options)
     table = Table(path)
     (path / "<script>alert(1)<").mkdir()
     table.file.rename(path / "<script>alert(1)</script>.parquet")
@@ -76,7 +79,10 @@ def wide_table(path):
     """Write twenty files of one row, with 5,000 different paths."""
     for part in range(20):
         document = {f"group{part}": {f"key{number}": number for number in range(250)}}
-        dv.write_table(path, pa.table({"event": pa.array([json.dumps(document)], pa.json_())}), mode="append")
+        text = json.dumps(document)
+        schema = dv.infer_shredding_schema([text])
+        data = pa.table({"event": pa.array([text], pa.json_())})
+        dv.write_table(path, data, mode="append", shredding=schema)
     return path
 
 
