@@ -42,9 +42,13 @@ EVERY_TYPE = [
 ]
 
 
-def write(table: Path, first: int, name: str = "old", **options: Any) -> None:
-    numbers = range(first, first + 100)
-    texts = [json.dumps({"k": number * 7919 % 1000, name: str(number)}) for number in numbers]
+LARGE = 10_000
+"""The rows of a file that is large enough to be shredded by default."""
+
+
+def write(table: Path, first: int, name: str = "old", count: int = 100, **options: Any) -> None:
+    numbers = range(first, first + count)
+    texts = [json.dumps({"k": number * 7919 % 100_003, name: str(number)}) for number in numbers]
     days = ["ab"[number % 2] for number in numbers]
     data = pa.table({"id": numbers, "day": days, "event": pa.array(texts, pa.json_())})
     dv.write_table(table, data, mode="append", **options)
@@ -54,7 +58,17 @@ def write(table: Path, first: int, name: str = "old", **options: Any) -> None:
 def table(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Return a table of four commits, whose values drift from one path to another."""
     for number in range(4):
-        write(tmp_path / "t", 100 * number, "new" if number > 1 else "old", partition_by=request.param)
+        name = "new" if number > 1 else "old"
+        write(tmp_path / "t", LARGE * number, name, LARGE, partition_by=request.param)
+    return tmp_path / "t"
+
+
+@pytest.fixture(params=[None, "day"], ids=["whole", "partitioned"])
+def shredded(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Return a table of four commits with few rows, whose shredding an optimize keeps."""
+    schema = dv.ShreddingSchema.of({"k": pa.int64()})
+    for first in range(0, 400, 100):
+        write(tmp_path / "t", first, partition_by=request.param, shredding=schema)
     return tmp_path / "t"
 
 
@@ -73,7 +87,6 @@ def keys_of(table: Path, path: str) -> list[int]:
     return dv.read_table(file, columns={"k": KEY}).to_table()["k"].to_pylist()
 
 
-@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_plan_equals_that_of_one_process_and_is_executed(spark: SparkSession, table: Path):
     before = rows(table, **COLUMNS)
     expected = dv.optimize(table, dry_run=True)
@@ -90,7 +103,7 @@ def test_the_plan_equals_that_of_one_process_and_is_executed(spark: SparkSession
     )
     assert {remove["dataChange"] for remove in commits(table, "remove")} == {False}
     paths = {path.path for file in done.files for path in file.variants["event"]}
-    assert paths == {("k",), ("new",), ("old",)}
+    assert ("k",) in paths
     assert dv.audit_table(table, data=True).is_clean
     assert dvs.optimize(spark, table).version is None
 
@@ -101,9 +114,8 @@ def test_where_selects_partitions(spark: SparkSession, partitioned: Path):
     assert (done.files_before, len(done.files), len(listed_files(partitioned))) == (2, 1, 3)
 
 
-@pytest.mark.usefixtures("small_files_are_shredded")
 def test_files_whose_paths_have_changed_are_shredded_again(spark: SparkSession, tmp_path: Path):
-    write(tmp_path / "t", 0, shredding=dv.ShreddingSchema.of({"unused": pa.int64()}))
+    write(tmp_path / "t", 0, count=LARGE, shredding=dv.ShreddingSchema.of({"unused": pa.int64()}))
     assert dvs.optimize(spark, tmp_path / "t").groups == ()
     done = dvs.optimize(spark, tmp_path / "t", reshred=True)
     (group,) = done.groups
@@ -112,21 +124,20 @@ def test_files_whose_paths_have_changed_are_shredded_again(spark: SparkSession, 
     assert dvs.optimize(spark, tmp_path / "t", reshred=True).version is None
 
 
-@pytest.mark.usefixtures("small_files_are_shredded")
-def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, table: Path):
-    before = rows(table, **COLUMNS)
-    done = dvs.optimize(spark, table, sort_by=[KEY, "id"], files=dv.FileOptions(target_file_size=2 << 10))
+def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, shredded: Path):
+    before = rows(shredded, **COLUMNS)
+    done = dvs.optimize(spark, shredded, sort_by=[KEY, "id"], files=dv.FileOptions(target_file_size=2 << 10))
     assert len(done.files) > len(done.groups)
-    assert rows(table, **COLUMNS) == before
+    assert rows(shredded, **COLUMNS) == before
     for day in {group.partition_values.get("day") for group in done.groups}:
         paths = [file.path for file in done.files if day is None or file.path.startswith(f"day={day}/")]
-        runs = sorted(keys_of(table, path) for path in paths)
+        runs = sorted(keys_of(shredded, path) for path in paths)
         found = [key for run in runs for key in run]
         assert found
         assert found == sorted(found)
-    explained = dv.read_table(table, where=f"{KEY} = 500").explain()
+    explained = dv.read_table(shredded, where=f"{KEY} = 500").explain()
     assert explained.files_read <= len(done.groups)
-    assert json.loads(commits(table, "commitInfo")[-1]["operationParameters"]["sortBy"]) == [KEY, "id"]
+    assert json.loads(commits(shredded, "commitInfo")[-1]["operationParameters"]["sortBy"]) == [KEY, "id"]
 
 
 def test_values_of_every_type_survive_the_sort(spark: SparkSession, tmp_path: Path):
