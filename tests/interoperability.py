@@ -30,7 +30,9 @@ FIELDS_OF_SHREDDING = {"metadata", "value", "typed_value"}
 def write(table: Path, kind: str) -> None:
     """Write a table of a kind with the Variant column `event` of one row, whose JSON text is TEXT."""
     rows = pa.table({"event": [TEXT]})
-    dv.write_table(table, rows, variant_columns=["event"], **KINDS[kind])
+    # A file of one row is not shredded by default.
+    options = {"shredding": dv.infer_shredding_schema([TEXT]), **KINDS[kind]}
+    dv.write_table(table, rows, variant_columns=["event"], **options)
 
 
 def expected(engine: str) -> dict[str, str]:

@@ -77,6 +77,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "t"
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 @pytest.mark.parametrize("name", [*ROWS, *OTHERS])
 def test_every_operation_returns_its_version_and_records_the_metadata(table: Path, name: str):
     result = {**ROWS, **OTHERS}[name](table, RUN)

@@ -22,6 +22,8 @@ from delta_variant.errors import CommitConflictError
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 
+pytestmark = pytest.mark.usefixtures("small_files_are_shredded")
+
 Operation = Callable[[Any], object]
 
 FEATURES = {

@@ -233,12 +233,14 @@ def _refusal(run: Callable[[], object]) -> DeltaVariantError | None:
     return None
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_an_operation_works_or_names_the_unsupported_feature(operation: str, feature: str):
     assert outcome(operation, feature) == REFUSED.get((operation, feature))
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_the_page_of_tables_shows_the_outcome():
     lines = [f"| | {' | '.join(FEATURES)} |", f"|---|{':-:|' * len(FEATURES)}"]
     for operation in OPERATIONS:

@@ -6,7 +6,7 @@ use _native::infer::{InferOptions, Inference};
 use _native::shred::{LeafType, ShreddingSchema};
 use _native::value::{Decimal, Metadata, Value, encode, metadata};
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, Int32Array, StructArray};
+use arrow_array::{Array, ArrayRef, BinaryArray, DictionaryArray, Int32Array, StructArray};
 use arrow_schema::{DataType, Field, Fields};
 use proptest::prelude::*;
 
@@ -359,6 +359,7 @@ fn sample() -> StructArray {
 
 fn infer_for(rows: u64, max_leaves: usize) -> Vec<String> {
     let sample = sample();
+    let sample = sample.slice(0, sample.len().min(rows as usize));
     let mut inference = Inference::new(InferOptions::default());
     inference.add_array(&sample).unwrap();
     match inference.finish_for(&[sample], rows, max_leaves).unwrap() {
@@ -375,7 +376,7 @@ fn a_file_of_few_rows_gets_no_columns() {
 
 #[test]
 fn a_value_that_varies_gets_a_column_before_a_constant() {
-    assert_eq!(infer_for(1_000, 300), ["number"]);
+    assert_eq!(infer_for(400, 300), ["number"]);
 }
 
 #[test]
