@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 import delta_variant as dv
 
 ALL_PATHS = 10_000
+ALL_BYTES = 1 << 20
 SIDES = (("minValues", "MIN_STAT"), ("maxValues", "MAX_STAT"))
 
 
@@ -25,9 +26,8 @@ def table(
 ) -> Path:
     """Return our table of the corpus that the test requests, with bounds of all paths."""
     lines = read_lines(corpora, request.param)
-    dv.write_table(
-        str(tmp_path / "table"), json_table(lines), files=dv.FileOptions(max_variant_stats_paths=ALL_PATHS)
-    )
+    files = dv.FileOptions(max_variant_stats_paths=ALL_PATHS, max_variant_stats_bytes=ALL_BYTES)
+    dv.write_table(str(tmp_path / "table"), json_table(lines), files=files)
     return tmp_path / "table"
 
 
