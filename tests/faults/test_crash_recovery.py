@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from crash_recovery import check_versions, crash_workers, run_crashes, state
-from operations import OPERATIONS, Rows, Step, apply, data, prepare, read, rows_after
+from operations import OPERATIONS, SHREDDING, Rows, Step, apply, data, prepare, read, rows_after
 from support.errors import raises_at
 
 import delta_variant as dv
@@ -89,7 +89,8 @@ def test_on_a_full_disk_an_operation_succeeds_or_fails_and_leaves_nothing(name: 
     with small_disk(1024) as disk:
         table = disk / "table"
         dv.write_table(table, data(ROWS), configuration={"delta.checkpointInterval": "1"})
-        dv.write_table(table, data({99: 99}), mode="append", files=dv.FileOptions(max_variant_stats_paths=0))
+        no_bounds = dv.FileOptions(max_variant_stats_paths=0)
+        dv.write_table(table, data({99: 99}), mode="append", shredding=SHREDDING, files=no_bounds)
         step = Step(name, **STEP)
         rows = prepare(table, ROWS | {99: 99}, step)
         before = files(table)
@@ -166,9 +167,8 @@ def test_a_read_only_disk_fails_writes_and_is_read(name: str):
         table = disk / "table"
         if name != "create":
             dv.write_table(table, data(ROWS))
-            dv.write_table(
-                table, data({99: 99}), mode="append", files=dv.FileOptions(max_variant_stats_paths=0)
-            )
+            no_bounds = dv.FileOptions(max_variant_stats_paths=0)
+            dv.write_table(table, data({99: 99}), mode="append", shredding=SHREDDING, files=no_bounds)
             (table / "part-unreferenced.parquet").touch()
         step = Step(name, **STEP)
         rows = prepare(table, {} if name == "create" else ROWS | {99: 99}, step)

@@ -89,6 +89,7 @@ def test_every_operation_works_on_s3(bucket: Bucket):
         table,
         events(13),
         mode="append",
+        shredding=dv.ShreddingSchema.of({"n": pa.int64()}),
         files=dv.FileOptions(max_variant_stats_paths=0),
         storage_options=options,
     )
