@@ -32,8 +32,8 @@ LONG = "a text of more than 64 bytes, which the statistics of a row group state 
 
 
 @pytest.fixture(autouse=True)
-def small_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make every batch a row group that is large enough to be copied."""
+def small_row_groups(monkeypatch: pytest.MonkeyPatch, small_files_are_shredded: None) -> None:
+    """Make every batch a shredded row group that is large enough to be copied."""
     monkeypatch.setattr(file_writer, "ROW_GROUP_BYTES", 1)
     monkeypatch.setattr(stored_rows, "MIN_COPIED_BYTES", 1)
 
