@@ -70,6 +70,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
+def compiled_casts(spark: SparkSession) -> Iterator[None]:
+    """Let Spark compile expressions: it cannot interpret its own casts of shredded leaves."""
+    mode = "spark.sql.codegen.factoryMode"
+    spark.conf.set(mode, "FALLBACK")
+    yield
+    spark.conf.set(mode, SETTINGS[mode])
+
+
+@pytest.fixture
 def spark_with_delta(spark: SparkSession) -> SparkSession:
     """Return the session, or skip the test if Spark's version has no Delta JARs."""
     if not HAS_DELTA:

@@ -104,7 +104,7 @@ def test_we_read_the_checkpoint_of_spark_with_its_statistics(
     assert load(spark, table).count() == 20
 
 
-@pytest.mark.usefixtures("small_files_are_shredded")
+@pytest.mark.usefixtures("small_files_are_shredded", "compiled_casts")
 def test_spark_reads_the_bounds_in_our_columns_as_variants(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "table"
     configuration = {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpointInterval": "1"}

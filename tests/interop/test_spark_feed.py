@@ -28,7 +28,6 @@ FEED = {
     "delta.feature.variantShredding": "supported",
 }
 FEATURES = {
-    "plain": {},
     "mapped by name, deletion vectors": {
         "delta.columnMapping.mode": "name",
         "delta.enableDeletionVectors": "true",

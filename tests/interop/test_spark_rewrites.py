@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import cycle
 from pathlib import Path
 
 import pyarrow as pa
@@ -39,8 +40,9 @@ def assert_same(spark: SparkSession, table: Path, ids: list[int]) -> None:
     assert sorted(row["id"] for row in theirs) == ids
 
 
-@pytest.mark.parametrize("partition_by", [None, ["day"]])
-@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize(
+    ("feature", "partition_by"), list(zip(FEATURES, cycle([None, ["day"]]), strict=False))
+)
 def test_spark_reads_a_table_after_each_operation(spark: SparkSession, tmp_path: Path, feature, partition_by):
     table = tmp_path / "t"
     write(table, rows(0, 12), partition_by=partition_by, configuration=FEATURES[feature])

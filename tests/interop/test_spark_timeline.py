@@ -20,7 +20,6 @@ from delta_variant.log.listing import commit_file_name
 COLUMNS = {"id": "id", "day": "day", "event": "to_json(event)"}
 SHREDDED = {"delta.enableVariantShredding": "true", "delta.feature.variantShredding": "supported"}
 FEATURES = {
-    "plain": {},
     "column mapping and deletion vectors": {
         "delta.columnMapping.mode": "name",
         "delta.enableDeletionVectors": "true",

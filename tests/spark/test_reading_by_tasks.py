@@ -66,6 +66,7 @@ def test_variant_get_works_on_the_dataframe(spark: SparkSession, tmp_path: Path,
     ]
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
 def test_only_files_that_may_contain_a_matching_row_are_scanned(spark: SparkSession, tmp_path: Path):
     table = table_of_events(tmp_path / "t")
     assert scanned_files(dvs.read_table(spark, table)) == 4

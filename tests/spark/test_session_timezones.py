@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from interop.conftest import HAS_DELTA
 from pyspark.sql import DataFrame, SparkSession
 
 import delta_variant as dv
@@ -21,8 +20,6 @@ ZONE = "spark.sql.session.timeZone"
 EXCLUDED = "spark.sql.optimizer.excludedRules"
 UNWRAP_CASTS = "org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison"
 ZONES = ["America/Los_Angeles", "Europe/Berlin", "-03:30"]
-# Another version of Spark may treat transitions differently, and nothing else of a zone.
-TESTED_ZONES = ZONES if HAS_DELTA else ["Europe/Berlin"]
 
 # Around the transitions of Europe/Berlin on 2024-03-31 and 2024-10-27, and around midnight in all zones.
 LOCAL_TIMES = [
@@ -112,7 +109,7 @@ def by_condition(
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("zone", TESTED_ZONES)
+@pytest.mark.parametrize("zone", ZONES)
 def test_all_readers_find_the_rows_that_spark_finds(
     session_in: Callable[[str], SparkSession], tmp_path: Path, zone: str
 ):
@@ -127,7 +124,7 @@ def test_all_readers_find_the_rows_that_spark_finds(
     source = spark.read.format("delta_variant")
     # The format hands the condition and the zone to the reader "kernel", in processes that start slowly:
     # each condition in one of the zones, and each zone with some of the conditions.
-    some = CONDITIONS[TESTED_ZONES.index(zone) :: len(TESTED_ZONES)]
+    some = CONDITIONS[ZONES.index(zone) :: len(ZONES)]
     found = by_condition(lambda each: source.option("where", each).load(uri), some)
     assert found == {each: expected[each] for each in some}
     ours = {

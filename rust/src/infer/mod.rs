@@ -58,6 +58,9 @@ const MAX_NAME_BYTES: usize = 1024;
 /// The approximate cost of a `typed_value` and its `value` in a file: page headers and footer entries.
 const COLUMN_BYTES: u64 = 200;
 
+/// The bytes of the longest row that is compressed to estimate sizes: beside longer ones, columns cost little.
+const MAX_SAMPLED_ROW: usize = 4 << 20;
+
 /// Running counts over values; [`finish`](Self::finish) may be called at any time.
 #[derive(Debug, Clone)]
 pub struct Inference {
@@ -117,10 +120,15 @@ impl Inference {
         let mut start = 0;
         for variants in sample {
             for_each_row(variants, |metadata, bytes| {
-                items.push(Item { metadata, bytes, start, is_late: false });
-                start += bytes.len();
+                if bytes.len() <= MAX_SAMPLED_ROW {
+                    items.push(Item { metadata, bytes, start, is_late: false });
+                    start += bytes.len();
+                }
                 Ok(())
             })?;
+        }
+        if items.is_empty() {
+            return Ok(self.finish());
         }
         let middle = items.len() / 2;
         items[middle..].iter_mut().for_each(|item| item.is_late = true);

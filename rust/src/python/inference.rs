@@ -77,8 +77,8 @@ const RANGE_BYTES: usize = 8 << 10;
 /// Return the Variants of about `wanted` of the `bytes` of `arrays`, in ranges of rows that are spread evenly.
 fn sample_of(arrays: &[ArrayRef], bytes: usize, wanted: usize) -> Result<Vec<StructArray>> {
     let rows: usize = arrays.iter().map(|array| array.len()).sum();
-    let ranges = (wanted / RANGE_BYTES).min(MAX_RANGES);
-    let range = (rows * wanted).div_ceil(bytes.max(1) * ranges).max(1);
+    let ranges = (wanted / RANGE_BYTES).clamp(1, MAX_RANGES.min(rows.max(1)));
+    let range = (rows * wanted).div_ceil(bytes.max(1) * ranges).clamp(1, (rows / ranges).max(1));
     let mut starts = (0..ranges).map(|number| number * rows / ranges).peekable();
     let mut sample = Vec::new();
     let mut first = 0;
