@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event, Timer
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +17,7 @@ from rich.progress import Progress
 import delta_variant as dv
 from delta_variant._progress import advance, begin, observe
 from delta_variant.cli.progress import Meter
+from delta_variant.operations.audit.file_checks import THREADS, check_files
 
 
 @dataclass
@@ -93,6 +96,46 @@ def test_the_bar_moves_within_a_file(table: str):
         meter.begin("reading", 1, None, 200)
         meter.advance(0, 0, 50)
         assert bar.tasks[0].percentage == 25
+
+
+def test_a_long_check_of_a_file_reports_the_bytes_read_so_far():
+    recorder, reported = Recorder(), Event()
+
+    class Observed(Recorder):
+        def advance(self, files: int, bytes_: int, rows: int) -> None:
+            recorder.advance(files, bytes_, rows)
+            if bytes_ == 40:
+                reported.set()
+
+    def check(file: Any) -> str:
+        file.bytes_read = 40
+        return "reported" if reported.wait(30) else "not reported"
+
+    recorder.begin("checking files", 1, 100, None)
+    with observe(Observed()):
+        assert list(check_files([file_of(100)], check)) == ["reported"]
+    assert (recorder.phases[-1]["files"], recorder.phases[-1]["bytes"]) == (1, 100)
+
+
+def test_no_check_of_a_file_begins_after_an_error():
+    begun, ends = [], Event()
+
+    def check(file: Any) -> None:
+        begun.append(file)
+        if len(begun) == 1:
+            raise ValueError("broken")
+        ends.wait(30)
+
+    timer = Timer(1, ends.set)
+    timer.start()
+    with pytest.raises(ValueError, match="broken"):
+        list(check_files([file_of(1) for _ in range(100)], check))
+    timer.join()
+    assert len(begun) <= THREADS + 1
+
+
+def file_of(size: int) -> Any:
+    return SimpleNamespace(add={"size": size}, bytes_read=0)
 
 
 def test_a_delete_reports_the_files_that_may_match(table: str):

@@ -6,7 +6,6 @@ docs/audit-rules.md lists the rules.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from ...log.timestamps import version_at
 from ...scan.selection import select_files
 from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
+from .file_checks import check_files
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
 from .findings import SEVERITIES, Finding, RuleSummary, Severity, apply_rules, summarize
 from .log_survey import LogSurvey, survey_log
@@ -26,8 +26,6 @@ from .subjects import FileSubject, TableSubject
 from .table_rules import LOG_RULES, TABLE_RULES
 
 __all__ = ["RULES", "Audit", "AuditedFile", "audit_files", "audit_table"]
-
-THREADS = 8
 
 RULES = (
     *LOG_RULES,
@@ -210,10 +208,9 @@ def _audit_files(
     chosen = list(files)
     begin("checking files", files=len(chosen), bytes_=sum(int(add["size"]) for add in chosen))
     audited = []
-    with ThreadPoolExecutor(THREADS) as threads:
-        for each in threads.map(lambda add: _audit_file(FileSubject(subject, add, data)), chosen):
-            audited.append(each)
-            advance(files=1, bytes_=each[0].bytes, rows=each[0].rows or 0)
+    for each in check_files((FileSubject(subject, add, data) for add in chosen), _audit_file):
+        audited.append(each)
+        advance(rows=each[0].rows or 0)
     return audited
 
 

@@ -166,6 +166,12 @@ class FileSubject:
         return opened
 
     @property
+    def bytes_read(self) -> int:
+        """Return the bytes that were read of the file so far; another thread may be reading it."""
+        opened = self.__dict__.get("file")  # The property would open the file.
+        return 0 if opened is None or isinstance(opened, DeltaVariantError) else int(opened.bytes_read)
+
+    @property
     def opened(self) -> Any:
         """Return the open file, None if it cannot be opened."""
         return None if isinstance(self.file, DeltaVariantError) else self.file
