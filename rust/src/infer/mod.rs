@@ -58,7 +58,7 @@ const MAX_NAME_BYTES: usize = 1024;
 /// The approximate cost of a `typed_value` and its `value` in a file: page headers and footer entries.
 const COLUMN_BYTES: u64 = 200;
 
-/// The bytes of the longest row that is compressed to estimate sizes: beside longer ones, columns cost little.
+/// The bytes of the longest row that is compressed to estimate sizes: next to longer rows, columns cost little.
 const MAX_SAMPLED_ROW: usize = 4 << 20;
 
 /// Running counts over values; [`finish`](Self::finish) may be called at any time.
