@@ -51,8 +51,8 @@ RUST_FLOOR := 89
 LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
-.PHONY: build check test test-rust coverage coverage-rust coverage-python corpora browser faults conformance fuzz bench \
-  docs demo demo-spark wheel dist advisories clean
+.PHONY: build check test newest-spark test-rust coverage coverage-rust coverage-python corpora browser faults \
+  conformance fuzz bench docs demo demo-spark wheel dist advisories clean
 .DEFAULT_GOAL := build
 
 build: .venv/built
@@ -82,8 +82,11 @@ test: build browser $(NEWEST_PYSPARK) $(AZURITE)
 	$(MAKE) $(RUST_TESTS)
 	$(MAKE) coverage-python
 	$(PYTEST) -m "not unit and not nightly"
-	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark --ignore tests/spark/test_driver_crashes.py \
-	  --ignore tests/spark/test_session_timezones.py
+	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark/test_data_source.py tests/spark/test_streams.py
+
+# All tests of the pipeline on the newest Spark: `make test` runs those of the interfaces that PySpark calls.
+newest-spark: build $(NEWEST_PYSPARK)
+	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark
 
 # The Rust tests, and the unit tier of the Python tests. Python's tests cover the binding in rust/src/python, too, but
 # this is not measured.
