@@ -111,7 +111,16 @@ SELECTIVE = Flow("ours", "read.py", "ours", "selective", "sorted")
 PLAIN = Table("ours-unshredded")
 
 WRITES = (
-    Pair("write/orjson", OURS, PARSE, targets=(Target(1.2), Target(250, "peak_megabytes", at_least=False))),
+    Pair(
+        "write/orjson",
+        OURS,
+        PARSE,
+        targets=(
+            Target(1.2),
+            Target(250, "peak_megabytes", at_least=False),
+            Target(100, "megabytes_out", at_least=False),
+        ),
+    ),
     Pair(
         "write/orjson-command-line",
         _write("ours, command line", "command-line"),
@@ -228,12 +237,14 @@ OTHERS = (
         "delete/deltalake",
         _rewrite("ours", "delete", "sixteen"),
         _rewrite("deltalake", "delete", "sixteen"),
+        rate="rows_per_second",
         targets=(Target(1 / 0.6),),
     ),
     Pair(
         "optimize/deltalake",
         _rewrite("ours", "optimize", "hundred"),
         _rewrite("deltalake", "optimize", "hundred"),
+        rate="rows_per_second",
         targets=(Target(1 / 0.6),),
     ),
     Pair(

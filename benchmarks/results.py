@@ -49,6 +49,7 @@ RATES = {"rows_per_cpu_second": "rows per CPU second", "rows_per_second": "rows 
 FACTS = {
     "ratio": "ratio",
     "peak_megabytes": "peak in MB",
+    "megabytes_out": "MB written",
     "worker_megabytes": "peak of a worker in MB",
     "typed_percent": "% typed, at least",
     "percent_in": "% of the bytes read",
