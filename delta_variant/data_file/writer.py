@@ -163,7 +163,8 @@ class FileSeries(Generic[Context]):
 
         If that file is small, it also gets the odd rows that `take_few` returns.
         """
-        if self._buffer:
+        while self._buffer:
+            # A file that is full before the last of these rows leaves the rest in the buffer.
             self._begin(is_complete=True)
         if self._open is not None and self._open.writer.bytes_written < MIN_CLEAN_BYTES:
             self._open.writer.separate(False)
