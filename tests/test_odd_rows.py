@@ -271,7 +271,7 @@ def test_partitions_have_files_of_odd_rows_after_an_optimization(tmp_path: Path)
         rows = pa.table({"id": range(10 * number, 10 * number + 10), "event": texts(10, 2, 3), "day": days})
         dv.write_table(tmp_path / "t", rows, mode="append", variant_columns=["event"], partition_by=["day"])
     dv.optimize(tmp_path / "t")
-    assert [(apart, sorted(ids)) for apart, ids in files(tmp_path / "t")] == [
+    assert sorted((apart, sorted(ids)) for apart, ids in files(tmp_path / "t")) == [
         (False, [0, 4, 6, 8, 10, 14, 16, 18]),
         (False, [1, 5, 7, 9, 11, 15, 17, 19]),
         (True, [2, 12]),
