@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..variant.shredding import ShreddingSchema, unshred
-from .options import WriteOptions
+from .options import Shredding, WriteOptions
 from .writer import Context, FileSeries, WrittenFile
 
 __all__ = ["OddFileSeries", "odd_file_options", "separates"]
@@ -30,7 +30,7 @@ def odd_file_options(options: WriteOptions) -> WriteOptions:
 
     An explicit schema for all Variants is kept.
     """
-    shredding = options.shredding if isinstance(options.shredding, ShreddingSchema) else "infer"
+    shredding: Shredding = options.shredding if isinstance(options.shredding, ShreddingSchema) else "infer"
     return replace(options, shredding=shredding, has_odd_rows=True)
 
 
@@ -62,7 +62,8 @@ class OddFileSeries(FileSeries[Context]):
         batches = [self._unshredded(batch) for batch, _ in self._waiting]
         (_, context) = self._waiting[0]
         self._waiting, self._waiting_bytes = [], 0
-        self._add(pa.concat_batches(batches), context)
+        for whole in pa.Table.from_batches(batches).combine_chunks().to_batches():
+            self._add(whole, context)
 
     def _unshredded(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with Variants that can be shredded by another schema."""
