@@ -7,10 +7,12 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray, new_null_array,
+};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use arrow_select::filter::{FilterBuilder, filter_record_batch};
+use arrow_select::filter::{FilterBuilder, FilterPredicate, filter_record_batch};
 
 use super::odd_rows::OddRows;
 use super::stored::add_row_group;
@@ -330,7 +332,26 @@ fn convert(
 fn remove_rows(arrays: &[ArrayRef], selected: &BooleanArray) -> Result<Vec<ArrayRef>> {
     let others = BooleanArray::new(!selected.values(), None);
     let filter = FilterBuilder::new(&others).optimize().build();
-    arrays.iter().map(|array| filter.filter(array).map_err(Error::from)).collect()
+    arrays.iter().map(|array| filter_array(array, &filter)).collect()
+}
+
+/// Half of the leaves of a shredded Variant are a `value` without values, which takes no time to filter.
+fn filter_array(array: &ArrayRef, filter: &FilterPredicate) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::Struct(fields) if !fields.is_empty() => {
+            let columns = array.as_struct().columns().iter().map(|column| filter_array(column, filter));
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            let nulls = array.nulls().map(|nulls| {
+                let valid = filter.filter(&BooleanArray::new(nulls.inner().clone(), None))?;
+                Ok::<_, Error>(NullBuffer::new(valid.as_boolean().values().clone()))
+            });
+            Ok(Arc::new(StructArray::try_new(fields.clone(), columns, nulls.transpose()?)?))
+        }
+        data_type if !data_type.is_nested() && array.null_count() == array.len() => {
+            Ok(new_null_array(data_type, filter.count()))
+        }
+        _ => Ok(filter.filter(array)?),
+    }
 }
 
 /// Return the columns of the file, with SQL NULL for invalid JSON text, and the invalid values sorted by row.
