@@ -3,6 +3,8 @@
     python benchmarks/read.py ENGINE QUERY TARGET
 
 `count` counts the events with x > 900000, warm: the medians of five runs after an untimed one.
+`paths` counts the values of two paths that have values of other types, warm as well.
+`pruned` counts the events with 500000 <= x < 505000 in a table that is sorted by x.
 `selective` sums a path over the events with 500000 <= x < 505000, warm as well, in a table that is
 sorted by x without values of other types: one file in a hundred contains matches.
 `json` converts every event to JSON text, once, and counts the rows.
@@ -60,7 +62,19 @@ def ours(target: Path) -> dict[str, Query]:
         ).to_batches()
         return sum(batch.num_rows for batch in batches)
 
-    return {"count": count, "selective": selective, "json": json, "stats": stats, "files": files}
+    def pruned() -> int:
+        found = "try_cast(event:x as bigint)"
+        where = f"{found} >= 500000 and {found} < 505000"
+        return dv.read_table(str(target), columns=[], where=where).explain().rows
+
+    return {
+        "count": count,
+        "selective": selective,
+        "json": json,
+        "stats": stats,
+        "files": files,
+        "pruned": pruned,
+    }
 
 
 def _leaf_values(file: Path) -> int:
@@ -85,6 +99,10 @@ def duckdb(target: Path) -> dict[str, Query]:
 
     return {
         "count": lambda: number(f"SELECT count(*) {events} WHERE event.x::BIGINT > 900000"),
+        "paths": lambda: (
+            number(f"SELECT count(TRY_CAST(event.x AS BIGINT)) {events}")
+            + number(f"SELECT count(TRY_CAST(event.geo.lat AS DECIMAL(18, 3))) {events}")
+        ),
         "selective": lambda: number(
             f"SELECT sum(event.user.id::BIGINT) {events} "
             "WHERE event.x::BIGINT >= 500000 AND event.x::BIGINT < 505000"
@@ -165,6 +183,7 @@ def pyarrow(target: Path) -> dict[str, Query]:
 
 ENGINES: dict[str, Callable[[Path], dict[str, Query]]] = {
     "ours": ours,
+    "ours-inline": ours,
     "ours-unshredded": ours,
     "duckdb": duckdb,
     "spark": spark,
@@ -179,7 +198,7 @@ ENGINES: dict[str, Callable[[Path], dict[str, Query]]] = {
 def main(engine: str, query: str, folder: str) -> None:
     target = Path(folder)
     run = ENGINES[engine](target)[query]
-    if query in ("count", "selective", "files"):
+    if query in ("count", "paths", "pruned", "selective", "files"):
         run()
         runs = [measure(run) for _ in range(5)]
         cost, rows = runs[-1]

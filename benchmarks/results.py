@@ -17,6 +17,7 @@ from pairs import PAIRS, Target
 PACKAGES = ("delta-variant", "deltalake", "duckdb", "pyspark", "pysail", "chdb", "pyarrow", "orjson")
 TITLES = {
     "write": "JSON lines to a shredded table",
+    "odd-rows": "Rows with values of another type in files of their own",
     "count": "Count over one path",
     "json": "All rows to JSON text",
     "selective": "A query that 1 % of the files can match",
@@ -34,6 +35,8 @@ NOTES = {
     "count": "`x > 900000`, warm, the medians of five runs in one process. DuckDB's writer leaves the "
     "integers of JSON in `value`, so it rebuilds every Variant of its own file. Our file of clean events has "
     "no values there, and DuckDB reads its typed column.",
+    "odd-rows": "The peer has all rows in order in one file. `duckdb` counts the values of `x` and of "
+    "`geo.lat`, warm. `pruned` counts 1 row in 200 of a table that is sorted by `x`, in files of 5 MiB.",
     "json": "The peer `orjson.loads` parses the same rows.",
     "stats": "The rows are leaf values.",
     "load": "The rows are files.",
@@ -54,6 +57,7 @@ FACTS = {
     "typed_percent": "% typed, at least",
     "percent_in": "% of the bytes read",
     "rows_per_cpu_second": "rows per CPU second",
+    "cpu_seconds": "CPU seconds",
     "cores": "CPU time / wall time",
 }
 

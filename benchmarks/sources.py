@@ -15,6 +15,7 @@ from pairs import Flow, Table
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "bench"
 EVENT_FLAGS = {"events": [], "shuffled": ["--shuffle"], "clean": ["--clean"]}
+ODD_ROWS = ("apart", "inline")
 COMMITS = {"sixteen": 16, "hundred": 100, "thousand": 1000}
 PACKAGES = {
     "duckdb": "duckdb",
@@ -38,6 +39,9 @@ def generated(name: str, rows: int) -> Path:
         return _generate(out, "generate_log.py", str(generate_log.FILES))
     if name == "sorted":
         return _generate(CACHE / f"sorted-{rows}", "generate_sorted.py", str(generated("clean", rows)))
+    if name in ODD_ROWS:
+        events = str(generated("events", rows))
+        return _generate(CACHE / f"{name}-{rows}", "generate_odd.py", events, name)
     if name in COMMITS:
         events = str(generated("events", rows))
         return _generate(CACHE / f"{name}-{rows}", "generate_rewrites.py", events, str(COMMITS[name]))
@@ -64,10 +68,10 @@ def written(table: Table, rows: int) -> Path:
 
 def forget_own_tables() -> None:
     """Remove the tables that this library wrote, perhaps by other code."""
-    for name in ("ours", "ours-unshredded"):
+    for name in ("ours", "ours-inline", "ours-unshredded"):
         for folder in (CACHE / "tables").glob(f"{name}-*"):
             shutil.rmtree(folder)
-    for name in ("sorted", *COMMITS):
+    for name in ("sorted", *ODD_ROWS, *COMMITS):
         for folder in CACHE.glob(f"{name}-*"):
             shutil.rmtree(folder)
 

@@ -25,15 +25,26 @@ def ours(source: Path, target: Path) -> Work:
     return _ours(source, target, "infer")
 
 
+def ours_inline(source: Path, target: Path) -> Work:
+    return _ours(source, target, "infer", "inline")
+
+
 def ours_unshredded(source: Path, target: Path) -> Work:
     return _ours(source, target, None)
 
 
-def _ours(source: Path, target: Path, shredding: Literal["infer"] | None) -> Work:
+def _ours(
+    source: Path,
+    target: Path,
+    shredding: Literal["infer"] | None,
+    odd_rows: Literal["apart", "inline"] = "apart",
+) -> Work:
     dv = engines.ours()
+    files = dv.FileOptions(odd_rows=odd_rows)
 
     def work() -> None:
-        dv.write_table(str(target), dv.read_json(str(source), column="event"), shredding=shredding)
+        events = dv.read_json(str(source), column="event")
+        dv.write_table(str(target), events, shredding=shredding, files=files)
 
     return work
 
@@ -151,6 +162,7 @@ def pyarrow(source: Path, target: Path) -> Work:
 
 ENGINES: dict[str, Callable[[Path, Path], Work]] = {
     "ours": ours,
+    "ours-inline": ours_inline,
     "ours-unshredded": ours_unshredded,
     "command-line": command_line,
     "orjson": orjson,

@@ -432,8 +432,18 @@ class DataFileWriter:
         """Append a row group of another file without encoding it again, and return whether this was done.
 
         It is not done unless this library wrote the file with the same schema and compression, and with an
-        index of its pages. Raises DataFileError; then the caller must discard the file that is written.
+        index of its pages, and if some of its rows are to be set apart. Raises DataFileError; then the caller
+        must discard the file that is written.
         """
+
+    def separate(self, is_separating: bool) -> None:
+        """Set the odd rows of all following batches apart, or write them to the file again.
+
+        A row is odd if a `value` that has a `typed_value` next to it is neither null nor Variant null.
+        """
+
+    def take_odd_rows(self) -> list[pa.RecordBatch]:
+        """Take the rows that were set apart, as they were in the batches."""
 
     @property
     def bytes_written(self) -> int:
@@ -550,6 +560,10 @@ class DataFile:
     @property
     def row_groups(self) -> list[tuple[int, int]]:
         """The number of rows and the encoded bytes of each row group."""
+    @property
+    def is_separated(self) -> bool:
+        """Whether the rows are as a writer leaves them that sets odd rows apart."""
+
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema; a Variant column is its group. Raises DataFileError for duplicate names."""

@@ -7,7 +7,7 @@ in `delta_variant` itself.
 from __future__ import annotations
 
 from ._options import DuplicateKeys, Floats, Numeric, OnConflict
-from .data_file.options import Compression, OnInvalid, Shredding
+from .data_file.options import Compression, OddRows, OnInvalid, Shredding
 from .data_file.writer import WrittenFile
 from .log.timestamps import Timestamp
 from .operations.alter.columns import ColumnPath, Columns
@@ -50,6 +50,7 @@ __all__ = [
     "Mode",
     "NewShredding",
     "Numeric",
+    "OddRows",
     "OnConflict",
     "OnInvalid",
     "Progress",

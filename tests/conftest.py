@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from locations import CORPORA
 from tiers import DEFAULT, DEFAULT_OF_PATHS, FOLDERS, HERE, rank_of, tier_of
 
 from delta_variant import _native
+from delta_variant.data_file import writer as file_writer
+from delta_variant.operations.optimize import layout
 
 # Servers of the tests are on the loopback interface, which a proxy of the environment does not reach.
 os.environ.update(NO_PROXY="127.0.0.1,localhost", no_proxy="127.0.0.1,localhost")
@@ -77,6 +80,20 @@ class _NativeOfLargeFiles:
     def infer(self, arrays: Any, max_leaves: int, max_depth: int, compatible: bool, rows: Any) -> Any:
         """Infer the schema that suits the rows, however few there are."""
         return _native.infer(arrays, max_leaves, max_depth, compatible, None)
+
+
+@pytest.fixture
+def small_files_are_separated(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set odd rows apart from the first row on, and from files of any size."""
+    create = file_writer.FileSeries.__init__
+
+    def init(series: Any, store: Any, new_path: Any, options: Any, *others: Any) -> None:
+        size = options.sample_bytes if options.has_odd_rows else 1
+        create(series, store, new_path, replace(options, sample_bytes=size), *others)
+
+    monkeypatch.setattr(file_writer.FileSeries, "__init__", init)
+    monkeypatch.setattr(file_writer, "MIN_CLEAN_BYTES", 0)
+    monkeypatch.setattr(layout, "MIN_CLEAN_BYTES", 0)
 
 
 @pytest.fixture

@@ -783,7 +783,8 @@ def test_a_property_without_its_feature_is_rejected(tmp_path: Path):
         write_table(tmp_path / "t", events(), mode="append")
 
 
-def test_files_are_closed_when_they_reach_their_size(tmp_path: Path):
+@pytest.mark.parametrize("shredding", ["infer", ShreddingSchema.of({"n": pa.int64()})])
+def test_files_are_closed_when_they_reach_their_size(tmp_path: Path, shredding: Any):
     import random
 
     source = random.Random(7)
@@ -798,7 +799,7 @@ def test_files_are_closed_when_they_reach_their_size(tmp_path: Path):
         tmp_path / "t",
         reader,
         files=FileOptions(target_file_size=2_000_000),
-        shredding=ShreddingSchema.of({"n": pa.int64()}),
+        shredding=shredding,
     )
     assert len(result.files) >= 3
     assert result.rows == sum(file.rows for file in result.files) == 40_000

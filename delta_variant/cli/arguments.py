@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,6 +13,7 @@ __all__ = [
     "Expanded",
     "FileOrTable",
     "Json",
+    "OddRows",
     "Table",
     "TargetFileSize",
     "Texts",
@@ -52,6 +53,10 @@ Timestamp = Annotated[
 TimeZone = Annotated[
     str,
     typer.Option(metavar="ZONE", help="Time zone of local times in SQL, such as Europe/Berlin or +02:00."),
+]
+OddRows = Annotated[
+    Literal["apart", "inline"],
+    typer.Option(help="Write rows that do not fit the shredded columns to other files, or in order."),
 ]
 TargetFileSize = Annotated[str, typer.Option(metavar="SIZE", help="Target size of data files.")]
 

@@ -49,12 +49,18 @@ class WriteSummary:
         """Return the size of all written files in bytes."""
         return sum(file.bytes for file in self.result.files)
 
+    @property
+    def rows_apart(self) -> int:
+        """Return the number of odd rows in files of their own."""
+        return sum(file.rows for file in self.result.files if file.has_odd_rows)
+
     def print_json(self) -> None:
         """Print one JSON object."""
         report = {
             "table": self.table,
             "version": self.result.version,
             "rows": self.result.rows,
+            "rows_apart": self.rows_apart,
             "invalid": self.result.invalid,
             "rows_deleted": self.result.rows_deleted,
             "rows_copied": self.result.rows_copied,
@@ -92,6 +98,9 @@ class WriteSummary:
         yield f"{self.table}: version {result.version}, {rows} in {files}"
         sizes = f"{size_text(intake.bytes)} in, {size_text(self.bytes_out)} out"
         yield f"{sizes}, {intake.seconds:.1f} s, {result.rows / max(intake.seconds, 1e-6):,.0f} rows/s"
+        if self.rows_apart:
+            own = count(sum(file.has_odd_rows for file in result.files), "file")
+            yield f"{count(self.rows_apart, 'odd row')} apart in {own}"
         if result.rows_deleted or result.rows_copied:
             copied = f", {count(result.rows_copied, 'row')} copied" if result.rows_copied else ""
             yield f"{count(result.rows_deleted, 'row')} replaced{copied}"

@@ -21,6 +21,7 @@ __all__ = [
     "Compression",
     "FileOptions",
     "JsonOptions",
+    "OddRows",
     "OnInvalid",
     "Shredding",
     "WriteOptions",
@@ -30,6 +31,7 @@ Shredding: TypeAlias = "ShreddingSchema | Literal['infer'] | None"
 """A schema for all Variant columns, one that is inferred from the first rows of each file, or None."""
 
 OnInvalid: TypeAlias = Literal["error", "reject", "null"]
+OddRows: TypeAlias = Literal["apart", "inline"]
 Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
 
 MAX_STATS_PATHS = 32
@@ -66,6 +68,11 @@ class FileOptions:
             statistics of a file, 32 by default.
         max_variant_stats_bytes: The maximum number of bytes of these bounds in the log, 8 KiB by default for
             each Variant column of a file. The most filled paths are kept.
+        odd_rows: Where to write odd rows: rows with a value of another type than the shredded column of its
+            path, or with fields that have no column. `"apart"`, the default, writes them to files of their
+            own, so that the paths of all other files have bounds and are as fast as typed columns in other
+            engines. They stay in a file of which they are more than a quarter, and in a small one. `"inline"`
+            keeps the order of the rows.
 
     Raises:
         ArgumentTypeError: An option has the wrong type.
@@ -87,6 +94,7 @@ class FileOptions:
     spark_compatible: bool = True
     max_variant_stats_paths: int = MAX_STATS_PATHS
     max_variant_stats_bytes: int = MAX_STATS_BYTES
+    odd_rows: OddRows = "apart"
 
     def __post_init__(self) -> None:
         """Raise ArgumentTypeError or ValueError for an invalid option."""
@@ -100,6 +108,7 @@ class FileOptions:
         check_option("spark_compatible", self.spark_compatible, (True, False))
         to_integer("max_variant_stats_paths", self.max_variant_stats_paths, 0)
         to_integer("max_variant_stats_bytes", self.max_variant_stats_bytes, 0)
+        check_option("odd_rows", self.odd_rows, get_args(OddRows))
 
 
 @dataclass(frozen=True)
@@ -148,12 +157,16 @@ class JsonOptions:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How data files are written; `shredding` may also map the path of each Variant column to its schema."""
+    """How data files are written; `shredding` may also map the path of each Variant column to its schema.
+
+    With `has_odd_rows`, the rows were set apart from other files, and are not separated again.
+    """
 
     shredding: Shredding | Mapping[Path, ShreddingSchema] = "infer"
     files: FileOptions = FileOptions()
     json: JsonOptions = JsonOptions()
     sample_bytes: int = SAMPLE_BYTES
+    has_odd_rows: bool = False
 
     def __post_init__(self) -> None:
         """Raise ArgumentTypeError or ValueError for an invalid option."""

@@ -7,7 +7,7 @@ file.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,12 +24,14 @@ from ..protocol.statistics import FileStatistics, Path, from_report, variant_byt
 from ..storage import store as storage
 from ..storage.store import Store, Upload
 from ..variant.shredding import ShreddingSchema
-from .options import ROW_GROUP_BYTES, FileOptions, WriteOptions
+from .options import ROW_GROUP_BYTES, WriteOptions
 from .reader import NativeFile
 from .shredding import FileShredding, encoding, infer_shredding
 
 __all__ = [
     "EXPECTED_GROWTH",
+    "MIN_CLEAN_BYTES",
+    "Context",
     "FileSeries",
     "InvalidValue",
     "ShreddedPath",
@@ -44,6 +46,10 @@ SmallFileShredding: TypeAlias = Callable[[int], Mapping[Path, ShreddingSchema]]
 
 EXPECTED_GROWTH = 8
 """How many times the rows of a full sample a file is expected to have, while more rows come."""
+
+MIN_CLEAN_BYTES = 4 << 20
+"""Size in bytes of the smallest file that few odd rows are kept out of: to request another file takes as long
+as to read one of this size, and each small commit would add two files."""
 
 FOLDER_ATTEMPTS = 10
 """How often a folder is created that another writer removes at the same time."""
@@ -72,6 +78,7 @@ class WrittenFile:
         bytes: The size of the file.
         stats: The statistics that the log has.
         variants: The shredded paths of each Variant column.
+        has_odd_rows: Whether the rows were set apart from other files.
     """
 
     path: str
@@ -79,6 +86,7 @@ class WrittenFile:
     bytes: int
     stats: FileStatistics
     variants: Mapping[str, tuple[ShreddedPath, ...]]
+    has_odd_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +109,8 @@ class FileSeries(Generic[Context]):
     `on_invalid="error"`, `report` must raise. All Variants of a column of one file are shredded by one
     schema, so the first rows are buffered until there are enough to infer it. If the rows end before,
     `small_files` returns it, None to infer it from these rows.
+
+    A file with more rows passes its odd rows to `set_apart`; None writes them to the file.
     """
 
     def __init__(
@@ -112,6 +122,7 @@ class FileSeries(Generic[Context]):
         variants: Collection[str],
         report: Callable[[Context, pa.RecordBatch, list[InvalidValue]], None],
         small_files: SmallFileShredding | None = None,
+        set_apart: Callable[[pa.RecordBatch], None] | None = None,
     ) -> None:
         self._store = store
         self._new_path = new_path
@@ -120,6 +131,7 @@ class FileSeries(Generic[Context]):
         self._variants = frozenset(variants)
         self._report = report
         self._small_files = small_files
+        self._set_apart = set_apart
         self._buffer: list[tuple[pa.RecordBatch, Context]] = []
         self._buffered_bytes = 0
         self._open: _FileWriter | None = None
@@ -129,23 +141,36 @@ class FileSeries(Generic[Context]):
 
     def add(self, batch: pa.RecordBatch, context: Context) -> None:
         """Write a batch, or buffer it."""
+        self._add(batch, context)
+
+    def _add(self, batch: pa.RecordBatch, context: Context) -> None:
         if self._open is not None:
             self._write(self._open, batch, context)
             return
         self._buffer.append((batch, context))
         self._buffered_bytes += batch.nbytes
-        if self._options.shredding != "infer" or self._buffered_bytes >= self._options.sample_bytes:
+        waits = self._options.shredding == "infer" or self._set_apart is not None
+        if not waits or self._buffered_bytes >= self._options.sample_bytes:
             self._begin(is_complete=False)
 
     @property
     def buffered(self) -> list[pa.RecordBatch]:
-        """Return the batches that wait for a shredding schema."""
+        """Return the batches that wait for more rows."""
         return [batch for batch, _ in self._buffer]
 
-    def close(self) -> list[WrittenFile]:
-        """Complete the open file and return all files."""
-        if self._buffer:
+    def close(self, take_few: Callable[[], Iterable[pa.RecordBatch]] = tuple) -> list[WrittenFile]:
+        """Complete the open file and return all files.
+
+        If that file is small, it also gets the odd rows that `take_few` returns.
+        """
+        while self._buffer:
+            # A file that is full before the last of these rows leaves the rest in the buffer.
             self._begin(is_complete=True)
+        if self._open is not None and self._open.writer.bytes_written < MIN_CLEAN_BYTES:
+            self._open.writer.separate(False)
+            for batch in take_few():
+                # Values that are not valid JSON were reported before the rows were set apart.
+                self._open.write(batch)
         self._end()
         return self.files
 
@@ -156,8 +181,9 @@ class FileSeries(Generic[Context]):
         self.paths.append(path)
         schema = buffer[0][0].schema
         self._open = _FileWriter.create(self._store, path, schema, self._variants, self._options, shredding)
+        self._open.writer.separate(self._set_apart is not None and not is_complete)
         for batch, context in buffer:
-            self.add(batch, context)
+            self._add(batch, context)
 
     def _shredding(self, *, is_complete: bool) -> FileShredding:
         """Return how the next file is shredded; its first rows are buffered, or all if `is_complete`."""
@@ -174,6 +200,9 @@ class FileSeries(Generic[Context]):
         invalid = file.write(batch)
         if invalid:
             self._report(context, batch, invalid)
+        if self._set_apart is not None:
+            for odd_rows in file.writer.take_odd_rows():
+                self._set_apart(odd_rows)
         self._end_if_full(file)
 
     def copy(self, columns: pa.RecordBatch, context: Context, file: NativeFile, row_group: int) -> bool:
@@ -182,7 +211,8 @@ class FileSeries(Generic[Context]):
         `columns` is a batch without rows of the columns of the file.
         """
         if self._open is None and self._options.shredding != "infer":
-            self.add(columns, context)
+            self._buffer.append((columns, context))
+            self._begin(is_complete=False)
         if self._open is None:
             return False
         copied = self._open.copy(file, row_group)
@@ -196,7 +226,7 @@ class FileSeries(Generic[Context]):
     def _end(self) -> None:
         if self._open is not None:
             file, self._open = self._open, None
-            written = file.close(self._options.files, self._indexed)
+            written = file.close(self._options, self._indexed)
             _LOGGER.debug("wrote %s: %d rows, %d bytes", file.uri, written.rows, written.bytes)
             self.files.append(written)
 
@@ -266,10 +296,10 @@ class _FileWriter:
         with _write_errors(self.uri):
             return self.writer.copy(file, row_group)
 
-    def close(self, options: FileOptions, indexed: Collection[Path] | None) -> WrittenFile:
-        limit = variant_bytes(options.max_variant_stats_bytes)
+    def close(self, options: WriteOptions, indexed: Collection[Path] | None) -> WrittenFile:
+        limit = variant_bytes(options.files.max_variant_stats_bytes)
         with _write_errors(self.uri):
-            report = self.writer.close(options.max_variant_stats_paths, limit)
+            report = self.writer.close(options.files.max_variant_stats_paths, limit)
         if self.upload is not None:
             self.upload.close()
         variants = {
@@ -280,7 +310,8 @@ class _FileWriter:
             if isinstance(column, dict)
         }
         statistics = from_report(report["rows"], report["columns"], self.names, indexed)
-        return WrittenFile(self.path, report["rows"], report["bytes"], statistics, variants)
+        rows, size = report["rows"], report["bytes"]
+        return WrittenFile(self.path, rows, size, statistics, variants, options.has_odd_rows)
 
 
 @contextmanager

@@ -106,6 +106,10 @@ class DeletionVector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
         return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
 
 
+ODD_ROWS_TAG = "deltaVariant.oddRows"
+"""The tag of data files with rows that were set apart from other files; its value is `true`."""
+
+
 class AddFile(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel", omit_defaults=True):
     """The `add` action of a data file; `path` is percent-encoded (see `decode_path`)."""
 

@@ -25,6 +25,7 @@ from ..expressions.tree import Column, Extraction, Input, input_name, is_whole
 from ..log import deletion_vectors
 from ..log.snapshot import Snapshot
 from ..protocol import properties
+from ..protocol.actions import ODD_ROWS_TAG
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.arrow import field_id, to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
@@ -59,6 +60,12 @@ class FileEntry:
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
     size: int | None = None
+    tags: Sequence[tuple[str, str | None]] | None = None
+
+    @property
+    def has_odd_rows(self) -> bool:
+        """Return whether the rows were set apart from other files."""
+        return self.tags is not None and dict(self.tags).get(ODD_ROWS_TAG) == "true"
 
 
 def files_of(files: pa.Table) -> Iterator[FileEntry]:

@@ -1,9 +1,9 @@
 """Copy-on-write: rewrite the files that contain changed rows, and no other files.
 
-A rewritten file keeps the shredding of the original. Large row groups without changed rows are copied as
-they are encoded. In other row groups, Variant columns that the change does not read are copied in shredded
-form. In other columns numbers are shredded only by their own type if the file has numbers of another type,
-so that an unchanged Variant keeps its bytes.
+A rewritten file keeps the shredding of the original, and its rows stay apart from odd rows. Large row groups
+without changed rows are copied as they are encoded. In other row groups, Variant columns that the change does
+not read are copied in shredded form. In other columns numbers are shredded only by their own type if the file
+has numbers of another type, so that an unchanged Variant keeps its bytes.
 """
 
 from __future__ import annotations
@@ -292,8 +292,13 @@ def _rewrite(
     tracking = RowTracking.of(snapshot)
     writer = ChangeWriter(snapshot, state) if has_change_data_feed(state) else None
     numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
+    # Files that have odd rows keep them: otherwise each of them would become two files.
+    odd_rows = options.files.odd_rows if file.native.is_separated else "inline"
     same = replace(
-        options, shredding=shredding_of(file.native), files=replace(options.files, numeric=numeric)
+        options,
+        shredding=shredding_of(file.native),
+        files=replace(options.files, numeric=numeric, odd_rows=odd_rows),
+        has_odd_rows=file.file.has_odd_rows,
     )
     limited = restrict_to_table(same, state, snapshot.uri)
     # Change data files do not have the shredding of the file.

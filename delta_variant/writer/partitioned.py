@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from typing import Any, TypeAlias
 from urllib.parse import quote
 from uuid import uuid4
@@ -14,12 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import retype_batch
+from ..data_file.odd_rows import OddFileSeries, odd_file_options, separates
 from ..data_file.options import WriteOptions
 from ..data_file.shredding import infer_shredding
 from ..data_file.writer import FileSeries, WrittenFile
 from ..errors import SchemaError, StoreError, error_location
 from ..protocol import features
-from ..protocol.actions import AddFile, encode_path
+from ..protocol.actions import ODD_ROWS_TAG, AddFile, encode_path
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.schema.conforming import conform
@@ -47,6 +49,7 @@ from .table_state import TableState
 
 __all__ = [
     "Batches",
+    "OddRowsWriter",
     "PartitionFile",
     "PartitionedWriter",
     "add_file",
@@ -65,6 +68,8 @@ PARTITION_SAMPLE_BYTES = 1 << 20
 """How many bytes of each partition are buffered to infer its shredding schema; many may be open."""
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+PartitionValues: TypeAlias = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
@@ -89,14 +94,17 @@ def write_files(
     *,
     name: Callable[[int], str] = new_name,
     max_open_partitions: int = MAX_OPEN_PARTITIONS,
+    odd_rows: OddRowsWriter | None = None,
 ) -> list[PartitionFile]:
     """Write batches to data files and return the files; after an error, remove all of them.
 
     Does not apply row rules, because rows may come from other files of the table: see `apply_row_rules`.
     `name` returns the name of the file of a given number. If the rows of each partition are contiguous, one
-    open partition is enough.
+    open partition is enough. Odd rows go to `odd_rows`, which the caller closes, None to files of this write.
     """
-    writer = PartitionedWriter(store, state, options, invalid_values, name, max_open_partitions)
+    writer = PartitionedWriter(
+        store, state, options, invalid_values, name, max_open_partitions, odd_rows=odd_rows
+    )
     try:
         first = 0
         for each in batches:
@@ -192,6 +200,7 @@ class PartitionedWriter:
         name: Callable[[int], str],
         max_open: int = MAX_OPEN_PARTITIONS,
         folder: str = "",
+        odd_rows: OddRowsWriter | None = None,
     ) -> None:
         self._store = store
         self._folder = folder
@@ -206,10 +215,18 @@ class PartitionedWriter:
         self._nested = [field for field in state.columns.fields if _has_nested_variant(field)]
         chains = stats_columns(state.columns, state.metadata.configuration, self._partitions)
         self._indexed = {tuple(physical_name(field, self._mode) for field in chain) for chain in chains}
-        self._open: dict[tuple[str | None, ...], FileSeries[BatchOrigin]] = {}
+        self._open: dict[PartitionValues, FileSeries[BatchOrigin]] = {}
         self._small_files: dict[int, Mapping[Path, ShreddingSchema]] = {}
         self._files: list[PartitionFile] = []
         self._paths: list[str] = []
+        self._numbers = count()
+        self._odd_rows = odd_rows
+        self._own_odd_rows: OddRowsWriter | None = None
+        if odd_rows is None and separates(options):
+            # Its names have the numbers of this writer, so that all are different.
+            self._own_odd_rows = self._odd_rows = OddRowsWriter(
+                store, state, options, lambda _: self._next_name(), max_open, folder
+            )
 
     def add(self, batch: pa.RecordBatch, origin: Origin | None = None, first: int = 0) -> None:
         """Write a batch; `first` is the number of its first row in the source."""
@@ -230,7 +247,7 @@ class PartitionedWriter:
                 self.add(batch, None, first)
                 first += batch.num_rows
 
-    def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str | None, ...], pa.Array[Any] | None]]:
+    def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[PartitionValues, pa.Array[Any] | None]]:
         """Yield each combination of partition values and the positions of its rows, None for all rows."""
         if not self._partitions:
             yield (), None
@@ -258,20 +275,24 @@ class PartitionedWriter:
         texts = [partition_value_to_string(value, field.type) for value in values]
         return column.indices.cast(pa.int64()), texts
 
-    def _series(self, values: tuple[str | None, ...]) -> FileSeries[BatchOrigin]:
+    def _series(self, values: PartitionValues) -> FileSeries[BatchOrigin]:
         if values not in self._open:
             if len(self._open) == self._max_open:
                 self._finish(next(iter(self._open)))
-            self._open[values] = FileSeries(
-                self._store,
-                partial(self._new_path, values),
-                self._options,
-                self._indexed,
-                self._columns.variants,
-                self._invalid_values.report,
-                self._infer_for_small_files if self._partitions else None,
-            )
+            self._open[values] = self._new_series(values)
         return self._open[values]
+
+    def _new_series(self, values: PartitionValues) -> FileSeries[BatchOrigin]:
+        return FileSeries(
+            self._store,
+            partial(self._new_path, values),
+            self._options,
+            self._indexed,
+            self._columns.variants,
+            self._invalid_values.report,
+            self._infer_for_small_files if self._partitions else None,
+            None if self._odd_rows is None else partial(self._odd_rows.set_apart, values),
+        )
 
     def _infer_for_small_files(self, rows: int) -> Mapping[Path, ShreddingSchema]:
         """Return the schemas of files with about `rows` rows, inferred once from all buffered rows."""
@@ -281,17 +302,20 @@ class PartitionedWriter:
             self._small_files[size] = infer_shredding(batches, self._columns.variants, self._options, rows)
         return self._small_files[size]
 
-    def _new_path(self, values: tuple[str | None, ...]) -> str:
+    def _new_path(self, values: PartitionValues) -> str:
         folders = [
             f"{quote(name, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}/"
             for name, value in zip(self._partitions, values, strict=True)
         ]
-        name = self._name(len(self._paths))
+        name = self._next_name()
         path = f"{self._folder}{''.join(folders)}{name}.{self._options.files.compression}.parquet"
         self._paths.append(path)
         return path
 
-    def _finish(self, values: tuple[str | None, ...]) -> None:
+    def _next_name(self) -> str:
+        return self._name(next(self._numbers))
+
+    def _finish(self, values: PartitionValues) -> None:
         names = [
             physical_name(field, self._mode)
             for name in self._partitions
@@ -299,7 +323,7 @@ class PartitionedWriter:
             if field.name == name
         ]
         partition_values = dict(zip(names, values, strict=True))
-        written = self._open[values].close()
+        written = self._open[values].close(partial(self._few_odd_rows, values))
         del self._open[values]
         self._files.extend(PartitionFile(file, partition_values) for file in written if file.rows)
         discard(self._store, [file.path for file in written if not file.rows])
@@ -308,14 +332,60 @@ class PartitionedWriter:
         """Finish all files and return them."""
         while self._open:
             self._finish(next(iter(self._open)))
+        if self._own_odd_rows is not None:
+            self._files.extend(self._own_odd_rows.close())
         return self._files
+
+    def _few_odd_rows(self, values: PartitionValues) -> Sequence[pa.RecordBatch]:
+        return () if self._odd_rows is None else self._odd_rows.take_few(values)
 
     def discard(self) -> None:
         """Remove all files written so far."""
+        if self._own_odd_rows is not None:
+            self._own_odd_rows.discard()
         for series in self._open.values():
             series.discard()
         self._open.clear()
         discard(self._store, self._paths)
+
+
+class OddRowsWriter(PartitionedWriter):
+    """Writes the odd rows of other files to files of their own, and whole rows like PartitionedWriter."""
+
+    _open: dict[PartitionValues, OddFileSeries[BatchOrigin]]  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        store: Store,
+        state: TableState,
+        options: WriteOptions,
+        name: Callable[[int], str] = new_name,
+        max_open: int = MAX_OPEN_PARTITIONS,
+        folder: str = "",
+    ) -> None:
+        """Take the options of the files that set rows apart."""
+        # These files have reported the values that are not valid JSON, and have no rows that are rejected.
+        null = replace(options.json, on_invalid="null", rejects=None)
+        options = replace(odd_file_options(options), json=null)
+        super().__init__(store, state, options, InvalidValueHandler("null"), name, max_open, folder)
+
+    def set_apart(self, values: PartitionValues, rows: pa.RecordBatch) -> None:
+        """Add rows with the columns of files of a partition."""
+        self._series(values).add(rows, BatchOrigin(None, 0, None))
+
+    def take_few(self, values: PartitionValues) -> list[pa.RecordBatch]:
+        """Return the odd rows of a partition, and keep none of them, if they are too few for a file."""
+        return self._open[values].take_few() if values in self._open else []
+
+    def _new_series(self, values: PartitionValues) -> OddFileSeries[BatchOrigin]:
+        return OddFileSeries(
+            self._store,
+            partial(self._new_path, values),
+            self._options,
+            self._indexed,
+            self._columns.variants,
+            self._invalid_values.report,
+        )
 
 
 def _has_nested_variant(field: StructField) -> bool:
@@ -352,6 +422,7 @@ def add_file(file: PartitionFile, state: TableState, now: int) -> AddFile:
         modification_time=now,
         data_change=True,
         stats=replace(file.written.stats, tight_bounds=tight_bounds).to_json(),
+        tags={ODD_ROWS_TAG: "true"} if file.written.has_odd_rows else None,
     )
 
 

@@ -410,3 +410,27 @@ proptest! {
         inference.finish();
     }
 }
+
+#[test]
+fn a_field_that_is_always_null_has_a_column_in_a_shredded_object() {
+    let null = || V::Scalar(Value::Null);
+    let rows: Vec<_> = (0..400)
+        .map(|number| match number % 50 {
+            0 => obj([
+                ("number", V::Int(number * 7919 % 1000)),
+                ("o", obj([("rare", null())])),
+                ("often", null()),
+            ]),
+            _ => obj([("number", V::Int(number * 7919 % 1000)), ("o", obj([("mixed", null())]))]),
+        })
+        .collect();
+    let rows: Vec<_> = rows.iter().map(encode_row).collect();
+    let sample = variants(&rows, false, &[true; 400]);
+    let mut inference = Inference::new(InferOptions::default());
+    inference.add_array(&sample).unwrap();
+    let found = inference.finish_for(&[sample.clone()], 1_000_000, 300).unwrap();
+    let number = ("number", leaf(LeafType::Int64));
+    // The object `o` has nothing else, so it is not shredded.
+    assert_eq!(found, object([number.clone(), ("often", leaf(LeafType::String))]));
+    assert_eq!(inference.finish_for(&[sample], 1_000_000, 1).unwrap(), object([number]));
+}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
+from typing import Literal
 
 import duckdb
 import pyarrow as pa
@@ -54,3 +56,34 @@ def test_duckdb_reads_null_variant_null_and_values_that_do_not_fit_the_shredding
     found = duckdb_connection.execute(query).fetchall()
     assert [is_null for is_null, _ in found] == [line in (None, "null") for line in lines]
     assert [text and json.loads(text) for _, text in found] == [line and json.loads(line) for line in lines]
+
+
+def bytes_read() -> int:
+    """Return how many bytes this process has read from files."""
+    (line,) = (line for line in Path("/proc/self/io").read_text("ascii").splitlines() if "rchar" in line)
+    return int(line.split()[1])
+
+
+@pytest.mark.usefixtures("small_files_are_separated")
+def test_duckdb_reads_one_column_of_files_whose_odd_rows_are_apart(
+    duckdb_connection: duckdb.DuckDBPyConnection, tmp_path: Path
+):
+    """JSON nulls stay in the file, and `always_null` has a column: DuckDB still reads a path alone."""
+    random = Random(7)
+    rows: list[dict[str, object]] = []
+    for number in range(3000):
+        x = str(number) if number % 100 == 3 else None if number % 10 == 0 else number
+        null = {"always_null": None} if number % 20 == 0 else {}
+        rows.append({"x": x, "text": f"{random.getrandbits(400):x}", **null})
+    data, read = json_table([json.dumps(row) for row in rows]), {}
+    duckdb_connection.execute("SET enable_external_file_cache = false")
+    layouts: tuple[Literal["apart", "inline"], ...] = ("apart", "inline")
+    for odd_rows in layouts:
+        table = tmp_path / odd_rows
+        dv.write_table(str(table), data, files=dv.FileOptions(odd_rows=odd_rows))
+        before = bytes_read()
+        query = f"SELECT sum(event.x::BIGINT), count(event.x::BIGINT) FROM '{table}/*.parquet'"
+        found = duckdb_connection.execute(query).fetchall()
+        assert found == [(sum(number for number in range(3000) if number % 10), 2700)]
+        read[odd_rows] = bytes_read() - before
+    assert read["apart"] < read["inline"] / 2

@@ -56,6 +56,22 @@ def test_spark_reads_every_value_as_its_parse_json_returns_it(
     assert _different_lines(ours, _parsed_by_spark(spark, lines, tmp_path)) == []
 
 
+@pytest.mark.usefixtures("small_files_are_separated", "small_files_are_shredded")
+def test_spark_reads_rows_that_are_apart(spark: SparkSession, tmp_path: Path):
+    table = tmp_path / "table"
+    odd = {3: '{"x": "3"}', 5: '{"new": true, "x": 5}', 7: "7", 8: '{"x": null}'}
+    lines = [odd.get(number, f'{{"x": {number}}}') for number in range(200)]
+    result = dv.write_table(str(table), json_table(lines))
+    assert [(file.has_odd_rows, file.rows) for file in result.files] == [(False, 197), (True, 3)]
+    expected = [{"line": number, "text": line.replace(" ", "")} for number, line in enumerate(lines)]
+    columns = {"line": "line", "text": "to_json(event)"}
+    assert rows_by_spark(spark, table, columns) == in_order(expected)
+    # Spark rewrites files of both kinds.
+    spark.sql(f"DELETE FROM delta.`{table}` WHERE line IN (1, 3)")
+    left = [row for row in expected if row["line"] not in (1, 3)]
+    assert rows_by_spark(spark, table, columns) == rows_by_us(table, columns) == in_order(left)
+
+
 def test_spark_reads_variants_without_annotation(spark: SparkSession, tmp_path: Path):
     data = pa.table({"id": range(len(EVENTS)), "event": pa.array(EVENTS, pa.json_())})
     dv.write_table(tmp_path / "t", data, shredding=None, files=dv.FileOptions(annotate=False))

@@ -8,7 +8,7 @@ import typer
 
 from ...data_file.options import FileOptions
 from ...operations.convert import convert as convert_to_table
-from ..arguments import Json, Table, TargetFileSize, Texts, parse_pairs, parse_size
+from ..arguments import Json, OddRows, Table, TargetFileSize, Texts, parse_pairs, parse_size
 from ..common_options import storage_options
 from ..interrupts import all_or_nothing
 from ..progress import Intake, showing_progress
@@ -50,6 +50,7 @@ def convert(
         Literal["zstd", "snappy", "gzip", "lz4", "none"], typer.Option(help="The compression of data files.")
     ] = "zstd",
     target_file_size: TargetFileSize = "128MB",
+    odd_rows: OddRows = "apart",
     json: Json = False,
 ) -> None:
     """Write the rows of Parquet files or a Delta table to a new table with shredded Variants.
@@ -65,7 +66,7 @@ def convert(
             partition_by=partition_by,
             configuration=parse_pairs("--property", table_property) or None,
             shredding=parse_shredding(shredding),
-            files=FileOptions(compression=compression, target_file_size=parse_size(target_file_size)),
+            files=FileOptions(parse_size(target_file_size), compression, odd_rows=odd_rows),
             storage_options=storage_options(),
         )
     intake.bytes = meter.bytes

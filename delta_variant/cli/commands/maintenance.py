@@ -17,6 +17,7 @@ from ..arguments import (
     DryRun,
     Expanded,
     Json,
+    OddRows,
     Table,
     TargetFileSize,
     Timestamp,
@@ -59,6 +60,7 @@ def optimize(
         bool, typer.Option("--reshred", help="Infer new shredding schemas for all files.")
     ] = False,
     target_file_size: TargetFileSize = "128MB",
+    odd_rows: OddRows = "apart",
     dry_run: DryRun = False,
     json: Json = False,
     timezone: TimeZone = UTC,
@@ -72,7 +74,7 @@ def optimize(
             timezone=timezone,
             sort_by=sort_by,
             reshred=reshred,
-            files=FileOptions(target_file_size=size),
+            files=FileOptions(target_file_size=size, odd_rows=odd_rows),
             dry_run=dry_run,
             storage_options=storage_options(),
         )

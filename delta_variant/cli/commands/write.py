@@ -13,6 +13,7 @@ from ...writer.commit_context import CommitOptions
 from ..arguments import (
     DryRun,
     Json,
+    OddRows,
     Table,
     TargetFileSize,
     Texts,
@@ -104,6 +105,7 @@ def write(
         Literal["zstd", "snappy", "gzip", "lz4", "none"], typer.Option(help="The compression of data files.")
     ] = "zstd",
     target_file_size: TargetFileSize = "128MB",
+    odd_rows: OddRows = "apart",
     txn: Annotated[
         str | None,
         typer.Option(
@@ -157,7 +159,7 @@ def write(
             shredding=parse_shredding(shredding),
             variant_columns=variant_column or (),
             configuration=properties or None,
-            files=FileOptions(compression=compression, target_file_size=parse_size(target_file_size)),
+            files=FileOptions(parse_size(target_file_size), compression, odd_rows=odd_rows),
             json=JsonOptions(on_invalid, rejects, floats, duplicate_keys),
             commit=CommitOptions(txn=transaction, metadata=metadata),
             storage_options=storage_options(),

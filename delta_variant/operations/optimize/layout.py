@@ -13,14 +13,17 @@ import pyarrow as pa
 
 from ..._packing import pack_by_size
 from ...data_file.layout import shredding_of
+from ...data_file.odd_rows import separates
 from ...data_file.options import WriteOptions
 from ...data_file.reader import RowRange
 from ...data_file.shredding import shred_column
+from ...data_file.writer import MIN_CLEAN_BYTES
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.types import type_name
 from ...log.snapshot import Snapshot
+from ...protocol.actions import ODD_ROWS_TAG
 from ...protocol.schema.column_mapping import physical_name, physical_schema
 from ...protocol.types import VARIANT, fields_of
 from ...scan.reader import FileEntry, FileReader, TableReader, files_of
@@ -71,12 +74,14 @@ class Bin:
     """Files of one partition, rows of `Snapshot.files`, that can form one group.
 
     `is_due` means that they are rewritten in any case, and not only if the inferred shredding schema has
-    changed. `reshred` means that the schema of the new files is inferred again.
+    changed. `reshred` means that the schema of the new files is inferred again. `has_odd_rows` means that
+    their rows were set apart from other files, and stay apart.
     """
 
     files: pa.Table
     is_due: bool
     reshred: bool
+    has_odd_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,19 +122,50 @@ def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshr
     These are small files that share a partition with other small files, and files with deleted rows. With
     `everything` these are all files, one bin for each partition. With `reshred` these are also the files
     whose shredding schema can have changed.
+
+    Files of odd rows are in bins of their own, before the other bins of their partition, unless all rows are
+    written again.
     """
-    columns = files.select(["path", "size", "partition_values", "deletion_vector"]).to_pylist()
+    columns = files.select(["path", "size", "partition_values", "deletion_vector", "tags"]).to_pylist()
     rows: list[Row] = [
         {**row, "number": number, "partition": _partition(row)} for number, row in enumerate(columns)
     ]
     rows.sort(key=lambda row: (str(row["partition"]), row["path"]))
     bins = []
     for _, members in groupby(rows, key=lambda row: row["partition"]):
-        for some in [list(members)] if everything else _pack(list(members), target_file_size):
-            is_due = everything or len(some) > 1 or some[0]["deletion_vector"] is not None
-            if is_due or reshred:
-                bins.append(Bin(files.take([row["number"] for row in some]), is_due, reshred))
+        for some, has_odd_rows, is_due in _bins_of(list(members), target_file_size, everything=everything):
+            if is_due or (reshred and not has_odd_rows):
+                bins.append(Bin(files.take([row["number"] for row in some]), is_due, reshred, has_odd_rows))
     return bins
+
+
+def _bins_of(
+    rows: Sequence[Row], target: int, *, everything: bool
+) -> Iterator[tuple[Sequence[Row], bool, bool]]:
+    """Yield files of one partition, whether they have odd rows, and whether they are due in any case."""
+    if everything:
+        yield rows, False, True
+        return
+    odd = _pack([row for row in rows if _has_odd_rows(row)], target)
+    others = list(_pack([row for row in rows if not _has_odd_rows(row)], target))
+    # The rewrite of other files sets rows apart, which are to be in one file with those that are already.
+    joins = any(map(_is_due, others))
+    for some in odd:
+        yield some, True, _is_due(some) or (joins and some[0]["size"] < _large(target))
+    yield from ((some, False, _is_due(some)) for some in others)
+
+
+def _has_odd_rows(row: Row) -> bool:
+    return dict(row["tags"] or ()).get(ODD_ROWS_TAG) == "true"
+
+
+def _is_due(rows: Sequence[Row]) -> bool:
+    return len(rows) > 1 or rows[0]["deletion_vector"] is not None
+
+
+def _large(target: int) -> int:
+    """Return the size of a file that is large enough."""
+    return target * 3 // 4
 
 
 def _partition(row: Row) -> tuple[tuple[str, str | None], ...]:
@@ -138,17 +174,19 @@ def _partition(row: Row) -> tuple[tuple[str, str | None], ...]:
 
 def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
     """Yield files that fit into one file together; a file that is large enough stays alone."""
-    large = [row for row in rows if row["size"] >= target * 3 // 4]
-    small = [row for row in rows if row["size"] < target * 3 // 4]
+    large = [row for row in rows if row["size"] >= _large(target)]
+    small = [row for row in rows if row["size"] < _large(target)]
     yield from ([row] for row in large)
     yield from pack_by_size(small, lambda row: int(row["size"]), target)
 
 
 def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
     """Return how the files of a bin are rewritten, None if they stay. `snapshot.files` is not used."""
-    schemas, rows = _inspect_files(snapshot, chosen.files)
+    schemas, rows, is_separated = _inspect_files(snapshot, chosen.files)
     bytes_before = sum(int(size or 0) for size in chosen.files["size"].to_pylist())
     bytes_after = bytes_before
+    if chosen.has_odd_rows:
+        return _group(chosen, rows, bytes_before, replace(options, has_odd_rows=True))
     if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
         options = replace(options, shredding=schemas[0])
     else:
@@ -159,31 +197,48 @@ def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGr
         bytes_after = _estimate_bytes(sample, TableState.of(snapshot), options, rows)
     before = {leaf for each in schemas for leaf in _leaves(snapshot, each)}
     after = set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))
-    if not chosen.is_due and before == after:
+    is_mixed = separates(options) and not is_separated and bytes_before >= MIN_CLEAN_BYTES
+    if not chosen.is_due and before == after and not is_mixed:
         return None
+    return _group(chosen, rows, bytes_after, options, after - before, before - after)
+
+
+def _group(
+    chosen: Bin,
+    rows: int,
+    bytes_estimated: int,
+    options: WriteOptions,
+    gained: Iterable[LeafPath] = (),
+    dropped: Iterable[LeafPath] = (),
+) -> FileGroup:
     return FileGroup(
         tuple(str(path) for path in chosen.files["path"].to_pylist()),
         dict(chosen.files["partition_values"][0].as_py() or ()),
         rows,
-        bytes_before,
-        bytes_after,
-        tuple(sorted(after - before, key=str)),
-        tuple(sorted(before - after, key=str)),
+        sum(int(size or 0) for size in chosen.files["size"].to_pylist()),
+        bytes_estimated,
+        tuple(sorted(gained, key=str)),
+        tuple(sorted(dropped, key=str)),
         options,
         chosen.files,
     )
 
 
-def _inspect_files(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int]:
-    """Return the distinct shredding schemas of files, and the number of rows that are not deleted."""
+def _inspect_files(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int, bool]:
+    """Return the distinct shredding schemas of files, and the number of rows that are not deleted.
+
+    Also return whether odd rows are set apart from all files.
+    """
     schemas: list[Shreddings] = []
     rows = 0
+    is_separated = True
     for file in TableReader.of(snapshot).open_all(files_of(files)):
         found = shredding_of(file.native)
         if found not in schemas:
             schemas.append(found)
         rows += int(file.native.num_rows) - int((file.file.deletion_vector or {}).get("cardinality", 0))
-    return schemas, rows
+        is_separated = is_separated and file.native.is_separated
+    return schemas, rows, is_separated
 
 
 def _shreds(schemas: Shreddings) -> bool:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..._checks import one_or_more, options_of
 from ..._progress import advance, begin
+from ...data_file.odd_rows import separates
 from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import ExpressionError
@@ -32,7 +33,7 @@ from ...writer.commit_context import CommitOptions, without_txn
 from ...writer.commit_result import CommitResult
 from ...writer.copy_on_write import RewrittenFiles, is_partition_predicate
 from ...writer.invalid_json import InvalidValueHandler
-from ...writer.partitioned import PartitionFile, discard, new_name, write_files
+from ...writer.partitioned import OddRowsWriter, PartitionFile, discard, new_name, write_files
 from ...writer.stored_rows import StoredRows
 from ...writer.table_state import TableState, restrict_to_table, with_row_tracking_columns
 from ..rewrite.permission import check_may_rewrite
@@ -236,14 +237,20 @@ def write_rows(
     batches: Iterable[pa.RecordBatch | StoredRows],
     options: WriteOptions,
     name: Callable[[int], str] = new_name,
+    odd_rows: OddRowsWriter | None = None,
 ) -> list[PartitionFile]:
     """Write rows of a table, as `read_rows` or `read_or_copy_files` yields them, to new files.
 
-    `name` returns the name of each file by its number. After an error, all new files are deleted.
+    `name` returns the name of each file by its number. Odd rows go to `odd_rows`, or to files among those
+    that are returned. After an error, all new files are deleted.
     """
     rows = (each if isinstance(each, StoredRows) else (each, None) for each in batches)
-    target = with_row_tracking_columns(TableState.of(snapshot), RowTracking.of(snapshot))
-    return write_files(snapshot.store, rows, target, options, InvalidValueHandler("error"), name=name)
+    target, invalid_values = _target(snapshot), InvalidValueHandler("error")
+    return write_files(snapshot.store, rows, target, options, invalid_values, name=name, odd_rows=odd_rows)
+
+
+def _target(snapshot: Snapshot) -> TableState:
+    return with_row_tracking_columns(TableState.of(snapshot), RowTracking.of(snapshot))
 
 
 def commit_groups(
@@ -298,15 +305,30 @@ def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> list[PartitionFil
     if not work.keys:
         files, rows = sum(len(group.paths) for group in groups), sum(group.rows for group in groups)
         begin("rewriting", files=files, rows=rows)
+    # The odd rows of all groups of a partition, so that they are in few files.
+    odd_rows = OddRowsWriter(work.snapshot.store, _target(work.snapshot), work.options)
     try:
         for group in groups:
             for batches in _rows_of_new_files(work, group):
-                written += write_rows(work.snapshot, _count_rows(batches), group.options)
+                written += _write_group(work, group, _count_rows(batches), odd_rows)
             advance(files=len(group.paths))
+        return [*written, *odd_rows.close()]
     except BaseException:
         discard(work.snapshot.store, [file.written.path for file in written])
+        odd_rows.discard()
         raise
-    return written
+
+
+def _write_group(
+    work: OptimizePlan, group: FileGroup, rows: Iterable[Rows], odd_rows: OddRowsWriter
+) -> list[PartitionFile]:
+    if not group.options.has_odd_rows:
+        set_apart = odd_rows if separates(group.options) else None
+        return write_rows(work.snapshot, rows, group.options, odd_rows=set_apart)
+    for each in rows:
+        for batch in each.batches() if isinstance(each, StoredRows) else [each]:
+            odd_rows.add(batch)
+    return []
 
 
 def _count_rows(batches: Iterable[Rows]) -> Iterator[Rows]:

@@ -7,11 +7,14 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, StructArray};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray, new_null_array,
+};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use arrow_select::filter::filter_record_batch;
+use arrow_select::filter::{FilterBuilder, FilterPredicate, filter_record_batch};
 
+use super::odd_rows::OddRows;
 use super::stored::add_row_group;
 use crate::bounds::ColumnBounds;
 use crate::error::{Error, Result};
@@ -70,6 +73,10 @@ pub struct DataFileWriter<W: Write + Send> {
     columns: Vec<Column>,
     bounds: Vec<ColumnBounds>,
     on_invalid: OnInvalid,
+    /// `None` if odd rows stay in the file.
+    odd_rows: Option<OddRows>,
+    /// The odd rows that were not taken yet.
+    apart: Vec<RecordBatch>,
     /// Columns that are not encoded yet.
     pending: Option<RecordBatch>,
 }
@@ -102,7 +109,26 @@ impl<W: Write + Send> DataFileWriter<W> {
         let file_schema = Arc::new(Schema::new(fields));
         let columns = encodings.into_iter().map(|encoding| Column::new(encoding, parse)).collect();
         let writer = FileWriter::new(sink, file_schema.clone(), options)?;
-        Ok(DataFileWriter { writer, schema: file_schema, columns, bounds, on_invalid, pending: None })
+        Ok(DataFileWriter {
+            writer,
+            schema: file_schema,
+            columns,
+            bounds,
+            on_invalid,
+            odd_rows: None,
+            apart: Vec::new(),
+            pending: None,
+        })
+    }
+
+    /// Set the odd rows of all following batches apart, or write them to the file again.
+    pub fn separate(&mut self, is_separating: bool) {
+        self.odd_rows = is_separating.then(|| OddRows::new(&self.schema));
+    }
+
+    /// Take the rows that were set apart, as they were in the batches.
+    pub fn take_odd_rows(&mut self) -> Vec<RecordBatch> {
+        std::mem::take(&mut self.apart)
     }
 
     /// Add the rows of `batch`. Return the values that are not valid JSON, unless they are errors.
@@ -114,27 +140,35 @@ impl<W: Write + Send> DataFileWriter<W> {
             let chunk = batch.slice(start, length);
             let pending = self.pending.take();
             let (columns, bounds, schema) = (&mut self.columns, &mut self.bounds, &self.schema);
-            let (on_invalid, writer) = (self.on_invalid, &mut self.writer);
+            let (on_invalid, odd_rows, writer) = (self.on_invalid, &mut self.odd_rows, &mut self.writer);
             let (converted, encoded) = rayon::join(
-                || convert(columns, bounds, schema, on_invalid, chunk),
+                || convert(columns, bounds, schema, on_invalid, odd_rows.as_mut(), chunk),
                 || pending.map_or(Ok(()), |pending| writer.write(&pending)),
             );
             encoded?;
-            let (columns, found) = converted.map_err(|error| error.after(start))?;
-            invalid.extend(found.into_iter().map(|one| InvalidValue { row: one.row + start, ..one }));
-            self.pending = Some(columns);
+            let converted = converted.map_err(|error| error.after(start))?;
+            let found = converted.invalid.into_iter();
+            invalid.extend(found.map(|one| InvalidValue { row: one.row + start, ..one }));
+            self.apart.extend(converted.apart);
+            self.pending = Some(converted.columns);
             start += length;
         }
         Ok(invalid)
     }
 
-    /// Append a row group of another file without encoding it again, or return `false`: see [`FileWriter::copy`].
+    /// Append a row group of another file without encoding it again, or return `false`: see [`FileWriter::copy`]. Also
+    /// return `false` if some of its rows are to be set apart.
     pub fn copy(&mut self, file: &ParquetFile, row_group: usize) -> Result<bool> {
+        let mut odd_rows = self.odd_rows.clone();
+        if odd_rows.as_mut().is_some_and(|odd_rows| !odd_rows.admit(file, row_group)) {
+            return Ok(false);
+        }
         if let Some(pending) = self.pending.take() {
             self.writer.write(&pending)?;
         }
         let copied = self.writer.copy(file, row_group)?;
         if copied {
+            self.odd_rows = odd_rows;
             add_row_group(&mut self.bounds, &self.schema, file, row_group)?;
         }
         Ok(copied)
@@ -252,14 +286,24 @@ impl From<Error> for WriteError {
     }
 }
 
+/// A chunk of rows as the file stores them.
+struct Converted {
+    columns: RecordBatch,
+    /// The rows that are set apart.
+    apart: Option<RecordBatch>,
+    /// Sorted by row.
+    invalid: Vec<InvalidValue>,
+}
+
 /// Convert the columns of `chunk` to those of the file.
 fn convert(
     columns: &mut [Column],
     bounds: &mut [ColumnBounds],
     schema: &SchemaRef,
     on_invalid: OnInvalid,
+    odd_rows: Option<&mut OddRows>,
     mut chunk: RecordBatch,
-) -> Result<(RecordBatch, Vec<InvalidValue>), WriteError> {
+) -> Result<Converted, WriteError> {
     let (mut arrays, invalid) = convert_columns(columns, schema, on_invalid, &chunk)?;
     if on_invalid == OnInvalid::Reject && !invalid.is_empty() {
         let keep = BooleanArray::from_iter(
@@ -268,12 +312,46 @@ fn convert(
         chunk = filter_record_batch(&chunk, &keep).map_err(Error::from)?;
         arrays = convert_columns(columns, schema, on_invalid, &chunk)?.0;
     }
+    let mut rows = chunk.num_rows();
+    let mut apart = None;
+    if let Some(odd_rows) = odd_rows
+        && let Some(selected) = odd_rows.select(&arrays, rows)?
+    {
+        apart = Some(filter_record_batch(&chunk, &selected).map_err(Error::from)?);
+        rows -= selected.true_count();
+        arrays = remove_rows(&arrays, &selected)?;
+    }
     for ((array, bounds), field) in arrays.iter().zip(bounds).zip(schema.fields()) {
         bounds.update(array).map_err(|error| error.in_column(field.name()))?;
     }
-    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(chunk.num_rows()));
-    let batch = RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(Error::from)?;
-    Ok((batch, invalid))
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    let columns = RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(Error::from)?;
+    Ok(Converted { columns, apart, invalid })
+}
+
+fn remove_rows(arrays: &[ArrayRef], selected: &BooleanArray) -> Result<Vec<ArrayRef>> {
+    let others = BooleanArray::new(!selected.values(), None);
+    let filter = FilterBuilder::new(&others).optimize().build();
+    arrays.iter().map(|array| filter_array(array, &filter)).collect()
+}
+
+/// Half of the leaves of a shredded Variant are a `value` without values, which takes no time to filter.
+fn filter_array(array: &ArrayRef, filter: &FilterPredicate) -> Result<ArrayRef> {
+    match array.data_type() {
+        DataType::Struct(fields) if !fields.is_empty() => {
+            let columns = array.as_struct().columns().iter().map(|column| filter_array(column, filter));
+            let columns = columns.collect::<Result<Vec<_>>>()?;
+            let nulls = array.nulls().map(|nulls| {
+                let valid = filter.filter(&BooleanArray::new(nulls.inner().clone(), None))?;
+                Ok::<_, Error>(NullBuffer::new(valid.as_boolean().values().clone()))
+            });
+            Ok(Arc::new(StructArray::try_new(fields.clone(), columns, nulls.transpose()?)?))
+        }
+        data_type if !data_type.is_nested() && array.null_count() == array.len() => {
+            Ok(new_null_array(data_type, filter.count()))
+        }
+        _ => Ok(filter.filter(array)?),
+    }
 }
 
 /// Return the columns of the file, with SQL NULL for invalid JSON text, and the invalid values sorted by row.

@@ -71,12 +71,14 @@ struct Tally {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
     tallies: [Tally; KINDS.len()],
+    nulls: u64,
     digits: Digits,
 }
 
 impl Counts {
     /// Count `value`, whose encoding takes `bytes`. Variant null and unknown types are never typed.
     pub(super) fn add(&mut self, value: &Value<'_>, bytes: usize) {
+        self.nulls += u64::from(*value == Value::Null);
         let Some(kind) = Kind::of(value) else { return };
         let tally = &mut self.tallies[kind as usize];
         tally.rows += 1;
@@ -89,6 +91,11 @@ impl Counts {
             Value::Decimal(v) => self.digits.add_decimal(v),
             _ => {}
         }
+    }
+
+    /// The number of Variant nulls, if no value is anything else.
+    pub(super) fn only_nulls(&self) -> Option<u64> {
+        self.tallies.iter().all(|tally| tally.rows == 0).then_some(self.nulls)
     }
 
     /// The type that holds the most values; `None` when no value can be typed.

@@ -37,7 +37,7 @@ pub fn to_parquet(schema: &Schema, annotate: bool) -> Result<SchemaDescPtr> {
 }
 
 /// Whether `field` is a Variant column, shredded or not.
-pub(super) fn is_variant(field: &Field) -> bool {
+pub(crate) fn is_variant(field: &Field) -> bool {
     extension_name(field) == Some(VARIANT_EXTENSION) && matches!(field.data_type(), DataType::Struct(_))
 }
 

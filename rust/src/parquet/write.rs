@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, SchemaRef};
+use arrow_schema::{DataType, Field, Fields, SchemaRef};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
@@ -103,6 +103,8 @@ enum Role {
     Metadata,
     /// A `value` of a Variant, at any depth of its shredding.
     Value,
+    /// A `value` with a `typed_value` next to it.
+    ShreddedValue,
 }
 
 impl<W: Write + Send> FileWriter<W> {
@@ -231,6 +233,8 @@ impl Role {
             Role::Metadata => LeafStatistics::None,
             // Skipping needs only the null count of `value`.
             Role::Value => LeafStatistics::NullCount,
+            // Engines read `typed_value` alone if `value` has nothing else.
+            Role::ShreddedValue => LeafStatistics::VariantNulls,
             // Readers use the rows of a page index, which are not those of the values in a list.
             Role::Ordinary if column.max_rep_level() > 0 => LeafStatistics::Chunk,
             Role::Ordinary => LeafStatistics::Page,
@@ -333,9 +337,7 @@ fn largest_leaf(array: &ArrayRef) -> usize {
 /// The role of each leaf below `field`. `role` is that of the field itself if it is a leaf.
 fn leaf_roles(field: &Field, role: Role, roles: &mut Vec<Role>) {
     match field.data_type() {
-        DataType::Struct(children) if is_variant(field) => {
-            children.iter().for_each(|child| shredded_roles(child, roles));
-        }
+        DataType::Struct(children) if is_variant(field) => group_roles(children, roles),
         DataType::Struct(children) => children.iter().for_each(|child| leaf_roles(child, role, roles)),
         DataType::List(child) | DataType::LargeList(child) | DataType::Map(child, _) => {
             leaf_roles(child, role, roles);
@@ -344,11 +346,17 @@ fn leaf_roles(field: &Field, role: Role, roles: &mut Vec<Role>) {
     }
 }
 
-/// The roles below one member of a Variant group: `metadata`, `value` or `typed_value`.
-fn shredded_roles(member: &Field, roles: &mut Vec<Role>) {
+/// The roles below the members of a Variant group.
+fn group_roles(members: &Fields, roles: &mut Vec<Role>) {
+    let value = if members.find("typed_value").is_some() { Role::ShreddedValue } else { Role::Value };
+    members.iter().for_each(|member| shredded_roles(member, value, roles));
+}
+
+/// The roles below one member of a Variant group: `metadata`, `value`, whose role is given, or `typed_value`.
+fn shredded_roles(member: &Field, value: Role, roles: &mut Vec<Role>) {
     match (member.name().as_str(), member.data_type()) {
         ("metadata", _) => leaf_roles(member, Role::Metadata, roles),
-        ("value", _) => leaf_roles(member, Role::Value, roles),
+        ("value", _) => leaf_roles(member, value, roles),
         (_, DataType::Struct(fields)) => fields.iter().for_each(|field| shredded_field_roles(field, roles)),
         (_, DataType::List(element) | DataType::LargeList(element)) => shredded_field_roles(element, roles),
         _ => leaf_roles(member, Role::Ordinary, roles),
@@ -358,7 +366,7 @@ fn shredded_roles(member: &Field, roles: &mut Vec<Role>) {
 /// The roles below a field of a shredded object, or an element: a group of `value` and `typed_value`.
 fn shredded_field_roles(field: &Field, roles: &mut Vec<Role>) {
     match field.data_type() {
-        DataType::Struct(members) => members.iter().for_each(|member| shredded_roles(member, roles)),
+        DataType::Struct(members) => group_roles(members, roles),
         _ => leaf_roles(field, Role::Ordinary, roles),
     }
 }

@@ -24,6 +24,7 @@ use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_opti
 use super::{callback_error, choice, run};
 use crate::bounds::{BoundsLimit, ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::check::{PathCheck, check_column, check_schema};
+use crate::data_file::odd_rows::is_separated;
 use crate::data_file::read::{DataFileReader, LegacyLayout, Projection, What};
 use crate::data_file::stats::file_bounds;
 use crate::data_file::units::{Input, UnitBounds, page_units, row_group_units};
@@ -133,6 +134,18 @@ impl PyDataFileWriter {
     fn copy(&self, py: Python<'_>, file: PyRef<'_, PyDataFile>, row_group: usize) -> PyResult<bool> {
         let file = file.file.clone();
         run(py, || self.lock()?.as_mut().ok_or_else(closed)?.copy(&file, row_group))
+    }
+
+    /// Set the odd rows of all following batches apart, or write them to the file again.
+    fn separate(&self, is_separating: bool) -> PyResult<()> {
+        self.lock()?.as_mut().ok_or_else(closed)?.separate(is_separating);
+        Ok(())
+    }
+
+    /// Take the rows that were set apart, as they were in the batches.
+    fn take_odd_rows<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let batches = self.lock()?.as_mut().ok_or_else(closed)?.take_odd_rows();
+        batches.into_iter().map(|batch| batch.into_pyarrow(py)).collect()
     }
 
     /// The bytes written, plus an estimate for the row group in progress.
@@ -340,6 +353,12 @@ impl PyDataFile {
             (group.num_rows().unsigned_abs(), group.compressed_size().unsigned_abs())
         };
         self.file.row_groups().iter().map(size).collect()
+    }
+
+    /// Whether the rows are as a writer leaves them that sets odd rows apart.
+    #[getter]
+    fn is_separated(&self) -> bool {
+        is_separated(&self.file)
     }
 
     /// The Arrow schema of the file, Variant columns as their groups.

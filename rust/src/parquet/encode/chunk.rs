@@ -23,6 +23,7 @@ use super::numbers::NumberValues;
 use super::strings::StringValues;
 use super::values::{Dictionary, Values};
 use crate::error::{Error, Result};
+use crate::value::NULL as VARIANT_NULL;
 
 /// A page ends when it has this many rows …
 const PAGE_ROWS: usize = 10_000;
@@ -36,6 +37,8 @@ const PAGE_BYTES: usize = 1 << 20;
 pub(in crate::parquet) enum LeafStatistics {
     None,
     NullCount,
+    /// Null count, and bounds of the chunk if all values are Variant null.
+    VariantNulls,
     /// Null count and bounds of the chunk.
     Chunk,
     /// Also those of each page, in the column index.
@@ -88,7 +91,7 @@ impl ChunkEncoder {
         statistics: LeafStatistics,
         always_dictionary: bool,
     ) -> Self {
-        let has_bounds = matches!(statistics, LeafStatistics::Chunk | LeafStatistics::Page);
+        let has_bounds = !matches!(statistics, LeafStatistics::None | LeafStatistics::NullCount);
         let dictionary = if always_dictionary { Dictionary::Used } else { Dictionary::Undecided };
         let values: Box<dyn Values> = match column.physical_type() {
             PhysicalType::BOOLEAN => Box::new(BooleanValues::new()),
@@ -227,6 +230,9 @@ impl ChunkEncoder {
         if self.statistics != LeafStatistics::None {
             let mut extremes = Extremes::default();
             pages.list.iter().for_each(|page| extremes.merge(&page.extremes));
+            if self.statistics == LeafStatistics::VariantNulls && !extremes.are(VARIANT_NULL) {
+                extremes = Extremes::default();
+            }
             let nulls = pages.list.iter().map(|page| page.nulls as u64).sum();
             builder = builder.set_statistics(statistics(&self.column, &extremes, nulls));
         }

@@ -49,6 +49,12 @@ impl Extremes {
         }
     }
 
+    /// Whether all values are these bytes.
+    pub fn are(&self, bytes: &[u8]) -> bool {
+        let is_equal = |bound: &Bound| matches!(bound, Bound::Bytes(bound) if bound == bytes);
+        self.range.as_ref().is_some_and(|(min, max)| is_equal(min) && is_equal(max))
+    }
+
     /// The bounds to state; `None` without values and after a NaN.
     pub fn bounds(&self) -> Option<&(Bound, Bound)> {
         self.range.as_ref().filter(|_| !self.has_nan)

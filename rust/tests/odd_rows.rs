@@ -1,0 +1,225 @@
+//! Rows that leave a value in a kept-empty `value` are set apart, and all other rows stay in the file.
+
+use std::sync::Arc;
+
+use _native::data_file::odd_rows::is_separated;
+use _native::data_file::write::{DataFileWriter, Encoding, OnInvalid};
+use _native::json::parse::ParseOptions;
+use _native::parquet::{ParquetFile, Source, WriteOptions};
+use _native::shred::unshred::unshred;
+use _native::shred::{Numeric, OnConflict, ShreddingSchema};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
+use arrow_schema::{DataType, Field, Fields, Schema};
+
+fn shredding() -> ShreddingSchema {
+    let lat = Field::new("lat", DataType::Int64, true);
+    let fields = Fields::from(vec![
+        Field::new("geo", DataType::Struct(vec![lat].into()), true),
+        Field::new("tags", DataType::new_list(DataType::Utf8, true), true),
+        Field::new("x", DataType::Int64, true),
+    ]);
+    ShreddingSchema::from_arrow(&Field::new("typed_value", DataType::Struct(fields), true)).unwrap()
+}
+
+/// What became of rows that have their number as `id`.
+struct Written {
+    file: ParquetFile,
+    stayed: Vec<i64>,
+    apart: Vec<i64>,
+}
+
+fn ids(batches: &[RecordBatch]) -> Vec<i64> {
+    batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect()
+}
+
+fn read(file: &ParquetFile) -> Vec<RecordBatch> {
+    let leaves = (0..file.metadata().file_metadata().schema_descr().num_columns()).collect();
+    file.read(&file.scan(leaves, 1 << 20)).collect::<Result<_, _>>().unwrap()
+}
+
+/// Write batches of an `id` and a column, and read the file.
+fn write_batches(column: &Field, encoding: Encoding, batches: &[(i64, ArrayRef)]) -> Written {
+    let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false), column.clone()]));
+    let mut bytes = Vec::new();
+    let encodings = vec![Encoding::Plain, encoding];
+    let (parse, options) = (ParseOptions::default(), WriteOptions::default());
+    let mut writer =
+        DataFileWriter::new(&mut bytes, &schema, encodings, parse, OnInvalid::Null, options).unwrap();
+    writer.separate(true);
+    let mut apart = Vec::new();
+    for (first, array) in batches {
+        let numbers = Int64Array::from_iter_values(*first..first + array.len() as i64);
+        let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(numbers), array.clone()]).unwrap();
+        writer.write(&batch).unwrap();
+        for rows in writer.take_odd_rows() {
+            assert_eq!(rows.schema(), schema);
+            apart.push(rows);
+        }
+    }
+    writer.close().unwrap();
+    let file = ParquetFile::open(Source::Bytes(bytes.into())).unwrap();
+    Written { stayed: ids(&read(&file)), apart: ids(&apart), file }
+}
+
+fn write(texts: &[&str]) -> Written {
+    let texts: ArrayRef = Arc::new(StringArray::from(texts.to_vec()));
+    write_batches(&Field::new("event", DataType::Utf8, true), Encoding::Json(shredding()), &[(0, texts)])
+}
+
+#[test]
+fn values_of_another_type_and_leftover_fields_are_odd() {
+    let written = write(&[
+        r#"{"x": 1, "geo": {"lat": 2}, "tags": ["a"]}"#,
+        r#"{"x": "1"}"#,
+        r#"{"x": 3, "new": true}"#,
+        r#"{"geo": "DE"}"#,
+        r#"{"geo": {"lat": 2, "new": 1}}"#,
+        r#"{"tags": ["a", "b"]}"#,
+        r#"{"tags": []}"#,
+        r#"{"tags": ["a", 7]}"#,
+        r#"{"tags": 7}"#,
+        "{}",
+        "[]",
+    ]);
+    assert_eq!(written.apart, [1, 2, 3, 4, 7, 8, 10]);
+    assert_eq!(written.stayed, [0, 5, 6, 9]);
+    assert!(is_separated(&written.file));
+}
+
+#[test]
+fn nulls_of_any_kind_are_not_odd() {
+    let written = write(&["null", r#"{"x": null, "geo": null}"#, r#"{"tags": [null]}"#, "not JSON", "{}"]);
+    assert_eq!(written.apart, [] as [i64; 0]);
+    assert!(is_separated(&written.file));
+}
+
+/// `count` texts, of which each one in `part` has an `x` of another type.
+fn with_odd_rows(count: usize, part: usize) -> Vec<&'static str> {
+    (0..count).map(|row| if row % part == 0 { r#"{"x": "1"}"# } else { r#"{"x": 1}"# }).collect()
+}
+
+#[test]
+fn a_path_with_too_many_odd_rows_is_given_up_alone() {
+    let mut texts = with_odd_rows(6000, 3);
+    texts[1] = r#"{"geo": "DE"}"#;
+    let written = write(&texts);
+    assert_eq!(written.apart, [1]);
+    // The file keeps the path `x` as it is, and rewrites may do so, too.
+    assert!(is_separated(&written.file));
+}
+
+#[test]
+fn rows_are_set_apart_up_to_a_quarter() {
+    let written = write(&with_odd_rows(6000, 4));
+    assert_eq!(written.apart.len(), 1500);
+    assert_eq!(written.stayed.len(), 4500);
+}
+
+#[test]
+fn the_rarest_odd_rows_are_set_apart_first() {
+    let mut texts = with_odd_rows(6000, 5);
+    (0..6000).filter(|row| row % 10 == 1).for_each(|row| texts[row] = r#"{"tags": 7}"#);
+    // A tenth and a fifth of the rows are more than a quarter.
+    let written = write(&texts);
+    assert!(written.apart.iter().all(|row| row % 10 == 1) && written.apart.len() == 600);
+}
+
+#[test]
+fn a_file_whose_rows_change_stops_to_set_rows_apart() {
+    let field = Field::new("event", DataType::Utf8, true);
+    let clean: ArrayRef = Arc::new(StringArray::from(vec![r#"{"x": 1}"#; 3000]));
+    let odd: ArrayRef = Arc::new(StringArray::from(vec![r#"{"x": "1"}"#; 900]));
+    let batches = [(0, clean), (10_000, odd.clone()), (20_000, odd.clone()), (30_000, odd)];
+    let written = write_batches(&field, Encoding::Json(shredding()), &batches);
+    // 900 of 3,900 rows are less than a quarter, and 1,800 of 4,800 are more.
+    assert_eq!(written.apart, (10_000..10_900).collect::<Vec<_>>());
+    assert_eq!(written.stayed.len(), 3000 + 1800);
+}
+
+#[test]
+fn variants_are_set_apart_whether_shredded_before_or_not() {
+    let texts = [r#"{"x": 1}"#, r#"{"x": "1"}"#, r#"{"tags": ["a"]}"#, r#"{"tags": ["a", 2]}"#];
+    let all = write_batches(
+        &Field::new("event", DataType::Utf8, true),
+        Encoding::Json(ShreddingSchema::Untyped),
+        &[(0, Arc::new(StringArray::from(texts.to_vec())))],
+    );
+    let batch = read(&all.file).remove(0);
+    let field = batch.schema().field(1).clone();
+    let variants = unshred(batch.column(1).as_struct(), OnConflict::Error).unwrap();
+    let plain = field.clone().with_data_type(variants.data_type().clone());
+    let encoding = Encoding::Variant(shredding(), Numeric::Value);
+    let written = write_batches(&plain, encoding, &[(0, Arc::new(variants.clone()))]);
+    assert_eq!((written.apart, written.stayed), (vec![1, 3], vec![0, 2]));
+
+    let shredded = _native::shred::variants::shred(&variants, shredding(), Numeric::Value).unwrap();
+    let field = field.with_data_type(shredded.data_type().clone());
+    let shredded: ArrayRef = Arc::new(shredded);
+    let batches = [(0, shredded.slice(0, 1)), (1, shredded.slice(1, 2)), (3, shredded.slice(3, 1))];
+    let written = write_batches(&field, Encoding::Plain, &batches);
+    assert_eq!((written.apart, written.stayed), (vec![1, 3], vec![0, 2]));
+}
+
+#[test]
+fn what_null_groups_have_below_does_not_count() {
+    let odd = write(&[r#"{"x": "1"}"#, r#"{"x": 1}"#]);
+    drop(odd);
+    let text: ArrayRef = Arc::new(StringArray::from(vec![r#"{"x": "1"}"#, r#"{"x": 1}"#]));
+    let mut shredder = _native::json::parse::JsonShredder::new(shredding(), ParseOptions::default());
+    _native::json::parse::parse_rows(&mut shredder, &text, |_, _| {}).unwrap();
+    let group = shredder.take().unwrap();
+    let (fields, columns, _) = group.into_parts();
+    let nulls = Some(vec![false, true].into());
+    let group = StructArray::try_new(fields, columns, nulls).unwrap();
+    let metadata = [("ARROW:extension:name".to_owned(), "arrow.parquet.variant".to_owned())].into();
+    let field = Field::new("event", group.data_type().clone(), true).with_metadata(metadata);
+    let written = write_batches(&field, Encoding::Plain, &[(0, Arc::new(group))]);
+    assert_eq!((written.apart, written.stayed), (vec![], vec![0, 1]));
+}
+
+/// Write 2,000 rows to a file that does not set rows apart.
+fn inline(odd_rows: usize) -> ParquetFile {
+    let schema = Schema::new(vec![
+        Field::new("id", DataType::Int64, false),
+        Field::new("event", DataType::Utf8, true),
+    ]);
+    let texts: StringArray =
+        (0..2000).map(|row| Some(if row < odd_rows { r#"{"x": "1"}"# } else { r#"{"x": 1}"# })).collect();
+    let ids = Int64Array::from_iter_values(0..2000);
+    let batch = RecordBatch::try_new(Arc::new(schema.clone()), vec![Arc::new(ids), Arc::new(texts)]).unwrap();
+    let mut bytes = Vec::new();
+    let encodings = vec![Encoding::Plain, Encoding::Json(shredding())];
+    // Only files with an index of their pages are copied.
+    let options = WriteOptions { row_group_rows: 1000, ..WriteOptions::default() };
+    let parse = ParseOptions::default();
+    let mut writer =
+        DataFileWriter::new(&mut bytes, &schema, encodings, parse, OnInvalid::Error, options).unwrap();
+    writer.write(&batch).unwrap();
+    assert!(writer.take_odd_rows().is_empty());
+    writer.close().unwrap();
+    ParquetFile::open(Source::Bytes(bytes.into())).unwrap()
+}
+
+#[test]
+fn row_groups_with_odd_rows_are_not_copied() {
+    for (odd_rows, expected) in [(0, [true, true]), (1, [false, true]), (2000, [false, false])] {
+        let file = inline(odd_rows);
+        assert_eq!(is_separated(&file), odd_rows == 0);
+        let schema = Schema::new(file.arrow_schema().fields().clone());
+        let mut writer = DataFileWriter::new(
+            Vec::new(),
+            &schema,
+            vec![Encoding::Plain, Encoding::Plain],
+            ParseOptions::default(),
+            OnInvalid::Error,
+            WriteOptions::default(),
+        )
+        .unwrap();
+        writer.separate(true);
+        assert_eq!([0, 1].map(|row_group| writer.copy(&file, row_group).unwrap()), expected);
+        writer.separate(false);
+        assert!(writer.copy(&file, 0).unwrap());
+    }
+}
