@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from ...data_file.reader import filter_rows
 from ...expressions import tree
 from ...expressions.evaluate import evaluate, filter_mask
 from ...expressions.parse import parse_columns
-from ...expressions.tree import Expression, Input
+from ...expressions.tree import Call, Expression, Input
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import variant_field
@@ -22,11 +22,15 @@ __all__ = ["Query", "rows_without_columns"]
 
 
 class Query(msgspec.Struct, frozen=True):
-    """Expressions bound to a table: the outputs by name, the predicate, and their inputs."""
+    """Expressions bound to a table: the outputs by name, the predicate, and their inputs.
+
+    `hint` is true for each row that the caller keeps, who selects these rows among those of the query.
+    """
 
     outputs: Mapping[str, Expression]
     predicate: Expression | None
     inputs: tuple[Input, ...]
+    hint: Expression | None = None
 
     @classmethod
     def of(
@@ -48,10 +52,21 @@ class Query(msgspec.Struct, frozen=True):
         """Return the schema of the result."""
         return pa.schema([_output_field(name, each) for name, each in self.outputs.items()])
 
+    @property
+    def pruning(self) -> Expression | None:
+        """Return an expression that is true for each row that is needed, by which files can be skipped."""
+        known = tuple(each for each in (self.predicate, self.hint) if each is not None)
+        return Call("and", known, pa.bool_()) if len(known) > 1 else next(iter(known), None)
+
     def without_outputs(self) -> Query:
         """Return the query for the number of its rows: the predicate alone."""
-        used = () if self.predicate is None else (self.predicate,)
-        return msgspec.structs.replace(self, outputs={}, inputs=expression_inputs(used))
+        return self.narrow((), None)
+
+    def narrow(self, names: Collection[str], hint: Expression | None) -> Query:
+        """Return the query for some of its outputs, of rows for which `hint` is true and maybe others."""
+        outputs = {name: each for name, each in self.outputs.items() if name in names}
+        used = [*outputs.values(), *([] if self.predicate is None else [self.predicate])]
+        return msgspec.structs.replace(self, outputs=outputs, inputs=expression_inputs(used), hint=hint)
 
     def result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the outputs for the rows of a batch of inputs that match the predicate."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,7 +38,7 @@ class TableRows:
 
     def __post_init__(self) -> None:
         # Planning reports errors of the log before any row is read.
-        object.__setattr__(self, "plan", plan_files(self.snapshot, self.query.predicate))
+        object.__setattr__(self, "plan", plan_files(self.snapshot, self.query.pruning))
 
     @property
     def uri(self) -> str:
@@ -50,6 +51,20 @@ class TableRows:
     @property
     def schema(self) -> pa.Schema:
         return self.query.schema
+
+    @property
+    def outputs(self) -> Mapping[str, Expression]:
+        return self.query.outputs
+
+    def narrow(self, names: Collection[str], hint: Expression | None) -> TableRows:
+        """Return some columns of the rows for which `hint` is true, and maybe of others."""
+        return replace(self, query=self.query.narrow(names, hint))
+
+    def parts(self) -> Iterator[TableRows]:
+        """Yield the rows of each file that may have some."""
+        for row in range(self.plan.files.num_rows):
+            files = self.plan.files.slice(row, 1)
+            yield replace(self, snapshot=replace(self.snapshot, files=files))
 
     def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
