@@ -37,6 +37,7 @@ from .operations.optimize.optimize import OptimizeResult
 from .operations.optimize.optimize import optimize as _optimize
 from .operations.read import read_table as _read_table
 from .operations.read.scan import Scan
+from .operations.read.shredded_columns import shredded_columns as _shredded_columns
 from .operations.restore import RestoreResult
 from .operations.restore import restore as _restore
 from .operations.rewrite.result import RewriteResult
@@ -166,6 +167,22 @@ class Table:
         return _read_table(
             self, columns=columns, where=where, limit=limit, timezone=timezone, on_conflict=on_conflict
         )
+
+    def shredded_columns(self, *, strict: bool = True) -> dict[str, str]:
+        """Return the columns and each shredded path of the Variants, as `columns` of a scan.
+
+        The parameters, the result and the errors are those of `shredded_columns`.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> schema = dv.ShreddingSchema.of({"id": pa.int64()})
+            >>> _ = events.append([{"event": {"id": 7}}], variant_columns=["event"], shredding=schema)
+            >>> list(events.shredded_columns())
+            ['event', 'event.id']
+        """
+        return _shredded_columns(self, strict=strict)
 
     def changes(
         self,

@@ -15,6 +15,7 @@ import pyarrow as pa
 from .._arrow import retype_array
 from .._options import OnConflict
 from ..data_file import reader
+from ..data_file.layout import shredding_of
 from ..data_file.options import Shredding
 from ..data_file.reader import NativeFile, Projection, RowRange, Units, open_file
 from ..data_file.shredding import shredded_type
@@ -240,6 +241,10 @@ class FileReader:
             for name, path in paths.items()
             if path in shredding and types.get(path[0]) == shredded_type(shredding[path])
         )
+
+    def shredding(self, names: Sequence[str]) -> ShreddingSchema | None:
+        """Return how a Variant is shredded, None if the file does not have it."""
+        return shredding_of(self.native).get(self._stored_path(names))
 
     def _deleted(self) -> bytes | None:
         return deletion_vectors.load(self.table.snapshot.store, self.file.deletion_vector)
