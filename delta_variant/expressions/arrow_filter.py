@@ -116,7 +116,8 @@ def _parse(condition: pc.Expression, outputs: Mapping[str, Expression]) -> Node:
     """Return the tree of a filter; raises ValueError if its serialized form is not as expected."""
     if any("\n" in f"{name} {output_type(each)}" for name, each in outputs.items()):
         raise ValueError("a name with a line break cannot be told from two entries")
-    _, (buffer,) = condition.__reduce__()
+    reduced: Any = condition.__reduce__()
+    (buffer,) = reduced[1]
     batch = pa.ipc.open_file(buffer).get_batch(0)
     # Schema.metadata is a dict, in which keys are unique; the text has all entries in their order.
     text = batch.schema.to_string(truncate_metadata=False)

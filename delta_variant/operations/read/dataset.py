@@ -12,8 +12,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset as arrow_dataset
-from pyarrow.dataset import Scanner
+import pyarrow.dataset
+from pyarrow.dataset import InMemoryDataset, Scanner
 
 from ...expressions.arrow_filter import ArrowFilter
 from .explanation import ReadReport
@@ -23,6 +23,9 @@ from .query import rows_without_columns
 __all__ = ["ScanDataset"]
 
 Columns: TypeAlias = "Sequence[str] | Mapping[str, pc.Expression] | None"
+
+# The stubs of pyarrow lack arguments of these classes.
+arrow_dataset: Any = pyarrow.dataset
 
 SPECIAL_FIELDS = frozenset({"__batch_index", "__filename", "__fragment_index", "__last_in_fragment"})
 """Columns that pyarrow adds to datasets of files; for other datasets their values have no meaning."""
@@ -44,7 +47,10 @@ class _Unreadable:
     tell = seek = read = size
 
 
-class ScanDataset(arrow_dataset.UnionDataset):
+_UNREADABLE: Any = _Unreadable()
+
+
+class ScanDataset(arrow_dataset.UnionDataset):  # type: ignore[misc]
     """The rows of a scan as a dataset.
 
     Python methods of `Dataset` are overridden. C++ code, such as a union of datasets, cannot call them: it
@@ -54,7 +60,7 @@ class ScanDataset(arrow_dataset.UnionDataset):
     def __init__(self, rows: LimitedRows, condition: pc.Expression | None = None) -> None:
         """Create a dataset of the rows for which `condition` is true, None for all."""
         layout = arrow_dataset.IpcFileFormat()
-        unreadable = layout.make_fragment(pa.PythonFile(_Unreadable(), mode="r"))
+        unreadable = layout.make_fragment(pa.PythonFile(_UNREADABLE, mode="r"))
         super().__init__(rows.schema, [arrow_dataset.FileSystemDataset([unreadable], rows.schema, layout)])
         self._rows = rows
         self._condition = condition
@@ -72,7 +78,8 @@ class ScanDataset(arrow_dataset.UnionDataset):
     def head(self, num_rows: int, **options: Any) -> pa.Table:
         """Return the first rows; the parameters are those of `Dataset.head`."""
         if self._condition is None and options.get("filter") is None:
-            return ScanDataset(self._rows.head(num_rows)).to_table(**options)
+            table: pa.Table = ScanDataset(self._rows.head(num_rows)).to_table(**options)
+            return table
         return self.scanner(**options).head(num_rows)
 
     def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:  # noqa: A002
@@ -92,17 +99,21 @@ class ScanDataset(arrow_dataset.UnionDataset):
         """Return the dataset of the rows for which an expression is true."""
         return ScanDataset(self._rows, _all_of(self._condition, expression))
 
-    def sort_by(self, sorting: Any, **options: Any) -> arrow_dataset.InMemoryDataset:
+    def sort_by(self, sorting: Any, **options: Any) -> InMemoryDataset:
         """Return the sorted rows, which are read into memory."""
-        return arrow_dataset.InMemoryDataset(self.to_table().sort_by(sorting, **options))
+        found: InMemoryDataset = arrow_dataset.InMemoryDataset(self.to_table().sort_by(sorting, **options))
+        return found
 
-    def join(self, right_dataset: Any, *arguments: Any, **options: Any) -> arrow_dataset.InMemoryDataset:
+    def join(self, right_dataset: Any, *arguments: Any, **options: Any) -> InMemoryDataset:
         """Return the rows joined with those of another dataset; both are read into memory."""
-        return _in_memory(self).join(_in_memory(right_dataset), *arguments, **options)
+        found: InMemoryDataset = _in_memory(self).join(_in_memory(right_dataset), *arguments, **options)
+        return found
 
-    def join_asof(self, right_dataset: Any, *arguments: Any, **options: Any) -> arrow_dataset.InMemoryDataset:
+    def join_asof(self, right_dataset: Any, *arguments: Any, **options: Any) -> InMemoryDataset:
         """Return the rows joined with the nearest ones of another dataset; both are read into memory."""
-        return _in_memory(self).join_asof(_in_memory(right_dataset), *arguments, **options)
+        other = _in_memory(right_dataset)
+        found: InMemoryDataset = _in_memory(self).join_asof(other, *arguments, **options)
+        return found
 
     def replace_schema(self, schema: pa.Schema) -> ScanDataset:
         """Return the dataset if it has this schema; raises NotImplementedError for another one."""
@@ -162,7 +173,10 @@ def _scanner(
         columns = list(outputs)
     if batch_size is not None:
         options = {**options, "batch_size": batch_size}
-    return Scanner.from_batches(reader, columns=columns, filter=condition, **options)
+    scanner: Scanner = arrow_dataset.Scanner.from_batches(
+        reader, columns=columns, filter=condition, **options
+    )
+    return scanner
 
 
 def _names_in(columns: Any, rows: LimitedRows) -> set[str]:

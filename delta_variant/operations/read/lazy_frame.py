@@ -82,6 +82,6 @@ def _conjuncts(predicate: pl.Expr) -> Iterator[pl.Expr]:
 
 def _converted(predicate: pl.Expr, schema: pa.Schema) -> pc.Expression | None:
     """Return a predicate as the filter that Polars would push into a dataset, None if it would not."""
-    recorder: Any = _Recorder(schema)
-    pl.scan_pyarrow_dataset(recorder).filter(predicate).collect()
+    recorder = _Recorder(schema)
+    pl.scan_pyarrow_dataset(recorder).filter(predicate).collect()  # type: ignore[arg-type]
     return recorder.filter

@@ -123,9 +123,15 @@ def _sql_type(types: set[pa.DataType]) -> str:
     target: pa.DataType | None = None
     if len(types) == 1 or any({kind_of(each) for each in types} <= kinds for kinds in UNITED):
         first, *others = sorted(types, key=str)
-        target = reduce(common_type, others, first)
+        target = reduce(_common_type, others, first)
     is_known = target in SIMPLE_TYPES.values() or (target is not None and pa.types.is_decimal128(target))
     return type_name(target) if is_known else "string"
+
+
+def _common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    found = common_type(one, other)
+    assert found is not None, (one, other)
+    return found
 
 
 def _path_text(path: Path) -> str | None:
