@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -152,6 +152,7 @@ class Table:
         limit: int | None = None,
         timezone: str = UTC,
         on_conflict: OnConflict = "error",
+        variants: Literal["bytes", "shredded"] = "bytes",
     ) -> Scan:
         """Return a scan of the rows, which reads them when one of its methods is called.
 
@@ -165,7 +166,13 @@ class Table:
             [{'id': 2}]
         """
         return _read_table(
-            self, columns=columns, where=where, limit=limit, timezone=timezone, on_conflict=on_conflict
+            self,
+            columns=columns,
+            where=where,
+            limit=limit,
+            timezone=timezone,
+            on_conflict=on_conflict,
+            variants=variants,
         )
 
     def shredded_columns(self, *, strict: bool = True) -> dict[str, str]:

@@ -74,7 +74,7 @@ def test_tasks_write_for_the_readers_that_the_table_remembers(spark: SparkSessio
 
 
 def check_unshredded(table: Path, files: int) -> None:
-    """Raise unless deltalake reads a table of so many files."""
+    """Raise unless the table has `files` files and deltalake reads all its rows."""
     assert dv.load_snapshot(table).num_files == files
     texts = dv.to_json(DeltaTable(table).to_pyarrow_table()["event"].combine_chunks()).to_pylist()
     assert sorted(texts) == sorted(2 * [f'{{"n":{n},"user":{{"name":"u{n % 7}"}}}}' for n in range(100)])

@@ -12,7 +12,7 @@ from ...data_file.reader import filter_rows
 from ...expressions import tree
 from ...expressions.evaluate import evaluate, filter_mask
 from ...expressions.parse import parse_columns
-from ...expressions.tree import Call, Expression, Input
+from ...expressions.tree import Call, Expression, Extraction, Input, is_whole
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import variant_field
@@ -25,12 +25,14 @@ class Query(msgspec.Struct, frozen=True):
     """Expressions bound to a table: the outputs by name, the predicate, and their inputs.
 
     `hint` is true for each row that the caller keeps, who selects these rows among those of the query.
+    `shredded` has the types of the Variant columns that are returned as files store them, by name.
     """
 
     outputs: Mapping[str, Expression]
     predicate: Expression | None
     inputs: tuple[Input, ...]
     hint: Expression | None = None
+    shredded: Mapping[str, pa.DataType] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -50,7 +52,13 @@ class Query(msgspec.Struct, frozen=True):
     @property
     def schema(self) -> pa.Schema:
         """Return the schema of the result."""
-        return pa.schema([_output_field(name, each) for name, each in self.outputs.items()])
+        return pa.schema([self._field(name, each) for name, each in self.outputs.items()])
+
+    def _field(self, name: str, bound: Expression) -> pa.Field[Any]:
+        field = _output_field(name, bound)
+        if not isinstance(bound, Extraction) or not is_whole(bound) or bound.column not in self.shredded:
+            return field
+        return field.with_type(self.shredded[bound.column])
 
     @property
     def pruning(self) -> Expression | None:
@@ -100,4 +108,13 @@ def rows_without_columns(count: int) -> pa.RecordBatch:
 
 
 def _cast(array: Any, arrow_type: pa.DataType) -> Any:
-    return array if array.type == arrow_type else array.cast(arrow_type)
+    if array.type == arrow_type:
+        return array
+    if not pa.types.is_struct(arrow_type) or arrow_type.get_field_index("metadata") != 0:
+        return array.cast(arrow_type)
+    # A file without the column, or shredded Variants whose `metadata` is a dictionary.
+    if array.null_count == len(array):
+        return pa.nulls(len(array), arrow_type)
+    parts = [array.field(index) for index in range(array.type.num_fields)]
+    parts[0] = parts[0].cast(pa.binary())
+    return pa.StructArray.from_arrays(parts, fields=list(arrow_type), mask=array.is_null())

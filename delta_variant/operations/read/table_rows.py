@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,7 +13,7 @@ from ..._arrow import Array
 from ..._options import OnConflict
 from ..._progress import begin
 from ...errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
-from ...expressions.tree import Column, Expression, inputs
+from ...expressions.tree import Column, Expression, Extraction, inputs, is_whole
 from ...log.snapshot import Snapshot
 from ...scan.plan import FilePlan, plan_files
 from ...scan.reader import files_of
@@ -20,6 +21,7 @@ from ...scan.statistics import partition_matches, row_counts
 from .explanation import ReadReport
 from .query import Query
 from .rows import RowBatches, read_files
+from .stored_types import shared_types
 
 __all__ = ["TableRows"]
 
@@ -59,6 +61,13 @@ class TableRows:
     def narrow(self, names: Collection[str], hint: Expression | None) -> TableRows:
         """Return some columns of the rows for which `hint` is true, and maybe of others."""
         return replace(self, query=self.query.narrow(names, hint))
+
+    def as_stored(self) -> TableRows:
+        """Return the rows with Variant columns as files store them; raises ShreddingError if they differ."""
+        outputs = self.query.outputs.values()
+        names = {each.column for each in outputs if isinstance(each, Extraction) and is_whole(each)}
+        types = shared_types(self.snapshot, self.plan.files, sorted(names))
+        return replace(self, query=msgspec.structs.replace(self.query, shredded=types))
 
     def parts(self) -> Iterator[TableRows]:
         """Yield the rows of each file that may have some."""
