@@ -94,7 +94,7 @@ def test_a_dataset_can_be_read_many_times_and_stays_at_its_version(table: Path):
 
 
 def test_the_first_rows_open_no_more_files_than_needed(table: Path, opened: list[str]):
-    assert dataset_of(table).head(2, columns=["id"]).num_rows == 2
+    assert dataset_of(table).head(2, ["id"]).num_rows == 2
     assert len(opened) == 1
 
 
@@ -288,6 +288,15 @@ def test_a_lazy_frame_stops_at_its_number_of_rows(table: Path, opened: list[str]
     assert frame.head(2).filter(pl.col("id") > 0).select("id").collect()["id"].to_list() == [1]
     assert len(opened) == 1
     assert frame.filter(pl.col("id") > 0).head(2).select("id").collect()["id"].to_list() == [1, 2]
+
+
+def test_lazy_frames_are_collected_together_and_streamed(table: Path):
+    frame = dv.read_table(table, columns=["id"]).to_lazyframe()
+    queries = [frame.filter(pl.col("id") >= least) for least in range(20)]
+    for engine in ("in-memory", "streaming"):
+        found = pl.collect_all(queries, engine=engine)
+        assert [each.height for each in found] == [4, 3, 2, 1, *[0] * 16]
+    assert frame.filter(pl.col("id") > 0).join(queries[2], on="id").collect().height == 2
 
 
 def test_a_lazy_frame_without_rows_has_its_columns(table: Path):

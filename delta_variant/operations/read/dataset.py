@@ -75,12 +75,17 @@ class ScanDataset(arrow_dataset.UnionDataset):  # type: ignore[misc]
         """Return a scanner, which reads once; the parameters are those of `Dataset.scanner`."""
         return _scanner(self._rows, columns, _all_of(self._condition, filter), batch_size, options)
 
-    def head(self, num_rows: int, **options: Any) -> pa.Table:
+    def head(
+        self,
+        num_rows: int,
+        columns: Columns = None,
+        filter: Any = None,  # noqa: A002
+        **options: Any,
+    ) -> pa.Table:
         """Return the first rows; the parameters are those of `Dataset.head`."""
-        if self._condition is None and options.get("filter") is None:
-            table: pa.Table = ScanDataset(self._rows.head(num_rows)).to_table(**options)
-            return table
-        return self.scanner(**options).head(num_rows)
+        if self._condition is None and filter is None:
+            return _scanner(self._rows.head(num_rows), columns, None, None, options).to_table()
+        return self.scanner(columns, filter, **options).head(num_rows)
 
     def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:  # noqa: A002
         """Return the number of rows; without a filter, it comes from the log where that has it."""
