@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from .operations.read import read_table
     from .operations.read.explanation import Explanation
     from .operations.read.scan import Scan
+    from .operations.read.shredded_columns import shredded_columns
     from .operations.restore import RestoreResult, restore
     from .operations.rewrite.result import RewriteResult
     from .operations.statistics_repair import RepairResult, repair_statistics
@@ -162,6 +163,7 @@ __all__ = [
     "restore",
     "set_properties",
     "shred",
+    "shredded_columns",
     "to_json",
     "try_variant_get",
     "unset_properties",
@@ -247,6 +249,7 @@ _LAZY = {
     ),
     "operations.read.explanation": ("Explanation",),
     "operations.read.scan": ("Scan",),
+    "operations.read.shredded_columns": ("shredded_columns",),
     "operations.restore": (
         "RestoreResult",
         "restore",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -37,6 +37,7 @@ from .operations.optimize.optimize import OptimizeResult
 from .operations.optimize.optimize import optimize as _optimize
 from .operations.read import read_table as _read_table
 from .operations.read.scan import Scan
+from .operations.read.shredded_columns import shredded_columns as _shredded_columns
 from .operations.restore import RestoreResult
 from .operations.restore import restore as _restore
 from .operations.rewrite.result import RewriteResult
@@ -151,6 +152,7 @@ class Table:
         limit: int | None = None,
         timezone: str = UTC,
         on_conflict: OnConflict = "error",
+        variants: Literal["bytes", "shredded"] = "bytes",
     ) -> Scan:
         """Return a scan of the rows, which reads them when one of its methods is called.
 
@@ -164,8 +166,30 @@ class Table:
             [{'id': 2}]
         """
         return _read_table(
-            self, columns=columns, where=where, limit=limit, timezone=timezone, on_conflict=on_conflict
+            self,
+            columns=columns,
+            where=where,
+            limit=limit,
+            timezone=timezone,
+            on_conflict=on_conflict,
+            variants=variants,
         )
+
+    def shredded_columns(self, *, strict: bool = True) -> dict[str, str]:
+        """Return the columns and each shredded path of the Variants, as `columns` of a scan.
+
+        The parameters, the result and the errors are those of `shredded_columns`.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> schema = dv.ShreddingSchema.of({"id": pa.int64()})
+            >>> _ = events.append([{"event": {"id": 7}}], variant_columns=["event"], shredding=schema)
+            >>> list(events.shredded_columns())
+            ['event', 'event.id']
+        """
+        return _shredded_columns(self, strict=strict)
 
     def changes(
         self,

@@ -7,7 +7,7 @@ in `delta_variant` itself.
 from __future__ import annotations
 
 from ._options import DuplicateKeys, Floats, Numeric, OnConflict
-from .data_file.options import Compression, OddRows, OnInvalid, Shredding
+from .data_file.options import Compatibility, Compression, OddRows, OnInvalid, Shredding
 from .data_file.writer import WrittenFile
 from .log.timestamps import Timestamp
 from .operations.alter.columns import ColumnPath, Columns
@@ -33,6 +33,7 @@ __all__ = [
     "AuditedFile",
     "ColumnPath",
     "Columns",
+    "Compatibility",
     "Compression",
     "DomainMetadata",
     "DuplicateKeys",

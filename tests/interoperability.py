@@ -17,9 +17,11 @@ TEXT = '{"user":{"id":7}}'
 
 KINDS: Mapping[str, Mapping[str, Any]] = {
     "default": {},
-    "`shredding=None`": {"shredding": None},
     "`annotate=False`": {"files": dv.FileOptions(annotate=False)},
-    "both": {"shredding": None, "files": dv.FileOptions(annotate=False)},
+    '`compatibility="unshredded"`': {
+        "shredding": "infer",
+        "files": dv.FileOptions(compatibility="unshredded"),
+    },
 }
 """The columns of the page, and the options that a table is written with."""
 

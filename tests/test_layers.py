@@ -59,7 +59,7 @@ OWNERS = {
     "msgspec": {"expressions", "protocol", "log", "scan", "writer", "operations", "spark", "cli"},
     "obstore": {"storage"},
     "pandas": {"operations.read.scan"},
-    "polars": {"operations.read.scan"},
+    "polars": {"operations.read.lazy_frame", "operations.read.scan"},
     "py4j": {"spark"},
     "pyarrow": {""},
     "pysail": {f"{ENGINES}.sail"},

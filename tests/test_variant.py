@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -232,3 +233,31 @@ def test_bounds_are_decoded_in_either_printed_form(text: str, expected: dict[str
 def test_text_without_a_bound_is_rejected(text: str):
     with pytest.raises(InvalidStatisticsError, match=r"\S"):
         decode_bound(text)
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale"), [(1, 1), (5, 2), (15, 0), (16, 3), (18, 18), (38, 0), (38, 38)]
+)
+def test_shredded_decimals_are_cast_to_the_nearest_double(precision: int, scale: int):
+    random = Random(precision + scale)
+    digits = [random.randrange(10 ** random.randrange(1, precision + 1)) for _ in range(500)]
+    decimals = [
+        Decimal(f"{random.choice('+-')}{each}e-{scale}") for each in [*digits, 10**precision - 1, 2**53]
+    ]
+    values = pa.array([None, *decimals[: None if precision > 16 else -1]], pa.decimal128(precision, scale))
+    found = variant_get(shredded_as(values), "$", "double").to_pylist()
+    assert found == [None if each is None else float(each) for each in values.to_pylist()]
+
+
+def test_a_shredded_decimal_with_more_digits_than_its_type_is_malformed():
+    unscaled = (7).to_bytes(16, "little") + (99999).to_bytes(16, "little")
+    values = pa.Array.from_buffers(pa.decimal128(3, 1), 2, [None, pa.py_buffer(unscaled)])
+    with raises_at(MalformedVariantError, "more digits", row=1):
+        variant_get(shredded_as(values), "$", "double")
+
+
+def shredded_as(values: pa.Array[Any]) -> pa.StructArray:
+    """Return Variants with these values in `typed_value`."""
+    names: pa.Array[Any] = pa.array([b"\x01\x00\x00"] * len(values), pa.binary())
+    fields = [pa.field("metadata", pa.binary(), False), pa.field("typed_value", values.type)]
+    return pa.StructArray.from_arrays([names, values], fields=fields)

@@ -18,6 +18,7 @@ __all__ = [
     "MAX_STATS_BYTES",
     "MAX_STATS_PATHS",
     "ROW_GROUP_BYTES",
+    "Compatibility",
     "Compression",
     "FileOptions",
     "JsonOptions",
@@ -33,6 +34,9 @@ Shredding: TypeAlias = "ShreddingSchema | Literal['infer'] | None"
 OnInvalid: TypeAlias = Literal["error", "reject", "null"]
 OddRows: TypeAlias = Literal["apart", "inline"]
 Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
+
+Compatibility: TypeAlias = Literal["unshredded"] | None
+"""Readers without support of shredding and of the annotation VARIANT, or None."""
 
 MAX_STATS_PATHS = 32
 MAX_STATS_BYTES = 8 << 10
@@ -62,6 +66,10 @@ class FileOptions:
             before.
         annotate: Whether Variant columns get the Parquet logical type VARIANT. True by default. Set False for
             readers that do not support it, such as Spark 4.0.
+        compatibility: `"unshredded"` writes what Polars and deltalake open, without shredding and without
+            the annotation. A new table remembers it in the property `deltaVariant.compatibility`, which
+            later appends, rewrites and optimizations follow, also those of Spark tasks. None, the default,
+            follows the property of the table.
         spark_compatible: Whether to infer only shredding schemas with types that Spark reads, which excludes
             time, timestamps in nanoseconds and UUID. True by default.
         max_variant_stats_paths: The maximum number of paths of each Variant column with bounds in the
@@ -91,6 +99,7 @@ class FileOptions:
     compression: Compression = "zstd"
     numeric: Numeric = "value"
     annotate: bool = True
+    compatibility: Compatibility = None
     spark_compatible: bool = True
     max_variant_stats_paths: int = MAX_STATS_PATHS
     max_variant_stats_bytes: int = MAX_STATS_BYTES
@@ -105,6 +114,7 @@ class FileOptions:
         check_option("compression", self.compression, get_args(Compression))
         check_option("numeric", self.numeric, get_args(Numeric))
         check_option("annotate", self.annotate, (True, False))
+        check_option("compatibility", self.compatibility, ("unshredded", None))
         check_option("spark_compatible", self.spark_compatible, (True, False))
         to_integer("max_variant_stats_paths", self.max_variant_stats_paths, 0)
         to_integer("max_variant_stats_bytes", self.max_variant_stats_bytes, 0)

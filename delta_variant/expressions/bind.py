@@ -374,7 +374,7 @@ def _common_type(function: str, arguments: list[Expression]) -> pa.DataType:
         return pa.bool_()
     target: pa.DataType | None = types[0]
     for arrow_type in types[1:]:
-        target = None if target is None else _common_type_of(target, arrow_type)
+        target = None if target is None else common_type(target, arrow_type)
     if target is None:
         found = " and ".join(
             f"`{describe(argument)}` ({type_name(output_type(argument))})" for argument in arguments[:3]
@@ -400,7 +400,7 @@ def _holds(target: pa.DataType, value: pa.Scalar[Any]) -> bool:
         return False
 
 
-def _common_type_of(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     """Return the type in which Spark compares two types; None if they cannot be compared, or not exactly."""
     if left == right:
         return left

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
@@ -21,6 +21,7 @@ from ..errors import (
     TimestampAfterLatestError,
     VersionNotFoundError,
 )
+from ..expressions.tree import Expression
 from ..log import deletion_vectors
 from ..log.commits import CommitActions, read_versions
 from ..log.load import load_protocol_and_metadata, load_snapshot, open_to_read
@@ -324,7 +325,7 @@ class _Feed:
     ) -> RowBatches:
         if files:
             table = replace(table, files=files_table(files))
-            plan = plan_files(table, self.query.predicate)
+            plan = plan_files(table, self.query.pruning)
             report.add(plan, table.num_files, table.num_bytes)
             selected, predicate = files_of(plan.files), plan.pruning_predicate
             yield from read_files(
@@ -366,6 +367,19 @@ class _Changes:
     @property
     def schema(self) -> pa.Schema:
         return self.feed.query.schema
+
+    @property
+    def outputs(self) -> Mapping[str, Expression]:
+        return self.feed.query.outputs
+
+    def narrow(self, names: Collection[str], hint: Expression | None) -> _Changes:
+        """Return some columns of the changes for which `hint` is true, and maybe of others."""
+        return replace(self, feed=replace(self.feed, query=self.feed.query.narrow(names, hint)))
+
+    def parts(self) -> Iterator[_Changes]:
+        """Yield the changes of each commit."""
+        for commit in self.commits:
+            yield replace(self, commits=[commit])
 
     def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Yield the changes, oldest commit first."""

@@ -20,6 +20,7 @@ __all__ = [
     "CHECKPOINT_POLICY",
     "COLUMN_MAPPING_MAX_COLUMN_ID",
     "COLUMN_MAPPING_MODE",
+    "COMPATIBILITY",
     "DATA_SKIPPING_NUM_INDEXED_COLS",
     "DATA_SKIPPING_STATS_COLUMNS",
     "DELETED_FILE_RETENTION_DURATION",
@@ -46,6 +47,7 @@ __all__ = [
     "ColumnMappingMode",
     "IsolationLevel",
     "TableProperty",
+    "check_compatibility",
     "check_new",
     "check_row_tracking",
     "check_set",
@@ -59,6 +61,8 @@ T = TypeVar("T")
 Choice = TypeVar("Choice", bound=str)
 
 ColumnMappingMode: TypeAlias = Literal["none", "name", "id"]
+
+Compatibility: TypeAlias = Literal["default", "unshredded"]
 
 IsolationLevel: TypeAlias = Literal["Serializable", "WriteSerializable"]
 
@@ -116,6 +120,16 @@ def check_new(configuration: Mapping[str, str]) -> None:
         if not name.lower().startswith("delta.constraints."):
             check_set(name, text)
     check_row_tracking(configuration)
+    check_compatibility(configuration)
+
+
+def check_compatibility(configuration: Mapping[str, str]) -> None:
+    """Raise ProtocolError for properties that both enable shredding and exclude it for other readers."""
+    if get(configuration, COMPATIBILITY) == "unshredded" and get(configuration, ENABLE_VARIANT_SHREDDING):
+        raise ProtocolError(
+            f"{COMPATIBILITY.name}=unshredded and {ENABLE_VARIANT_SHREDDING.name}=true exclude each other: "
+            "set only one"
+        )
 
 
 def check_row_tracking(configuration: Mapping[str, str]) -> None:
@@ -253,6 +267,8 @@ COLUMN_MAPPING_MAX_COLUMN_ID = _number("delta.columnMapping.maxColumnId", 0, 0, 
 COLUMN_MAPPING_MODE: TableProperty[ColumnMappingMode] = _choice(
     "delta.columnMapping.mode", "none", "name", "id"
 )
+# A property of this library: other writers ignore names that do not begin with `delta.`.
+COMPATIBILITY: TableProperty[Compatibility] = _choice("deltaVariant.compatibility", "default", "unshredded")
 DATA_SKIPPING_NUM_INDEXED_COLS = _number(
     "delta.dataSkippingNumIndexedCols", 32, -1, "an integer from 0, or -1 for all columns"
 )
@@ -305,6 +321,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         CHECKPOINT_POLICY,
         COLUMN_MAPPING_MAX_COLUMN_ID,
         COLUMN_MAPPING_MODE,
+        COMPATIBILITY,
         DATA_SKIPPING_NUM_INDEXED_COLS,
         DATA_SKIPPING_STATS_COLUMNS,
         DELETED_FILE_RETENTION_DURATION,

@@ -15,6 +15,7 @@ import pyarrow as pa
 from .._arrow import retype_array
 from .._options import OnConflict
 from ..data_file import reader
+from ..data_file.layout import shredding_of
 from ..data_file.options import Shredding
 from ..data_file.reader import NativeFile, Projection, RowRange, Units, open_file
 from ..data_file.shredding import shredded_type
@@ -151,10 +152,17 @@ class FileReader:
         return reader.units(self.native, self.file.path, inputs, row_groups)
 
     def read(
-        self, inputs: Sequence[Input], rows: Sequence[RowRange] | None, on_conflict: OnConflict
+        self,
+        inputs: Sequence[Input],
+        rows: Sequence[RowRange] | None,
+        on_conflict: OnConflict,
+        shredded: Collection[str] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in `rows`, or all rows, as batches with a column for each input."""
-        for batch, _ in self._read(inputs, rows, on_conflict, ()):
+        """Yield the rows in `rows`, or all rows, as batches with a column for each input.
+
+        Variant columns in `shredded` are returned as the file stores them.
+        """
+        for batch, _ in self._read(inputs, rows, on_conflict, (), shredded):
             yield batch
 
     def read_with_row_ids(
@@ -247,6 +255,15 @@ class FileReader:
             for name, path in paths.items()
             if path in shredding and types.get(path[0]) == shredded_type(shredding[path])
         )
+
+    def shredding(self, names: Sequence[str]) -> ShreddingSchema | None:
+        """Return how a Variant is shredded, None if the file does not have it."""
+        return shredding_of(self.native).get(self._stored_path(names))
+
+    def stored_type(self, name: str) -> pa.DataType | None:
+        """Return the type of a column of the file, None if it does not have it."""
+        position = self.native.schema.get_field_index(self._stored_path((name,))[0])
+        return None if position < 0 else self.native.schema.field(position).type
 
     def _deleted(self) -> bytes | None:
         return deletion_vectors.load(self.table.snapshot.store, self.file.deletion_vector)

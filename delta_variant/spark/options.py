@@ -66,6 +66,7 @@ WRITE: Mapping[str, Parse] = {
     "target_file_size": int,
     "compression": str,
     "annotate": _flag,
+    "compatibility": str,
     "spark_compatible": _flag,
     "max_variant_stats_paths": int,
     "max_variant_stats_bytes": int,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from ..data_file.options import WriteOptions
-from ..errors import ShreddingNotEnabledError
+from ..errors import ShreddingNotEnabledError, UnsupportedFeatureError
 from ..log.snapshot import Snapshot
 from ..protocol import features, properties
 from ..protocol.actions import Metadata, Protocol
@@ -92,12 +92,25 @@ def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> W
     """Return options without the shredding and Variant statistics that the table does not allow.
 
     Files are shredded only if the table enables variantShredding, and have Variant bounds only if it supports
-    the feature (PROTOCOL.md, "Writer Requirements for Variant Shredding", "Variant Statistics"). `where` is
-    the table's URI. Raises ShreddingNotEnabledError if the options have an explicit shredding schema.
+    the feature (PROTOCOL.md, "Writer Requirements for Variant Shredding", "Variant Statistics"). The files of
+    a table for readers without shredding have no annotation either. `where` is the table's URI. Raises
+    ShreddingNotEnabledError if the options have an explicit shredding schema, UnsupportedFeatureError if they
+    ask for files whose readers do not open the table.
     """
+    settings, files = state.metadata.configuration, options.files
     if not features.supports_shredding(state.protocol):
-        options = replace(options, files=replace(options.files, max_variant_stats_paths=0))
-    if features.enables_shredding(state.protocol, state.metadata.configuration):
+        files = replace(files, max_variant_stats_paths=0)
+    elif files.compatibility == "unshredded":
+        raise UnsupportedFeatureError(
+            f"cannot write {where} for readers without shredding because its protocol has the feature "
+            "variantShredding: write a new table with compatibility='unshredded'",
+            table=where,
+        )
+    is_unshredded = properties.get(settings, properties.COMPATIBILITY) == "unshredded"
+    if is_unshredded or files.compatibility == "unshredded":
+        files = replace(files, annotate=False)
+    options = replace(options, files=files)
+    if features.enables_shredding(state.protocol, settings) and not is_unshredded:
         return options
     if isinstance(options.shredding, ShreddingSchema):
         raise ShreddingNotEnabledError(

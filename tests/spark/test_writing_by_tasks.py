@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -59,6 +60,24 @@ def lines(spark: SparkSession, *texts: str) -> DataFrame:
     return spark.createDataFrame([(text,) for text in texts], "event string").repartitionByRange(
         len(texts), "event"
     )
+
+
+@pytest.mark.usefixtures("small_files_are_shredded")
+def test_tasks_write_for_the_readers_that_the_table_remembers(spark: SparkSession, tmp_path):
+    table = tmp_path / "t"
+    unshredded = dv.FileOptions(compatibility="unshredded")
+    dvs.write_table(table, events(spark), variant_columns=["event"], files=unshredded)
+    dvs.write_table(table, events(spark), variant_columns=["event"], mode="append")
+    check_unshredded(table, files=6)
+    dvs.optimize(spark, table)
+    check_unshredded(table, files=1)
+
+
+def check_unshredded(table: Path, files: int) -> None:
+    """Raise unless the table has `files` files and deltalake reads all its rows."""
+    assert dv.load_snapshot(table).num_files == files
+    texts = dv.to_json(DeltaTable(table).to_pyarrow_table()["event"].combine_chunks()).to_pylist()
+    assert sorted(texts) == sorted(2 * [f'{{"n":{n},"user":{{"name":"u{n % 7}"}}}}' for n in range(100)])
 
 
 @pytest.mark.usefixtures("small_files_are_shredded")

@@ -238,6 +238,13 @@ def _enable_row_tracking(snapshot: Snapshot, settings: dict[str, str]) -> None:
     )
 
 
+def _check_compatibility(snapshot: Snapshot, settings: dict[str, str]) -> None:
+    """Reject to exclude shredding from a table that enables it, and the reverse."""
+    names = (properties.COMPATIBILITY.name, properties.ENABLE_VARIANT_SHREDDING.name)
+    if any(settings.get(name) != snapshot.configuration.get(name) for name in names):
+        properties.check_compatibility(settings)
+
+
 def _reject_iceberg(snapshot: Snapshot, settings: dict[str, str]) -> None:
     for prop in (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT_V2):
         if _enables(snapshot, settings, prop):
@@ -265,6 +272,7 @@ def _check_statistics_columns(snapshot: Snapshot, settings: dict[str, str]) -> N
 RULES: Sequence[Rule] = (
     _check_column_mapping,
     _enable_row_tracking,
+    _check_compatibility,
     _reject_iceberg,
     _check_statistics_columns,
 )

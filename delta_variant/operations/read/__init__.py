@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
+from ..._checks import check_option
 from ..._options import OnConflict
 from ...log.snapshot import Snapshot
 from ...log.timestamps import Timestamp
@@ -27,6 +29,7 @@ def read_table(
     limit: int | None = None,
     timezone: str = UTC,
     on_conflict: OnConflict = "error",
+    variants: Literal["bytes", "shredded"] = "bytes",
     storage_options: Mapping[str, str] | None = None,
 ) -> Scan:
     """Return a scan of the rows of a table, or of an earlier version of it.
@@ -52,6 +55,9 @@ def read_table(
             timestamps and dates, timestamps without time zone, and text. `"UTC"` by default.
         on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other:
             `"error"`, the default, raises ConflictingValueError, `"typed"` reads `typed_value`.
+        variants: The form of top-level Variant columns: `"bytes"`, the default, as `struct<metadata, value>`,
+            `"shredded"` as files store them, with `typed_value` as VariantShredding.md defines it. Then the
+            footers of the files are read first, and values are not checked for conflicts.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
@@ -70,6 +76,7 @@ def read_table(
         MalformedVariantError: While rows are read: a Variant is invalid.
         ConflictingValueError: While rows are read: see `on_conflict`.
         CastError: While rows are read: a value cannot be cast.
+        ShreddingError: `variants` is `"shredded"`, and files differ in their shredding; `path` is where.
 
     Example:
         >>> import pyarrow as pa
@@ -82,4 +89,6 @@ def read_table(
     """
     snapshot = load_readable(table, version, storage_options, timestamp).in_timezone(timezone)
     query = Query.of(snapshot, columns, where)
-    return Scan(TableRows(snapshot, query, on_conflict), limit)
+    check_option("variants", variants, ("bytes", "shredded"))
+    rows = TableRows(snapshot, query, on_conflict)
+    return Scan(rows.as_stored() if variants == "shredded" else rows, limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ from ...data_file.reader import filter_rows
 from ...expressions import tree
 from ...expressions.evaluate import evaluate, filter_mask
 from ...expressions.parse import parse_columns
-from ...expressions.tree import Expression, Input
+from ...expressions.tree import Call, Expression, Extraction, Input, is_whole
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import variant_field
@@ -22,11 +22,17 @@ __all__ = ["Query", "rows_without_columns"]
 
 
 class Query(msgspec.Struct, frozen=True):
-    """Expressions bound to a table: the outputs by name, the predicate, and their inputs."""
+    """Expressions bound to a table: the outputs by name, the predicate, and their inputs.
+
+    `hint` is true for each row that the caller keeps, who selects these rows among those of the query.
+    `shredded` has the types of the Variant columns that are returned as files store them, by name.
+    """
 
     outputs: Mapping[str, Expression]
     predicate: Expression | None
     inputs: tuple[Input, ...]
+    hint: Expression | None = None
+    shredded: Mapping[str, pa.DataType] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(
@@ -46,12 +52,29 @@ class Query(msgspec.Struct, frozen=True):
     @property
     def schema(self) -> pa.Schema:
         """Return the schema of the result."""
-        return pa.schema([_output_field(name, each) for name, each in self.outputs.items()])
+        return pa.schema([self._field(name, each) for name, each in self.outputs.items()])
+
+    def _field(self, name: str, bound: Expression) -> pa.Field[Any]:
+        field = _output_field(name, bound)
+        if not isinstance(bound, Extraction) or not is_whole(bound) or bound.column not in self.shredded:
+            return field
+        return field.with_type(self.shredded[bound.column])
+
+    @property
+    def pruning(self) -> Expression | None:
+        """Return an expression that is true for each row that is needed, by which files can be skipped."""
+        known = tuple(each for each in (self.predicate, self.hint) if each is not None)
+        return Call("and", known, pa.bool_()) if len(known) > 1 else next(iter(known), None)
 
     def without_outputs(self) -> Query:
         """Return the query for the number of its rows: the predicate alone."""
-        used = () if self.predicate is None else (self.predicate,)
-        return msgspec.structs.replace(self, outputs={}, inputs=expression_inputs(used))
+        return self.narrow((), None)
+
+    def narrow(self, names: Collection[str], hint: Expression | None) -> Query:
+        """Return the query for some of its outputs, of rows for which `hint` is true and maybe others."""
+        outputs = {name: each for name, each in self.outputs.items() if name in names}
+        used = [*outputs.values(), *([] if self.predicate is None else [self.predicate])]
+        return msgspec.structs.replace(self, outputs=outputs, inputs=expression_inputs(used), hint=hint)
 
     def result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the outputs for the rows of a batch of inputs that match the predicate."""
@@ -85,4 +108,13 @@ def rows_without_columns(count: int) -> pa.RecordBatch:
 
 
 def _cast(array: Any, arrow_type: pa.DataType) -> Any:
-    return array if array.type == arrow_type else array.cast(arrow_type)
+    if array.type == arrow_type:
+        return array
+    if not pa.types.is_struct(arrow_type) or arrow_type.get_field_index("metadata") != 0:
+        return array.cast(arrow_type)
+    # A file without the column, or shredded Variants whose `metadata` is a dictionary.
+    if array.null_count == len(array):
+        return pa.nulls(len(array), arrow_type)
+    parts = [array.field(index) for index in range(array.type.num_fields)]
+    parts[0] = parts[0].cast(pa.binary())
+    return pa.StructArray.from_arrays(parts, fields=list(arrow_type), mask=array.is_null())

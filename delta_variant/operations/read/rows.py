@@ -133,7 +133,8 @@ class _FileRead(msgspec.Struct, frozen=True):
     def _batches(self, file: FileReader, plan: RowPlan) -> Iterator[_Decoded]:
         if plan.rows == []:
             return
-        for batch in file.read(self.query.inputs, plan.rows, self.on_conflict):
+        shredded = [name for name in self.query.shredded if file.stored_type(name) is not None]
+        for batch in file.read(self.query.inputs, plan.rows, self.on_conflict, shredded):
             with error_location(file=file.file.path):
                 matching = self.query.result(batch)
             yield _Decoded(batch.num_rows, matching)

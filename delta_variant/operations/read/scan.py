@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
-from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -13,35 +12,14 @@ from ..._html import MAX_ROWS, html_table
 from ...expressions.types import type_name
 from ...variant.objects import VariantForm, columns_of_objects, is_variant, rows_of, variants_as_json
 from .explanation import Explanation, ReadReport
-from .rows import RowBatches
+from .limited_rows import LimitedRows, Rows
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
+    from pyarrow.dataset import Dataset
 
-__all__ = ["Rows", "Scan"]
-
-
-class Rows(Protocol):
-    """The rows of a scan, which are planned but not read."""
-
-    @property
-    def uri(self) -> str:
-        """The URI or the path of the table."""
-
-    @property
-    def version(self) -> int:
-        """The version of the table."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The schema of the rows."""
-
-    def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
-        """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
-
-    def count(self) -> int:
-        """Return the number of rows, and read as little as possible."""
+__all__ = ["Scan"]
 
 
 class Scan:
@@ -50,9 +28,6 @@ class Scan:
     `read_table` and `read_changes` return it. DuckDB, Polars, pandas and pyarrow take it directly, because it
     has `__arrow_c_stream__`. It is not iterable, because rows and batches are both plausible: use
     `to_batches` or `to_pylist`.
-
-    Attributes:
-        limit: The maximum number of rows, None for all rows.
 
     Example:
         >>> import delta_variant as dv
@@ -66,18 +41,22 @@ class Scan:
 
     def __init__(self, rows: Rows, limit: int | None) -> None:
         """Create a scan of `rows`; raises ValueError or ArgumentTypeError for an invalid limit."""
-        self._rows = rows
-        self.limit = None if limit is None else to_integer("limit", limit, 0)
+        self._rows = LimitedRows(rows, None if limit is None else to_integer("limit", limit, 0))
+
+    @property
+    def limit(self) -> int | None:
+        """Return the maximum number of rows, None for all rows."""
+        return self._rows.limit
 
     @property
     def uri(self) -> str:
         """Return the URI or the path of the table."""
-        return self._rows.uri
+        return self._rows.rows.uri
 
     @property
     def version(self) -> int:
         """Return the version of the table that is read, for changes the last one."""
-        return self._rows.version
+        return self._rows.rows.version
 
     @property
     def schema(self) -> pa.Schema:
@@ -102,7 +81,7 @@ class Scan:
             >>> [batch.num_rows for batch in dv.read_table("clicks").to_batches()]
             [2]
         """
-        return self._batches(ReadReport())
+        return self._rows.batches(ReadReport())
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream of Arrow batches, which can be read once.
@@ -221,6 +200,67 @@ class Scan:
         assert isinstance(frame, pl.DataFrame)
         return frame
 
+    def to_dataset(self) -> Dataset:
+        """Return the rows as a dataset of pyarrow, into which engines push projections and filters.
+
+        DuckDB, DataFusion and Polars (`scan_pyarrow_dataset`) accept it. A query reads only the columns that
+        it needs, and of Variants only the paths in them. Filters of comparisons, null tests and lists of
+        values skip files, row groups and pages by statistics. pyarrow applies each filter to the rows that
+        are read, so the result is that of pyarrow, whatever the filter contains. The dataset always reads
+        the version of the scan.
+
+        Returns:
+            A `pyarrow.dataset.Dataset` with the columns of the scan. Name the paths that queries need in
+            `columns` of the scan; see `shredded_columns` for all of them.
+
+        Raises:
+            DeltaVariantError: While rows are read: see `to_batches`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> rows = [{"event": {"id": 1}}, {"event": {"id": 2}}]
+            >>> _ = dv.write_table("clicks", rows, variant_columns=["event"])
+            >>> dataset = dv.read_table("clicks", columns={"id": "event:id::bigint"}).to_dataset()
+            >>> import pyarrow.compute as pc
+            >>> dataset.to_table(filter=pc.field("id") > 1).to_pylist()
+            [{'id': 2}]
+        """
+        from .dataset import ScanDataset
+
+        return ScanDataset(self._rows)
+
+    def to_lazyframe(self, variants: Literal["json", "bytes"] = "json") -> pl.LazyFrame:
+        """Return the rows as a lazy frame of Polars, which reads what its query needs; needs Polars.
+
+        Polars pushes its projection, its predicate and its row limit into the scan. Predicates that it can
+        express for pyarrow skip files, row groups and pages by statistics. Polars applies each predicate to
+        the rows that are read, with its own rules.
+
+        Args:
+            variants: The form of Variants, as in `to_polars`. `"json"` by default.
+
+        Returns:
+            A `polars.LazyFrame`. Each `collect` reads the rows again, from the version of the scan.
+
+        Raises:
+            ImportError: Polars is not installed.
+            DeltaVariantError: While rows are read: see `to_batches`.
+            ValueError: `variants` is not one of its values.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> rows = [{"event": {"id": 1}}, {"event": {"id": 2}}]
+            >>> _ = dv.write_table("clicks", rows, variant_columns=["event"])
+            >>> frame = dv.read_table("clicks", columns={"id": "event:id::bigint"}).to_lazyframe()
+            >>> frame.select("id").sum().collect().item()
+            3
+        """
+        check_installed("polars", "polars")
+        check_option("variants", variants, ("json", "bytes"))
+        from .lazy_frame import lazy_frame
+
+        return lazy_frame(self._rows, variants)
+
     def count(self) -> int:
         """Return the number of rows.
 
@@ -240,10 +280,7 @@ class Scan:
             >>> dv.read_table("clicks", where="id > 1").count()
             1
         """
-        if self.limit == 0:
-            return 0
-        rows = self._rows.count()
-        return rows if self.limit is None else min(rows, self.limit)
+        return self._rows.count()
 
     def explain(self) -> Explanation:
         """Read the rows, and return what was read and what was skipped.
@@ -261,7 +298,7 @@ class Scan:
             0
         """
         report = ReadReport()
-        rows = sum(batch.num_rows for batch in self._batches(report))
+        rows = sum(batch.num_rows for batch in self._rows.batches(report))
         return report.explain(rows)
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -276,21 +313,7 @@ class Scan:
 
     def _repr_html_(self) -> str:
         shown = MAX_ROWS if self.limit is None else min(self.limit, MAX_ROWS)
-        rows = Scan(self._rows, shown).to_pylist(variants="json")
+        rows = Scan(self._rows.rows, shown).to_pylist(variants="json")
         types = ("variant" if is_variant(each) else type_name(each.type) for each in self.schema)
         names = [f"{name} {type_}" for name, type_ in zip(self.schema.names, types, strict=True)]
         return html_table(repr(self)[1:-1], names, [list(row.values()) for row in rows])
-
-    def _batches(self, report: ReadReport) -> Iterator[pa.RecordBatch]:
-        remaining = self.limit
-        # Closing the rows completes the report of a file that was not read to its end.
-        with closing(self._rows.batches(report, ahead=remaining is None)) as batches:
-            if remaining is None:
-                yield from batches
-                return
-            while remaining:
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                yield batch.slice(0, remaining)
-                remaining -= min(remaining, batch.num_rows)

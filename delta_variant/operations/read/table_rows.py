@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -11,7 +13,7 @@ from ..._arrow import Array
 from ..._options import OnConflict
 from ..._progress import begin
 from ...errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
-from ...expressions.tree import Column, Expression, inputs
+from ...expressions.tree import Column, Expression, Extraction, inputs, is_whole
 from ...log.snapshot import Snapshot
 from ...scan.plan import FilePlan, plan_files
 from ...scan.reader import files_of
@@ -19,6 +21,7 @@ from ...scan.statistics import partition_matches, row_counts
 from .explanation import ReadReport
 from .query import Query
 from .rows import RowBatches, read_files
+from .stored_types import shared_types
 
 __all__ = ["TableRows"]
 
@@ -37,7 +40,7 @@ class TableRows:
 
     def __post_init__(self) -> None:
         # Planning reports errors of the log before any row is read.
-        object.__setattr__(self, "plan", plan_files(self.snapshot, self.query.predicate))
+        object.__setattr__(self, "plan", plan_files(self.snapshot, self.query.pruning))
 
     @property
     def uri(self) -> str:
@@ -50,6 +53,27 @@ class TableRows:
     @property
     def schema(self) -> pa.Schema:
         return self.query.schema
+
+    @property
+    def outputs(self) -> Mapping[str, Expression]:
+        return self.query.outputs
+
+    def narrow(self, names: Collection[str], hint: Expression | None) -> TableRows:
+        """Return some columns of the rows for which `hint` is true, and maybe of others."""
+        return replace(self, query=self.query.narrow(names, hint))
+
+    def as_stored(self) -> TableRows:
+        """Return the rows with Variant columns as files store them; raises ShreddingError if they differ."""
+        outputs = self.query.outputs.values()
+        names = {each.column for each in outputs if isinstance(each, Extraction) and is_whole(each)}
+        types = shared_types(self.snapshot, self.plan.files, sorted(names))
+        return replace(self, query=msgspec.structs.replace(self.query, shredded=types))
+
+    def parts(self) -> Iterator[TableRows]:
+        """Yield the rows of each file that may have some."""
+        for row in range(self.plan.files.num_rows):
+            files = self.plan.files.slice(row, 1)
+            yield replace(self, snapshot=replace(self.snapshot, files=files))
 
     def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Return the rows; unless `ahead`, open a file only after the rows of the one before."""

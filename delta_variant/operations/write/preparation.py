@@ -151,7 +151,7 @@ def prepare(
         state = create_state(
             columns,
             table.partition_columns,
-            table.configuration,
+            _configuration(options, table),
             table.name,
             table.description,
             options.shredding is not None,
@@ -177,6 +177,13 @@ def prepare(
         _overwrite(snapshot, table.where) if snapshot is not None and table.overwrite else None,
         Scope.of(state.columns, table.timezone).predicate(table.where),
     )
+
+
+def _configuration(options: WriteOptions, table: TableOptions) -> Mapping[str, str]:
+    """Return the properties of a new table, which remember the readers that its files are for."""
+    compatibility = options.files.compatibility
+    remembered = {} if compatibility is None else {properties.COMPATIBILITY.name: compatibility}
+    return {**remembered, **(table.configuration or {})}
 
 
 def _overwrite(snapshot: Snapshot, text: str | None) -> Overwrite:

@@ -42,7 +42,8 @@ def create_state(
     a table that this version cannot write.
     """
     settings = dict(configuration or {})
-    if enable_shredding and _is_shredded(columns):
+    is_unshredded = properties.get(settings, properties.COMPATIBILITY) == "unshredded"
+    if enable_shredding and not is_unshredded and _is_shredded(columns):
         settings.setdefault(properties.ENABLE_VARIANT_SHREDDING.name, "true")
     properties.check_new(settings)
     if properties.get(settings, properties.ENABLE_ROW_TRACKING):

@@ -8,8 +8,8 @@ use arrow_array::builder::{
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Decimal32Type, Decimal64Type, Decimal128Type, Float32Type, Float64Type,
+    Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
@@ -561,6 +561,15 @@ fn widened(typed: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
         (DataType::Int32, DataType::Float64) => Some(unary::<Int32Type, Float64Type>(typed, f64::from)),
         (DataType::Int64, DataType::Float64) => Some(unary::<Int64Type, Float64Type>(typed, |v| v as f64)),
         (DataType::Float32, DataType::Float64) => Some(unary::<Float32Type, Float64Type>(typed, f64::from)),
+        (DataType::Decimal32(digits, scale), DataType::Float64) => {
+            decimals_to_double::<Decimal32Type>(typed, *digits, *scale)
+        }
+        (DataType::Decimal64(digits, scale), DataType::Float64) => {
+            decimals_to_double::<Decimal64Type>(typed, *digits, *scale)
+        }
+        (DataType::Decimal128(digits, scale), DataType::Float64) => {
+            decimals_to_double::<Decimal128Type>(typed, *digits, *scale)
+        }
         (
             DataType::Timestamp(TimeUnit::Microsecond, Some(_)),
             DataType::Timestamp(TimeUnit::Microsecond, zone @ Some(_)),
@@ -570,6 +579,24 @@ fn widened(typed: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
         }
         _ => None,
     }
+}
+
+/// The nearest doubles of decimals whose digits a double holds: both sides of the division are exact, so it rounds
+/// once. `None` for other values, and where one has more digits than its type, which is an error of its row.
+fn decimals_to_double<T: ArrowPrimitiveType>(typed: &ArrayRef, digits: u8, scale: i8) -> Option<ArrayRef>
+where
+    T::Native: Into<i128>,
+{
+    const EXACT: i128 = 1 << 53;
+    let array = typed.as_primitive::<T>();
+    let limit = 10i128.checked_pow(digits.into()).map_or(EXACT, |limit| EXACT.min(limit - 1));
+    let fits = |value: T::Native| (-limit..=limit).contains(&value.into());
+    if !(0..=22).contains(&scale) || !array.iter().flatten().all(fits) {
+        return None;
+    }
+    let power = 10f64.powi(scale.into());
+    // The values of null rows are arbitrary, and their quotients are not used.
+    Some(Arc::new(array.unary::<_, Float64Type>(|value| Into::<i128>::into(value) as i64 as f64 / power)))
 }
 
 fn unary<From: ArrowPrimitiveType, To: ArrowPrimitiveType>(
