@@ -13,7 +13,7 @@ use super::keys::{KeyId, Keys, NO_KEY};
 use super::residual::{Field, Frame, Residual};
 use super::scan::{self, JsonError, Number, Scan, error, skip_space};
 use crate::error::{Error, Result};
-use crate::shred::columns::{LeafValues, Slots};
+use crate::shred::columns::{LeafValues, Slots, take_buffer};
 use crate::shred::names::{NameId, Names};
 use crate::shred::schema::{LeafType, ShreddingSchema};
 use crate::shred::tree::{Node, NodeId, ROOT, Tree, Typed, metadata_dictionary};
@@ -469,10 +469,10 @@ impl JsonShredder {
     /// The rows added so far as one shredded group; the shredder is empty afterwards.
     pub fn take(&mut self) -> Result<StructArray> {
         let length = self.metadata.len();
-        let metadata = metadata_dictionary(std::mem::take(&mut self.metadata), self.names.take_dictionary())?;
+        let metadata = metadata_dictionary(take_buffer(&mut self.metadata), self.names.take_dictionary())?;
         let nulls = match self.rows.count() {
             count if count == length => {
-                self.rows = Slots::default();
+                self.rows.clear();
                 None
             }
             _ => Some(self.rows.take(length)),
