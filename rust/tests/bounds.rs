@@ -7,12 +7,15 @@ use _native::bounds::{
     BoundsLimit, ColumnBounds, LeafBounds, PathReport, Scalar, Step, VariantBounds, encode_bounds,
     normalize_path,
 };
+use _native::data_file::write::{DataFileWriter, Encoding, OnInvalid};
+use _native::json::parse::ParseOptions;
+use _native::parquet::WriteOptions;
 use _native::shred::{LeafType, ShreddingSchema};
 use arrow_array::builder::{Int64Builder, ListBuilder};
 use arrow_array::types::Int32Type;
 use arrow_array::*;
 use arrow_buffer::{NullBuffer, OffsetBuffer};
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::{DataType, Field, Fields, Schema};
 use proptest::prelude::*;
 
 /// A group of a shredded column; `value` is Variant null in the rows where `in_value` is true.
@@ -464,7 +467,26 @@ fn many_paths_need_wider_ids_and_offsets() {
 fn column(field: Field, arrays: &[ArrayRef]) -> ColumnBounds {
     let mut bounds = ColumnBounds::new(&field).unwrap();
     arrays.iter().for_each(|array| bounds.update(array).unwrap());
+    // A table cannot store columns of nulls.
+    if *field.data_type() != DataType::Null {
+        let written = write(field, Encoding::Plain, arrays);
+        let distrusting = bounds.clone().distrusting();
+        assert_eq!(written.leaves().unwrap(), distrusting.leaves().unwrap(), "those of a write");
+    }
     bounds
+}
+
+/// Write the arrays to row groups of two rows, and return the bounds of the column.
+fn write(field: Field, encoding: Encoding, arrays: &[ArrayRef]) -> ColumnBounds {
+    let schema = Arc::new(Schema::new(vec![field]));
+    let options = WriteOptions { row_group_rows: 2, ..Default::default() };
+    let (sink, parse) = (Vec::new(), ParseOptions::default());
+    let mut writer =
+        DataFileWriter::new(sink, &schema, vec![encoding], parse, OnInvalid::Error, options).unwrap();
+    for array in arrays {
+        writer.write(&RecordBatch::try_new(schema.clone(), vec![array.clone()]).unwrap()).unwrap();
+    }
+    writer.close().unwrap().1.remove(0)
 }
 
 /// Return the null count and the bounds of one ordinary column.
@@ -606,6 +628,43 @@ fn a_variant_in_a_struct_has_its_own_bounds() {
     let LeafBounds::Variant(variant) = report.bounds else { panic!("expected bounds of a Variant") };
     assert_eq!((variant.rows(), variant.sql_nulls()), (4, 2));
     assert_eq!(variant.paths()[0].bounds, Some((Scalar::Integer(1), Scalar::Integer(7))));
+}
+
+#[test]
+fn a_write_has_the_bounds_of_each_field() {
+    let decimal = LeafType::Decimal { precision: 20, scale: 1 };
+    let list = ShreddingSchema::List(Box::new(INT64));
+    let inner = object_schema(&[
+        ("d", ShreddingSchema::Leaf(LeafType::Double)),
+        ("e", list),
+        ("f", ShreddingSchema::Leaf(decimal)),
+    ]);
+    let schema = object_schema(&[
+        ("a", INT64),
+        ("b", inner),
+        ("c", ShreddingSchema::Leaf(LeafType::String)),
+        ("g", ShreddingSchema::Untyped),
+        ("h", INT64),
+    ]);
+    let rows = [
+        r#"{"a": 5, "b": {"d": 1e0, "e": [7, 8], "f": 2.5}, "c": "é", "g": 1, "h": 90}"#,
+        r#"{"a": 3, "b": {"d": -0e0, "e": [], "f": -0.5}, "c": "b", "h": 70}"#,
+        r#"{"a": 4, "b": {}, "h": 80}"#,
+        "[1]",
+        "null",
+    ];
+    let field = Field::new("v", DataType::Utf8, true);
+    let bounds = write(field, Encoding::Json(schema), &[Arc::new(StringArray::from(rows.to_vec()))]);
+    let found: Vec<_> = bounds.as_variant().unwrap().paths().into_iter().map(|path| path.bounds).collect();
+    let expected = [
+        Some((Scalar::Integer(3), Scalar::Integer(5))),
+        Some((Scalar::Double(-0.0), Scalar::Double(1.0))),
+        None,
+        Some((Scalar::Decimal(-5), Scalar::Decimal(25))),
+        Some((Scalar::String("b".into()), Scalar::String("é".into()))),
+        Some((Scalar::Integer(70), Scalar::Integer(90))),
+    ];
+    assert_eq!(found, expected);
 }
 
 /// `{"a": 100}`: metadata, and the value as an object.

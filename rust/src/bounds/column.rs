@@ -11,9 +11,9 @@ use arrow_array::{
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, TimeUnit};
 
-use super::VariantBounds;
 use super::extremes::{Extremes, Scalar};
 use super::stored::{StoredLeaves, stored_column};
+use super::{Added, VariantBounds};
 use crate::error::{Error, Result};
 use crate::shred::layout::Layout;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
@@ -22,13 +22,13 @@ use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnBounds {
     name: String,
-    data_type: DataType,
+    pub(super) data_type: DataType,
     nulls: u64,
-    content: Content,
+    pub(super) content: Content,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Content {
+pub(super) enum Content {
     Leaf(Extremes),
     Variant(Box<VariantBounds>),
     Struct(Vec<ColumnBounds>),
@@ -92,18 +92,24 @@ impl ColumnBounds {
 
     /// Add a batch of the column.
     pub fn update(&mut self, array: &dyn Array) -> Result<()> {
-        self.update_valid(array, None)
+        self.update_valid(array, None, Added::All)
     }
 
-    fn update_valid(&mut self, array: &dyn Array, valid: Option<&NullBuffer>) -> Result<()> {
+    /// Add a batch of the column except for its extremes: see [`ColumnBounds::widen`].
+    pub fn count(&mut self, array: &dyn Array) -> Result<()> {
+        self.update_valid(array, None, Added::Counts)
+    }
+
+    fn update_valid(&mut self, array: &dyn Array, valid: Option<&NullBuffer>, added: Added) -> Result<()> {
         let valid = NullBuffer::union(valid, array.logical_nulls().as_ref());
         let valid = valid.as_ref();
         self.nulls += valid.map_or(0, NullBuffer::null_count) as u64;
         match &mut self.content {
-            Content::Leaf(extremes) => extremes.update(array, valid),
+            Content::Leaf(extremes) if added == Added::All => extremes.update(array, valid),
+            Content::Leaf(_) => Ok(()),
             Content::Variant(variant) => {
                 let group = array.as_struct_opt().ok_or_else(|| unexpected(&self.data_type, array))?;
-                variant.update_valid(group, valid)
+                variant.update_valid(group, valid, added)
             }
             Content::Struct(fields) => {
                 let columns = array.as_struct_opt().filter(|array| array.num_columns() == fields.len());
@@ -111,7 +117,7 @@ impl ColumnBounds {
                 fields
                     .iter_mut()
                     .zip(columns)
-                    .try_for_each(|(field, column)| field.update_valid(column, valid))
+                    .try_for_each(|(field, column)| field.update_valid(column, valid, added))
             }
         }
     }

@@ -5,6 +5,7 @@
 mod column;
 mod decode;
 mod encode;
+mod encoded;
 mod extremes;
 mod hidden;
 mod stored;
@@ -94,17 +95,17 @@ impl VariantBounds {
 
     /// Add a batch: a struct of `metadata`, `value` and `typed_value` as the schema lays them out.
     pub fn update(&mut self, group: &StructArray) -> Result<()> {
-        self.update_valid(group, group.nulls())
+        self.update_valid(group, group.nulls(), Added::All)
     }
 
     /// Add the rows of a batch that are `valid`; the others are SQL NULL.
-    fn update_valid(&mut self, group: &StructArray, valid: Option<&NullBuffer>) -> Result<()> {
+    fn update_valid(&mut self, group: &StructArray, valid: Option<&NullBuffer>, added: Added) -> Result<()> {
         self.rows += group.len() as u64;
         self.sql_nulls += valid.map_or(0, NullBuffer::null_count) as u64;
         if self.is_distrusting {
             self.root.find_hidden(group, valid)?;
         }
-        self.root.update(group, valid)
+        self.root.update(group, valid, added)
     }
 
     /// Merge the bounds of other rows of the same column, with the same schema.
@@ -129,6 +130,14 @@ impl VariantBounds {
         self.root.report(&mut Vec::new(), &mut reports);
         reports
     }
+}
+
+/// What of a batch is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Added {
+    All,
+    /// The numbers of values and nulls without the extremes.
+    Counts,
 }
 
 /// Whether a leaf has bounds: the types for which Delta Lake on Spark writes them too.
@@ -158,7 +167,7 @@ impl Group {
     }
 
     /// Add the slots of `group` that are `valid`; the others have arbitrary contents.
-    fn update(&mut self, group: &StructArray, valid: Option<&NullBuffer>) -> Result<()> {
+    fn update(&mut self, group: &StructArray, valid: Option<&NullBuffer>, added: Added) -> Result<()> {
         if let Some(value) = group.column_by_name("value") {
             self.values += count_valid(value, valid);
         }
@@ -171,23 +180,31 @@ impl Group {
         self.typed += (group.len() - valid.map_or(0, NullBuffer::null_count)) as u64;
         match &mut self.typed_value {
             TypedValue::Absent => Ok(()),
-            TypedValue::Leaf(_, extremes) => extremes.update(typed_value, valid),
+            TypedValue::Leaf(_, extremes) if added == Added::All => extremes.update(typed_value, valid),
+            TypedValue::Leaf(_, _) => Ok(()),
             TypedValue::Object(fields) => {
                 let object = typed_value.as_struct_opt().ok_or_else(|| unexpected(typed_value))?;
-                fields.iter_mut().try_for_each(|(name, field)| field.update_field(object, name, valid))
+                fields.iter_mut().try_for_each(|(name, field)| field.update_field(object, name, valid, added))
             }
             TypedValue::List(element) => {
                 let list = typed_value.as_list_opt::<i32>().ok_or_else(|| unexpected(typed_value))?;
                 let (elements, valid) = elements(list, valid);
-                element.update(elements.as_struct_opt().ok_or_else(|| unexpected(list))?, valid.as_ref())
+                let elements = elements.as_struct_opt().ok_or_else(|| unexpected(list))?;
+                element.update(elements, valid.as_ref(), added)
             }
         }
     }
 
-    fn update_field(&mut self, object: &StructArray, name: &str, valid: Option<&NullBuffer>) -> Result<()> {
+    fn update_field(
+        &mut self,
+        object: &StructArray,
+        name: &str,
+        valid: Option<&NullBuffer>,
+        added: Added,
+    ) -> Result<()> {
         let field = object.column_by_name(name).ok_or_else(|| unexpected(object))?;
         let field = field.as_struct_opt().ok_or_else(|| unexpected(field))?;
-        self.update(field, NullBuffer::union(valid, field.nulls()).as_ref())
+        self.update(field, NullBuffer::union(valid, field.nulls()).as_ref(), added)
     }
 
     fn merge(&mut self, other: &Self) {

@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows, text_bytes};
 use crate::parquet::read::ParquetFile;
 use crate::parquet::write::{FileSummary, FileWriter, WriteOptions};
+use crate::shred::extract::leaf_count;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::tree::Tree;
 use crate::shred::variants::shred;
@@ -204,7 +205,15 @@ impl<W: Write + Send> DataFileWriter<W> {
         if let Some(pending) = self.pending.take() {
             self.writer.write(&pending)?;
         }
-        Ok((self.writer.close()?, self.bounds))
+        let summary = self.writer.close()?;
+        let extremes: Vec<_> = summary.leaves.iter().map(|leaf| leaf.extremes.clone()).collect();
+        let mut rest = extremes.as_slice();
+        for (bounds, field) in self.bounds.iter_mut().zip(self.schema.fields()) {
+            let (leaves, next) = rest.split_at(leaf_count(field.data_type()));
+            bounds.widen(leaves);
+            rest = next;
+        }
+        Ok((summary, self.bounds))
     }
 }
 
@@ -322,7 +331,7 @@ fn convert(
         arrays = remove_rows(&arrays, &selected)?;
     }
     for ((array, bounds), field) in arrays.iter().zip(bounds).zip(schema.fields()) {
-        bounds.update(array).map_err(|error| error.in_column(field.name()))?;
+        bounds.count(array).map_err(|error| error.in_column(field.name()))?;
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     let columns = RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(Error::from)?;

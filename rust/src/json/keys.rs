@@ -107,7 +107,8 @@ impl Keys {
             *at += key.length + 2;
             return Ok((guess, key.name, key.field));
         }
-        let key = self.find(text, at, head, parent, names)?;
+        let (key, end) = self.find(text, *at, head, parent, names)?;
+        *at = end;
         if previous == NO_KEY {
             self.keys[parent as usize].first = key;
         } else {
@@ -117,40 +118,45 @@ impl Keys {
         Ok((key, name, field))
     }
 
-    /// Read a key that was not predicted.
+    /// Read a key that was not predicted. Return it and the position after its closing quote.
     fn find(
         &mut self,
         text: &[u8],
-        at: &mut usize,
+        at: usize,
         head: u128,
         parent: KeyId,
         names: &mut Names,
-    ) -> Scan<KeyId> {
+    ) -> Scan<(KeyId, usize)> {
         let Some(length) = short_length(head) else { return self.find_by_name(text, at, parent, names) };
         let head = head & mask(length);
         let slot = slot(parent, head);
         let key = self.recent[slot];
         let known = self.get(key);
         if known.head == head && known.parent == parent {
-            *at += length + 2;
-            return Ok(key);
+            return Ok((key, at + length + 2));
         }
-        let key = self.find_by_name(text, at, parent, names)?;
+        let (key, end) = self.find_by_name(text, at, parent, names)?;
         if self.get(key).head == head {
             self.recent[slot] = key;
         }
-        Ok(key)
+        Ok((key, end))
     }
 
     #[inline(never)]
-    fn find_by_name(&mut self, text: &[u8], at: &mut usize, parent: KeyId, names: &mut Names) -> Scan<KeyId> {
-        if text.get(*at) != Some(&b'"') {
-            return error(*at, "an object needs a key in quotes here");
+    fn find_by_name(
+        &mut self,
+        text: &[u8],
+        at: usize,
+        parent: KeyId,
+        names: &mut Names,
+    ) -> Scan<(KeyId, usize)> {
+        if text.get(at) != Some(&b'"') {
+            return error(at, "an object needs a key in quotes here");
         }
-        *at += 1;
-        let name = scan::string(text, at, &mut self.scratch)?;
+        let mut end = at + 1;
+        let name = scan::string(text, &mut end, &mut self.scratch)?;
         let name = names.intern(name.bytes(&self.scratch));
-        Ok(self.find_or_add(parent, name, names))
+        Ok((self.find_or_add(parent, name, names), end))
     }
 
     fn find_or_add(&mut self, parent: KeyId, name: NameId, names: &Names) -> KeyId {

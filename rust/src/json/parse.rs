@@ -13,7 +13,7 @@ use super::keys::{KeyId, Keys, NO_KEY};
 use super::residual::{Field, Frame, Residual};
 use super::scan::{self, JsonError, Number, Scan, error, skip_space};
 use crate::error::{Error, Result};
-use crate::shred::columns::{LeafValues, Slots};
+use crate::shred::columns::{LeafValues, Slots, take_buffer};
 use crate::shred::names::{NameId, Names};
 use crate::shred::schema::{LeafType, ShreddingSchema};
 use crate::shred::tree::{Node, NodeId, ROOT, Tree, Typed, metadata_dictionary};
@@ -153,7 +153,7 @@ impl JsonShredder {
     fn row(&mut self, text: &[u8], row: usize) -> Scan<()> {
         let mut at = skip_space(text, 0);
         if !self.scalar(text, &mut at, ROOT, row)? {
-            self.value(text, &mut at, ROOT, row, NO_KEY, 0)?;
+            at = self.value(text, at, ROOT, row, NO_KEY, 0)?;
         }
         match skip_space(text, at) {
             end if end == text.len() => Ok(()),
@@ -161,18 +161,19 @@ impl JsonShredder {
         }
     }
 
-    /// Read the value at `*at` into the columns of `node`, which [`JsonShredder::scalar`] did not take.
+    /// Read the value at `at` into the columns of `node`, which [`JsonShredder::scalar`] did not take. Return the
+    /// position after it: a position that is passed by reference is kept in memory, and every step waits for it.
     fn value(
         &mut self,
         text: &[u8],
-        at: &mut usize,
+        mut at: usize,
         node: NodeId,
         slot: usize,
         parent: KeyId,
         depth: usize,
-    ) -> Scan<()> {
-        let Some(&byte) = text.get(*at) else {
-            return error(*at, "the text ends where a value should be");
+    ) -> Scan<usize> {
+        let Some(&byte) = text.get(at) else {
+            return error(at, "the text ends where a value should be");
         };
         match (byte, &self.tree.nodes[node].typed) {
             (b'{', Typed::Object(_)) => return self.object(text, at, node, slot, parent, depth),
@@ -180,12 +181,12 @@ impl JsonShredder {
             _ => {}
         }
         let mut out = std::mem::take(&mut self.tree.nodes[node].value.data);
-        let encoded = self.encode(text, at, &mut out, node, parent, depth);
+        let encoded = self.encode(text, &mut at, &mut out, node, parent, depth);
         let value = &mut self.tree.nodes[node].value;
         value.data = out;
         encoded?;
         value.end_value(slot);
-        Ok(())
+        Ok(at)
     }
 
     /// Read the value at `*at` into the leaf `node`, if it is of a kind that the leaf may take.
@@ -224,28 +225,28 @@ impl JsonShredder {
     fn object(
         &mut self,
         text: &[u8],
-        at: &mut usize,
+        mut at: usize,
         node: NodeId,
         slot: usize,
         parent: KeyId,
         depth: usize,
-    ) -> Scan<()> {
-        check_depth(depth, *at)?;
+    ) -> Scan<usize> {
+        check_depth(depth, at)?;
         if let Typed::Object(object) = &mut self.tree.nodes[node].typed {
             object.slots.set(slot);
         }
         let mut leftovers = None;
         let mut key = NO_KEY;
-        let mut more = open(text, at, b'}')?;
+        let mut more = open(text, &mut at, b'}')?;
         while more {
-            let start = *at;
+            let start = at;
             let (name, field);
-            (key, name, field) = self.key(text, at, parent, key)?;
+            (key, name, field) = self.key(text, &mut at, parent, key)?;
             let known = self.names.note(name);
             match field {
                 ROOT => {
                     self.repeats |= known;
-                    self.leftover(text, at, node, (key, start), &mut leftovers, parent, depth)?;
+                    at = self.leftover(text, at, node, (key, start), &mut leftovers, parent, depth)?;
                 }
                 field => {
                     // Only a name that the row has already can be a duplicate.
@@ -254,12 +255,12 @@ impl JsonShredder {
                         self.tree.truncate(field, slot);
                         self.residual.remove_truncated(&self.tree);
                     }
-                    if !self.scalar(text, at, field, slot)? {
-                        self.value(text, at, field, slot, key, depth + 1)?;
+                    if !self.scalar(text, &mut at, field, slot)? {
+                        at = self.value(text, at, field, slot, key, depth + 1)?;
                     }
                 }
             }
-            more = next(text, at, b'}')?;
+            more = next(text, &mut at, b'}')?;
         }
         if let Some(frame) = leftovers {
             let mut out = std::mem::take(&mut self.tree.nodes[node].value.data);
@@ -269,7 +270,7 @@ impl JsonShredder {
             closed?;
             value.end_value(slot);
         }
-        Ok(())
+        Ok(at)
     }
 
     /// Encode a field without a column, `field` of which are its key and where that is; `frame` is the object of such
@@ -278,47 +279,47 @@ impl JsonShredder {
     fn leftover(
         &mut self,
         text: &[u8],
-        at: &mut usize,
+        mut at: usize,
         node: NodeId,
         (key, start): (KeyId, usize),
         frame: &mut Option<Frame>,
         parent: KeyId,
         depth: usize,
-    ) -> Scan<()> {
+    ) -> Scan<usize> {
         let mut out = std::mem::take(&mut self.tree.nodes[node].value.data);
         let header = self.keys.get(parent).object_header;
         let frame = frame.get_or_insert_with(|| self.residual.begin(&mut out, node, header));
         let name = self.keys.get(key).name;
         self.residual.push_field(Field { name, offset: out.len() - frame.values, key: start });
-        let encoded = self.encode(text, at, &mut out, node, key, depth + 1);
+        let encoded = self.encode(text, &mut at, &mut out, node, key, depth + 1);
         self.tree.nodes[node].value.data = out;
-        encoded
+        encoded.map(|()| at)
     }
 
     fn list(
         &mut self,
         text: &[u8],
-        at: &mut usize,
+        mut at: usize,
         node: NodeId,
         slot: usize,
         parent: KeyId,
         depth: usize,
-    ) -> Scan<()> {
-        check_depth(depth, *at)?;
-        let Typed::List(list) = &self.tree.nodes[node].typed else { return Ok(()) };
+    ) -> Scan<usize> {
+        check_depth(depth, at)?;
+        let Typed::List(list) = &self.tree.nodes[node].typed else { return Ok(at) };
         let (element, mut end) = (list.element, list.next_element());
-        let mut more = open(text, at, b']')?;
+        let mut more = open(text, &mut at, b']')?;
         while more {
-            if !self.scalar(text, at, element, end)? {
-                self.value(text, at, element, end, parent, depth + 1)?;
+            if !self.scalar(text, &mut at, element, end)? {
+                at = self.value(text, at, element, end, parent, depth + 1)?;
             }
             end += 1;
-            more = next(text, at, b']')?;
+            more = next(text, &mut at, b']')?;
         }
         if let Typed::List(list) = &mut self.tree.nodes[node].typed {
             list.end_list(slot, end);
         }
-        Ok(())
+        Ok(at)
     }
 
     /// Encode the value at `*at`, whose key is `parent`, to the end of `out`, which is the data of the `value` of
@@ -339,9 +340,14 @@ impl JsonShredder {
                 push_number(out, scan::number(text, at, self.options.doubles)?);
                 Ok(())
             }
-            Some(b'{') => self.encode_object(text, at, out, node, parent, depth),
-            Some(b'[') => self.encode_array(text, at, out, node, parent, depth),
-            _ => encode_literal(text, at, out),
+            first => {
+                *at = match first {
+                    Some(b'{') => self.encode_object(text, *at, out, node, parent, depth)?,
+                    Some(b'[') => self.encode_array(text, *at, out, node, parent, depth)?,
+                    _ => encode_literal(text, *at, out)?,
+                };
+                Ok(())
+            }
         }
     }
 
@@ -349,49 +355,50 @@ impl JsonShredder {
     fn encode_object(
         &mut self,
         text: &[u8],
-        at: &mut usize,
+        mut at: usize,
         out: &mut Vec<u8>,
         node: NodeId,
         parent: KeyId,
         depth: usize,
-    ) -> Scan<()> {
-        check_depth(depth, *at)?;
+    ) -> Scan<usize> {
+        check_depth(depth, at)?;
         let frame = self.residual.begin(out, node, self.keys.get(parent).object_header);
         let mut key = NO_KEY;
-        let mut more = open(text, at, b'}')?;
+        let mut more = open(text, &mut at, b'}')?;
         while more {
-            let start = *at;
+            let start = at;
             let name;
-            (key, name, _) = self.key(text, at, parent, key)?;
+            (key, name, _) = self.key(text, &mut at, parent, key)?;
             self.repeats |= self.names.note(name);
             self.residual.push_field(Field { name, offset: out.len() - frame.values, key: start });
-            self.encode(text, at, out, node, key, depth + 1)?;
-            more = next(text, at, b'}')?;
+            self.encode(text, &mut at, out, node, key, depth + 1)?;
+            more = next(text, &mut at, b'}')?;
         }
-        self.close_object(out, frame, parent)
+        self.close_object(out, frame, parent)?;
+        Ok(at)
     }
 
     #[inline(never)]
     fn encode_array(
         &mut self,
         text: &[u8],
-        at: &mut usize,
+        mut at: usize,
         out: &mut Vec<u8>,
         node: NodeId,
         parent: KeyId,
         depth: usize,
-    ) -> Scan<()> {
-        check_depth(depth, *at)?;
+    ) -> Scan<usize> {
+        check_depth(depth, at)?;
         let frame = self.residual.begin(out, node, self.keys.get(parent).array_header);
-        let mut more = open(text, at, b']')?;
+        let mut more = open(text, &mut at, b']')?;
         while more {
             self.residual.push_element(out.len() - frame.values);
-            self.encode(text, at, out, node, parent, depth + 1)?;
-            more = next(text, at, b']')?;
+            self.encode(text, &mut at, out, node, parent, depth + 1)?;
+            more = next(text, &mut at, b']')?;
         }
         let header = self.residual.end_array(out, frame);
         self.keys.get_mut(parent).array_header = header;
-        Ok(())
+        Ok(at)
     }
 
     /// Read the key whose opening quote is at `*at`, and its colon; `*at` is then at the value. Return the key, its name
@@ -462,10 +469,10 @@ impl JsonShredder {
     /// The rows added so far as one shredded group; the shredder is empty afterwards.
     pub fn take(&mut self) -> Result<StructArray> {
         let length = self.metadata.len();
-        let metadata = metadata_dictionary(std::mem::take(&mut self.metadata), self.names.take_dictionary())?;
+        let metadata = metadata_dictionary(take_buffer(&mut self.metadata), self.names.take_dictionary())?;
         let nulls = match self.rows.count() {
             count if count == length => {
-                self.rows = Slots::default();
+                self.rows.clear();
                 None
             }
             _ => Some(self.rows.take(length)),
@@ -562,25 +569,28 @@ fn push_number(out: &mut Vec<u8>, number: Number) {
     }
 }
 
-fn encode_literal(text: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Scan<()> {
-    match text.get(*at) {
+/// Append the literal at `at`. Return the position after it.
+fn encode_literal(text: &[u8], mut at: usize, out: &mut Vec<u8>) -> Scan<usize> {
+    match text.get(at) {
         Some(b't') => {
             encode::scalar(out, &Value::Boolean(true));
-            literal(text, at, b"true")
+            literal(text, &mut at, b"true")?
         }
         Some(b'f') => {
             encode::scalar(out, &Value::Boolean(false));
-            literal(text, at, b"false")
+            literal(text, &mut at, b"false")?
         }
         Some(b'n') => {
             out.extend_from_slice(value::NULL);
-            literal(text, at, b"null")
+            literal(text, &mut at, b"null")?
         }
-        Some(_) => error(*at, "no JSON value begins like this"),
-        None => error(*at, "the text ends where a value should be"),
+        Some(_) => return error(at, "no JSON value begins like this"),
+        None => return error(at, "the text ends where a value should be"),
     }
+    Ok(at)
 }
 
+#[inline(always)]
 fn literal(text: &[u8], at: &mut usize, word: &'static [u8]) -> Scan<()> {
     if text[*at..].starts_with(word) {
         *at += word.len();

@@ -87,10 +87,9 @@ pub fn string<'t>(text: &'t [u8], at: &mut usize, scratch: &mut Vec<u8>) -> Scan
         *at = end + 1;
         return Ok(Text::Plain(&text[start..end]));
     }
-    *at = end;
     scratch.clear();
     scratch.extend_from_slice(&text[start..end]);
-    unescape(text, at, scratch)?;
+    *at = unescape(text, end, scratch)?;
     Ok(Text::Unescaped)
 }
 
@@ -118,21 +117,18 @@ pub fn append(out: &mut Vec<u8>, text: &[u8], range: Range<usize>) {
     }
 }
 
-/// Append the rest of a string that continues at `*at` with an escape.
-fn unescape(text: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Scan<()> {
+/// Append the rest of a string that continues at `at` with an escape. Return the position after its closing quote.
+fn unescape(text: &[u8], mut at: usize, out: &mut Vec<u8>) -> Scan<usize> {
     loop {
-        match text.get(*at) {
-            Some(b'"') => {
-                *at += 1;
-                return Ok(());
-            }
-            Some(b'\\') => escape(text, at, out)?,
-            Some(_) => return error(*at, "a control character in a string must be escaped"),
-            None => return error(*at, "a string is not closed"),
+        match text.get(at) {
+            Some(b'"') => return Ok(at + 1),
+            Some(b'\\') => escape(text, &mut at, out)?,
+            Some(_) => return error(at, "a control character in a string must be escaped"),
+            None => return error(at, "a string is not closed"),
         }
-        let end = special(text, *at);
-        out.extend_from_slice(&text[*at..end]);
-        *at = end;
+        let end = special(text, at);
+        out.extend_from_slice(&text[at..end]);
+        at = end;
     }
 }
 

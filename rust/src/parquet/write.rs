@@ -17,7 +17,7 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
 use rayon::prelude::*;
 
 use super::copy::{CREATED_BY, EncodedRowGroup};
-use super::encode::{Chunk, ChunkEncoder, LeafStatistics, leaves};
+use super::encode::{Chunk, ChunkEncoder, EncodedExtremes, LeafStatistics, leaves};
 use super::read::ParquetFile;
 use super::schema::{is_variant, to_parquet};
 use crate::error::{Error, Result};
@@ -51,7 +51,7 @@ impl Default for WriteOptions {
 }
 
 /// The footer of the finished file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct FileSummary {
     pub rows: u64,
     pub bytes: u64,
@@ -60,7 +60,7 @@ pub struct FileSummary {
 }
 
 /// One leaf column over all row groups.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct LeafSummary {
     pub path: Vec<String>,
     pub compressed_bytes: u64,
@@ -68,6 +68,8 @@ pub struct LeafSummary {
     pub num_values: u64,
     /// `None` if a row group does not state it.
     pub null_count: Option<u64>,
+    /// The extremes of the values that were encoded, without those of copied row groups.
+    pub extremes: EncodedExtremes,
 }
 
 /// Writes one Parquet file to `sink`, batch after batch.
@@ -177,7 +179,7 @@ impl<W: Write + Send> FileWriter<W> {
         let has_index = !file.writer.flushed_row_groups().is_empty() || file.has_several_pages();
         file.end_row_group(has_index)?;
         let metadata = file.writer.finish()?;
-        Ok(summary(&metadata, file.writer.bytes_written() as u64))
+        Ok(summary(&metadata, &file.leaves, file.writer.bytes_written() as u64))
     }
 
     fn check_types(&self, batch: &RecordBatch) -> Result<()> {
@@ -371,18 +373,20 @@ fn shredded_field_roles(field: &Field, roles: &mut Vec<Role>) {
     }
 }
 
-fn summary(metadata: &ParquetMetaData, bytes: u64) -> FileSummary {
+fn summary(metadata: &ParquetMetaData, encoders: &[ChunkEncoder], bytes: u64) -> FileSummary {
     let descriptors = metadata.file_metadata().schema_descr().columns();
     let leaves = descriptors
         .iter()
+        .zip(encoders)
         .enumerate()
-        .map(|(leaf, descriptor)| {
+        .map(|(leaf, (descriptor, encoder))| {
             let chunks = || metadata.row_groups().iter().map(move |group| group.column(leaf));
             LeafSummary {
                 path: descriptor.path().parts().to_vec(),
                 compressed_bytes: chunks().map(|chunk| chunk.compressed_size().unsigned_abs()).sum(),
                 num_values: chunks().map(|chunk| chunk.num_values().unsigned_abs()).sum(),
                 null_count: chunks().map(null_count).sum(),
+                extremes: encoder.extremes().clone(),
             }
         })
         .collect();

@@ -50,7 +50,7 @@ impl Slots {
 
     fn set_bit(&mut self, slot: usize) {
         if self.bits.is_empty() {
-            self.bits = ones(self.end);
+            push_ones(&mut self.bits, self.end);
         }
         let byte = slot / 8;
         if byte >= self.bits.len() {
@@ -86,11 +86,18 @@ impl Slots {
         self.count
     }
 
-    /// The validity of `length` slots.
+    /// Unset all slots.
+    pub fn clear(&mut self) {
+        self.bits.clear();
+        (self.count, self.end) = (0, 0);
+    }
+
+    /// The validity of `length` slots, which are unset afterwards.
     pub fn take(&mut self, length: usize) -> NullBuffer {
-        let Slots { mut bits, count, .. } = std::mem::take(self);
+        let (mut bits, count) = (take_buffer(&mut self.bits), self.count);
+        self.clear();
         if bits.is_empty() {
-            bits = ones(count);
+            push_ones(&mut bits, count);
         }
         bits.resize(length.div_ceil(8), 0);
         let bits = BooleanBuffer::new(Buffer::from_vec(bits), 0, length);
@@ -99,13 +106,19 @@ impl Slots {
     }
 }
 
-/// The bits of `count` slots that all have a value.
-fn ones(count: usize) -> Vec<u8> {
-    let mut bits = vec![0xFF; count / 8];
+/// Append the bits of `count` slots that all have a value.
+fn push_ones(bits: &mut Vec<u8>, count: usize) {
+    bits.resize(count / 8, 0xFF);
     if !count.is_multiple_of(8) {
         bits.push((1 << (count % 8)) - 1);
     }
-    bits
+}
+
+/// Take the content of `buffer`. What remains has the capacity for about as much: a chunk is mostly as large as the
+/// one before, and a buffer that grows is copied several times.
+pub(crate) fn take_buffer<T>(buffer: &mut Vec<T>) -> Vec<T> {
+    let capacity = buffer.len() + buffer.len() / 8;
+    std::mem::replace(buffer, Vec::with_capacity(capacity))
 }
 
 /// Bytes by slot.
@@ -153,19 +166,26 @@ impl BinaryColumn {
     }
 
     fn take(&mut self, length: usize) -> (OffsetBuffer<i32>, Buffer, Option<NullBuffer>) {
-        let BinaryColumn { mut slots, data, offsets } = std::mem::take(self);
-        if slots.count() == length {
-            return (offset_buffer(offsets), Buffer::from_vec(data), None);
-        }
-        let nulls = slots.take(length);
-        let mut spread = Vec::with_capacity(length + 1);
-        let mut next = 0;
-        for slot in nulls.valid_indices() {
-            spread.resize(slot + 1, offsets[next]);
-            next += 1;
-        }
-        spread.resize(length + 1, offsets[next]);
-        (offset_buffer(spread), Buffer::from_vec(data), Some(nulls))
+        let data = Buffer::from_vec(take_buffer(&mut self.data));
+        let (offsets, nulls) = match self.slots.count() {
+            count if count == length => (offset_buffer(take_buffer(&mut self.offsets)), None),
+            0 => (OffsetBuffer::new_zeroed(length), Some(NullBuffer::new_null(length))),
+            _ => {
+                let nulls = self.slots.take(length);
+                let mut spread = Vec::with_capacity(length + 1);
+                let mut next = 0;
+                for slot in nulls.valid_indices() {
+                    spread.resize(slot + 1, self.offsets[next]);
+                    next += 1;
+                }
+                spread.resize(length + 1, self.offsets[next]);
+                (offset_buffer(spread), Some(nulls))
+            }
+        };
+        self.slots.clear();
+        self.offsets.clear();
+        self.offsets.push(0);
+        (offsets, data, nulls)
     }
 
     pub fn take_binary(&mut self, length: usize) -> Result<BinaryArray> {
@@ -209,13 +229,13 @@ impl<T: Copy + Default> FixedColumn<T> {
     }
 
     fn take_values(&mut self, length: usize) -> (Vec<T>, Option<NullBuffer>) {
-        let FixedColumn { mut slots, values } = std::mem::take(self);
-        if slots.count() == length {
-            return (values, None);
+        if self.slots.count() == length {
+            self.slots.clear();
+            return (take_buffer(&mut self.values), None);
         }
-        let nulls = slots.take(length);
+        let nulls = self.slots.take(length);
         let mut spread = vec![T::default(); length];
-        nulls.valid_indices().zip(values).for_each(|(slot, value)| spread[slot] = value);
+        nulls.valid_indices().zip(self.values.drain(..)).for_each(|(slot, value)| spread[slot] = value);
         (spread, Some(nulls))
     }
 

@@ -181,7 +181,8 @@ struct Shape {
 impl Shapes {
     fn find(&mut self, row: &[u64]) -> Option<usize> {
         let row = trimmed(row);
-        if self.last.is_some() && self.last_set == row {
+        // Without a call that compares bytes: most sets are a word or two.
+        if self.last.is_some() && self.last_set.iter().eq(row) {
             return self.last;
         }
         let shape = *self.by_set.get(row)?;

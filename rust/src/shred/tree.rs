@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, BinaryArray, DictionaryArray, Int32Array, Lis
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Fields};
 
-use super::columns::{BinaryColumn, LeafColumn, Slots};
+use super::columns::{BinaryColumn, LeafColumn, Slots, take_buffer};
 use super::schema::{LeafType, ShreddingSchema};
 use crate::error::Result;
 
@@ -146,7 +146,8 @@ impl Tree {
             }
             Typed::List(list) => {
                 let nulls = list.slots.take(length);
-                let offsets = std::mem::replace(&mut list.offsets, vec![0]);
+                let offsets = take_buffer(&mut list.offsets);
+                list.offsets.push(0);
                 let element = list.element;
                 self.take_list(element, &offsets, nulls).map(Some)
             }

@@ -16,7 +16,7 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
 use super::compress::compress;
-use super::extremes::{Bound, Extremes, state, statistics};
+use super::extremes::{Bound, EncodedExtremes as Extremes, state, statistics};
 use super::fixed::{BooleanValues, FixedValues};
 use super::levels::{Leaf, Levels, encode};
 use super::numbers::NumberValues;
@@ -56,6 +56,8 @@ pub(in crate::parquet) struct ChunkEncoder {
     /// The uncompressed page; kept for its memory.
     body: Vec<u8>,
     pages: Pages,
+    /// The extremes of the finished chunks.
+    extremes: Extremes,
 }
 
 /// The pages of a column chunk.
@@ -104,8 +106,8 @@ impl ChunkEncoder {
                 Box::new(FixedValues::new(usize::try_from(column.type_length()).unwrap_or_default()))
             }
         };
-        let (parts, body, pages) = (Vec::new(), Vec::new(), Pages::default());
-        ChunkEncoder { column, compression, statistics, values, parts, body, pages }
+        let (parts, body, pages, extremes) = Default::default();
+        ChunkEncoder { column, compression, statistics, values, parts, body, pages, extremes }
     }
 
     /// Encode the values of `leaf`.
@@ -190,7 +192,9 @@ impl ChunkEncoder {
             0 => bytes = std::mem::take(&mut pages.bytes),
             _ => bytes.append(&mut pages.bytes),
         }
-        let metadata = self.metadata(&pages, dictionary, bytes.len())?;
+        let extremes = pages.extremes();
+        self.extremes.merge(&extremes);
+        let metadata = self.metadata(&pages, &extremes, dictionary, bytes.len())?;
         let close = ColumnCloseResult {
             bytes_written: bytes.len() as u64,
             rows_written: pages.list.iter().map(|page| page.rows as u64).sum(),
@@ -207,7 +211,18 @@ impl ChunkEncoder {
         self.pages.list.len() + usize::from(!self.parts.is_empty())
     }
 
-    fn metadata(&self, pages: &Pages, dictionary: usize, size: usize) -> Result<ColumnChunkMetaData> {
+    /// The extremes of all finished chunks.
+    pub fn extremes(&self) -> &Extremes {
+        &self.extremes
+    }
+
+    fn metadata(
+        &self,
+        pages: &Pages,
+        extremes: &Extremes,
+        dictionary: usize,
+        size: usize,
+    ) -> Result<ColumnChunkMetaData> {
         let mut encodings = EncodingMask::default();
         encodings.insert(Encoding::RLE);
         pages.list.iter().for_each(|page| encodings.insert(page.encoding));
@@ -228,13 +243,11 @@ impl ChunkEncoder {
             builder = builder.set_unencoded_byte_array_data_bytes(Some(pages.variable_bytes as i64));
         }
         if self.statistics != LeafStatistics::None {
-            let mut extremes = Extremes::default();
-            pages.list.iter().for_each(|page| extremes.merge(&page.extremes));
-            if self.statistics == LeafStatistics::VariantNulls && !extremes.are(VARIANT_NULL) {
-                extremes = Extremes::default();
-            }
             let nulls = pages.list.iter().map(|page| page.nulls as u64).sum();
-            builder = builder.set_statistics(statistics(&self.column, &extremes, nulls));
+            let is_stated = self.statistics != LeafStatistics::VariantNulls || extremes.are(VARIANT_NULL);
+            let unknown = Extremes::default();
+            let extremes = if is_stated { extremes } else { &unknown };
+            builder = builder.set_statistics(statistics(&self.column, extremes, nulls));
         }
         Ok(builder.set_encodings_mask(encodings).build()?)
     }
@@ -258,6 +271,12 @@ impl ChunkEncoder {
 }
 
 impl Pages {
+    fn extremes(&self) -> Extremes {
+        let mut extremes = Extremes::default();
+        self.list.iter().for_each(|page| extremes.merge(&page.extremes));
+        extremes
+    }
+
     fn offset_index(&self, start: usize) -> OffsetIndexMetaData {
         let mut index = OffsetIndexBuilder::new();
         for page in &self.list {

@@ -10,7 +10,7 @@ const BOUND_BYTES: usize = 64;
 
 /// A value as it is compared.
 #[derive(Debug, Clone, PartialEq, PartialOrd)]
-pub(super) enum Bound {
+pub enum Bound {
     /// An integer, the days of a date, the units of a time or timestamp, or an unscaled decimal.
     Integer(i128),
     Float(f64),
@@ -18,16 +18,16 @@ pub(super) enum Bound {
     Bytes(Vec<u8>),
 }
 
-/// The extremes of some values.
+/// The extremes of the values of a page, a column chunk or a leaf, as the encoder finds them for its statistics.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Extremes {
+pub struct EncodedExtremes {
     /// The least and the greatest value without NaN; `None` without values.
     pub range: Option<(Bound, Bound)>,
     /// Engines order NaN differently, so a page or chunk with a NaN states no bounds.
     pub has_nan: bool,
 }
 
-impl Extremes {
+impl EncodedExtremes {
     pub fn add(&mut self, min: Bound, max: Bound) {
         match &mut self.range {
             None => self.range = Some((min, max)),
@@ -83,7 +83,7 @@ pub(super) fn state(column: &ColumnDescriptor, (min, max): &(Bound, Bound)) -> (
 }
 
 /// The statistics of a column chunk.
-pub(super) fn statistics(column: &ColumnDescriptor, extremes: &Extremes, nulls: u64) -> Statistics {
+pub(super) fn statistics(column: &ColumnDescriptor, extremes: &EncodedExtremes, nulls: u64) -> Statistics {
     let bounds = extremes.bounds().map(|bounds| state(column, bounds));
     let (min, max) = bounds.unzip();
     let nulls = Some(nulls);

@@ -8,7 +8,7 @@ use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::DataType;
 use parquet::basic::Encoding;
 
-use super::extremes::{Bound, Extremes};
+use super::extremes::{Bound, EncodedExtremes as Extremes};
 use super::levels::Selection;
 use super::values::{Choice, Dictionary, PageValues, Values, unexpected, unpack};
 use crate::error::Result;

@@ -1,5 +1,7 @@
 //! The hybrid of run lengths and bit packing (Parquet encoding RLE), for levels and for keys of a dictionary.
 
+use std::ops::BitOr;
+
 /// The number of values that are packed together; a packed section holds a multiple of it. Runs from this length are
 /// not packed: compressed pages are smaller with runs, even those of narrow values.
 const GROUP: usize = 8;
@@ -9,11 +11,7 @@ pub(super) fn encode<T: Copy + Eq + Into<u32>>(values: &[T], width: u8, out: &mu
     let (mut packed, mut at) = (0, 0);
     while at < values.len() {
         let first = values[at];
-        let is_run = width == 0 || values[at..].iter().take(GROUP).all(|&value| value == first);
-        let length = match is_run {
-            true => values[at..].iter().position(|&value| value != first).unwrap_or(values.len() - at),
-            false => 0,
-        };
+        let length = run_length(&values[at..], first);
         if length >= GROUP || length == values.len() {
             pack(&values[packed..at], width, out);
             push_run(first, length, width, out);
@@ -24,6 +22,13 @@ pub(super) fn encode<T: Copy + Eq + Into<u32>>(values: &[T], width: u8, out: &mu
         }
     }
     pack(&values[packed..], width, out);
+}
+
+/// The number of values that equal `first` before another one.
+fn run_length<T: Copy + Eq>(values: &[T], first: T) -> usize {
+    let (groups, _) = values.as_chunks::<GROUP>();
+    let same = groups.iter().take_while(|&&group| group == [first; GROUP]).count() * GROUP;
+    same + values[same..].iter().take_while(|&&value| value == first).count()
 }
 
 /// Append `count` times the same value to `out`.
@@ -60,9 +65,23 @@ fn pack<T: Copy + Into<u32>>(values: &[T], width: u8, out: &mut Vec<u8>) {
     let groups = values.len().div_ceil(GROUP);
     push_varint(((groups as u64) << 1) | 1, out);
     let end = out.len() + groups * usize::from(width);
-    out.reserve(groups * usize::from(width) + size_of::<u32>());
+    out.reserve(groups * usize::from(width) + size_of::<u64>());
+    let (groups, rest) = match u32::from(width) * GROUP as u32 {
+        // A group takes at most a word: shifts that do not wait for each other.
+        ..=u64::BITS => values.as_chunks::<GROUP>(),
+        _ => (&[][..], values),
+    };
+    for group in groups {
+        let shifted = group
+            .iter()
+            .enumerate()
+            .map(|(at, &value)| u64::from(value.into()) << (at as u32 * u32::from(width)));
+        let start = out.len();
+        out.extend_from_slice(&shifted.fold(0, BitOr::bitor).to_le_bytes());
+        out.truncate(start + usize::from(width));
+    }
     let (mut bits, mut count) = (0_u64, 0);
-    for &value in values {
+    for &value in rest {
         bits |= u64::from(value.into()) << count;
         count += u32::from(width);
         if count >= u32::BITS {

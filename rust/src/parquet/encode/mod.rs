@@ -16,4 +16,5 @@ mod strings;
 mod values;
 
 pub(super) use chunk::{Chunk, ChunkEncoder, LeafStatistics};
+pub use extremes::{Bound, EncodedExtremes};
 pub(super) use levels::leaves;

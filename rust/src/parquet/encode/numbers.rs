@@ -14,7 +14,7 @@ use parquet::basic::Encoding;
 
 use super::delta;
 use super::dictionary::Numbers;
-use super::extremes::{Bound, Extremes};
+use super::extremes::{Bound, EncodedExtremes as Extremes};
 use super::levels::Selection;
 use super::values::{Choice, Dictionary, PageValues, Values, gather, unexpected, unpack};
 use crate::error::Result;

@@ -10,7 +10,7 @@ use parquet::basic::Encoding;
 
 use super::delta;
 use super::dictionary::Strings;
-use super::extremes::{Bound, Extremes};
+use super::extremes::{Bound, EncodedExtremes as Extremes};
 use super::levels::Selection;
 use super::values::{Choice, Dictionary, PageValues, Values, unexpected, unpack};
 use crate::error::Result;

@@ -5,7 +5,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use parquet::basic::Encoding;
 
-use super::extremes::Extremes;
+use super::extremes::EncodedExtremes as Extremes;
 use super::hybrid;
 use super::levels::Selection;
 use crate::error::{Error, Result};
