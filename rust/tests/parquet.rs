@@ -276,16 +276,21 @@ fn names_with_dots_and_empty_names_keep_their_parts() {
     assert!(paths.contains(&typed(&["value", "typed_value", "list", "element", "typed_value"])));
 }
 
-/// W14 (protocol_fixtures/README.md): the footer has the null count of every `value`, but no bounds of it.
+/// W14 (protocol_fixtures/README.md): the footer has the null count of every `value`, and bounds only where all its
+/// values are Variant null.
 #[test]
-fn value_has_a_null_count_and_no_bounds() {
+fn value_has_a_null_count_and_bounds_of_variant_nulls_only() {
     let report = inspect(&open(&write(&[batch(vec![shredded(1300)])])));
     let leaf = |path: &[&str]| report.leaves.iter().find(|leaf| leaf.path == path).unwrap();
     let value = leaf(&["event", "typed_value", "id", "value"]);
     // Every hundredth row has one, unless the object (11) or the whole Variant (13) is absent.
     let present = (0..1300).filter(|row| row % 100 == 0 && row % 11 != 3 && row % 13 != 12).count() as u64;
     assert_eq!(value.null_count, Some(1300 - present));
-    assert_eq!((value.bounds[0].min.clone(), value.bounds[0].max.clone()), (None, None));
+    let null = Some(vec![0]);
+    assert_eq!((value.bounds[0].min.clone(), value.bounds[0].max.clone()), (null.clone(), null));
+    let residual = leaf(&["event", "value"]);
+    assert_ne!(residual.null_count, Some(1300));
+    assert_eq!((residual.bounds[0].min.clone(), residual.bounds[0].max.clone()), (None, None));
     let typed = leaf(&["event", "typed_value", "id", "typed_value"]);
     assert_eq!(typed.bounds[0].min, Some(1_i64.to_le_bytes().to_vec()));
     assert_eq!(typed.bounds[0].max, Some(1298_i64.to_le_bytes().to_vec()));
