@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator
 from decimal import Decimal
 from itertools import islice, zip_longest
 from pathlib import Path
@@ -33,17 +34,18 @@ COMPARED_EVERY = {"cve_vulnrichment": 8, "windows_events": 20}
 
 @pytest.fixture(scope="module")
 def written(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return a function that writes a corpus once for each shredding option."""
-    tables: dict[tuple[str, Any], Path] = {}
+    """Return a function that writes a corpus once for each shredding and each place of odd rows."""
+    tables: dict[tuple[str, Any, str], Path] = {}
 
-    def write(name: str, shredding: Any = "infer") -> Path:
-        if (name, shredding) not in tables:
+    def write(name: str, shredding: Any = "infer", odd_rows: Any = "inline") -> Path:
+        if (name, shredding, odd_rows) not in tables:
             table = tmp_path_factory.mktemp(name) / "table"
             source = dv.read_json(corpora / "json" / f"{name}.ndjson.xz", column="event")
-            result = dv.write_table(table, source, shredding=shredding)
+            files = dv.FileOptions(odd_rows=odd_rows)
+            result = dv.write_table(table, source, shredding=shredding, files=files)
             assert (result.rows, result.invalid) == (ROWS[name], 0)
-            tables[name, shredding] = table
-        return tables[name, shredding]
+            tables[name, shredding, odd_rows] = table
+        return tables[name, shredding, odd_rows]
 
     return write
 
@@ -72,6 +74,24 @@ def assert_every_value_is_its_line(table: Path, corpora: Path, name: str) -> Non
 @pytest.mark.parametrize("name", ROWS)
 def test_every_value_of_a_shredded_table_is_its_line(name: str, written: Callable[..., Path], corpora: Path):
     assert_every_value_is_its_line(written(name), corpora, name)
+
+
+def frozen(value: Any) -> Hashable:
+    """Return JSON as a value that can be counted."""
+    if isinstance(value, dict):
+        return frozenset((key, frozen(each)) for key, each in value.items())
+    return tuple(map(frozen, value)) if isinstance(value, list) else (type(value), value)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_setting_odd_rows_apart_changes_no_value(name: str, written: Callable[..., Path]):
+    inline = Counter(column(written(name), "to_json(event)"))
+    apart = Counter(column(written(name, odd_rows="apart"), "to_json(event)"))
+    # A number may be in a decimal column of another scale, and thus have other zeros at its end.
+    values = [
+        Counter(frozen(exact(text)) for text in each.elements()) for each in (inline - apart, apart - inline)
+    ]
+    assert values[0] == values[1]
 
 
 @pytest.mark.parametrize("name", ["github_webhooks", "openaddresses_sources", "cloudtrail", "zeek_apt29"])

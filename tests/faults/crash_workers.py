@@ -67,6 +67,8 @@ def count_file_writes(fatal: int | None) -> None:
         def __init__(self, *arguments: Any, **options: Any) -> None:
             count_step(fatal)
             self._writer = native(*arguments, **options)
+            self.separate = self._writer.separate
+            self.take_odd_rows = self._writer.take_odd_rows
             self.write = with_steps(self._writer.write, fatal)
             self.close = with_steps(self._writer.close, fatal)
 
