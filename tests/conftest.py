@@ -14,6 +14,7 @@ from locations import CORPORA
 from tiers import DEFAULT, DEFAULT_OF_PATHS, FOLDERS, HERE, rank_of, tier_of
 
 from delta_variant import _native
+from delta_variant.data_file import reader
 from delta_variant.data_file import writer as file_writer
 from delta_variant.operations.optimize import layout
 
@@ -103,3 +104,17 @@ def small_files_are_shredded(monkeypatch: pytest.MonkeyPatch) -> None:
     It has no effect in other processes.
     """
     monkeypatch.setattr("delta_variant.data_file.shredding._native", _NativeOfLargeFiles())
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the paths of the data files that are opened, in order."""
+    paths: list[str] = []
+    original = reader.open_file
+
+    def recording(store: Any, path: str) -> Any:
+        paths.append(path)
+        return original(store, path)
+
+    monkeypatch.setattr("delta_variant.scan.reader.open_file", recording)
+    return paths

@@ -15,7 +15,6 @@ import pytest
 from pyarrow import dataset as arrow_dataset
 
 import delta_variant as dv
-from delta_variant.data_file import reader
 from delta_variant.errors import CastError
 from delta_variant.expressions.arrow_filter import ArrowFilter
 from delta_variant.expressions.tree import describe
@@ -45,20 +44,6 @@ def table(tmp_path: Path) -> Path:
             configuration=configuration,
         )
     return tmp_path / "t"
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the paths of the data files that are opened, in order."""
-    paths: list[str] = []
-    original = reader.open_file
-
-    def recording(store: Any, path: str) -> Any:
-        paths.append(path)
-        return original(store, path)
-
-    monkeypatch.setattr("delta_variant.scan.reader.open_file", recording)
-    return paths
 
 
 def append_text_as_user(table: Path) -> None:

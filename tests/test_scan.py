@@ -14,7 +14,6 @@ from archives import unpack_spark_table
 from support.errors import raises_at
 
 import delta_variant as dv
-from delta_variant.data_file import reader
 from delta_variant.errors import (
     ArgumentTypeError,
     CastError,
@@ -36,20 +35,6 @@ def table(tmp_path: Path) -> Path:
         rows = pa.table({"id": [first, first + 1], "event": pa.array(EVENTS[first : first + 2], pa.json_())})
         dv.write_table(tmp_path / "t", rows, mode="append", configuration=None if first else FEED)
     return tmp_path / "t"
-
-
-@pytest.fixture
-def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return the paths of the data files that are opened, in order."""
-    paths: list[str] = []
-    original = reader.open_file
-
-    def recording(store: Any, path: str) -> Any:
-        paths.append(path)
-        return original(store, path)
-
-    monkeypatch.setattr("delta_variant.scan.reader.open_file", recording)
-    return paths
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
