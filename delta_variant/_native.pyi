@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import pyarrow as pa
 
-from ._options import DuplicateKeys, Encoding, Floats, JsonKind, Numeric, OnConflict
+from ._options import Change, DuplicateKeys, Encoding, Floats, JsonKind, Numeric, OnConflict
 
 __all__ = [
     "END_BYTES",
@@ -26,17 +26,23 @@ __all__ = [
     "InvalidValue",
     "LeafReport",
     "LineSplitter",
+    "MergedSchema",
     "PathBound",
     "Positions",
     "RowViolation",
     "SchemaViolation",
     "ShreddedPath",
     "StatisticsEntry",
+    "are_valid",
+    "array_lengths",
     "bound_column",
     "canonical",
+    "change_path",
     "check_shredding_schema",
     "date_part",
+    "delete_paths",
     "describe_bound",
+    "explode_variants",
     "filter_rows",
     "from_python",
     "infer",
@@ -44,13 +50,16 @@ __all__ = [
     "is_time_zone",
     "json_leaves",
     "legacy_column",
+    "object_keys",
     "parse_json",
     "path_key",
     "remove_path",
+    "schema_of_variants",
     "set_path",
     "shred",
     "shred_legacy",
     "split_variant",
+    "strip_nulls",
     "to_json",
     "to_python",
     "to_python_list",
@@ -203,6 +212,50 @@ def variant_get(
     A missing value and Variant null are null. `zone` is the time zone of local times. If `strict`, a value
     without a cast raises CastError, with `row` and `path`; otherwise it is null.
     """
+
+def change_path(
+    variants: pa.Array[Any], path: list[str | int], values: pa.Array[Any], change: Change, strict: bool
+) -> pa.StructArray:
+    """Return the Variants with `values`, Variants of the same length, at `path`; null where one of both is.
+
+    A new field or element is inserted, set (and created where it is missing), replaced (where it exists), or
+    appended to the array at the path. A step that meets a value of another kind, and a field that exists
+    where one is inserted, raises VariantPathError, with `row` and `path`, if `strict`, else it gives null.
+    """
+
+def delete_paths(variants: pa.Array[Any], paths: list[list[str | int]]) -> pa.StructArray:
+    """Return the Variants without the values at `paths`, removed one after the other where they exist."""
+
+def strip_nulls(variants: pa.Array[Any], arrays: bool) -> pa.StructArray:
+    """Return the Variants without fields, and with `arrays` elements, that are Variant null at any depth."""
+
+def explode_variants(variants: pa.Array[Any], outer: bool) -> pa.RecordBatch:
+    """Return `row` (int64), `pos` (int32), `key` (string) and `value` (Variant) of each field and element.
+
+    If `outer`, a row without fields and elements has one of nulls.
+    """
+
+def schema_of_variants(variants: pa.Array[Any]) -> pa.StringArray:
+    """Return the type of each Variant as Spark's `schema_of_variant` writes it."""
+
+@final
+class MergedSchema:
+    """The type that includes all Variants that were added; `str()` returns it as text."""
+
+    def __new__(cls) -> MergedSchema:
+        """Start without Variants."""
+
+    def add(self, variants: pa.Array[Any]) -> None:
+        """Add the Variants of an array. Raises MalformedVariantError, with `row`, and then adds none."""
+
+def array_lengths(variants: pa.Array[Any]) -> pa.Int32Array:
+    """Return the number of elements of each array, null for every other value."""
+
+def object_keys(variants: pa.Array[Any]) -> pa.ListArray[Any]:
+    """Return the names of the fields of each object in ascending order, null for every other value."""
+
+def are_valid(variants: pa.Array[Any]) -> pa.BooleanArray:
+    """Return whether the bytes of each row are a Variant to the last nested value; null stays null."""
 
 def set_path(variants: pa.Array[Any], path: list[str | int], values: pa.Array[Any]) -> pa.StructArray:
     """Return the Variants with `values`, scalars or Variants of the same length, set at `path`.

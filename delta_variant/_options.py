@@ -6,7 +6,10 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-__all__ = ["DuplicateKeys", "Encoding", "Floats", "JsonKind", "Numeric", "OnConflict"]
+__all__ = ["Change", "DuplicateKeys", "Encoding", "Floats", "JsonKind", "Numeric", "OnConflict"]
+
+Change: TypeAlias = Literal["insert", "set", "replace", "append"]
+"""What happens to the value at a path: `set` creates a missing one, `replace` does not."""
 
 DuplicateKeys: TypeAlias = Literal["error", "last"]
 """How to handle a JSON object with two fields of one name: raise an error, or take the last."""

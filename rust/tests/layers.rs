@@ -9,7 +9,7 @@ const LAYERS: [&[&str]; 6] = [
     &["error"],
     &["value"],
     &["shred", "parquet", "deletion_vector"],
-    &["json", "bounds", "infer", "legacy"],
+    &["json", "bounds", "functions", "infer", "legacy"],
     &["data_file", "check"],
     &["python"],
 ];

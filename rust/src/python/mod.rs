@@ -4,6 +4,7 @@
 pub mod check;
 pub mod files;
 pub mod from_objects;
+pub mod functions;
 pub mod inference;
 pub mod lines;
 pub mod objects;

@@ -196,18 +196,24 @@ impl Rows {
 
     /// Append a row; `None` is SQL NULL.
     pub fn push(&mut self, tree: Option<&Tree<'_>>) -> Result<()> {
-        let (bytes, value) =
-            tree.map_or_else(|| (metadata::EMPTY.to_vec(), super::NULL.to_vec()), Tree::encode);
-        if value.len() > MAX_SIZE || bytes.len() > MAX_SIZE {
+        let encoded = tree.map(Tree::encode);
+        self.push_bytes(encoded.as_ref().map(|(metadata, value)| (metadata.as_slice(), value.as_slice())))
+    }
+
+    /// Append the metadata and the value of a row; `None` is SQL NULL.
+    pub fn push_bytes(&mut self, variant: Option<(&[u8], &[u8])>) -> Result<()> {
+        let (metadata, value) = variant.unwrap_or((metadata::EMPTY, super::NULL));
+        let size = metadata.len().max(value.len());
+        if size > MAX_SIZE {
             return Err(Error::variant(format!("a Variant takes more than {MAX_SIZE} bytes")));
         }
-        self.size += bytes.len().max(value.len());
+        self.size += size;
         if self.size > i32::MAX as usize {
             return Err(Error::unsupported("the Variants take 2 GiB or more: pass fewer rows at a time"));
         }
-        self.metadata.append_value(&bytes);
-        self.values.append_value(&value);
-        self.valid.append(tree.is_some());
+        self.metadata.append_value(metadata);
+        self.values.append_value(value);
+        self.valid.append(variant.is_some());
         Ok(())
     }
 

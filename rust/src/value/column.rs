@@ -7,7 +7,7 @@ use arrow_array::types::{
 };
 use arrow_array::{
     Array, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray,
-    LargeStringArray, PrimitiveArray, StringArray, StringViewArray,
+    LargeStringArray, PrimitiveArray, StringArray, StringViewArray, StructArray,
 };
 use arrow_schema::{DataType, TimeUnit};
 
@@ -39,6 +39,43 @@ impl<'a> Bytes<'a> {
             Self::Small(array) => array.is_valid(index).then(|| array.value(index)),
             Self::Large(array) => array.is_valid(index).then(|| array.value(index)),
             Self::View(array) => array.is_valid(index).then(|| array.value(index)),
+        }
+    }
+}
+
+/// A column of Variants that are not shredded: a struct of `metadata` and `value`.
+#[derive(Debug, Clone, Copy)]
+pub struct Variants<'a> {
+    group: &'a StructArray,
+    metadata: Bytes<'a>,
+    values: Bytes<'a>,
+}
+
+impl<'a> Variants<'a> {
+    pub fn new(group: &'a StructArray) -> Result<Self> {
+        let part = |name: &str| match group.column_by_name(name) {
+            Some(column) => Bytes::new(column),
+            None => Err(Error::unsupported(format!("an array of Variants needs a column {name:?}"))),
+        };
+        Ok(Variants { group, metadata: part("metadata")?, values: part("value")? })
+    }
+
+    pub fn len(&self) -> usize {
+        self.group.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.group.is_empty()
+    }
+
+    /// The metadata and the value of a row, `None` for SQL NULL.
+    pub fn get(&self, row: usize) -> Result<Option<(&'a [u8], &'a [u8])>> {
+        if self.group.is_null(row) {
+            return Ok(None);
+        }
+        match (self.metadata.get(row), self.values.get(row)) {
+            (Some(metadata), Some(value)) => Ok(Some((metadata, value))),
+            _ => Err(malformed("metadata or value is null").at_row(row)),
         }
     }
 }

@@ -1,19 +1,15 @@
 //! Set and remove the value at a path of a Variant. Every other value keeps its bytes.
 
-use std::sync::Arc;
-
-use arrow_array::builder::BinaryBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, StructArray};
-use arrow_buffer::NullBufferBuilder;
+use arrow_array::{Array, StructArray};
 use arrow_schema::DataType;
 
-use super::cast::variant_fields;
-use super::column::{Bytes, Scalars};
+use super::build::Rows;
+use super::column::{Scalars, Variants};
 use super::encode::{self, Layout};
 use super::metadata::{self, unsigned_size};
 use super::path::{Step, normalized};
-use super::{MAX_DEPTH, MAX_SIZE, Metadata, Object, Value, malformed, too_deep};
+use super::{MAX_DEPTH, MAX_SIZE, Metadata, Object, Value, too_deep};
 use crate::error::{Error, Result};
 
 /// The value to set at a path.
@@ -258,68 +254,46 @@ fn translated<'a>(
 
 /// Set `values`, an array of scalars or of Variants, at `path`, row by row; null is Variant null.
 pub fn set_rows(variants: &StructArray, path: &[Step], values: &dyn Array) -> Result<StructArray> {
-    let new = NewValues::of(values)?;
+    let (variants, new) = (Variants::new(variants)?, NewValues::of(values)?);
     let mut out = Rows::new(variants.len());
-    for (row, known) in known_rows(variants)?.enumerate() {
-        let (metadata, value) = known?.unzip();
-        let metadata = metadata.map_or_else(|| Metadata::parse(metadata::EMPTY), Ok)?;
-        let set = new.at(row).and_then(|new| set(metadata, value, path, &new));
-        let (metadata, value) = set.map_err(|error| error.at_row(row))?;
-        out.push(Some((&metadata, &value)));
+    for row in 0..variants.len() {
+        let set_row = || {
+            let (metadata, value) = variants.get(row)?.unzip();
+            set(Metadata::parse(metadata.unwrap_or(metadata::EMPTY))?, value, path, &new.at(row)?)
+        };
+        let (metadata, value) = set_row().map_err(|error| error.at_row(row))?;
+        out.push_bytes(Some((&metadata, &value)))?;
     }
     out.finish()
 }
 
 /// Return Variants without the value at `path`; SQL NULL stays.
 pub fn remove_rows(variants: &StructArray, path: &[Step]) -> Result<StructArray> {
+    let variants = Variants::new(variants)?;
     let mut out = Rows::new(variants.len());
-    for (row, known) in known_rows(variants)?.enumerate() {
-        let Some((metadata, value)) = known? else {
-            out.push(None);
+    for row in 0..variants.len() {
+        let Some((metadata, value)) = variants.get(row)? else {
+            out.push_bytes(None)?;
             continue;
         };
-        let removed = remove(&metadata, value, path).map_err(|error| error.at_row(row))?;
-        out.push(Some((metadata.as_bytes(), removed.as_deref().unwrap_or(value))));
+        let removed = Metadata::parse(metadata).and_then(|names| remove(&names, value, path));
+        let removed = removed.map_err(|error| error.at_row(row))?;
+        out.push_bytes(Some((metadata, removed.as_deref().unwrap_or(value))))?;
     }
     out.finish()
-}
-
-/// Metadata and value of a row, `None` for SQL NULL.
-type KnownRow<'a> = Option<(Metadata<'a>, &'a [u8])>;
-
-fn known_rows(variants: &StructArray) -> Result<impl Iterator<Item = Result<KnownRow<'_>>>> {
-    let [metadata, values] = parts(variants)?;
-    Ok((0..variants.len()).map(move |row| {
-        match (variants.is_valid(row), metadata.get(row), values.get(row)) {
-            (false, _, _) => Ok(None),
-            (true, Some(metadata), Some(value)) => {
-                let metadata = Metadata::parse(metadata).map_err(|error| error.at_row(row))?;
-                Ok(Some((metadata, value)))
-            }
-            _ => Err(malformed("metadata or value is null").at_row(row)),
-        }
-    }))
-}
-
-fn parts(variants: &StructArray) -> Result<[Bytes<'_>; 2]> {
-    let part = |name: &str| match variants.column_by_name(name) {
-        Some(column) => Bytes::new(column),
-        None => Err(Error::unsupported(format!("an array of Variants needs a column {name:?}"))),
-    };
-    Ok([part("metadata")?, part("value")?])
 }
 
 enum NewValues<'a> {
     Nulls,
     Scalars(&'a dyn Array, Scalars<'a>),
-    Variants(&'a StructArray, [Bytes<'a>; 2]),
+    Variants(Variants<'a>),
 }
 
 impl<'a> NewValues<'a> {
     fn of(values: &'a dyn Array) -> Result<Self> {
         Ok(match values.data_type() {
             DataType::Null => NewValues::Nulls,
-            DataType::Struct(_) => NewValues::Variants(values.as_struct(), parts(values.as_struct())?),
+            DataType::Struct(_) => NewValues::Variants(Variants::new(values.as_struct())?),
             _ => NewValues::Scalars(values, Scalars::new(values)?),
         })
     }
@@ -329,42 +303,11 @@ impl<'a> NewValues<'a> {
             NewValues::Scalars(array, scalars) if array.is_valid(row) => {
                 NewValue::Scalar(scalars.value(row)?)
             }
-            NewValues::Variants(array, [metadata, values]) if array.is_valid(row) => {
-                match (metadata.get(row), values.get(row)) {
-                    (Some(metadata), Some(value)) => NewValue::Variant(Metadata::parse(metadata)?, value),
-                    _ => return Err(malformed("metadata or value is null")),
-                }
-            }
+            NewValues::Variants(variants) => match variants.get(row)? {
+                Some((metadata, value)) => NewValue::Variant(Metadata::parse(metadata)?, value),
+                None => NewValue::Scalar(Value::Null),
+            },
             _ => NewValue::Scalar(Value::Null),
         })
-    }
-}
-
-/// Builds the result row by row.
-struct Rows {
-    metadata: BinaryBuilder,
-    values: BinaryBuilder,
-    valid: NullBufferBuilder,
-}
-
-impl Rows {
-    fn new(rows: usize) -> Self {
-        Rows {
-            metadata: BinaryBuilder::with_capacity(rows, 0),
-            values: BinaryBuilder::with_capacity(rows, 0),
-            valid: NullBufferBuilder::new(rows),
-        }
-    }
-
-    fn push(&mut self, variant: Option<(&[u8], &[u8])>) {
-        let (metadata, value) = variant.unwrap_or((metadata::EMPTY, super::NULL));
-        self.metadata.append_value(metadata);
-        self.values.append_value(value);
-        self.valid.append(variant.is_some());
-    }
-
-    fn finish(mut self) -> Result<StructArray> {
-        let columns: Vec<ArrayRef> = vec![Arc::new(self.metadata.finish()), Arc::new(self.values.finish())];
-        Ok(StructArray::try_new(variant_fields(), columns, self.valid.finish())?)
     }
 }

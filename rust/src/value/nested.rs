@@ -8,7 +8,7 @@ use arrow_array::{Array, MapArray, StructArray};
 use arrow_schema::{DataType, Field};
 
 use super::build::{NULL, Rows, Tree, check_depth, names_of};
-use super::column::{Bytes, Scalars};
+use super::column::{Scalars, Variants};
 use super::{Value, malformed};
 use crate::error::{Error, Result};
 
@@ -19,7 +19,7 @@ const VARIANT_EXTENSION: &str = "arrow.parquet.variant";
 enum Column<'a> {
     Nulls,
     Scalars(&'a dyn Array, Scalars<'a>),
-    Variants(&'a StructArray, [Bytes<'a>; 2]),
+    Variants(Variants<'a>),
     Struct(&'a StructArray, Vec<(&'a str, Column<'a>)>),
     List(&'a dyn Array, Box<Column<'a>>),
     Map(&'a MapArray, Scalars<'a>, Box<Column<'a>>),
@@ -30,9 +30,10 @@ pub fn variants_of(array: &dyn Array, rows: Range<usize>) -> Result<StructArray>
     let column = Column::of(array, false, 0)?;
     let mut out = Rows::new(rows.len());
     for row in rows {
-        let pushed = match array.is_null(row) {
-            true => out.push(None),
-            false => column.tree(row, 0).and_then(|tree| out.push(Some(&tree))),
+        let pushed = match (&column, array.is_null(row)) {
+            // An array without a type has no validity of its own.
+            (Column::Nulls, _) | (_, true) => out.push(None),
+            (_, false) => column.tree(row, 0).and_then(|tree| out.push(Some(&tree))),
         };
         pushed.map_err(|error| error.at_row(row))?;
     }
@@ -44,7 +45,7 @@ impl<'a> Column<'a> {
         check_depth(depth)?;
         if is_variant {
             let group = array.as_struct_opt().ok_or_else(|| unsupported(array))?;
-            return Ok(Column::Variants(group, [part(group, "metadata")?, part(group, "value")?]));
+            return Ok(Column::Variants(Variants::new(group)?));
         }
         Ok(match array.data_type() {
             DataType::Null => Column::Nulls,
@@ -90,12 +91,10 @@ impl<'a> Column<'a> {
         Ok(match self {
             Column::Nulls => NULL,
             Column::Scalars(array, scalars) if array.is_valid(row) => Tree::Scalar(scalars.value(row)?),
-            Column::Variants(group, [metadata, values]) if group.is_valid(row) => {
-                let (Some(metadata), Some(value)) = (metadata.get(row), values.get(row)) else {
-                    return Err(malformed("metadata or value is null"));
-                };
-                Tree::decode(&names_of(metadata)?, value, depth)?
-            }
+            Column::Variants(variants) => match variants.get(row)? {
+                Some((metadata, value)) => Tree::decode(&names_of(metadata)?, value, depth)?,
+                None => NULL,
+            },
             Column::Struct(group, parts) if group.is_valid(row) => {
                 let field = |(name, part): &(&'a str, Column<'a>)| {
                     Ok((Cow::Borrowed(*name), part.tree(row, depth + 1)?))
@@ -141,13 +140,6 @@ fn elements(array: &dyn Array, row: usize) -> Range<usize> {
 
 fn is_variant_field(field: &Field) -> bool {
     field.metadata().get(EXTENSION_NAME).is_some_and(|name| name == VARIANT_EXTENSION)
-}
-
-fn part<'a>(group: &'a StructArray, name: &str) -> Result<Bytes<'a>> {
-    match group.column_by_name(name) {
-        Some(column) => Bytes::new(column),
-        None => Err(Error::unsupported(format!("an array of Variants needs a column {name:?}"))),
-    }
 }
 
 fn unsupported(array: &dyn Array) -> Error {
