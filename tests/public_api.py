@@ -1,8 +1,8 @@
 """Describe the public API as text: every public name with its signature, and the members of public classes.
 
 `python tests/public_api.py` writes the description to `public_api.txt`, which `test_public_api.py` compares
-with the package. A change of that file is a change that users notice. With the argument `spark`, it describes
-`delta_variant.spark` in `spark/public_api.txt`.
+with the package. A change of that file is a change that users notice. With the argument `functions` or
+`spark`, it describes that module in a text of its own.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 FOLDER = Path(__file__).parent
 TEXTS = {
     "delta_variant": FOLDER / "public_api.txt",
+    "delta_variant.functions": FOLDER / "public_functions.txt",
     "delta_variant.spark": FOLDER / "spark" / "public_api.txt",
 }
 

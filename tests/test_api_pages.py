@@ -9,7 +9,7 @@ import pytest
 from documents import pages
 
 import delta_variant
-from delta_variant import errors, typing
+from delta_variant import errors, functions, typing
 
 PAGES = [page for page in pages() if page.name.startswith("docs/reference/api/")]
 MODULE = re.compile(r"^\.\. currentmodule:: (\S+)$", re.MULTILINE)
@@ -30,6 +30,11 @@ def test_each_public_name_is_on_one_page():
 
 def test_each_error_is_on_the_page_of_errors():
     assert documented("delta_variant.errors") == Counter(errors.__all__)
+
+
+def test_each_function_of_variants_is_on_its_page():
+    expected = {*functions.__all__} - {*delta_variant.__all__}
+    assert documented("delta_variant.functions") == Counter(expected)
 
 
 def test_each_type_of_signatures_is_on_its_page():

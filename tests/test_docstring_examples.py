@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 import delta_variant as dv
+from delta_variant import functions as variant_functions
 
 # tests/test_table.py compares the parameters of such a method with those of the function.
 SAME_AS = re.compile(r"^The parameters, the result and the errors are those of `(\w+)`", re.MULTILINE)
 # The examples of these methods need an optional package.
 PACKAGES = {"Scan.to_pandas": "pandas", "Scan.to_polars": "polars", "Table.to_deltalake": "deltalake"}
-ARGUMENT = re.compile(r"^ {4}(\w+): \S", re.MULTILINE)
+ARGUMENT = re.compile(r"^ {4}\*{0,2}(\w+): \S", re.MULTILINE)
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -31,6 +32,8 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
             for member, found in inspect.getmembers(value, inspect.isroutine):
                 if not member.startswith("_") and member in vars(value):
                     yield f"{name}.{member}", found
+    for name in variant_functions.__all__:
+        yield f"functions.{name}", getattr(variant_functions, name)
 
 
 FUNCTIONS = dict(functions())
@@ -70,7 +73,8 @@ def test_examples_in_docstrings_run(name: str, tmp_path: Path, monkeypatch: pyte
     pytest.importorskip(PACKAGES.get(name, "delta_variant"))
     monkeypatch.chdir(tmp_path)
     test = EXAMPLES[name]
-    test.globs = dict(vars(sys.modules[getattr(dv, name.split(".")[0]).__module__]))
+    owner = FUNCTIONS[name] if name.startswith("functions.") else getattr(dv, name.split(".")[0])
+    test.globs = dict(vars(sys.modules[owner.__module__]))
     result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test)
     assert result.attempted > 0
     assert result.failed == 0

@@ -152,7 +152,7 @@ EMPTY_STEPS = ("event:a..b", "event:a.", "event:", "event:a[]", "event:a[].b", "
         ("event:a.*", r"cannot parse"),
         ("event:$.a", r"cannot parse"),
         ("a -> 'b'", r"not supported"),
-        ("(a + 1):b", r"a Variant path must start at a column"),
+        ("(a + 1):b", r"`:` and variant_get: expected a Variant, got `\(a \+ 1\)` of type"),
         ("a:b", r"expected a Variant, got `a` of type bigint"),
         ("to_json(s)", r"`to_json`: expected a Variant, got `s` of type string"),
         ("event.user.id", r"`event` is a Variant: write its path after a colon, `event:user.id`"),
@@ -817,7 +817,7 @@ def test_a_value_that_does_not_fit_breaks_a_cast_and_is_null_in_try_cast(name, t
 
 
 @pytest.mark.parametrize(
-    "text", ["f::string", "f::decimal(10,2)", "tags::string", "at::bigint", "a::variant", "fine::string"]
+    "text", ["f::string", "f::decimal(10,2)", "tags::string", "at::bigint", "fine::string"]
 )
 def test_a_cast_without_an_exact_rule_is_rejected(text):
     with pytest.raises(ExpressionError, match="cannot cast"):

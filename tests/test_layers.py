@@ -28,7 +28,7 @@ LAYERS = {
         {"scan"},
         {"writer"},
         {"operations"},
-        {"spark", "conformance", "table", "typing"},
+        {"spark", "conformance", "functions", "table", "typing"},
         {"cli"},
         {""},
     ),
@@ -70,7 +70,7 @@ OWNERS = {
 }
 
 # The packages whose `__init__` exports names that other modules define. They are the entry points for users.
-ENTRY_POINTS = {"", "cli", "operations.legacy", "spark", "typing"}
+ENTRY_POINTS = {"", "cli", "functions", "operations.legacy", "spark", "typing"}
 
 
 @dataclass(frozen=True)

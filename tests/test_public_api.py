@@ -14,15 +14,16 @@ import pytest
 from public_api import TEXTS, describe
 
 import delta_variant
-from delta_variant import errors
+from delta_variant import errors, functions
 
 ROOT = Path(__file__).resolve().parents[1]
 OPTIONAL = ("typer", "rich", "pyspark", "duckdb", "sqlglot", "deltalake", "polars", "pandas")
 
 
-def test_the_public_api_is_that_of_the_checked_in_text():
-    expected = TEXTS["delta_variant"].read_text("utf-8")
-    assert describe(delta_variant) == expected, "run `python tests/public_api.py` if the change is intended"
+@pytest.mark.parametrize("module", [delta_variant, functions])
+def test_the_public_api_is_that_of_the_checked_in_text(module):
+    expected = TEXTS[module.__name__].read_text("utf-8")
+    assert describe(module) == expected, "run `python tests/public_api.py` if the change is intended"
 
 
 def test_the_description_has_every_name_parameter_and_member():

@@ -19,6 +19,7 @@ from delta_variant.errors import ExpressionError
 from delta_variant.expressions.bind import FUNCTIONS, FUNCTIONS_OF_TIME
 from delta_variant.expressions.sql import PARAMETRIC_TYPES, RULES, parse_expression, parse_sql_type
 from delta_variant.expressions.types import SIMPLE_TYPES
+from delta_variant.expressions.variant_functions import VARIANT_FUNCTIONS
 
 PAGE = Page("docs/reference/sql.md")
 CODE = re.compile(r"``\s?(.+?)\s?``|`([^`]+)`")
@@ -88,9 +89,10 @@ def first_cells(*headings: str) -> set[str]:
 
 
 def test_every_operator_and_function_is_on_the_page():
-    listed = " ".join(first_cells("Operators", "Functions")).split()
+    listed = " ".join(first_cells("Operators", "Functions", "Functions of Variants")).split()
     words = {re.split(r"\(", word)[0] for word in listed} | {"is null"}
-    assert {SPELLINGS.get(name, name) for name in (*FUNCTIONS, *FUNCTIONS_OF_TIME)} <= words
+    names = {*FUNCTIONS, *FUNCTIONS_OF_TIME, *VARIANT_FUNCTIONS}
+    assert {SPELLINGS.get(name, name) for name in names} <= words
 
 
 def test_every_kind_of_expression_of_the_parser_has_an_example():

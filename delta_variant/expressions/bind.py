@@ -28,10 +28,12 @@ from .tree import (
     Literal,
     Name,
     Path,
+    VariantCall,
     describe,
     output_type,
 )
 from .types import MAX_PRECISION, NUMERIC, Kind, as_decimal, kind_of, type_name
+from .variant_functions import VARIANT_FUNCTIONS, bind_variant_function
 
 MAX_SHOWN = 10
 EXTENSION_NAME = b"ARROW:extension:name"
@@ -78,13 +80,17 @@ def _bind(expression: Expression, scope: NameScope) -> Expression:
             return _resolve(expression, scope)
         case Path(operand, path):
             variant = _require_variant(_bind(operand, scope), "`:` and variant_get")
-            return msgspec.structs.replace(variant, path=variant.path + path)
+            if isinstance(variant, Extraction):
+                return msgspec.structs.replace(variant, path=variant.path + path)
+            return VariantCall("variant_get", (variant,), (path, None, True, scope.timezone), None)
         case Cast():
             return _bind_cast(
                 msgspec.structs.replace(expression, operand=_bind(expression.operand, scope)), scope.timezone
             )
         case Call(function, arguments):
             bound = [_bind(argument, scope) for argument in arguments]
+            if function in VARIANT_FUNCTIONS:
+                return bind_variant_function(function, bound)
             if function in FUNCTIONS_OF_TIME:
                 return FUNCTIONS_OF_TIME[function](function, bound, scope.timezone)
             return FUNCTIONS[function](function, bound)
@@ -154,16 +160,15 @@ def _find(part: str, fields: Iterable[pa.Field[Any]], name: Name) -> pa.Field[An
 def _bind_cast(cast: Cast, timezone: str) -> Expression:
     operand, target = cast.operand, cast.type
     source = output_type(operand)
-    if isinstance(operand, Extraction) and source is None:
+    if source is not None:
         if target is None:
-            return operand
+            return VariantCall("cast", (operand,), (), None)
+        return _cast(operand, target, timezone, strict=cast.strict)
+    if target is None:
+        return operand
+    if isinstance(operand, Extraction):
         return msgspec.structs.replace(operand, type=target, strict=cast.strict, timezone=timezone)
-    if target is None or source is None:
-        raise ExpressionError(
-            f"cannot cast `{describe(operand)}` from {type_name(source)} to variant",
-            column=_column_of(operand),
-        )
-    return _cast(operand, target, timezone, strict=cast.strict)
+    return VariantCall("variant_get", (operand,), ((), target, cast.strict, timezone), target)
 
 
 def _cast(
@@ -194,8 +199,8 @@ def _fold(literal: Literal, cast: Cast) -> Literal:
         raise ExpressionError(f"cannot cast {describe(literal)} to {type_name(target)}: {error}") from error
 
 
-def _require_variant(bound: Expression, what: str) -> Extraction:
-    if isinstance(bound, Extraction) and bound.type is None:
+def _require_variant(bound: Expression, what: str) -> Expression:
+    if output_type(bound) is None:
         return bound
     raise ExpressionError(
         f"{what}: expected a Variant, got `{describe(bound)}` of type {type_name(output_type(bound))}",
@@ -275,7 +280,15 @@ def _coalesce(function: str, arguments: list[Expression], timezone: str) -> Expr
 
 def _to_json(function: str, arguments: list[Expression], timezone: str) -> Expression:
     variant = _require_variant(arguments[0], f"`{function}`")
-    return msgspec.structs.replace(variant, type=pa.string(), as_json=True, timezone=timezone)
+    if isinstance(variant, Extraction):
+        return msgspec.structs.replace(variant, type=pa.string(), as_json=True, timezone=timezone)
+    return VariantCall("to_json", (variant,), (timezone,), pa.string())
+
+
+def _typeof(function: str, arguments: list[Expression]) -> Expression:
+    arrow_type = output_type(arguments[0])
+    is_null = arrow_type is not None and pa.types.is_null(arrow_type)
+    return Literal(pa.scalar("void" if is_null else type_name(arrow_type, quote="")))
 
 
 def _is_variant_null(function: str, arguments: list[Expression], timezone: str) -> Expression:
@@ -448,6 +461,7 @@ FUNCTIONS: dict[str, Callable[[str, list[Expression]], Expression]] = {
     "is null": _is_null,
     "like": _like,
     "length": _length,
+    "typeof": _typeof,
 }
 FUNCTIONS_OF_TIME: dict[str, Callable[[str, list[Expression], str], Expression]] = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"), _compare),

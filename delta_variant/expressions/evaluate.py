@@ -11,13 +11,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array
-from ..errors import CastError, ExpressionError
+from ..errors import CastError, DeltaVariantError, ExpressionError
 from ..variant import values as variant_values
 from ..variant.moments import DATE_PARTS, UTC, date_part
 from ..variant.paths import normalize
 from .cast import cast_scalar, cast_values
-from .tree import Call, Cast, Column, Expression, Extraction, Field, Input, Literal, describe, input_name
+from .tree import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Extraction,
+    Field,
+    Input,
+    Literal,
+    VariantCall,
+    describe,
+    input_name,
+)
 from .types import kind_of
+from .variant_functions import apply
 
 Values: TypeAlias = Any
 
@@ -32,8 +45,8 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Array:
     have the Variant at the path (`without_cast`) instead, which is cast here.
 
     Raises CastError, which quotes the part of the expression, if a value cannot be cast, overflows or is
-    divided by zero, as in Spark's ANSI mode. An operand of `and` or `or` is not evaluated for rows that the
-    operands to its left decide.
+    divided by zero, as in Spark's ANSI mode, or if a function of Variants fails. An operand of `and` or `or`
+    is not evaluated for rows that the operands to its left decide.
     """
     try:
         values = _evaluate(expression, batch, is_guarded=False)
@@ -85,6 +98,9 @@ def _evaluate(expression: Expression, batch: pa.RecordBatch, *, is_guarded: bool
         case Call(function, arguments):
             values = [_evaluate(argument, batch, is_guarded=is_guarded) for argument in arguments]
             return _call(expression, function, values)
+        case VariantCall(_, arguments):
+            values = [_evaluate(argument, batch, is_guarded=is_guarded) for argument in arguments]
+            return _call_variant_function(expression, values, batch)
         case _:
             raise ExpressionError(
                 f"cannot evaluate `{describe(expression)}` because it is not bound to a table"
@@ -150,6 +166,18 @@ def _call(call: Call, function: str, arguments: Sequence[Values]) -> Values:
         return FUNCTIONS[function](*arguments)
     except pa.ArrowInvalid as error:
         raise CastError(f"`{describe(call)}`: {error}") from error
+
+
+def _call_variant_function(call: VariantCall, values: Sequence[Values], batch: pa.RecordBatch) -> Array:
+    columns = [_repeat(each, batch.num_rows) if isinstance(each, pa.Scalar) else each for each in values]
+    try:
+        return apply(call, columns)
+    except DeltaVariantError as error:
+        # The row of a batch would be taken for one of its file.
+        row, error.row = error.row, None
+        if row is not None and ROW_NUMBERS in batch.schema.names:
+            error.row = batch.column(ROW_NUMBERS)[row].as_py()
+        raise
 
 
 def _kernel(kernel: str) -> Callable[..., Values]:

@@ -20,6 +20,7 @@ from ..errors import ArgumentTypeError, ExpressionError
 from ..variant.paths import MAX_INDEX, parse_path
 from .tree import Call, Cast, Expression, Literal, Name, Path
 from .types import MAX_PRECISION, SIMPLE_TYPES
+from .variant_functions import VARIANT_FUNCTIONS
 
 MAX_DEPTH = 100
 MAX_SHOWN = 80
@@ -43,7 +44,7 @@ PARSER_ERRORS = (SqlglotError, AttributeError, IndexError, KeyError, TypeError, 
 SUPPORTED = (
     "use only columns, Variant paths (event:user.id), literals, casts (::, cast, try_cast), "
     "comparisons, between, in, like, is null, and/or/not, + - * / %, coalesce, length, year, month, day, "
-    "hour, variant_get, try_variant_get, to_json and is_variant_null"
+    "hour, typeof, variant_get, try_variant_get, to_json, is_variant_null and the functions of Variants"
 )
 
 
@@ -238,9 +239,9 @@ def _step(step: Any) -> str | int:
 def _extend(operand: Expression, steps: tuple[str | int, ...], node: Any) -> Expression:
     if isinstance(operand, Path):
         return Path(operand.operand, operand.path + steps)
-    if isinstance(operand, Name):
+    if isinstance(operand, Name | Call):
         return Path(operand, steps)
-    _reject(node, "a Variant path must start at a column")
+    _reject(node, "a Variant path must start at a column or a function")
 
 
 def _bracket(node: Any) -> NoReturn:
@@ -350,8 +351,8 @@ def _date_part(function: str) -> Callable[[Any], Expression]:
 
 def _function(node: Any) -> Expression:
     name, arguments = str(node.this).lower(), node.expressions
-    if name == "is_variant_null" and len(arguments) == 1:
-        return Call(name, (_convert(arguments[0]),))
+    if name in VARIANT_FUNCTIONS or (name == "is_variant_null" and len(arguments) == 1):
+        return Call(name, tuple(_convert(argument) for argument in arguments))
     if name in ("variant_get", "try_variant_get") and len(arguments) in (2, 3):
         return _variant_get(node, strict=name == "variant_get")
     _reject(node)
@@ -501,6 +502,8 @@ RULES: dict[type[Any], Callable[[Any], Expression]] = {
     exp.Coalesce: _coalesce,
     exp.JSONFormat: _to_json,
     exp.Length: _call("length"),
+    exp.ParseJSON: _call("parse_json"),
+    exp.Typeof: _call("typeof"),
     exp.Year: _date_part("year"),
     exp.Month: _date_part("month"),
     exp.Day: _date_part("day"),

@@ -17,7 +17,7 @@ from ..variant.moments import UTC
 from .cast import cast_scalar
 from .types import type_name
 
-Expression: TypeAlias = "Name | Path | Literal | Column | Extraction | Field | Cast | Call"
+Expression: TypeAlias = "Name | Path | Literal | Column | Extraction | Field | Cast | Call | VariantCall"
 
 
 class Name(msgspec.Struct, frozen=True):
@@ -96,14 +96,27 @@ class Call(msgspec.Struct, frozen=True):
 
     Functions: `and` and `or` (of two or more), `not`, `=` `<>` `<` `<=` `>` `>=` `<=>`, `in` (the value, then
     the options), `like`, `is null`, `+` `-` `*` `/` `%`, `negate`, `coalesce`, `length`, `year`, `month`,
-    `day`, `hour`; before binding also `to_json` and `is_variant_null`. The part of an instant is that of its
-    local time in `timezone`.
+    `day`, `hour`; before binding also `to_json`, `is_variant_null`, `typeof` and the functions of Variants.
+    The part of an instant is that of its local time in `timezone`.
     """
 
     function: str
     arguments: tuple[Expression, ...]
     type: pa.DataType | None = None
     timezone: str = UTC
+
+
+class VariantCall(msgspec.Struct, frozen=True):
+    """A bound function of Variants by its SQL name; `type` is None if its values are Variants.
+
+    `constants` are its other arguments: paths, booleans and types. `cast` returns any value as a Variant.
+    `variant_get` and `to_json` are the paths, casts and JSON text of Variants that are not columns.
+    """
+
+    function: str
+    arguments: tuple[Expression, ...]
+    constants: tuple[Any, ...]
+    type: pa.DataType | None
 
 
 Input: TypeAlias = Column | Extraction
@@ -137,7 +150,7 @@ def transform(expression: Expression, change: Callable[[Expression], Expression 
     match expression:
         case Path(operand) | Field(operand) | Cast(operand):
             return msgspec.structs.replace(expression, operand=transform(operand, change))
-        case Call(_, arguments):
+        case Call(_, arguments) | VariantCall(_, arguments):
             return msgspec.structs.replace(
                 expression, arguments=tuple(transform(each, change) for each in arguments)
             )
@@ -184,10 +197,12 @@ def describe(expression: Expression) -> str:
             return f"{'cast' if strict else 'try_cast'}({describe(operand)} as {type_name(type_)})"
         case Call(function, arguments):
             return _call_text(function, [describe(argument) for argument in arguments])
+        case VariantCall():
+            return _variant_call_text(expression)
 
 
 def _children(expression: Expression) -> tuple[Expression, ...]:
-    if isinstance(expression, Call):
+    if isinstance(expression, Call | VariantCall):
         return expression.arguments
     return (expression.operand,) if isinstance(expression, Path | Field | Cast) else ()
 
@@ -254,3 +269,18 @@ def _call_text(function: str, arguments: list[str]) -> str:
     if function[0].isalpha() and function not in ("and", "or", "like"):
         return f"{function}({', '.join(arguments)})"
     return f"({f' {function} '.join(arguments)})"
+
+
+def _variant_call_text(call: VariantCall) -> str:
+    arguments = [describe(argument) for argument in call.arguments]
+    if call.function == "cast":
+        return f"cast({arguments[0]} as variant)"
+    if call.function == "variant_get":
+        path, _, strict, _ = call.constants
+        part = f"{arguments[0]}:{_path_text(path)}" if path else arguments[0]
+        if call.type is None:
+            return part
+        return f"{'cast' if strict else 'try_cast'}({part} as {type_name(call.type)})"
+    texts = [repr(each) if isinstance(each, str) else str(each).lower() for each in call.constants]
+    shown = [] if call.function == "to_json" else texts
+    return f"{call.function}({', '.join([arguments[0], *shown, *arguments[1:]])})"

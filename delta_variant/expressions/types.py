@@ -90,16 +90,17 @@ def as_decimal(arrow_type: pa.DataType) -> Any:
     return pa.decimal128(INTEGER_DIGITS[arrow_type.bit_width], 0)
 
 
-def type_name(arrow_type: pa.DataType | None) -> str:
-    """Return the SQL name of a type, `variant` for None."""
+def type_name(arrow_type: pa.DataType | None, quote: str = "`") -> str:
+    """Return the SQL name of a type, `variant` for None; `quote` encloses the names of fields."""
     if arrow_type is None:
         return "variant"
     if pa.types.is_decimal(arrow_type):
         return f"decimal({arrow_type.precision},{arrow_type.scale})"
     if pa.types.is_map(arrow_type):
-        return f"map<{type_name(arrow_type.key_type)},{type_name(arrow_type.item_type)}>"
+        return f"map<{type_name(arrow_type.key_type, quote)},{type_name(arrow_type.item_type, quote)}>"
     if pa.types.is_list(arrow_type):
-        return f"array<{type_name(arrow_type.value_type)}>"
+        return f"array<{type_name(arrow_type.value_type, quote)}>"
     if pa.types.is_struct(arrow_type):
-        return f"struct<{','.join(f'`{field.name}`:{type_name(field.type)}' for field in arrow_type)}>"
+        fields = (f"{quote}{each.name}{quote}:{type_name(each.type, quote)}" for each in arrow_type)
+        return f"struct<{','.join(fields)}>"
     return NAMES.get(arrow_type, str(arrow_type))

@@ -1,0 +1,54 @@
+"""Functions over arrays of Variants, with the names of Spark: `import delta_variant.functions as F`.
+
+SQL text (`columns`, `where`, the values of `update`) has the same functions for columns and paths of a table.
+"""
+
+from __future__ import annotations
+
+from .expressions.variant_get import try_variant_get, variant_get
+from .variant.functions import (
+    is_valid_variant,
+    is_variant_null,
+    schema_of_variant,
+    schema_of_variant_agg,
+    to_variant_object,
+    try_parse_json,
+    try_variant_array_append,
+    try_variant_insert,
+    try_variant_set,
+    variant_array_append,
+    variant_array_length,
+    variant_delete,
+    variant_explode,
+    variant_explode_outer,
+    variant_insert,
+    variant_keys,
+    variant_set,
+    variant_strip_nulls,
+)
+from .variant.values import parse_json, to_json
+
+__all__ = [
+    "is_valid_variant",
+    "is_variant_null",
+    "parse_json",
+    "schema_of_variant",
+    "schema_of_variant_agg",
+    "to_json",
+    "to_variant_object",
+    "try_parse_json",
+    "try_variant_array_append",
+    "try_variant_get",
+    "try_variant_insert",
+    "try_variant_set",
+    "variant_array_append",
+    "variant_array_length",
+    "variant_delete",
+    "variant_explode",
+    "variant_explode_outer",
+    "variant_get",
+    "variant_insert",
+    "variant_keys",
+    "variant_set",
+    "variant_strip_nulls",
+]

@@ -1,0 +1,543 @@
+"""Functions over arrays of Variants, with the names and the semantics of Spark 4.3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as arrow_types
+
+from .. import _native
+from .._arrow import Array
+from .._options import Change
+from ..errors import ArgumentTypeError, ExpressionError, SchemaError
+from .paths import parse_path
+from .values import VARIANT_TYPE, ArrowArray, parse_valid_json, to_arrow_array
+
+__all__ = [
+    "is_valid_variant",
+    "is_variant_null",
+    "schema_of_variant",
+    "schema_of_variant_agg",
+    "to_variant_object",
+    "to_variants",
+    "try_parse_json",
+    "try_variant_array_append",
+    "try_variant_insert",
+    "try_variant_set",
+    "variant_array_append",
+    "variant_array_length",
+    "variant_delete",
+    "variant_explode",
+    "variant_explode_outer",
+    "variant_insert",
+    "variant_keys",
+    "variant_set",
+    "variant_strip_nulls",
+]
+
+NULL_VALUE = b"\x00"
+EXTENSION = {b"ARROW:extension:name": b"arrow.parquet.variant"}
+EXPLODED_FIELDS: list[pa.Field[Any]] = [
+    pa.field("row", pa.int64(), nullable=False),
+    pa.field("pos", pa.int32()),
+    pa.field("key", pa.string()),
+    pa.field("value", VARIANT_TYPE, metadata=EXTENSION),
+]
+
+
+def try_parse_json(strings: ArrowArray) -> pa.StructArray:
+    """Return JSON text as Variants, and null for text that is not JSON.
+
+    Args:
+        strings: An array of strings, a chunked array or a list of strings. Null stays null.
+
+    Returns:
+        An array of `struct<metadata: binary, value: binary>` with one Variant per row.
+
+    Raises:
+        ArgumentTypeError: `strings` is a single string, or not an array.
+        SchemaError: `strings` is an array of another type, or contains 2 GiB of text or more.
+
+    Example:
+        >>> from delta_variant.functions import to_json, try_parse_json
+        >>> to_json(try_parse_json(['{"a": 1}', "{a: 1}"])).to_pylist()
+        ['{"a":1}', None]
+    """
+    return parse_valid_json(strings, floats="decimal", duplicate_keys="error")[0]
+
+
+def is_valid_variant(variants: ArrowArray) -> pa.BooleanArray:
+    """Return whether the bytes of each row are a Variant, to the last nested value.
+
+    Args:
+        variants: Variants as an array that is not shredded, or a chunked array.
+
+    Returns:
+        An array of booleans. Null stays null.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array.
+        SchemaError: `variants` is not an array of Variants.
+
+    Example:
+        >>> from delta_variant.functions import is_valid_variant
+        >>> is_valid_variant([{"metadata": b"\\x01\\x00\\x00", "value": b"\\x00"}]).to_pylist()
+        [True]
+    """
+    return _native.are_valid(to_arrow_array(variants))
+
+
+def is_variant_null(variants: ArrowArray) -> pa.BooleanArray:
+    """Return whether each row is a Variant null, which is a value and not a missing one.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+
+    Returns:
+        An array of booleans without nulls: false for a missing value.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array.
+        SchemaError: `variants` is not an array of Variants.
+
+    Example:
+        >>> from delta_variant.functions import is_variant_null, parse_json
+        >>> is_variant_null(parse_json(["null", "0", None])).to_pylist()
+        [True, False, False]
+    """
+    values = _native.unshred(to_arrow_array(variants), "error")
+    is_null: Array = pc.equal(values.field("value"), pa.scalar(NULL_VALUE))
+    found: pa.BooleanArray = pc.call_function("and", [values.is_valid(), pc.fill_null(is_null, False)])
+    return found
+
+
+def schema_of_variant(variants: ArrowArray) -> pa.StringArray:
+    """Return the type of each Variant in SQL: `OBJECT<id: BIGINT, tags: ARRAY<STRING>>`.
+
+    Integers are `BIGINT`. A decimal has the digits that its value needs. The elements of an array, which may
+    differ, have the type that includes all of them, at the end `VARIANT`.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+
+    Returns:
+        An array of strings. Null stays null; a Variant null is `VOID`.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, schema_of_variant
+        >>> schema_of_variant(parse_json(['{"id": 7, "price": 1.5}', "[1, null]"])).to_pylist()
+        ['OBJECT<id: BIGINT, price: DECIMAL(2,1)>', 'ARRAY<BIGINT>']
+    """
+    return _native.schema_of_variants(to_arrow_array(variants))
+
+
+def schema_of_variant_agg(variants: ArrowArray | Iterable[ArrowArray]) -> str:
+    """Return the type in SQL that includes all Variants.
+
+    Args:
+        variants: Variants as an array, shredded or not, a chunked array, or an iterator over such arrays,
+            which are processed one after the other.
+
+    Returns:
+        The type, `VOID` if there is no value.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row of its array.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, schema_of_variant_agg
+        >>> schema_of_variant_agg(parse_json(['{"a": 1}', '{"a": 2.5, "b": true}']))
+        'OBJECT<a: DECIMAL(21,1), b: BOOLEAN>'
+    """
+    merged = _native.MergedSchema()
+    is_one = isinstance(variants, pa.Array | pa.ChunkedArray | list | tuple)
+    for each in [variants] if is_one else variants:
+        for chunk in each.chunks if isinstance(each, pa.ChunkedArray) else [each]:
+            merged.add(to_arrow_array(chunk))
+    return str(merged)
+
+
+def variant_array_length(variants: ArrowArray) -> pa.Int32Array:
+    """Return the number of elements of each array.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+
+    Returns:
+        An array of int32, null for null and for every value that is not an array.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, variant_array_length
+        >>> variant_array_length(parse_json(["[1, 2]", "[]", "{}"])).to_pylist()
+        [2, 0, None]
+    """
+    return _native.array_lengths(to_arrow_array(variants))
+
+
+def variant_keys(variants: ArrowArray) -> pa.ListArray[Any]:
+    """Return the names of the fields of each object, in ascending order.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+
+    Returns:
+        An array of lists of strings, null for null and for every value that is not an object.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, variant_keys
+        >>> variant_keys(parse_json(['{"b": 1, "a": 2}', "{}", "[]"])).to_pylist()
+        [['a', 'b'], [], None]
+    """
+    return _native.object_keys(to_arrow_array(variants))
+
+
+def variant_explode(variants: ArrowArray) -> pa.Table:
+    """Return a row for each field of an object and each element of an array.
+
+    Null, Variant null, scalars, and empty objects and arrays have no rows.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+
+    Returns:
+        A table with the columns `row` (int64, the row of the Variant in `variants`), `pos` (int32, the
+        position in the object or array from 0), `key` (string, the name of the field, null for an element)
+        and `value` (the Variant there).
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, to_json, variant_explode
+        >>> rows = variant_explode(parse_json(['["x"]', "5", '{"b": 1, "a": 2}']))
+        >>> rows["row"].to_pylist(), rows["key"].to_pylist()
+        ([0, 2, 2], [None, 'a', 'b'])
+        >>> to_json(rows["value"]).to_pylist()
+        ['"x"', '2', '1']
+    """
+    return _exploded(variants, outer=False)
+
+
+def variant_explode_outer(variants: ArrowArray) -> pa.Table:
+    """Return a row for each field and element, and a row of nulls for a Variant that has none.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+
+    Returns:
+        A table as `variant_explode` returns it, in which each row of `variants` occurs at least once.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, variant_explode_outer
+        >>> variant_explode_outer(parse_json(['["x"]', "5"]))["pos"].to_pylist()
+        [0, None]
+    """
+    return _exploded(variants, outer=True)
+
+
+def _exploded(variants: ArrowArray, *, outer: bool) -> pa.Table:
+    batch = _native.explode_variants(to_arrow_array(variants), outer)
+    return pa.Table.from_arrays(
+        [*batch.columns[:3], batch.column(3).cast(VARIANT_TYPE)], schema=pa.schema(EXPLODED_FIELDS)
+    )
+
+
+def to_variant_object(values: ArrowArray) -> pa.StructArray:
+    """Return structs, maps and lists as Variants: structs and maps become objects, lists become arrays.
+
+    Args:
+        values: An array or a chunked array of a nested type, at any depth. Keys of maps are strings. A field
+            with the extension name `arrow.parquet.variant` stays a Variant. Null stays null, and becomes
+            Variant null within a value.
+
+    Returns:
+        An array of `struct<metadata: binary, value: binary>` with one Variant per row.
+
+    Raises:
+        ArgumentTypeError: `values` is not an array.
+        SchemaError: The type is not nested, or contains a type that Variants do not have.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from delta_variant.functions import to_json, to_variant_object
+        >>> to_json(to_variant_object(pa.array([{"id": 7, "tags": ["x", None]}]))).to_pylist()
+        ['{"id":7,"tags":["x",null]}']
+    """
+    array = to_arrow_array(values)
+    if not arrow_types.is_nested(array.type):
+        raise SchemaError(f"to_variant_object: expected structs, maps or lists, got {array.type}")
+    return _native.variants_of(array)
+
+
+def to_variants(values: Any, count: int) -> Array:
+    """Return an array of values as Variants, or one Python value repeated `count` times.
+
+    Raises ArgumentTypeError if an array has another length, and SchemaError for a type that Variants lack.
+    """
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if not isinstance(values, pa.Array):
+        return pa.repeat(_native.from_python([values], False)[0], count)
+    if len(values) != count:
+        raise ArgumentTypeError(f"expected {count} values, one for each Variant, got {len(values)}")
+    array = to_arrow_array(values)
+    return array if is_variant_type(array.type) else _native.variants_of(array)
+
+
+def is_variant_type(arrow_type: pa.DataType) -> bool:
+    """Return whether an Arrow type is that of Variants, shredded or not."""
+    if not isinstance(arrow_type, pa.StructType):
+        return False
+    names = {field.name for field in arrow_type}
+    return {"metadata", "value"} <= names <= {"metadata", "value", "typed_value"}
+
+
+def variant_insert(variants: ArrowArray, path: str, value: Any) -> pa.StructArray:
+    """Return Variants with a new field, or with a new element before the one at an index.
+
+    Missing objects and arrays on the path are created. An array that is shorter than the index is filled
+    with Variant nulls.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+        path: A path such as `$.user.id` or `$.items[0]`, not `$`.
+        value: An Arrow array with a value or a Variant for each row, or one Python object for all rows. Null
+            makes the result null; a Variant null is `Variant.from_json("null")`.
+
+    Returns:
+        An array of `struct<metadata: binary, value: binary>`. Null stays null.
+
+    Raises:
+        VariantPathError: The object already has the field, or a step meets another kind of value; `row` is
+            the row. `try_variant_insert` returns null for it.
+        ExpressionError: The path is invalid, or `$`.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+        ArgumentTypeError: `variants` is not an array, or `value` has another length or type.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, to_json, variant_insert
+        >>> to_json(variant_insert(parse_json(['{"a": [1, 2]}']), "$.a[1]", "x")).to_pylist()
+        ['{"a":[1,"x",2]}']
+    """
+    return _changed("variant_insert", variants, path, value, "insert", strict=True)
+
+
+def try_variant_insert(variants: ArrowArray, path: str, value: Any) -> pa.StructArray:
+    """Return Variants with a new field or element, and null where `variant_insert` fails.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+        path: A path such as `$.user.id` or `$.items[0]`, not `$`.
+        value: The new value, as in `variant_insert`.
+
+    Returns:
+        An array of `struct<metadata: binary, value: binary>`.
+
+    Raises:
+        ExpressionError: The path is invalid, or `$`.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+        ArgumentTypeError: `variants` is not an array, or `value` has another length or type.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, to_json, try_variant_insert
+        >>> to_json(try_variant_insert(parse_json(['{"a": 1}', "{}"]), "$.a", 2)).to_pylist()
+        [None, '{"a":2}']
+    """
+    return _changed("try_variant_insert", variants, path, value, "insert", strict=False)
+
+
+def variant_set(
+    variants: ArrowArray, path: str, value: Any, *, create_if_missing: bool = True
+) -> pa.StructArray:
+    """Return Variants with the value at a path replaced, or created.
+
+    Missing objects and arrays on the path are created. An array that is shorter than the index is filled
+    with Variant nulls.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+        path: A path such as `$.user.id` or `$.items[0]`, not `$`.
+        value: The new value, as in `variant_insert`.
+        create_if_missing: Whether a missing field or element is created, by default True. Otherwise a
+            Variant without it stays as it is.
+
+    Returns:
+        An array of `struct<metadata: binary, value: binary>`. Null stays null.
+
+    Raises:
+        VariantPathError: A step meets another kind of value; `row` is the row. `try_variant_set` returns
+            null for it.
+        ExpressionError: The path is invalid, or `$`.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+        ArgumentTypeError: `variants` is not an array, or `value` has another length or type.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, to_json, variant_set
+        >>> to_json(variant_set(parse_json(['{"a": 1}', "{}"]), "$.b.c", True)).to_pylist()
+        ['{"a":1,"b":{"c":true}}', '{"b":{"c":true}}']
+    """
+    change: Change = "set" if create_if_missing else "replace"
+    return _changed("variant_set", variants, path, value, change, strict=True)
+
+
+def try_variant_set(
+    variants: ArrowArray, path: str, value: Any, *, create_if_missing: bool = True
+) -> pa.StructArray:
+    """Return Variants with the value at a path replaced or created, and null where `variant_set` fails.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+        path: A path such as `$.user.id` or `$.items[0]`, not `$`.
+        value: The new value, as in `variant_insert`.
+        create_if_missing: Whether a missing field or element is created, by default True.
+
+    Returns:
+        An array of `struct<metadata: binary, value: binary>`.
+
+    Raises:
+        ExpressionError: The path is invalid, or `$`.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+        ArgumentTypeError: `variants` is not an array, or `value` has another length or type.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, to_json, try_variant_set
+        >>> to_json(try_variant_set(parse_json(['{"a": 1}', "[1]"]), "$.a", 2)).to_pylist()
+        ['{"a":2}', None]
+    """
+    change: Change = "set" if create_if_missing else "replace"
+    return _changed("try_variant_set", variants, path, value, change, strict=False)
+
+
+def variant_array_append(variants: ArrowArray, path: str, value: Any) -> pa.StructArray:
+    """Return Variants with a new element at the end of the array at a path.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+        path: A path such as `$.items`, or `$` for the Variant itself. A Variant without it stays as it is.
+        value: The new element, as in `variant_insert`.
+
+    Returns:
+        An array of `struct<metadata: binary, value: binary>`. Null stays null.
+
+    Raises:
+        VariantPathError: The value is not an array, or a step meets another kind of value; `row` is the row.
+            `try_variant_array_append` returns null for it.
+        ExpressionError: The path is invalid.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+        ArgumentTypeError: `variants` is not an array, or `value` has another length or type.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, to_json, variant_array_append
+        >>> to_json(variant_array_append(parse_json(['{"a": [1]}', "{}"]), "$.a", "x")).to_pylist()
+        ['{"a":[1,"x"]}', '{}']
+    """
+    return _changed("variant_array_append", variants, path, value, "append", strict=True)
+
+
+def try_variant_array_append(variants: ArrowArray, path: str, value: Any) -> pa.StructArray:
+    """Return Variants with a new element at the end of an array, and null where there is another value.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+        path: A path such as `$.items`, or `$` for the Variant itself. A Variant without it stays as it is.
+        value: The new element, as in `variant_insert`.
+
+    Returns:
+        An array of `struct<metadata: binary, value: binary>`.
+
+    Raises:
+        ExpressionError: The path is invalid.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+        ArgumentTypeError: `variants` is not an array, or `value` has another length or type.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, to_json, try_variant_array_append
+        >>> to_json(try_variant_array_append(parse_json(["[1]", "5"]), "$", None)).to_pylist()
+        [None, None]
+        >>> to_json(try_variant_array_append(parse_json(["[1]", "5"]), "$", 2)).to_pylist()
+        ['[1,2]', None]
+    """
+    return _changed("try_variant_array_append", variants, path, value, "append", strict=False)
+
+
+def _changed(
+    function: str, variants: ArrowArray, path: str, value: Any, change: Change, *, strict: bool
+) -> pa.StructArray:
+    steps = parse_path(path)
+    if not steps and change != "append":
+        raise ExpressionError(f"{function}: the path $ is the Variant itself; name a field or an index")
+    array = to_arrow_array(variants)
+    return _native.change_path(array, list(steps), to_variants(value, len(array)), change, strict)
+
+
+def variant_delete(variants: ArrowArray, *paths: str) -> pa.StructArray:
+    """Return Variants without the values at paths.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+        *paths: Paths such as `$.user.id` or `$.items[0]`, not `$`, which are applied one after the other. A
+            path that does not exist is ignored.
+
+    Returns:
+        An array of `struct<metadata: binary, value: binary>`. Null stays null.
+
+    Raises:
+        ExpressionError: A path is invalid, or `$`.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+        ArgumentTypeError: `variants` is not an array, or there is no path.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, to_json, variant_delete
+        >>> to_json(variant_delete(parse_json(['{"a": [1, 2], "b": 3}']), "$.a[0]", "$.b")).to_pylist()
+        ['{"a":[2]}']
+    """
+    if not paths:
+        raise ArgumentTypeError("variant_delete: expected at least one path")
+    steps = [list(parse_path(path)) for path in paths]
+    if [] in steps:
+        raise ExpressionError("variant_delete: the path $ is the Variant itself; name a field or an index")
+    return _native.delete_paths(to_arrow_array(variants), steps)
+
+
+def variant_strip_nulls(variants: ArrowArray, *, include_arrays: bool = True) -> pa.StructArray:
+    """Return Variants without the fields and elements that are Variant null, at all depths.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+        include_arrays: Whether elements of arrays are removed, too, by default True.
+
+    Returns:
+        An array of `struct<metadata: binary, value: binary>`. Null stays null, and so does a Variant that is
+        itself null.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, to_json, variant_strip_nulls
+        >>> to_json(variant_strip_nulls(parse_json(['{"a": null, "b": [1, null]}']))).to_pylist()
+        ['{"b":[1]}']
+    """
+    return _native.strip_nulls(to_arrow_array(variants), include_arrays)
