@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -264,3 +265,89 @@ def test_a_function_is_not_called_for_rows_that_a_condition_excludes(table_of_va
     with raises_at(CastError, r"`parse_json\('\{'\)`: byte 2 of the text"):
         dv.read_table(table_of_values, where=failing).count()
     assert dv.read_table(table_of_values, where="n >= 0 or parse_json('{'):a::int = 1").count() == 4
+
+
+@pytest.fixture
+def carts(tmp_path):
+    rows = [
+        {"id": 1, "cart": {"items": [{"name": "pen", "qty": 2}, {"name": "ink", "qty": "?"}], "by": "ann"}},
+        {"id": 2, "cart": {"items": []}},
+        {"id": 3, "cart": {"items": {"first": 5}}},
+        {"id": 4, "cart": None},
+    ]
+    for row in rows:
+        dv.write_table(tmp_path / "carts", [row], mode="append", variant_columns=["cart"])
+    return dv.Table(tmp_path / "carts")
+
+
+def sorted_rows(scan):
+    return sorted(scan.to_pylist(), key=repr)
+
+
+def test_lateral_returns_a_row_for_each_part_with_the_columns_of_its_row(carts):
+    scan = carts.scan(lateral="variant_explode(cart:items) as item", columns=["id", "item", "cart:by as who"])
+    assert sorted_rows(scan) == [
+        {"id": 1, "item": {"pos": 0, "key": None, "value": {"name": "pen", "qty": 2}}, "who": "ann"},
+        {"id": 1, "item": {"pos": 1, "key": None, "value": {"name": "ink", "qty": "?"}}, "who": "ann"},
+        {"id": 3, "item": {"pos": 0, "key": "first", "value": 5}, "who": None},
+    ]
+    assert (scan.count(), carts.scan(lateral="variant_explode(cart:items) as item").count()) == (3, 3)
+
+
+def test_lateral_outer_keeps_rows_without_parts(carts):
+    scan = carts.scan(lateral="variant_explode_outer(cart:items) as item", columns=["id", "item.pos as pos"])
+    assert sorted(tuple(row.values()) for row in scan.to_pylist() if row["pos"] is None) == [
+        (2, None),
+        (4, None),
+    ]
+    assert scan.count() == 5
+
+
+def test_a_condition_selects_rows_of_the_table_and_parts(carts):
+    lateral = "variant_explode(cart:items) as item"
+    scan = carts.scan(
+        lateral=lateral,
+        where="id < 3 and item.value:name::string = 'pen' and item.value:qty::int > 1",
+        columns={"name": "item.value:name::string", "row": "id + item.pos"},
+    )
+    # The quantity "?" is not cast, because another part of the condition excludes its row.
+    assert scan.to_pylist() == [{"name": "pen", "row": 1}]
+    assert scan.explain().files_read == 2
+    assert carts.scan(lateral=lateral, where="item.pos = 1").count() == 1
+    with raises_at(CastError, "item"):
+        carts.scan(lateral=lateral, where="item.value:qty::int > 1").count()
+
+
+def test_lateral_goes_with_limits_datasets_and_lazy_frames(carts):
+    scan = carts.scan(
+        lateral="variant_explode(cart:items) as item", columns={"id": "id", "n": "item.value:qty::string"}
+    )
+    assert len(carts.scan(lateral="variant_explode(cart:items) as item", limit=2).to_pylist()) == 2
+    found = scan.to_dataset().to_table(filter=pc.field("n") == "2")
+    assert found.to_pylist() == [{"id": 1, "n": "2"}]
+    assert scan.to_dataset().to_table(columns=["id"]).num_rows == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"lateral": "cart:items as item"}, ExpressionError, "expected `variant_explode"),
+        ({"lateral": "variant_explode(cart:items)"}, ExpressionError, "expected `variant_explode"),
+        ({"lateral": "variant_explode(id) as item"}, ExpressionError, "expected a Variant, got `id`"),
+        ({"lateral": "variant_explode(cart) as ID"}, ExpressionError, "the table has a column 'ID'"),
+        (
+            {"lateral": "variant_explode(cart) as x", "columns": ["x.other"]},
+            ExpressionError,
+            "does not exist",
+        ),
+        ({"lateral": "variant_explode(cart) as x", "variants": "shredded"}, ValueError, "needs variants="),
+        (
+            {"columns": ["variant_explode(cart)"]},
+            ExpressionError,
+            r"pass lateral='variant_explode\(…\) as item'",
+        ),
+    ],
+)
+def test_an_invalid_lateral_is_rejected(carts, arguments, error, message):
+    with pytest.raises(error, match=message):
+        carts.scan(**arguments)

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from .tree import Expression
 
-__all__ = ["parse", "parse_columns", "parse_type"]
+__all__ = ["parse", "parse_columns", "parse_lateral", "parse_type"]
 
 # `sql` is imported on demand: importing sqlglot takes longer than the rest of `import delta_variant`.
 
@@ -37,6 +37,16 @@ def parse_columns(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str
     from .sql import parse_named_expressions
 
     return parse_named_expressions(columns)
+
+
+def parse_lateral(text: str) -> tuple[str, Expression, str]:
+    """Return the table function in `variant_explode(variant) as name`, its argument, and the name.
+
+    Raises ExpressionError for any other text.
+    """
+    from .sql import parse_table_function
+
+    return parse_table_function(text)
 
 
 def parse_type(text: str) -> pa.DataType | None:

@@ -39,6 +39,7 @@ MAX_ARGUMENTS = {
     ),
     **dict.fromkeys(("mod", "ifnull", "nvl"), 2),
 }
+TABLE_FUNCTIONS = ("variant_explode", "variant_explode_outer")
 # What the functions of sqlglot raise for a call without the arguments that they need.
 PARSER_ERRORS = (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 SUPPORTED = (
@@ -74,6 +75,19 @@ def parse_named_expressions(columns: Mapping[str, str] | Sequence[str] | None) -
             )
         named[name] = expression
     return named
+
+
+def parse_table_function(text: str) -> tuple[str, Expression, str]:
+    node = _parse(text, exp.Expr)
+    name = node.alias if isinstance(node, exp.Alias) else ""
+    call = node.this if name and not _unknown_parts(node) else node
+    function = str(call.this).lower() if isinstance(call, exp.Anonymous) else ""
+    if not name or function not in TABLE_FUNCTIONS or len(call.expressions) != 1:
+        raise ExpressionError(
+            "lateral: expected `variant_explode(variant) as name`, or the same with variant_explode_outer, "
+            f"got {_shorten(text)!r}"
+        )
+    return function, _convert(call.expressions[0]), name
 
 
 def parse_sql_type(text: str) -> pa.DataType | None:
@@ -353,6 +367,8 @@ def _function(node: Any) -> Expression:
     name, arguments = str(node.this).lower(), node.expressions
     if name in VARIANT_FUNCTIONS or (name == "is_variant_null" and len(arguments) == 1):
         return Call(name, tuple(_convert(argument) for argument in arguments))
+    if name in TABLE_FUNCTIONS:
+        _reject(node, f"it returns rows: pass lateral='{name}(…) as item'")
     if name in ("variant_get", "try_variant_get") and len(arguments) in (2, 3):
         return _variant_get(node, strict=name == "variant_get")
     _reject(node)

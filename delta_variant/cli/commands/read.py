@@ -39,6 +39,10 @@ def read(
     table: Table,
     column: Columns = None,
     where: Where = None,
+    lateral: Annotated[
+        str | None,
+        typer.Option(metavar="SQL", help="A row per part: variant_explode(event:items) as item."),
+    ] = None,
     timezone: TimeZone = UTC,
     limit: RowLimit = None,
     output_format: Format = "table",
@@ -58,6 +62,7 @@ def read(
             table,
             columns=columns,
             where=where,
+            lateral=lateral,
             timezone=timezone,
             version=version,
             timestamp=timestamp,

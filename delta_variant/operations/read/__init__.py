@@ -24,6 +24,7 @@ def read_table(
     *,
     columns: Mapping[str, str] | Sequence[str] | None = None,
     where: str | None = None,
+    lateral: str | None = None,
     version: int | None = None,
     timestamp: Timestamp | None = None,
     limit: int | None = None,
@@ -46,6 +47,10 @@ def read_table(
             Variant columns have the type `struct<metadata, value>` and the extension name
             `arrow.parquet.variant`.
         where: An SQL predicate. Only rows for which it is true are returned. None, the default, selects all.
+        lateral: `variant_explode(event:items) as item`, after which there is a row for each field or element
+            of this Variant, and `columns` and `where` can read `item.pos`, `item.key` and `item.value`. With
+            `variant_explode_outer`, a Variant without them has one row of nulls. None, the default, keeps the
+            rows of the table. Needs `variants="bytes"`.
         version: The version to read. None, the default, reads the latest version.
         timestamp: A timezone-aware datetime or an ISO 8601 string; reads the latest version committed at that
             time or earlier. Excludes `version`. None by default.
@@ -71,7 +76,7 @@ def read_table(
         UnsupportedFeatureError: This version cannot read the table.
         ProtocolError: Protocol, metadata and schema of the table contradict each other.
         SchemaError: This version cannot read the schema of the table.
-        ValueError: The time zone is unknown, `limit` is negative, or both `version` and `timestamp` are set.
+        ValueError: The time zone is unknown, `limit` is negative, or arguments exclude each other.
         DataFileError: While rows are read: a file cannot be read.
         MalformedVariantError: While rows are read: a Variant is invalid.
         ConflictingValueError: While rows are read: see `on_conflict`.
@@ -86,9 +91,17 @@ def read_table(
         >>> result = write_table(table, rows, variant_columns=["event"])
         >>> read_table(table, columns={"user": "event:user::string"}, where="id = 2").to_pylist()
         [{'user': 'bob'}]
+        >>> carts = "carts"
+        >>> rows = [{"id": 1, "cart": {"items": ["pen", "ink"]}}, {"id": 2, "cart": {"items": []}}]
+        >>> result = write_table(carts, rows, variant_columns=["cart"])
+        >>> items = "variant_explode(cart:items) as item"
+        >>> read_table(carts, lateral=items, columns=["id", "item.value::string as name"]).to_pylist()
+        [{'id': 1, 'name': 'pen'}, {'id': 1, 'name': 'ink'}]
     """
     snapshot = load_readable(table, version, storage_options, timestamp).in_timezone(timezone)
-    query = Query.of(snapshot, columns, where)
+    query = Query.of(snapshot, columns, where, lateral)
     check_option("variants", variants, ("bytes", "shredded"))
+    if lateral is not None and variants == "shredded":
+        raise ValueError("lateral needs variants='bytes'")
     rows = TableRows(snapshot, query, on_conflict)
     return Scan(rows.as_stored() if variants == "shredded" else rows, limit)

@@ -17,6 +17,7 @@ from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import variant_field
 from ...scan.scope import Scope
+from .lateral import Lateral
 
 __all__ = ["Query", "rows_without_columns"]
 
@@ -25,7 +26,8 @@ class Query(msgspec.Struct, frozen=True):
     """Expressions bound to a table: the outputs by name, the predicate, and their inputs.
 
     `hint` is true for each row that the caller keeps, who selects these rows among those of the query.
-    `shredded` has the types of the Variant columns that are returned as files store them, by name.
+    `lateral` makes a row for each part of a Variant of the rows that match the predicate. `shredded` has the
+    types of the Variant columns that are returned as files store them, by name.
     """
 
     outputs: Mapping[str, Expression]
@@ -33,21 +35,50 @@ class Query(msgspec.Struct, frozen=True):
     inputs: tuple[Input, ...]
     hint: Expression | None = None
     shredded: Mapping[str, pa.DataType] = msgspec.field(default_factory=dict)
+    lateral: Lateral | None = None
 
     @classmethod
     def of(
-        cls, snapshot: Snapshot, columns: Mapping[str, str] | Sequence[str] | None, where: str | None
+        cls,
+        snapshot: Snapshot,
+        columns: Mapping[str, str] | Sequence[str] | None,
+        where: str | None,
+        lateral: str | None = None,
     ) -> Query:
         """Return the query for the arguments of `read_table`; raises ExpressionError."""
         scope = Scope.of(snapshot.schema, snapshot.timezone)
+        parts = None if lateral is None else Lateral.of(lateral, scope)
+        if parts is not None:
+            scope = parts.extend(scope)
         if columns is None:
             outputs = scope.whole_columns()
         else:
             parsed = parse_columns(columns)
             outputs = {name: scope.bind(each) for name, each in parsed.items()}
         predicate = scope.predicate(where)
-        used = [*outputs.values(), *([] if predicate is None else [predicate])]
-        return cls(outputs, predicate, expression_inputs(used))
+        if parts is not None:
+            predicate, parts = parts.select(predicate)
+        return cls({}, predicate, (), lateral=parts)._with(outputs, None)
+
+    def _with(self, outputs: Mapping[str, Expression], hint: Expression | None) -> Query:
+        """Return the query for other outputs, with the inputs that it needs."""
+        used = [*outputs.values(), *(each for each in (self.predicate,) if each is not None)]
+        lateral = self.lateral
+        if lateral is None:
+            read = expression_inputs(used)
+            return msgspec.structs.replace(self, outputs=outputs, inputs=read, hint=hint)
+        used += [lateral.variants, *(each for each in (lateral.predicate,) if each is not None)]
+        read = expression_inputs(used)
+        of_parts = tuple(each for each in read if lateral.has(each))
+        of_table = tuple(each for each in read if not lateral.has(each))
+        # A hint is about the rows that are returned, not about those of the table.
+        return msgspec.structs.replace(
+            self,
+            outputs=outputs,
+            inputs=of_table,
+            hint=None,
+            lateral=msgspec.structs.replace(lateral, inputs=of_parts),
+        )
 
     @property
     def schema(self) -> pa.Schema:
@@ -72,17 +103,19 @@ class Query(msgspec.Struct, frozen=True):
 
     def narrow(self, names: Collection[str], hint: Expression | None) -> Query:
         """Return the query for some of its outputs, of rows for which `hint` is true and maybe others."""
-        outputs = {name: each for name, each in self.outputs.items() if name in names}
-        used = [*outputs.values(), *([] if self.predicate is None else [self.predicate])]
-        return msgspec.structs.replace(self, outputs=outputs, inputs=expression_inputs(used), hint=hint)
+        return self._with({name: each for name, each in self.outputs.items() if name in names}, hint)
 
     def result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the outputs for the rows of a batch of inputs that match the predicate."""
         mask = None if self.predicate is None else filter_mask(self.predicate, batch)
-        if not self.outputs:
+        if not self.outputs and self.lateral is None:
             return rows_without_columns(batch.num_rows if mask is None else mask.true_count)
         if mask is not None:
             batch = _filtered(batch, mask)
+        if self.lateral is not None:
+            batch = self.lateral.rows(batch)
+        if not self.outputs:
+            return rows_without_columns(batch.num_rows)
         arrays = [
             _cast(evaluate(each, batch), field.type)
             for each, field in zip(self.outputs.values(), self.schema, strict=True)

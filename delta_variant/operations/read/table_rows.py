@@ -101,6 +101,8 @@ class TableRows:
     def _whole_files(self) -> pa.Table | None:
         """Return the files of which all rows match, if all others have none; None if that is unknown."""
         predicate = self.query.predicate
+        if self.query.lateral is not None:
+            return None
         if predicate is None:
             return self.snapshot.files
         if not _reads_only(predicate, self.snapshot.partition_columns):
