@@ -50,6 +50,7 @@ __all__ = [
     "is_time_zone",
     "json_leaves",
     "legacy_column",
+    "matches_of",
     "object_keys",
     "parse_json",
     "path_key",
@@ -234,6 +235,9 @@ def explode_variants(variants: pa.Array[Any], outer: bool) -> pa.RecordBatch:
 
     If `outer`, a row without fields and elements has one of nulls.
     """
+
+def matches_of(variants: pa.Array[Any], path: list[str | int | None]) -> pa.StructArray:
+    """Return an array of the values at `path` for each Variant, in which None is a wildcard."""
 
 def schema_of_variants(variants: pa.Array[Any]) -> pa.StringArray:
     """Return the type of each Variant as Spark's `schema_of_variant` writes it."""

@@ -351,3 +351,30 @@ def test_lateral_goes_with_limits_datasets_and_lazy_frames(carts):
 def test_an_invalid_lateral_is_rejected(carts, arguments, error, message):
     with pytest.raises(error, match=message):
         carts.scan(**arguments)
+
+
+def test_a_path_with_wildcards_returns_the_array_of_its_matches():
+    rows = parsed({"a": [{"b": 1}, {"b": [2]}, 3]}, {"a": {"x": {"b": 4}}}, {"c": 1}, None)
+    assert as_json(functions.variant_get(rows, "$.a[*].b")) == [[1, [2]], [4], None, None]
+    assert as_json(functions.variant_get(rows, "$[*][*]")) == [
+        [{"b": 1}, {"b": [2]}, 3],
+        [{"b": 4}],
+        [],
+        None,
+    ]
+    assert functions.variant_get(parsed([1, 2]), "$[*]", "array<bigint>").to_pylist() == [[1, 2]]
+    shredded = shred(rows, ShreddingSchema.of({"a": [{"b": pa.int64()}]}))
+    assert as_json(functions.variant_get(shredded, "$.a[*].b")) == [[1, [2]], [4], None, None]
+
+
+def test_a_wildcard_in_a_column_and_a_condition(carts):
+    scan = carts.scan(
+        columns={"names": "cart:items[*].name::array<string>", "n": "variant_array_length(cart:items[*])"},
+        where="variant_array_length(cart:items[*].name) > 0",
+    )
+    assert scan.to_pylist() == [{"names": ["pen", "ink"], "n": 2}]
+
+
+def test_only_reads_accept_wildcards():
+    with pytest.raises(ExpressionError, match="only variant_get accepts the wildcard"):
+        functions.variant_set(parsed({}), "$.a[*]", 1)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..errors import ExpressionError
 from ..variant.moments import DATE_PARTS, UTC
+from ..variant.paths import split_pattern
 from .cast import can_cast, cast_scalar
 from .evaluate import ARITHMETIC, call_kernel
 from .tree import (
@@ -79,10 +80,7 @@ def _bind(expression: Expression, scope: NameScope) -> Expression:
         case Name():
             return _resolve(expression, scope)
         case Path(operand, path):
-            variant = _require_variant(_bind(operand, scope), "`:` and variant_get")
-            if isinstance(variant, Extraction):
-                return msgspec.structs.replace(variant, path=variant.path + path)
-            return VariantCall("variant_get", (variant,), (path, None, True, scope.timezone), None)
+            return _bind_path(_require_variant(_bind(operand, scope), "`:` and variant_get"), path, scope)
         case Cast():
             return _bind_cast(
                 msgspec.structs.replace(expression, operand=_bind(expression.operand, scope)), scope.timezone
@@ -96,6 +94,18 @@ def _bind(expression: Expression, scope: NameScope) -> Expression:
             return FUNCTIONS[function](function, bound)
         case _:
             return expression
+
+
+def _bind_path(
+    variant: Expression, pattern: tuple[str | int | None, ...], scope: NameScope
+) -> Extraction | VariantCall:
+    path, rest = split_pattern(pattern)
+    found: Extraction | VariantCall
+    if isinstance(variant, Extraction):
+        found = msgspec.structs.replace(variant, path=variant.path + path)
+    else:
+        found = VariantCall("variant_get", (variant,), (path, None, True, scope.timezone), None)
+    return VariantCall("matches", (found,), (rest,), None) if rest else found
 
 
 def _resolve(name: Name, scope: NameScope) -> Expression:

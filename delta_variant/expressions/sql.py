@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from .._checks import check_text, is_unicode, list_of
 from ..errors import ArgumentTypeError, ExpressionError
-from ..variant.paths import MAX_INDEX, parse_path
+from ..variant.paths import MAX_INDEX, parse_pattern
 from .tree import Call, Cast, Expression, Literal, Name, Path
 from .types import MAX_PRECISION, SIMPLE_TYPES
 from .variant_functions import VARIANT_FUNCTIONS
@@ -240,7 +240,9 @@ def _path(node: Any) -> Expression:
     return _extend(_convert(node.this), tuple(steps), node)
 
 
-def _step(step: Any) -> str | int:
+def _step(step: Any) -> str | int | None:
+    if isinstance(step, exp.JSONPathSubscript) and isinstance(step.this, exp.JSONPathWildcard):
+        return None
     if isinstance(step, exp.JSONPathKey) and isinstance(step.this, str):
         return step.this
     if isinstance(step, exp.JSONPathSubscript) and isinstance(step.this, int) and 0 <= step.this <= MAX_INDEX:
@@ -250,10 +252,10 @@ def _step(step: Any) -> str | int:
     )
 
 
-def _extend(operand: Expression, steps: tuple[str | int, ...], node: Any) -> Expression:
-    if isinstance(operand, Path):
+def _extend(operand: Expression, steps: tuple[str | int | None, ...], node: Any) -> Expression:
+    if isinstance(operand, Path) and None not in operand.path:
         return Path(operand.operand, operand.path + steps)
-    if isinstance(operand, Name | Call):
+    if isinstance(operand, Name | Call | Path):
         return Path(operand, steps)
     _reject(node, "a Variant path must start at a column or a function")
 
@@ -380,7 +382,7 @@ def _variant_get(node: Any, *, strict: bool) -> Expression:
         _reject(
             node, "the path and the type must be string literals: variant_get(event, '$.user.id', 'bigint')"
         )
-    path = _extend(_convert(variant), parse_path(texts[0].this), node)
+    path = _extend(_convert(variant), parse_pattern(texts[0].this), node)
     return Cast(path, parse_sql_type(texts[1].this), strict) if len(texts) == 2 else path
 
 

@@ -27,10 +27,10 @@ class Name(msgspec.Struct, frozen=True):
 
 
 class Path(msgspec.Struct, frozen=True):
-    """A path into a Variant that is not resolved yet: `event:user.id`."""
+    """A path into a Variant that is not resolved yet: `event:user.id`. A wildcard `[*]` is None."""
 
     operand: Expression
-    path: tuple[str | int, ...]
+    path: tuple[str | int | None, ...]
 
 
 class Literal(msgspec.Struct, frozen=True):
@@ -109,7 +109,8 @@ class Call(msgspec.Struct, frozen=True):
 class VariantCall(msgspec.Struct, frozen=True):
     """A bound function of Variants by its SQL name; `type` is None if its values are Variants.
 
-    `constants` are its other arguments: paths, booleans and types. `cast` returns any value as a Variant.
+    `constants` are its other arguments: paths, booleans and types. `cast` returns any value as a Variant,
+    `matches` an array of the values at a path with wildcards.
     `variant_get` and `to_json` are the paths, casts and JSON text of Variants that are not columns.
     """
 
@@ -241,11 +242,14 @@ def _column_parts(source: Extraction) -> tuple[str, ...]:
     return parts if source.table is None else (source.table, *parts)
 
 
-def _path_text(path: tuple[str | int, ...]) -> str:
-    text = "".join(
-        f".{step}" if isinstance(step, str) and step.isidentifier() else f"[{step!r}]" for step in path
-    )
-    return text.removeprefix(".")
+def _path_text(path: tuple[str | int | None, ...]) -> str:
+    return "".join(map(_step_text, path)).removeprefix(".")
+
+
+def _step_text(step: str | int | None) -> str:
+    if isinstance(step, str) and step.isidentifier():
+        return f".{step}"
+    return "[*]" if step is None else f"[{step!r}]"
 
 
 def _literal_text(value: pa.Scalar[Any]) -> str:
@@ -275,6 +279,8 @@ def _variant_call_text(call: VariantCall) -> str:
     arguments = [describe(argument) for argument in call.arguments]
     if call.function == "cast":
         return f"cast({arguments[0]} as variant)"
+    if call.function == "matches":
+        return f"{arguments[0]}:{_path_text(call.constants[0])}"
     if call.function == "variant_get":
         path, _, strict, _ = call.constants
         part = f"{arguments[0]}:{_path_text(path)}" if path else arguments[0]

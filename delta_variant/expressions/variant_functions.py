@@ -91,6 +91,7 @@ VARIANT_FUNCTIONS: dict[str, VariantFunction] = {
 OPERATIONS: dict[str, Function] = {
     **{name: function.apply for name, function in VARIANT_FUNCTIONS.items()},
     "cast": lambda values: functions.to_variants(values, len(values)),
+    "matches": functions.matches_of,
     "to_json": lambda variants, timezone: to_json(variants, timezone=timezone),
     "variant_get": lambda variants, path, target, strict, timezone: extract(
         variants, path, target, strict=strict, timezone=timezone

@@ -7,8 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import ArgumentTypeError
+from ..variant.functions import matches_of
 from ..variant.moments import UTC, check_timezone
-from ..variant.paths import parse_path
+from ..variant.paths import parse_pattern, split_pattern
 from ..variant.values import ArrowArray, extract
 from .parse import parse_type
 
@@ -26,7 +27,8 @@ def variant_get(
 
     Args:
         variants: Variants as an array, shredded or not, or a chunked array.
-        path: A path such as `$.user.id`, `$.items[0]` or `$['first name']`.
+        path: A path such as `$.user.id`, `$.items[0]` or `$['first name']`. With a wildcard, as in
+            `$.items[*].id`, the value is the array of all matches, null if `$.items` does not exist.
         type: The type of the result: a SQL type (`bigint`, `decimal(10,2)`, `variant`) or an Arrow type.
         timezone: The time zone of local times, for casts between timestamps and dates, text or timestamps
             without time zone: a region of the IANA database, or an offset such as `+02:00`.
@@ -47,11 +49,7 @@ def variant_get(
         >>> variant_get(events, "$.user.id", "bigint").to_pylist()
         [7, None]
     """
-    check_timezone(timezone)
-    found: pa.Array[Any] = extract(
-        variants, parse_path(path), _arrow_type(type), strict=True, timezone=timezone
-    )
-    return found
+    return _get(variants, path, type, timezone, strict=True)
 
 
 def try_variant_get(
@@ -66,7 +64,8 @@ def try_variant_get(
 
     Args:
         variants: Variants as an array, shredded or not, or a chunked array.
-        path: A path such as `$.user.id`, `$.items[0]` or `$['first name']`.
+        path: A path such as `$.user.id`, `$.items[0]` or `$['first name']`. With a wildcard, as in
+            `$.items[*].id`, the value is the array of all matches, null if `$.items` does not exist.
         type: The type of the result: a SQL type (`bigint`, `decimal(10,2)`, `variant`) or an Arrow type.
         timezone: The time zone of local times, as in `variant_get`.
 
@@ -85,10 +84,18 @@ def try_variant_get(
         >>> try_variant_get(parse_json(['{"id": 7}', '{"id": "x"}']), "$.id", "bigint").to_pylist()
         [7, None]
     """
+    return _get(variants, path, type, timezone, strict=False)
+
+
+def _get(
+    variants: ArrowArray, path: str, type_: str | pa.DataType, timezone: str, *, strict: bool
+) -> pa.Array[Any]:
     check_timezone(timezone)
-    found: pa.Array[Any] = extract(
-        variants, parse_path(path), _arrow_type(type), strict=False, timezone=timezone
-    )
+    steps, pattern = split_pattern(parse_pattern(path))
+    target = _arrow_type(type_)
+    if pattern:
+        variants, steps = matches_of(extract(variants, steps, None, strict=strict), pattern), ()
+    found: pa.Array[Any] = extract(variants, steps, target, strict=strict, timezone=timezone)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from .values import VARIANT_TYPE, ArrowArray, parse_valid_json, to_arrow_array
 __all__ = [
     "is_valid_variant",
     "is_variant_null",
+    "matches_of",
     "schema_of_variant",
     "schema_of_variant_agg",
     "to_variant_object",
@@ -288,6 +289,14 @@ def to_variant_object(values: ArrowArray) -> pa.StructArray:
     if not arrow_types.is_nested(array.type):
         raise SchemaError(f"to_variant_object: expected structs, maps or lists, got {array.type}")
     return _native.variants_of(array)
+
+
+def matches_of(variants: ArrowArray, pattern: Sequence[str | int | None]) -> pa.StructArray:
+    """Return an array of the values at a path with wildcards for each Variant; null stays null.
+
+    A wildcard matches each element of an array and each field of an object (RFC 9535, section 2.3.2).
+    """
+    return _native.matches_of(to_arrow_array(variants), list(pattern))
 
 
 def to_variants(values: Any, count: int) -> Array:

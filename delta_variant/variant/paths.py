@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 
 from ..errors import ArgumentTypeError, ExpressionError, InvalidStatisticsError
 
-__all__ = ["MAX_INDEX", "normalize", "parse", "parse_path"]
+__all__ = ["MAX_INDEX", "normalize", "parse", "parse_path", "parse_pattern", "split_pattern"]
 
 MAX_INDEX = 2**31 - 1
 CACHED_KEYS = 2**14
@@ -19,7 +20,8 @@ UNESCAPED = r"[^'\\\x00-\x1f\ud800-\udfff]*"
 UNESCAPED_NAME = re.compile(UNESCAPED)
 UNESCAPED_KEY = re.compile(rf"\$(?:\['{UNESCAPED}'\])*")
 STEP = re.compile(
-    r"""\.(?P<name>[^.\[]+) | \['(?P<single>[^']*)'\] | \["(?P<double>[^"]*)"\] | \[(?P<index>[0-9]+)\]""",
+    r"""\.(?P<name>[^.\[]+) | \['(?P<single>[^']*)'\] | \["(?P<double>[^"]*)"\] |
+        \[(?P<index>[0-9]+)\] | \[(?P<wildcard>\*)\]""",
     re.VERBOSE | re.ASCII,
 )
 
@@ -74,6 +76,14 @@ def parse_path(text: str) -> tuple[str | int, ...]:
     ExpressionError, which names the position, for an invalid path, and ArgumentTypeError for one that is not
     a string.
     """
+    steps = tuple(step for step in parse_pattern(text) if step is not None)
+    if len(steps) < len(parse_pattern(text)):
+        raise ExpressionError(f"invalid path {text!r}: only variant_get accepts the wildcard [*]", path=text)
+    return steps
+
+
+def parse_pattern(text: str) -> tuple[str | int | None, ...]:
+    """Return the steps of a path that may have wildcards: `[*]` is None, others are as in `parse_path`."""
     if not isinstance(text, str):
         raise ArgumentTypeError(f"path: expected a string, got {text!r}")
     if not text.startswith("$"):
@@ -81,7 +91,15 @@ def parse_path(text: str) -> tuple[str | int, ...]:
     return tuple(_steps(text))
 
 
-def _steps(text: str) -> Iterator[str | int]:
+def split_pattern(
+    pattern: Sequence[str | int | None],
+) -> tuple[tuple[str | int, ...], tuple[str | int | None, ...]]:
+    """Return the steps before the first wildcard, and the others."""
+    before = tuple(takewhile(lambda step: step is not None, pattern))
+    return tuple(step for step in before if step is not None), tuple(pattern[len(before) :])
+
+
+def _steps(text: str) -> Iterator[str | int | None]:
     position = 1
     while position < len(text):
         step = STEP.match(text, position)
@@ -90,7 +108,8 @@ def _steps(text: str) -> Iterator[str | int]:
                 f"invalid path {text!r}: expected .name, ['name'] or [index] at position {position}",
                 path=text,
             )
-        yield _index(step["index"], text) if step.lastgroup == "index" else step[step.lastgroup or 0]
+        kind = step.lastgroup or "wildcard"
+        yield _index(step["index"], text) if kind == "index" else None if kind == "wildcard" else step[kind]
         position = step.end()
 
 

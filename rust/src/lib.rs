@@ -42,6 +42,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::functions::change_path, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::delete_paths, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::explode_variants, module)?)?;
+    module.add_function(wrap_pyfunction!(python::functions::matches_of, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::object_keys, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::schema_of_variants, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::strip_nulls, module)?)?;

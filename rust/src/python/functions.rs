@@ -10,9 +10,10 @@ use super::{choice, run};
 use crate::error::{Error, Result};
 use crate::functions::change::{self, Change};
 use crate::functions::schema_of::{self, Type};
-use crate::functions::{contents, explode};
+use crate::functions::{contents, explode, matches};
 use crate::shred::OnConflict;
 use crate::shred::unshred::unshred;
+use crate::value::path::Step;
 
 /// Return Variants that are not shredded.
 fn plain(variants: PyArray) -> Result<StructArray> {
@@ -69,6 +70,13 @@ pub fn explode_variants(
         let schema = parts.first().map(RecordBatch::schema).ok_or_else(|| Error::unsupported("no rows"))?;
         Ok::<_, Error>(PyArrowType(concat_batches(&schema, &parts)?))
     })
+}
+
+/// Return an array of the values at a path with wildcards, which are None.
+#[pyfunction]
+pub fn matches_of(py: Python<'_>, variants: PyArray, path: Vec<Option<PyStep>>) -> PyResult<PyArray> {
+    let path: Vec<_> = path.into_iter().map(|step| step.map(Step::from)).collect();
+    run(py, || joined(&matches::matches(&plain(variants)?, &path)?))
 }
 
 /// Return the type of each Variant as SQL text.

@@ -192,7 +192,8 @@ fn object_of(mut fields: Vec<Field<'_>>) -> Vec<u8> {
     out
 }
 
-fn array_of(elements: &[&[u8]]) -> Vec<u8> {
+/// Return an array of encoded values, which share their metadata.
+pub fn array_of(elements: &[&[u8]]) -> Vec<u8> {
     let size = elements.iter().map(|bytes| bytes.len()).sum();
     let layout = Layout::array(elements.len(), size);
     let mut out = Vec::with_capacity(layout.header_size() + size);
