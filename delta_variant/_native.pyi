@@ -59,6 +59,7 @@ __all__ = [
     "set_path",
     "shred",
     "shred_legacy",
+    "sort_keys",
     "split_variant",
     "strip_nulls",
     "to_json",
@@ -251,6 +252,9 @@ class MergedSchema:
 
     def add(self, variants: pa.Array[Any]) -> None:
         """Add the Variants of an array. Raises MalformedVariantError, with `row`, and then adds none."""
+
+def sort_keys(variants: pa.Array[Any]) -> pa.BinaryArray:
+    """Return a key of each Variant: bytes that are equal for equal values and in the order of the values."""
 
 def array_lengths(variants: pa.Array[Any]) -> pa.Int32Array:
     """Return the number of elements of each array, null for every other value."""

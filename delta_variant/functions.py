@@ -24,6 +24,7 @@ from .variant.functions import (
     variant_insert,
     variant_keys,
     variant_set,
+    variant_sort_key,
     variant_strip_nulls,
 )
 from .variant.values import parse_json, to_json
@@ -50,5 +51,6 @@ __all__ = [
     "variant_insert",
     "variant_keys",
     "variant_set",
+    "variant_sort_key",
     "variant_strip_nulls",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -378,3 +380,67 @@ def test_a_wildcard_in_a_column_and_a_condition(carts):
 def test_only_reads_accept_wildcards():
     with pytest.raises(ExpressionError, match="only variant_get accepts the wildcard"):
         functions.variant_set(parsed({}), "$.a[*]", 1)
+
+
+@given(st.lists(variants(), min_size=2, max_size=6))
+def test_sort_keys_are_equal_if_and_only_if_the_values_are(rows):
+    array = variant_array(rows)
+    values, keys = variants_in(array), functions.variant_sort_key(array).to_pylist()
+    for one, key in zip(values, keys, strict=True):
+        for other, other_key in zip(values, keys, strict=True):
+            assert (one == other) == (key == other_key)
+
+
+NUMBERS_IN_ORDER = [
+    "-1e37",
+    "-10.5",
+    "-10",
+    "-9.99",
+    "-0.001",
+    "0",
+    "0.0001",
+    "0.5",
+    "1",
+    "9",
+    "10",
+    "10.25",
+    "1e37",
+]
+
+
+def in_order(values: Any) -> bool:
+    keys = functions.variant_sort_key(values).to_pylist()
+    return keys == sorted(keys) and len(set(keys)) == len(keys)
+
+
+def test_sort_keys_are_in_the_order_of_the_values():
+    exact = [Decimal(text) for text in NUMBERS_IN_ORDER]
+    doubles = [-math.inf, -1e300, -1.5, 0.0, 5e-324, 1.5, math.inf, math.nan]
+    texts = ["", "\0", "\0a", "a", "a\0", "aa", "b", "é"]
+    lists = [[], [None], [None, None], [False], [1], [1, 1], [2], ["a"], [[]]]
+    objects = [{}, {"a": 1}, {"a": 1, "b": 0}, {"a": 2}, {"b": 0}]
+    ranked = [None, False, True, *exact, *doubles, *texts, b"", b"\0", *lists, *objects]
+    encoded = [Variant.from_python(value) for value in ranked]
+    assert in_order(pa.array([{"metadata": v.metadata, "value": v.value} for v in encoded], BROKEN.type))
+
+
+@given(
+    st.lists(
+        st.decimals(allow_nan=False, allow_infinity=False, places=7, min_value=-(10**9), max_value=10**9)
+    )
+)
+def test_sort_keys_of_exact_numbers_are_in_their_order(numbers):
+    encoded = [Variant.from_python(number) for number in numbers]
+    keys = functions.variant_sort_key(
+        pa.array([{"metadata": v.metadata, "value": v.value} for v in encoded], BROKEN.type)
+    )
+    by_key = [number for _, number in sorted(zip(keys.to_pylist(), numbers, strict=True))]
+    assert by_key == sorted(numbers)
+
+
+def test_variants_are_merge_keys_by_their_sort_keys(table_of_values):
+    source = pa.table({"key": ['{"n": 2.0}', '{"n": 9}'], "new": ["x", "y"]})
+    on = "variant_sort_key(target.v:id) = variant_sort_key(parse_json(source.key):n)"
+    dv.merge(table_of_values, source, on=on).when_matched_update({"text": "source.new"}).execute()
+    found = dv.read_table(table_of_values, columns=["n", "text"], where="text = 'x'").to_pylist()
+    assert found == [{"n": 2, "text": "x"}]

@@ -77,6 +77,7 @@ VARIANT_FUNCTIONS: dict[str, VariantFunction] = {
     "schema_of_variant": VariantFunction(("variant",), pa.string(), functions.schema_of_variant),
     "variant_array_length": VariantFunction(("variant",), pa.int32(), functions.variant_array_length),
     "variant_keys": VariantFunction(("variant",), STRINGS, functions.variant_keys),
+    "variant_sort_key": VariantFunction(("variant",), pa.binary(), functions.variant_sort_key),
     "variant_insert": VariantFunction(CHANGES, None, _put(functions.variant_insert)),
     "try_variant_insert": VariantFunction(CHANGES, None, _put(functions.try_variant_insert)),
     "variant_set": VariantFunction((*CHANGES, "flag"), None, _set(functions.variant_set), optional=1),

@@ -36,6 +36,7 @@ __all__ = [
     "variant_insert",
     "variant_keys",
     "variant_set",
+    "variant_sort_key",
     "variant_strip_nulls",
 ]
 
@@ -206,6 +207,34 @@ def variant_keys(variants: ArrowArray) -> pa.ListArray[Any]:
         [['a', 'b'], [], None]
     """
     return _native.object_keys(to_arrow_array(variants))
+
+
+def variant_sort_key(variants: ArrowArray) -> pa.BinaryArray:
+    """Return a key of each Variant, by which Variants are compared, grouped, joined and sorted.
+
+    Two keys are equal if the values are: exact numbers (integers, decimals) are equal by value, and the
+    order of the fields of an object does not matter (VariantEncoding.md, "Equivalence Class"). Keys are in
+    the order of the values: null, booleans, exact numbers, floats, doubles, dates, times, timestamps, strings,
+    binary, UUIDs, arrays, objects. NaN is the largest of its type.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+
+    Returns:
+        An array of binary. Null stays null.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+
+    Example:
+        >>> import pyarrow.compute as pc
+        >>> from delta_variant.functions import parse_json, variant_sort_key
+        >>> keys = variant_sort_key(parse_json(["10", '"x"', "9.50", "9.5", "null"]))
+        >>> keys[2] == keys[3], pc.sort_indices(keys).to_pylist()
+        (True, [4, 2, 3, 0, 1])
+    """
+    return _native.sort_keys(to_arrow_array(variants))
 
 
 def variant_explode(variants: ArrowArray) -> pa.Table:

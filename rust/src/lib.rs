@@ -45,6 +45,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::functions::matches_of, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::object_keys, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::schema_of_variants, module)?)?;
+    module.add_function(wrap_pyfunction!(python::functions::sort_keys, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::strip_nulls, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::variants_of, module)?)?;
     module.add_function(wrap_pyfunction!(python::objects::to_python, module)?)?;

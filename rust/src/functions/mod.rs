@@ -5,6 +5,7 @@
 pub mod change;
 pub mod contents;
 pub mod explode;
+pub mod key;
 pub mod matches;
 pub mod schema_of;
 

@@ -10,7 +10,7 @@ use super::{choice, run};
 use crate::error::{Error, Result};
 use crate::functions::change::{self, Change};
 use crate::functions::schema_of::{self, Type};
-use crate::functions::{contents, explode, matches};
+use crate::functions::{contents, explode, key, matches};
 use crate::shred::OnConflict;
 use crate::shred::unshred::unshred;
 use crate::value::path::Step;
@@ -83,6 +83,12 @@ pub fn matches_of(py: Python<'_>, variants: PyArray, path: Vec<Option<PyStep>>) 
 #[pyfunction]
 pub fn schema_of_variants(py: Python<'_>, variants: PyArray) -> PyResult<PyArray> {
     run(py, || Ok::<_, Error>(PyArrowType(schema_of::schema_of(&plain(variants)?)?.to_data())))
+}
+
+/// Return a key of each Variant, by which equal values are equal and in their order.
+#[pyfunction]
+pub fn sort_keys(py: Python<'_>, variants: PyArray) -> PyResult<PyArray> {
+    run(py, || Ok::<_, Error>(PyArrowType(key::keys(&plain(variants)?)?.to_data())))
 }
 
 /// Return the number of elements of each array.
