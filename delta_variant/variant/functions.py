@@ -214,8 +214,8 @@ def variant_sort_key(variants: ArrowArray) -> pa.BinaryArray:
 
     Two keys are equal if the values are: exact numbers (integers, decimals) are equal by value, and the
     order of the fields of an object does not matter (VariantEncoding.md, "Equivalence Class"). Keys are in
-    the order of the values: null, booleans, exact numbers, floats, doubles, dates, times, timestamps, strings,
-    binary, UUIDs, arrays, objects. NaN is the largest of its type.
+    the order of the values: null, booleans, exact numbers, floats, doubles, dates, times, timestamps,
+    strings, binary, UUIDs, arrays, objects. NaN is the largest of its type.
 
     Args:
         variants: Variants as an array, shredded or not, or a chunked array.
