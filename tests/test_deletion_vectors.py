@@ -100,6 +100,20 @@ def test_an_absolute_path_is_percent_decoded(tmp_path):
     assert deletion_vectors.load(root, descriptor) == ROWS_7_AND_9
 
 
+@pytest.mark.parametrize("start", [0, 1])
+def test_a_vector_without_an_offset_is_the_first_of_its_file(tmp_path, start):
+    """delta#6436: delta-spark reads it at byte 0; delta-kernel-rs reads it after the format version."""
+    (tmp_path / FILE).write_bytes(framed(ROWS_7_AND_9)[1 - start :])
+    descriptor = vector("u", relative(), offset=None)
+    assert deletion_vectors.load(store.open_store(tmp_path), descriptor) == ROWS_7_AND_9
+
+
+def test_an_offset_is_never_where_the_format_version_is(tmp_path):
+    (tmp_path / FILE).write_bytes(framed(ROWS_7_AND_9))
+    with pytest.raises(MalformedLogError, match="offset 0"):
+        deletion_vectors.load(store.open_store(tmp_path), vector("u", relative(), offset=0))
+
+
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [

@@ -710,6 +710,22 @@ def test_assign_column_mapping_keeps_existing_names():
     assert assign_column_mapping(assigned, 12, new_uuid=numbered_uuids()) == (assigned, 12)
 
 
+def mapped(name: str, physical: str, data_type: Any = LONG) -> StructField:
+    metadata = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": physical}
+    return StructField(name, data_type, metadata=metadata)
+
+
+def test_physical_paths_are_unique_and_physical_names_need_not_be():
+    """PROTOCOL.md, "Column Mapping" (delta#6939)."""
+    nested = StructType((mapped("a", "x"), mapped("b", "y")))
+    assert physical_schema(StructType((mapped("a", "x"), mapped("s", "y", nested))), "name")
+    with raises_at(SchemaError, "several columns have the .*physicalName", column="x", rule="T11"):
+        physical_schema(StructType((mapped("a", "x"), mapped("b", "x"))), "name")
+    twice = StructType((mapped("a", "z"), mapped("b", "z")))
+    with raises_at(SchemaError, column="s.z"):
+        physical_schema(StructType((mapped("s", "s", twice),)), "id")
+
+
 def test_physical_schema_renames_at_every_depth():
     assigned, _ = assign_column_mapping(
         struct(id=LONG, st=struct(w=VARIANT), m=MapType(STRING, struct(x=LONG))), 0, new_uuid=numbered_uuids()

@@ -45,6 +45,8 @@ MAX_STATS_BYTES = 8 << 10
 SAMPLE_BYTES = 16 << 20
 """Size in bytes of the first rows of a file, from which its shredding schema is inferred."""
 
+DEFAULT_COMPRESSION: Compression = "zstd"
+
 DEFAULT_TARGET_FILE_SIZE = 128 << 20
 """Size in bytes at which a writer starts a new data file."""
 
@@ -58,8 +60,8 @@ class FileOptions:
 
     Attributes:
         target_file_size: The approximate size of new files in bytes, 128 MiB by default.
-        compression: The compression of new files: `"zstd"`, the default, `"snappy"`, `"gzip"`, `"lz4"` or
-            `"none"`.
+        compression: The compression of new files: `"zstd"`, `"snappy"`, `"gzip"`, `"lz4"` or `"none"`. None,
+            the default, is that of the table property `delta.parquet.compression.codec`, or zstd.
         numeric: `"value"`, the default, shreds exact numbers by value, so that an integer may be read back as
             an equal decimal. `"strict"` only shreds numbers that have the type of the shredded column, so
             that all Variants keep their types. Rows that an update, delete or merge copies are shredded as
@@ -96,7 +98,7 @@ class FileOptions:
     """
 
     target_file_size: int = DEFAULT_TARGET_FILE_SIZE
-    compression: Compression = "zstd"
+    compression: Compression | None = None
     numeric: Numeric = "value"
     annotate: bool = True
     compatibility: Compatibility = None
@@ -111,7 +113,7 @@ class FileOptions:
         if not is_number(size) or not size >= 1:
             error = ValueError if is_number(size) else ArgumentTypeError
             raise error(f"target_file_size: expected a number of bytes of at least 1, got {size!r}")
-        check_option("compression", self.compression, get_args(Compression))
+        check_option("compression", self.compression, (*get_args(Compression), None))
         check_option("numeric", self.numeric, get_args(Numeric))
         check_option("annotate", self.annotate, (True, False))
         check_option("compatibility", self.compatibility, ("unshredded", None))
@@ -119,6 +121,11 @@ class FileOptions:
         to_integer("max_variant_stats_paths", self.max_variant_stats_paths, 0)
         to_integer("max_variant_stats_bytes", self.max_variant_stats_bytes, 0)
         check_option("odd_rows", self.odd_rows, get_args(OddRows))
+
+    @property
+    def codec(self) -> Compression:
+        """Return the compression of new files."""
+        return self.compression or DEFAULT_COMPRESSION
 
 
 @dataclass(frozen=True)

@@ -276,7 +276,7 @@ class _FileWriter:
             duplicate_keys=options.json.duplicate_keys,
             on_invalid=options.json.on_invalid,
             annotate=options.files.annotate,
-            compression=options.files.compression,
+            compression=options.files.codec,
             row_group_bytes=ROW_GROUP_BYTES,
         )
         with _write_errors(storage.uri_of(store, path)):

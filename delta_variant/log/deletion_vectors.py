@@ -183,16 +183,15 @@ def _decode(text: str, decode: Callable[[str], bytes] = z85.decode) -> bytes:
 
 
 def _read_file(store: Store, path: str, descriptor: DeletionVector) -> bytes:
-    # Without an offset, the vector is the first of its file, directly after the format version.
-    start = 1 if descriptor.offset is None else descriptor.offset
-    if start < 1 or descriptor.size_in_bytes < 0:
+    start = _first_vector(store, path, descriptor) if descriptor.offset is None else descriptor.offset
+    if (start < 1 and descriptor.offset is not None) or descriptor.size_in_bytes < 0:
         raise MalformedLogError(
             f"invalid deletion vector in {path}: offset {start}, size {descriptor.size_in_bytes}",
             file=path,
         )
     end = start + SIZE_BYTES + descriptor.size_in_bytes + CHECKSUM_BYTES
     version, framed = storage.get_ranges(store, path, [(0, 1), (start, end)])
-    if version != bytes([FILE_VERSION]):
+    if start and version != bytes([FILE_VERSION]):
         raise DataFileError(
             f"cannot read deletion vectors in {path}: expected format version {FILE_VERSION}, got "
             f"{int.from_bytes(version, 'big')}",
@@ -211,3 +210,13 @@ def _read_file(store: Store, path: str, descriptor: DeletionVector) -> bytes:
             f"invalid deletion vector at byte {start} of {path}: its checksum differs", file=path
         )
     return data
+
+
+def _first_vector(store: Store, path: str, descriptor: DeletionVector) -> int:
+    """Return where the vector of a descriptor without an offset starts.
+
+    delta-spark reads it at byte 0 (delta#6436), where a file without a format version has its size.
+    delta-kernel-rs reads it after the format version.
+    """
+    (start,) = storage.get_ranges(store, path, [(0, SIZE_BYTES)])
+    return 0 if int.from_bytes(start, "big") == descriptor.size_in_bytes else 1

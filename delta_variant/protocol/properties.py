@@ -62,11 +62,23 @@ Choice = TypeVar("Choice", bound=str)
 
 ColumnMappingMode: TypeAlias = Literal["none", "name", "id"]
 
+Codec: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
+
 Compatibility: TypeAlias = Literal["default", "unshredded"]
 
 IsolationLevel: TypeAlias = Literal["Serializable", "WriteSerializable"]
 
 ColumnNames = tuple[tuple[str, ...], ...]
+
+CODECS: Mapping[str, Codec] = {
+    "zstd": "zstd",
+    "snappy": "snappy",
+    "gzip": "gzip",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "none": "none",
+    "uncompressed": "none",
+}
 
 NAME_PART = re.compile(r"\s*(?:`((?:[^`]|``)+)`|([^\s`,.](?:[^`,.]*[^\s`,.])?))\s*([.,]|$)")
 
@@ -233,6 +245,14 @@ def _name_part(part: str) -> str:
     return part if re.fullmatch(r"\w+", part, re.ASCII) else "`" + part.replace("`", "``") + "`"
 
 
+def _compression(text: str) -> Codec:
+    """Return a codec by any of its names (PROTOCOL.md, "Table Properties"); raises ValueError."""
+    codec = CODECS.get(text.lower())
+    if codec is None:
+        raise ValueError(text)
+    return codec
+
+
 def _optional_column_names(text: str) -> ColumnNames | None:
     return column_names(text) if text.strip() else ()
 
@@ -269,6 +289,13 @@ COLUMN_MAPPING_MODE: TableProperty[ColumnMappingMode] = _choice(
 )
 # A property of this library: other writers ignore names that do not begin with `delta.`.
 COMPATIBILITY: TableProperty[Compatibility] = _choice("deltaVariant.compatibility", "default", "unshredded")
+COMPRESSION_CODEC: TableProperty[Codec | None] = TableProperty(
+    "delta.parquet.compression.codec",
+    _compression,
+    None,
+    _accepts(_compression),
+    "zstd, snappy, gzip, lz4, or none",
+)
 DATA_SKIPPING_NUM_INDEXED_COLS = _number(
     "delta.dataSkippingNumIndexedCols", 32, -1, "an integer from 0, or -1 for all columns"
 )
@@ -322,6 +349,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         COLUMN_MAPPING_MAX_COLUMN_ID,
         COLUMN_MAPPING_MODE,
         COMPATIBILITY,
+        COMPRESSION_CODEC,
         DATA_SKIPPING_NUM_INDEXED_COLS,
         DATA_SKIPPING_STATS_COLUMNS,
         DELETED_FILE_RETENTION_DURATION,
@@ -358,7 +386,6 @@ _OTHER_ROWS: tuple[TableProperty[Any], ...] = (
     _duration("delta.sampleRetentionDuration"),
     _duration("delta.setTransactionRetentionDuration"),
     _number("delta.dataSkippingStringPrefixLength", None, 0, "an integer from 0"),
-    _text("delta.parquet.compression.codec"),
     _text("delta.parquet.format.version"),
     _text("delta.targetFileSize"),
     _choice("delta.autoOptimize.autoCompact", "false", "true", "auto", "legacy"),

@@ -308,7 +308,7 @@ class PartitionedWriter:
             for name, value in zip(self._partitions, values, strict=True)
         ]
         name = self._next_name()
-        path = f"{self._folder}{''.join(folders)}{name}.{self._options.files.compression}.parquet"
+        path = f"{self._folder}{''.join(folders)}{name}.{self._options.files.codec}.parquet"
         self._paths.append(path)
         return path
 

@@ -89,7 +89,7 @@ def assign_column_ids(
 
 
 def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> WriteOptions:
-    """Return options without the shredding and Variant statistics that the table does not allow.
+    """Return options with the compression of a table, and without shredding and statistics that it excludes.
 
     Files are shredded only if the table enables variantShredding, and have Variant bounds only if it supports
     the feature (PROTOCOL.md, "Writer Requirements for Variant Shredding", "Variant Statistics"). The files of
@@ -98,6 +98,8 @@ def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> W
     ask for files whose readers do not open the table.
     """
     settings, files = state.metadata.configuration, options.files
+    if files.compression is None:
+        files = replace(files, compression=properties.get(settings, properties.COMPRESSION_CODEC))
     if not features.supports_shredding(state.protocol):
         files = replace(files, max_variant_stats_paths=0)
     elif files.compatibility == "unshredded":

@@ -47,7 +47,8 @@ def convert(
         str, typer.Option(metavar="infer|none|SCHEMA", help="How to shred Variants, as in write.")
     ] = "infer",
     compression: Annotated[
-        Literal["zstd", "snappy", "gzip", "lz4", "none"], typer.Option(help="The compression of data files.")
+        Literal["zstd", "snappy", "gzip", "lz4", "none"] | None,
+        typer.Option(help="The compression of data files; by default that of the table, or zstd."),
     ] = "zstd",
     target_file_size: TargetFileSize = "128MB",
     odd_rows: OddRows = "apart",

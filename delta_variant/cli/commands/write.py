@@ -102,7 +102,8 @@ def write(
         typer.Option(help="For duplicate names in an object: reject it, or use the last value."),
     ] = "error",
     compression: Annotated[
-        Literal["zstd", "snappy", "gzip", "lz4", "none"], typer.Option(help="The compression of data files.")
+        Literal["zstd", "snappy", "gzip", "lz4", "none"] | None,
+        typer.Option(help="The compression of data files; by default that of the table, or zstd."),
     ] = "zstd",
     target_file_size: TargetFileSize = "128MB",
     odd_rows: OddRows = "apart",

@@ -173,8 +173,9 @@ class _Contents:
         kinds = [field for kind, field in _TABLE_ACTIONS.items() if self.is_v2 or kind != CheckpointMetadata]
         schema = pa.schema([add, remove, *kinds])
         sink = io.BytesIO()
+        codec = properties.get(self.state.configuration, properties.COMPRESSION_CODEC) or "snappy"
         with pq.ParquetWriter(
-            sink, schema, compression="snappy", use_dictionary=False, store_schema=False
+            sink, schema, compression=codec, use_dictionary=False, store_schema=False
         ) as writer:
             writer.write_batch(_actions(self.table_actions, schema))
             for batch in self.state.files.to_batches(_BATCH_ROWS):

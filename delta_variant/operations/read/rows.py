@@ -16,7 +16,8 @@ from ...errors import error_location
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
 from ...log.timestamps import Timestamp
-from ...protocol import features
+from ...protocol import features, properties
+from ...protocol.schema.column_mapping import physical_schema
 from ...protocol.schema.rules import check_consistent
 from ...protocol.schema.widening import check_type_changes
 from ...scan.ahead import BYTES_AHEAD, read_ahead
@@ -51,6 +52,7 @@ def check_readable(snapshot: Snapshot) -> None:
     """Raise UnsupportedFeatureError, ProtocolError or SchemaError if this version cannot read a table."""
     features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
     check_consistent(snapshot.schema, snapshot.partition_columns)
+    physical_schema(snapshot.schema, properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE))
     check_type_changes(snapshot.schema)
 
 

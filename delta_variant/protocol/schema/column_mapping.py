@@ -40,7 +40,22 @@ def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
     """Return `schema` with physical names at every depth; fields inside a Variant are never renamed."""
     if mode == "none":
         return schema
-    return StructType(tuple(_map_field(field, lambda each: _rename(each, mode)) for field in schema.fields))
+    fields = tuple(_map_field(field, lambda each: _rename(each, mode)) for field in schema.fields)
+    return _check_unique(StructType(fields))
+
+
+def _check_unique(physical: StructType) -> StructType:
+    """Raise SchemaError if two columns have one physical path (PROTOCOL.md, "Column Mapping")."""
+    known: set[tuple[str, ...]] = set()
+    for path, _ in fields_of(physical):
+        if path in known:
+            raise SchemaError(
+                f"several columns have the {PHYSICAL_NAME} {'.'.join(path)!r}",
+                column=".".join(path),
+                rule="T11",
+            )
+        known.add(path)
+    return physical
 
 
 def assign_column_mapping(
