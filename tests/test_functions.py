@@ -17,7 +17,7 @@ from strategies import json_values, meanings, variant_array, variants
 from support.errors import raises_at
 
 import delta_variant as dv
-from delta_variant import ShreddingSchema, Variant, functions, shred
+from delta_variant import ShreddingSchema, Variant, _native, functions, shred
 from delta_variant.errors import (
     ArgumentTypeError,
     CastError,
@@ -389,6 +389,18 @@ def test_sort_keys_are_equal_if_and_only_if_the_values_are(rows):
     for one, key in zip(values, keys, strict=True):
         for other, other_key in zip(values, keys, strict=True):
             assert (one == other) == (key == other_key)
+
+
+def test_timestamps_are_equal_by_value_in_both_units():
+    """VariantEncoding.md, "Equivalence Class"."""
+    moments = pa.array([-1, 0, 1_000_000, 1_000_000_001], pa.timestamp("ns", "UTC"))
+    micros = moments.cast(pa.timestamp("us", "UTC"), safe=False)
+    nanos_keys = functions.variant_sort_key(_native.variants_of(moments)).to_pylist()
+    micros_keys = functions.variant_sort_key(_native.variants_of(micros)).to_pylist()
+    assert [a == b for a, b in zip(nanos_keys, micros_keys, strict=True)] == [False, True, True, False]
+    assert nanos_keys == sorted(nanos_keys)
+    one, other = variants_in(_native.variants_of(moments)), variants_in(_native.variants_of(micros))
+    assert [a == b for a, b in zip(one, other, strict=True)] == [False, True, True, False]
 
 
 NUMBERS_IN_ORDER = [

@@ -34,6 +34,7 @@ from delta_variant.protocol.types import (
     VARIANT,
     VOID,
     ArrayType,
+    DataType,
     MapType,
     PrimitiveType,
     StructField,
@@ -710,7 +711,7 @@ def test_assign_column_mapping_keeps_existing_names():
     assert assign_column_mapping(assigned, 12, new_uuid=numbered_uuids()) == (assigned, 12)
 
 
-def mapped(name: str, physical: str, data_type: Any = LONG) -> StructField:
+def mapped(name: str, physical: str, data_type: DataType = LONG) -> StructField:
     metadata = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": physical}
     return StructField(name, data_type, metadata=metadata)
 

@@ -197,8 +197,8 @@ class Variant:
     """One Variant value in the Parquet Variant encoding (VariantEncoding.md).
 
     Two Variants are equal if their values are: the order of the fields of an object does not matter, and
-    exact numbers (integers and decimals) are equal by value. Other types differ: 1 and the double 1.0, a
-    float and a double (VariantEncoding.md, "Equivalence Class").
+    exact numbers (integers and decimals) and timestamps (in microseconds and nanoseconds) are equal by value.
+    Other types differ: 1 and the double 1.0, a float and a double (VariantEncoding.md, "Equivalence Class").
 
     Attributes:
         metadata: The dictionary of the field names.

@@ -1,7 +1,7 @@
 //! Keys of Variants: bytes that are equal for equal values, and in the order of the values.
 //!
-//! Values are equal as in the equivalence classes of VariantEncoding.md: exact numbers by value, objects without regard
-//! to the order of their fields. A key starts with the rank of its type, so that values of one type are together.
+//! Values are equal as in the equivalence classes of VariantEncoding.md: exact numbers and timestamps by value, objects
+//! without regard to the order of their fields. A key starts with the rank of its type, so that values of one type are together.
 
 use arrow_array::builder::BinaryBuilder;
 use arrow_array::{BinaryArray, StructArray};
@@ -63,11 +63,11 @@ fn push(names: &Metadata<'_>, bytes: &[u8], depth: usize, out: &mut Vec<u8>) -> 
         Value::Float(v) => out.extend_from_slice(&ordered_float(v).to_be_bytes()),
         Value::Double(v) => out.extend_from_slice(&ordered_double(v).to_be_bytes()),
         Value::Date(v) => out.extend_from_slice(&(v ^ i32::MIN).to_be_bytes()),
-        Value::Time(v)
-        | Value::Timestamp(v)
-        | Value::TimestampNtz(v)
-        | Value::TimestampNanos(v)
-        | Value::TimestampNtzNanos(v) => out.extend_from_slice(&(v ^ i64::MIN).to_be_bytes()),
+        Value::Time(v) => out.extend_from_slice(&(v ^ i64::MIN).to_be_bytes()),
+        Value::Timestamp(v) | Value::TimestampNtz(v) => push_moment(v, 0, out),
+        Value::TimestampNanos(v) | Value::TimestampNtzNanos(v) => {
+            push_moment(v.div_euclid(1000), v.rem_euclid(1000) as u16, out);
+        }
         Value::String(v) => push_bytes(v.as_bytes(), out),
         Value::Binary(v) => push_bytes(v, out),
         Value::Uuid(v) => out.extend_from_slice(&v),
@@ -106,17 +106,21 @@ fn rank(value: &Value<'_>) -> Result<u8> {
         Value::Double(_) => 5,
         Value::Date(_) => 6,
         Value::Time(_) => 7,
-        Value::Timestamp(_) => 8,
-        Value::TimestampNtz(_) => 9,
-        Value::TimestampNanos(_) => 10,
-        Value::TimestampNtzNanos(_) => 11,
-        Value::String(_) => 12,
-        Value::Binary(_) => 13,
-        Value::Uuid(_) => 14,
-        Value::Array(_) => 15,
-        Value::Object(_) => 16,
+        Value::Timestamp(_) | Value::TimestampNanos(_) => 8,
+        Value::TimestampNtz(_) | Value::TimestampNtzNanos(_) => 9,
+        Value::String(_) => 10,
+        Value::Binary(_) => 11,
+        Value::Uuid(_) => 12,
+        Value::Array(_) => 13,
+        Value::Object(_) => 14,
         Value::Unknown(id) => return Err(malformed(&format!("unknown primitive type {id}"))),
     })
+}
+
+/// Append microseconds and the nanoseconds after them.
+fn push_moment(micros: i64, nanos: u16, out: &mut Vec<u8>) {
+    out.extend_from_slice(&(micros ^ i64::MIN).to_be_bytes());
+    out.extend_from_slice(&nanos.to_be_bytes());
 }
 
 /// Append the sign, the digits before the point and all digits of `unscaled / 10^scale`, without zeros at the end.

@@ -25,6 +25,8 @@ pub enum Tree<'a> {
     Array(Vec<Tree<'a>>),
 }
 
+const NANOS_PER_MICRO: i64 = 1000;
+
 pub const NULL: Tree<'static> = Tree::Scalar(Value::Null);
 
 impl<'a> Tree<'a> {
@@ -72,7 +74,8 @@ impl<'a> Tree<'a> {
 
     /// Return the value in the one form that equal values share (VariantEncoding.md, "Equivalence Class").
     ///
-    /// Exact numbers are decimals without trailing zeros. All NaN are one, and so are both zeros.
+    /// Exact numbers are decimals without trailing zeros, and timestamps of whole microseconds are in microseconds. All
+    /// NaN are one, and so are both zeros.
     pub fn canonical(self) -> Self {
         match self {
             Tree::Scalar(value) => Tree::Scalar(canonical_scalar(value)),
@@ -154,6 +157,8 @@ fn canonical_scalar(value: Value<'_>) -> Value<'_> {
         }
         Value::Double(v) if v.is_nan() => Value::Double(f64::NAN),
         Value::Float(v) if v.is_nan() => Value::Float(f32::NAN),
+        Value::TimestampNanos(v) if v % NANOS_PER_MICRO == 0 => Value::Timestamp(v / NANOS_PER_MICRO),
+        Value::TimestampNtzNanos(v) if v % NANOS_PER_MICRO == 0 => Value::TimestampNtz(v / NANOS_PER_MICRO),
         // Adding zero turns -0.0 into 0.0.
         Value::Double(v) => Value::Double(v + 0.0),
         Value::Float(v) => Value::Float(v + 0.0),
