@@ -49,13 +49,13 @@ impl Exploded {
                     let (id, value) = field?;
                     self.push(row, position, Some(metadata.get(id)?), (bytes, value))?;
                 }
-                Ok(object.len() > 0)
+                Ok(!object.is_empty())
             }
             Value::Array(array) => {
                 for (position, value) in array.elements().enumerate() {
                     self.push(row, position, None, (bytes, value?))?;
                 }
-                Ok(array.len() > 0)
+                Ok(!array.is_empty())
             }
             _ => Ok(false),
         }
