@@ -96,10 +96,8 @@ class Session:
         return self._lines(sql if self.source == "duckdb" else ask_ours(sql, self.source))
 
     def _lines(self, sql: str) -> Rows:
-        relation = self.connection.sql(sql.strip().rstrip(";"))
-        names = [f"c{number}" for number in range(len(relation.columns))]
-        texts = ", ".join(f"{name}::VARCHAR" for name in names)
-        found = self.connection.sql(f"SELECT {texts} FROM relation AS t({', '.join(names)})").fetchall()
+        texts = f"SELECT COLUMNS(*)::VARCHAR FROM ({sql.strip().rstrip(';')}\n)"
+        found = self.connection.execute(texts).fetchall()
         return ["\t".join("NULL" if each is None else each or "(empty)" for each in row) for row in found]
 
     def _locate(self, sql: str) -> str:
