@@ -28,14 +28,10 @@ Builder: TypeAlias = "Callable[[Arguments], pa.Array[Any]]"
 
 ONE_ROW = pa.table({"\0": [0]})
 EXPLODE = {
-    "VARIANT_EXPLODE": functions.variant_explode,
-    "VARIANT_EXPLODE_OUTER": functions.variant_explode_outer,
+    "variant_explode": functions.variant_explode,
+    "variant_explode_outer": functions.variant_explode_outer,
 }
 PARTS = ("pos", "key", "value")
-
-
-class UnsupportedError(Exception):
-    """A statement has syntax that the driver does not have."""
 
 
 class Driver:
@@ -72,16 +68,13 @@ class Driver:
         for each in node.ctes:
             tables = {**tables, each.alias: self._query(each.this, tables)}
         rows = self._from(node, tables)
-        for lateral in node.args.get("laterals") or ():
-            rows = self._explode(rows, lateral)
         if where := node.args.get("where"):
-            rows = self._filter(rows, where.this)
+            rows = rows.filter(self.value(where.this, rows)[1])
         if any(each.find(exp.Count) or _is_aggregate(each) for each in node.expressions):
             return pa.table(
                 {each.alias_or_name: self._aggregate(each.unalias(), rows) for each in node.expressions}
             )
-        selected = self.project(rows, node.expressions)
-        return self._sort(selected, rows, node.args.get("order"))
+        return self._sort(self._project(rows, node.expressions), rows, node.args.get("order"))
 
     def _from(self, node: exp.Expression, tables: Tables) -> pa.Table:
         source = node.args.get("from_") or node.args.get("from")
@@ -95,21 +88,14 @@ class Driver:
     def _source(self, node: exp.Expression, tables: Tables) -> pa.Table:
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             return tables[node.name]
-        call = node.this if isinstance(node, exp.Table) else node
-        if isinstance(call, exp.GenerateSeries):
-            return pa.table({"id": pa.array(range(int(call.args["end"].name)), pa.int64())})
-        if isinstance(call, exp.Anonymous) and call.name.upper() in EXPLODE:
+        if isinstance(node, exp.Table):
             return self._explode(ONE_ROW, node).select(PARTS)
-        if isinstance(call, exp.Anonymous) and call.name.upper() == "RANGE":
-            return pa.table({"id": pa.array(range(int(call.expressions[0].name)), pa.int64())})
         return self._query(node, tables)
 
     def _explode(self, rows: pa.Table, node: exp.Expression) -> pa.Table:
-        """Return the rows with the parts of a Variant: `LATERAL [VIEW] variant_explode(…)`."""
+        """Return the rows with the parts of a Variant: `variant_explode(…)`, which may be `LATERAL`."""
         call = node.find(exp.Anonymous)
-        if call is None or call.name.upper() not in EXPLODE:
-            raise UnsupportedError(node.sql())
-        parts = EXPLODE[call.name.upper()](self.value(call.expressions[0], rows)[1])
+        parts = EXPLODE[_name_of(call)](self.value(call.expressions[0], rows)[1])
         rows = rows.take(parts["row"])
         for name in PARTS:
             rows = rows.append_column(_field(name, parts[name], is_variant=name == "value"), parts[name])
@@ -119,15 +105,8 @@ class Driver:
         tuples = [each.expressions if isinstance(each, exp.Tuple) else [each] for each in node.expressions]
         return concat(
             [
-                pa.table(dict.fromkeys(names, ()))
-                if not cells
-                else pa.Table.from_arrays(
-                    [found[1] for found in row], schema=pa.schema([found[0] for found in row])
-                )
+                _table([self.value(cell, ONE_ROW, name) for cell, name in zip(cells, names, strict=True)])
                 for cells in tuples
-                for row in [
-                    [self.value(cell, ONE_ROW, name) for cell, name in zip(cells, names, strict=True)]
-                ]
             ]
         )
 
@@ -168,19 +147,10 @@ class Driver:
                 each.replace(new)
         return root.this
 
-    def _filter(self, rows: pa.Table, node: exp.Expression) -> pa.Table:
-        return rows.filter(self.value(node, rows)[1])
-
-    def project(self, rows: pa.Table, nodes: Sequence[exp.Expression]) -> pa.Table:
-        """Return the columns of a select list."""
-        found: list[tuple[Any, Any]] = []
-        for number, each in enumerate(nodes):
-            if isinstance(each, exp.Star):
-                found += zip(rows.schema, rows.columns, strict=True)
-            else:
-                found.append(self.value(each.unalias(), rows, each.alias_or_name or f"column_{number}"))
-        return pa.Table.from_arrays(
-            [array for _, array in found], schema=pa.schema([field for field, _ in found])
+    def _project(self, rows: pa.Table, nodes: Sequence[exp.Expression]) -> pa.Table:
+        names = [each.alias_or_name or f"column_{number}" for number, each in enumerate(nodes)]
+        return _table(
+            [self.value(each.unalias(), rows, name) for each, name in zip(nodes, names, strict=True)]
         )
 
     def _sort(self, selected: pa.Table, rows: pa.Table, order: exp.Order | None) -> pa.Table:
@@ -195,23 +165,15 @@ class Driver:
     def _aggregate(self, node: exp.Expression, rows: pa.Table) -> list[Any]:
         if isinstance(node, exp.Count) and isinstance(node.this, exp.Star):
             return [rows.num_rows]
-        if _is_aggregate(node):
-            return [functions.schema_of_variant_agg(self.value(node.expressions[0], rows)[1])]
-        raise UnsupportedError(node.sql())
+        return [functions.schema_of_variant_agg(self.value(node.expressions[0], rows)[1])]
 
 
 def _array_of(arguments: Arguments) -> pa.Array[Any]:
-    rows = len(arguments[0][1]) if arguments else 1
-    joined = (
-        concat([pa.table([values], pa.schema([field.with_name("e")])) for field, values in arguments])["e"]
-        if arguments
-        else pa.nulls(0)
-    )
-    items = (
-        pa.chunked_array([joined]).combine_chunks()
-        if isinstance(joined, pa.Array)
-        else joined.combine_chunks()
-    )
+    if not arguments:
+        return pa.array([[]])
+    rows = len(arguments[0][1])
+    tables = [_table([(field.with_name("item"), values)]) for field, values in arguments]
+    items = concat(tables)["item"].combine_chunks()
     order = [row + rows * number for row in range(rows) for number in range(len(arguments))]
     offsets = [len(arguments) * row for row in range(rows + 1)]
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), items.take(pa.array(order, pa.int64())))
@@ -228,17 +190,12 @@ def _struct_of(arguments: Arguments) -> pa.Array[Any]:
     return pa.StructArray.from_arrays([values for _, values in arguments[1::2]], fields=fields)
 
 
-def _concat_of(arguments: Arguments) -> pa.Array[Any]:
-    return pc.binary_join_element_wise(*[pc.cast(values, pa.string()) for _, values in arguments], "")
-
-
 BUILDERS: dict[type, Builder] = {
     exp.Array: _array_of,
     exp.Map: _map_of,
     exp.VarMap: _map_of,
     exp.ToMap: _map_of,
     exp.Struct: _struct_of,
-    exp.Concat: _concat_of,
 }
 
 
@@ -277,6 +234,12 @@ def concat(tables: Sequence[pa.Table]) -> pa.Table:
     return pa.concat_tables([each.cast(pa.schema(fields)) for each in tables])
 
 
+def _table(columns: Arguments) -> pa.Table:
+    return pa.Table.from_arrays(
+        [values for _, values in columns], schema=pa.schema([field for field, _ in columns])
+    )
+
+
 def _field(name: str, values: Any, *, is_variant: bool) -> pa.Field[Any]:
     return pa.field(name, values.type, metadata=variant_field(name).metadata if is_variant else None)
 
@@ -286,8 +249,7 @@ def is_variant(field: pa.Field[Any]) -> bool:
 
 
 def _is_aggregate(node: exp.Expression) -> bool:
-    node = node.unalias()
-    return isinstance(node, exp.Anonymous) and node.name.lower() == "schema_of_variant_agg"
+    return _name_of(node.unalias()) == "schema_of_variant_agg"
 
 
 def _column_names(node: exp.Values) -> list[str]:
