@@ -35,7 +35,7 @@ def test_every_case_has_an_outcome(name: str, corpora: Path):
         assert " " in each.reason or each.reason in {"", *suite.reasons}
 
 
-@pytest.mark.parametrize(("name", "file"), FILES, ids="-".join)
+@pytest.mark.parametrize(("name", "file"), FILES, ids=map("-".join, FILES))
 def test_the_cases_of_a_file_have_their_outcomes(name: str, file: str, corpora: Path, tmp_path: Path):
     suite, recorded = SUITES[name], FILES[name, file]
     observed = suite.observe(corpora / suite.folder, suite.read(corpora / suite.folder)[file], tmp_path)
