@@ -47,6 +47,16 @@ class FileOutcome:
     note: str
 
 
+@dataclass(frozen=True)
+class CaseOutcome:
+    """The outcome of a case of a suite of another project."""
+
+    file: str
+    case: str
+    outcome: str
+    reason: str
+
+
 def read_outcomes(kind: type[Row], name: str) -> list[Row]:
     """Return the rows of a recorded table. Lines that begin with `#` are comments."""
     lines = (OUTCOMES / name).read_text(encoding="utf-8").splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import math
 from decimal import Decimal
@@ -143,6 +144,37 @@ def test_a_shredded_column_has_the_values_of_its_variants(function):
     if pa.types.is_struct(expected.type):
         expected, found = functions.to_json(expected), functions.to_json(found)
     assert found.equals(expected)
+
+
+TIMES = [datetime.time(1, 2, 3), None]
+DAY = datetime.date(2026, 11, 23)
+ARROW_VALUES = [
+    (pa.array([255, None], pa.uint8()), [255, None]),
+    (pa.array([2**64 - 1], pa.uint64()), [2**64 - 1]),
+    (pa.array([1.5], pa.float16()), [1.5]),
+    (pa.array([Decimal("1.25")], pa.decimal256(20, 2)), [1.25]),
+    (pa.array([DAY], pa.date64()), ["2026-11-23"]),
+    (pa.array(TIMES, pa.time32("s")), ["01:02:03", None]),
+    (pa.array(TIMES, pa.time64("ns")), ["01:02:03", None]),
+    (pa.array([0], pa.timestamp("s")), ["1970-01-01 00:00:00"]),
+    (pa.array([b"abcd"], pa.binary(4)), ["YWJjZA=="]),
+    (pa.array(["x", None]).dictionary_encode(), ["x", None]),
+]
+
+
+@pytest.mark.parametrize(("values", "expected"), ARROW_VALUES)
+def test_arrow_types_that_variants_lack_become_the_next_wider_type(values, expected):
+    empty = parsed(*[{} for _ in expected])
+    inserted = as_json(functions.variant_set(empty, "$.a", values))
+    assert inserted == [None if value is None else {"a": value} for value in expected]
+    structs = pa.StructArray.from_arrays([values], ["a"])
+    assert as_json(functions.to_variant_object(structs)) == [{"a": value} for value in expected]
+
+
+@pytest.mark.parametrize("values", [pa.array([1], pa.time64("ns")), pa.array([1], pa.duration("s"))])
+def test_a_value_that_no_variant_has_is_an_error(values):
+    with pytest.raises(SchemaError, match=r"cannot convert|expected the Arrow type"):
+        functions.variant_set(parsed({}), "$.a", values)
 
 
 def test_schema_of_variant_agg_merges_arrays_chunks_and_iterators():

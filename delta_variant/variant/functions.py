@@ -13,6 +13,7 @@ from .. import _native
 from .._arrow import Array
 from .._options import Change
 from ..errors import ArgumentTypeError, ExpressionError, SchemaError
+from .objects import variants_from_column
 from .paths import parse_path
 from .values import VARIANT_TYPE, ArrowArray, parse_valid_json, to_arrow_array
 
@@ -317,7 +318,7 @@ def to_variant_object(values: ArrowArray) -> pa.StructArray:
     array = to_arrow_array(values)
     if not arrow_types.is_nested(array.type):
         raise SchemaError(f"to_variant_object: expected structs, maps or lists, got {array.type}")
-    return _native.variants_of(array)
+    return variants_from_column(array)
 
 
 def matches_of(variants: ArrowArray, pattern: Sequence[str | int | None]) -> pa.StructArray:
@@ -340,7 +341,7 @@ def to_variants(values: Any, count: int) -> Array:
     if len(values) != count:
         raise ArgumentTypeError(f"expected {count} values, one for each Variant, got {len(values)}")
     array = to_arrow_array(values)
-    return array if is_variant_type(array.type) else _native.variants_of(array)
+    return array if is_variant_type(array.type) else variants_from_column(array)
 
 
 def is_variant_type(arrow_type: pa.DataType) -> bool:

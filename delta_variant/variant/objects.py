@@ -10,7 +10,7 @@ import pyarrow.types as arrow_types
 
 from .. import _native
 from .._arrow import retype_array
-from ..errors import error_location
+from ..errors import SchemaError, error_location
 from .values import Variant, to_json
 
 __all__ = [
@@ -74,12 +74,17 @@ def variants_from_column(array: Any) -> pa.StructArray:
     """Return a column of structs, maps, lists or scalars as Variants.
 
     Values keep their types. Null stays null, and is Variant null within a value, as in Spark's
-    `to_variant_object`. Raises SchemaError for a type without a counterpart.
+    `to_variant_object`. Raises SchemaError for a type without a counterpart, and for a value that the
+    corresponding type does not have, such as a time with nanoseconds.
     """
     # Arrow does not cast extension types within structs.
     stored = retype_array(array, _nested(array.type, _storage))
     target = _nested(array.type, _convertible)
-    return _native.variants_of(stored if stored.type == target else stored.cast(target))
+    try:
+        converted = stored if stored.type == target else stored.cast(target)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SchemaError(f"cannot convert {array.type} to Variant: {error}") from error
+    return _native.variants_of(converted)
 
 
 _SCALARS: dict[str, pa.DataType] = {
@@ -112,6 +117,8 @@ def _convertible(arrow_type: Any) -> Any:
         return pa.binary()
     if arrow_types.is_timestamp(arrow_type) and arrow_type.unit in ("s", "ms"):
         return pa.timestamp("us", arrow_type.tz)
+    if arrow_types.is_decimal256(arrow_type) and arrow_type.precision <= pa.decimal128(38).precision:
+        return pa.decimal128(arrow_type.precision, arrow_type.scale)
     return _SCALARS.get(str(arrow_type), arrow_type)
 
 

@@ -107,7 +107,7 @@ def _with_variants(
         for index in converted:
             try:
                 arrays[index] = variants_from_column(arrays[index])
-            except (DeltaVariantError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            except DeltaVariantError as error:
                 name = schema.field(index).name
                 message = f"cannot convert the column {name!r} to Variant: {error}"
                 raise SchemaError(message, column=name) from error
