@@ -166,6 +166,22 @@ fn a_file_whose_rows_change_stops_to_set_rows_apart() {
 }
 
 #[test]
+fn a_run_of_many_odd_rows_is_not_set_apart() {
+    let field = Field::new("event", DataType::Utf8, true);
+    let array =
+        |text: &'static str, count: usize| -> ArrayRef { Arc::new(StringArray::from(vec![text; count])) };
+    let write_run = |clean: usize, odd: usize| {
+        let rows = [array(r#"{"geo": {"lat": 1}}"#, clean), array(r#"{"geo": "DE"}"#, odd)];
+        let [clean, odd] = rows;
+        write_batches(&field, Encoding::Json(shredding()), &[(0, clean), (1_000_000, odd)]).apart.len()
+    };
+    // 1,100 rows are more than a fiftieth of 50,000, and less of 60,000.
+    assert_eq!(write_run(50_000, 1_100), 0);
+    assert_eq!(write_run(60_000, 1_100), 1_100);
+    assert_eq!(write_run(3_000, 1_000), 1_000);
+}
+
+#[test]
 fn variants_are_set_apart_whether_shredded_before_or_not() {
     let texts = [r#"{"x": 1}"#, r#"{"x": "1"}"#, r#"{"tags": ["a", 2]}"#, r#"{"new": 2}"#];
     let all = write_batches(

@@ -24,6 +24,10 @@ const ROWS_PER_ODD_ROW: u64 = 4;
 /// others.
 const MIN_ODD_ROWS: u64 = 1024;
 
+/// A `value` that one row in this many fills is not kept empty if such rows follow each other: in sorted rows, there may be
+/// many more of them to come.
+const ROWS_PER_RUN: u64 = 50;
+
 /// The values of a leaf from which on the share of those without the type of its column counts.
 const MIN_VALUES: u64 = 64;
 
@@ -46,14 +50,15 @@ struct Node {
     leaf: usize,
     /// What a leaf has next to the `value`; `None` for an object.
     typed: Option<TypedLeaf>,
+    /// The rows so far that fill the `value`.
+    filled: u64,
 }
 
-/// The `typed_value` of a leaf, and the values in it and in the `value` next to it in the file so far.
+/// The `typed_value` of a leaf, and its values in the file so far.
 #[derive(Debug, Clone, Copy)]
 struct TypedLeaf {
     leaf: usize,
-    typed: u64,
-    others: u64,
+    values: u64,
 }
 
 impl OddRows {
@@ -66,7 +71,8 @@ impl OddRows {
         let mut nodes = Vec::new();
         let mut leaf = 0;
         for (column, field) in schema.fields().iter().enumerate() {
-            add_nodes(&mut nodes, field, Node { column, path: Vec::new(), leaf, typed: None }, is_variant);
+            let node = Node { column, path: Vec::new(), leaf, typed: None, filled: 0 };
+            add_nodes(&mut nodes, field, node, is_variant);
             leaf += leaf_count(field.data_type());
         }
         OddRows { nodes, rows: 0, apart: 0 }
@@ -81,11 +87,12 @@ impl OddRows {
         let mut filled = Vec::new();
         let mut given_up = Vec::new();
         for (number, node) in self.nodes.iter_mut().enumerate() {
-            let rows = node.filled_rows(columns)?;
-            if node.typed.is_some_and(|leaf| is_mixed(leaf.typed, leaf.others)) {
+            let odd = node.filled_rows(columns)?;
+            let is_mixed = node.typed.is_some_and(|leaf| is_mixed(leaf.values, node.filled));
+            if is_mixed || is_run(odd.len(), rows) && is_frequent(node.filled, self.rows) {
                 given_up.push(number);
-            } else if !rows.is_empty() {
-                filled.push((number, rows));
+            } else if !odd.is_empty() {
+                filled.push((number, odd));
             }
         }
         filled.sort_by_key(|(_, rows)| rows.len());
@@ -144,6 +151,16 @@ fn is_mixed(typed: u64, others: u64) -> bool {
     others * ROWS_PER_ODD_ROW > others + typed && (typed == 0 || others + typed >= MIN_VALUES)
 }
 
+/// Whether most of `rows` rows are odd, as they are in a part of sorted rows.
+fn is_run(odd: usize, rows: usize) -> bool {
+    odd * 2 > rows
+}
+
+/// Whether so many of the rows so far fill a `value` that a run of them is not exceptional.
+fn is_frequent(filled: u64, rows: u64) -> bool {
+    filled >= MIN_ODD_ROWS && filled * ROWS_PER_RUN > rows
+}
+
 /// The values of a column that are not null.
 fn present(chunk: &ColumnChunkMetaData) -> u64 {
     let nulls = chunk.statistics().and_then(|statistics| statistics.null_count_opt()).unwrap_or(0);
@@ -183,9 +200,9 @@ impl Node {
             };
             rows = (0..value.len()).filter(is_filled).collect();
         }
+        self.filled += rows.len() as u64;
         if let Some(leaf) = &mut self.typed {
-            leaf.typed += (typed.len() - typed.null_count()) as u64;
-            leaf.others += rows.len() as u64;
+            leaf.values += (typed.len() - typed.null_count()) as u64;
         }
         Ok(rows)
     }
@@ -225,7 +242,7 @@ fn add_group(nodes: &mut Vec<Node>, fields: &Fields, node: &Node) {
         }
         ("typed_value", _) => {
             is_kept = true;
-            found.typed = Some(TypedLeaf { leaf: child.leaf, typed: 0, others: 0 });
+            found.typed = Some(TypedLeaf { leaf: child.leaf, values: 0 });
         }
         _ => {}
     });
