@@ -146,7 +146,7 @@ impl OddRows {
     }
 }
 
-/// Whether so many values of a leaf are not `typed` that its `value` is not kept empty.
+/// Whether too many values of a leaf are not `typed` for its `value` to be kept empty.
 fn is_mixed(typed: u64, others: u64) -> bool {
     others * ROWS_PER_ODD_ROW > others + typed && (typed == 0 || others + typed >= MIN_VALUES)
 }
@@ -156,7 +156,7 @@ fn is_run(odd: usize, rows: usize) -> bool {
     odd * 2 > rows
 }
 
-/// Whether so many of the rows so far fill a `value` that a run of them is not exceptional.
+/// Whether too many of the rows so far fill a `value` for a run of them to be an exception.
 fn is_frequent(filled: u64, rows: u64) -> bool {
     filled >= MIN_ODD_ROWS && filled * ROWS_PER_RUN > rows
 }

@@ -21,7 +21,7 @@ const MIN_VALUES: u64 = 2;
 /// The share of the bytes of a field that a column of its own adds: values may repeat others of their rows.
 const REPEATED: f64 = 0.25;
 /// At most one counted row in this many may keep a value in the `value` of an object. Otherwise other fields get no
-/// columns for its sake: so many rows are not set apart.
+/// columns for its sake, because more rows are not set apart.
 const ROWS_PER_ODD_ROW: u64 = 4;
 /// The type of a column without values, next to a `value` with all of them. A field without `typed_value` would take
 /// the columns of all other fields from DuckDB.
