@@ -5,7 +5,8 @@
 EVENTS is a file of JSON lines of `generate.py`. The table has one Variant column. The plain file has the
 paths of the queries as columns of their own, with the same compression. Both are queried by one engine in one
 process, in turn, after an untimed run. Prints the medians of wall and CPU time, and of their ratios with the
-range.
+range. DataFusion and Daft are measured if they are installed. Daft has no reader of datasets: it reads the
+columns that a query needs from each fragment, and filters the rows itself.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import statistics
 import tempfile
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ PATHS = {
     "lat": "try_cast(event:geo.lat as double)",
 }
 ROW_GROUP_ROWS = 200_000
+THREADS = 2
 
 SQL = {
     "sum": 'select sum("user") from source',
@@ -82,7 +85,34 @@ def by_polars(source: Any, query: str) -> Any:
     return FRAMES[query](frame).collect().rows()
 
 
-ENGINES: Mapping[str, Callable[[Any, str], Any]] = {"duckdb": by_duckdb, "polars": by_polars}
+def by_datafusion(source: Any, query: str) -> Any:
+    from datafusion import SessionConfig, SessionContext
+
+    context = SessionContext(SessionConfig().with_target_partitions(THREADS))
+    if isinstance(source, Path):
+        context.register_parquet("source", str(source))
+    else:
+        context.register_dataset("source", source.to_dataset())
+    return [tuple(row.values()) for row in context.sql(SQL[query]).to_pylist()]
+
+
+def by_daft(source: Any, query: str) -> Any:
+    import daft
+    import daft_fragments
+
+    if isinstance(source, Path):
+        frame = daft.read_parquet(f"{source}/*.parquet")
+    else:
+        frame = daft_fragments.read(source.to_dataset())
+    return [tuple(row.values()) for row in daft.sql(SQL[query], source=frame).to_pylist()]
+
+
+ENGINES: Mapping[str, Callable[[Any, str], Any]] = {
+    "duckdb": by_duckdb,
+    "polars": by_polars,
+    **({"datafusion": by_datafusion} if find_spec("datafusion") else {}),
+    **({"daft": by_daft} if find_spec("daft") else {}),
+}
 
 
 def compare(engine: str, query: str, folder: Path, pairs: int) -> str:
@@ -105,7 +135,7 @@ def compare(engine: str, query: str, folder: Path, pairs: int) -> str:
         shown = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "-"
         kind = what.partition("_")[0]
         figures.append(f"{kind} {statistics.median(ours):.3f} / {statistics.median(theirs):.3f} s = {shown}")
-    return f"{engine:7} {query:7} {', '.join(figures)}"
+    return f"{engine:10} {query:7} {', '.join(figures)}"
 
 
 def _rounded(rows: Any) -> Any:

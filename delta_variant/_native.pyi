@@ -528,6 +528,7 @@ class FooterLeaf(TypedDict):
     compressed_bytes: int
     uncompressed_bytes: int
     encodings: list[str]
+    is_variant_null: bool  # Whether the bounds state that no value is anything else than a Variant null.
 
 @type_check_only
 class Footer(TypedDict):

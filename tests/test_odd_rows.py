@@ -14,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.tables import append_events, read_actions, read_by_id, read_ids
+from typer.testing import CliRunner
 
 import delta_variant as dv
+from delta_variant.cli.app import app
 from delta_variant.data_file import writer as file_writer
 from delta_variant.data_file.writer import FileSeries
 from delta_variant.writer import partitioned, stored_rows
@@ -178,6 +180,96 @@ def test_a_file_with_odd_rows_keeps_them_in_a_rewrite(tmp_path: Path):
     append_events(tmp_path / "t", texts(12, 3), files=dv.FileOptions(odd_rows="inline"))
     dv.delete(tmp_path / "t", "id = 1")
     assert files(tmp_path / "t") == [(False, [0, *range(2, 12)])]
+
+
+def test_the_odd_rows_of_all_rewritten_files_of_a_partition_have_one_file(tmp_path: Path):
+    for number in range(3):
+        rows = pa.table(
+            {"id": range(10 * number, 10 * number + 10), "event": texts(10), "day": ["a", "b"] * 5}
+        )
+        dv.write_table(tmp_path / "t", rows, mode="append", variant_columns=["event"], partition_by=["day"])
+    before = read_by_id(tmp_path / "t")
+    dv.update(tmp_path / "t", {"event:x": "'1'"}, "id % 10 in (2, 3)")
+    found = [(apart, sorted(ids)) for apart, ids in files(tmp_path / "t")]
+    assert found[-2:] == [(True, [2, 12, 22]), (True, [3, 13, 23])]
+    assert [len(ids) for apart, ids in found if not apart] == [4] * 6
+    odd = '{"name":"a","x":"1"}'
+    assert read_by_id(tmp_path / "t") == {
+        row: odd if row % 10 in (2, 3) else text for row, text in before.items()
+    }
+
+
+def test_the_odd_rows_of_rewritten_files_keep_their_row_ids(tmp_path: Path):
+    append_events(tmp_path / "t", texts(10), configuration=TRACKED)
+    numbers = dv.ShreddingSchema.of({"x": pa.decimal128(18, 2), "name": pa.string()})
+    append_events(tmp_path / "t", texts(10), 10, shredding=numbers)
+    ids = row_ids(tmp_path / "t")
+    dv.update(tmp_path / "t", {"event:x": "'1'"}, "id in (1, 11)")
+    assert row_ids(tmp_path / "t") == ids
+    assert [ids for apart, ids in files(tmp_path / "t") if apart] == [[1, 11]]
+
+
+def test_a_failed_rewrite_leaves_no_files_of_odd_rows(tmp_path: Path):
+    append_events(tmp_path / "t", texts(10))
+    append_events(tmp_path / "t", [*texts(3), '{"x": "odd"}'], 10)
+    before = set((tmp_path / "t").glob("*.parquet"))
+    with pytest.raises(dv.errors.CastError):
+        dv.update(tmp_path / "t", {"event:x": "cast(event:x::bigint as string)"}, "id in (3, 13)")
+    assert set((tmp_path / "t").glob("*.parquet")) == before
+
+
+def test_a_read_tells_how_many_odd_rows_it_decodes(tmp_path: Path):
+    append_events(tmp_path / "t", texts(12, 3, 5), configuration={"delta.enableChangeDataFeed": "true"})
+    explained = dv.read_table(tmp_path / "t").explain()
+    assert (explained.files_read, explained.odd_files_read, explained.odd_rows_decoded) == (2, 1, 2)
+    assert "            1 of those read with odd rows, 2 rows decoded\n" in str(explained)
+    skipped = dv.read_table(tmp_path / "t", where="id = 0").explain()
+    assert (skipped.files_read, skipped.odd_files_read, skipped.odd_rows_decoded) == (1, 0, 0)
+    assert "odd rows" not in str(skipped)
+    changes = dv.read_changes(tmp_path / "t", start=0).explain()
+    assert (changes.files_read, changes.odd_files_read, changes.odd_rows_decoded) == (2, 1, 2)
+
+
+def test_an_audit_names_the_files_of_odd_rows(tmp_path: Path):
+    append_events(tmp_path / "t", texts(12, 3, 5))
+    audit = dv.audit_table(tmp_path / "t")
+    assert sorted((file.has_odd_rows, file.rows) for file in audit.files) == [(False, 10), (True, 2)]
+    shown = CliRunner().invoke(app, ["audit", str(tmp_path / "t")]).stdout
+    assert "version 0, 2 files, 12 rows, 2 odd rows apart in 1 file (" in " ".join(shown.split())
+    report = json.loads(CliRunner().invoke(app, ["audit", str(tmp_path / "t"), "--json"]).stdout)
+    assert sorted((file["has_odd_rows"], file["rows"]) for file in report["files"]) == [
+        (False, 10),
+        (True, 2),
+    ]
+
+
+def test_inspect_tells_which_paths_are_clean_in_all_other_files(tmp_path: Path):
+    append_events(tmp_path / "t", ['{"x": 1, "o": {"a": 1}}', '{"x": null, "o": {"a": 2}}', '{"x": "odd"}'])
+    inline = dv.FileOptions(odd_rows="inline")
+    mixed = ['{"x": 2, "o": {"a": 1}}', '{"x": 3, "o": {"a": 2, "new": 1}}', '{"o": {"a": 3}}']
+    schema = dv.ShreddingSchema.of({"x": pa.int64(), "o": {"a": pa.int64()}})
+    append_events(tmp_path / "t", mixed, 10, shredding=schema, files=inline)
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "t"), "--json"])
+    report = json.loads(shown.stdout)
+    assert (report["files"], report["odd_files"], report["odd_rows"]) == (3, 1, 1)
+    clean = {
+        (*node["path"], node["type"]): (node.get("clean_files", 0), node.get("files", 1))
+        for node in report["columns"]["event"]["paths"]
+    }
+    assert clean == {
+        ("object",): (2, 2),
+        ("o", "object"): (1, 2),
+        ("o", "a", "bigint"): (1, 2),
+        ("x", "bigint"): (2, 2),
+        ("x", "string"): (0, 0),
+    }
+    (x,) = (node for node in report["columns"]["event"]["paths"] if node["path"] == ["x"] and node["files"])
+    assert x["value"]["only_null"]
+    text = CliRunner().invoke(app, ["inspect", str(tmp_path / "t"), "--wide"]).stdout
+    assert "1 odd row apart in 1 file" in text
+    cells = [line.split("\t") for line in text.splitlines()]
+    shown = {row[0].strip(): row[4] for row in cells if len(row) > 4 and row[1] == "bigint"}
+    assert shown == {"a": "1 of 2", "x": "all"}
 
 
 def test_a_merge_sets_odd_rows_apart(tmp_path: Path):

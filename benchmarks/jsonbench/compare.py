@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import platform
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from documents import COLLECTIONS, MILLION
-from systems import SYSTEMS, Rows, machine, size_of
+from documents import COLLECTIONS, MILLION, POSTERS, START_US
+from systems import SYSTEMS, Rows, machine, measure, size_of
 
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parents[1] / ".cache" / "jsonbench"
@@ -33,6 +33,11 @@ RESULTS = HERE / "results"
 
 RUNS = 3
 QUERIES = 5
+
+FEED = ("app.bsky.feed.like", "app.bsky.feed.post", "app.bsky.feed.repost")
+"""The collections of query 3."""
+HOUR = 16
+"""All documents of the first million are of this hour."""
 
 
 def main() -> None:
@@ -50,19 +55,32 @@ def main() -> None:
     documents = arguments.documents or [generated(arguments.rows)]
     folder = CACHE / ("real" if arguments.documents else f"generated-{arguments.rows}")
     if arguments.work:
-        work(arguments.work, names[0], documents, folder / names[0])
+        work(arguments.work, names[0], documents, folder_of(names[0], folder))
         return
-    for name in names:
-        if not (arguments.keep and (folder / name).exists()):
-            shutil.rmtree(folder / name, ignore_errors=True)
-            folder.mkdir(parents=True, exist_ok=True)
-            run_worker("load", name, arguments)
+    loaded = load(names, folder, arguments)
     rounds = [
         {name: run_worker("ask", name, arguments) for name in order}
         for order in orders(names, arguments.rounds)
     ]
     check_answers(rounds[0], is_generated=not arguments.documents, rows=arguments.rows)
-    report(names, rounds, arguments)
+    report(names, rounds, loaded, arguments)
+
+
+def folder_of(name: str, folder: Path) -> Path:
+    """Return the folder with the data of a system."""
+    return folder / (SYSTEMS[name].data or name)
+
+
+def load(names: Sequence[str], folder: Path, arguments: argparse.Namespace) -> dict[Path, Any]:
+    """Load the documents into each system, and return the reports by folder."""
+    loaded: dict[Path, Any] = {}
+    for name in names:
+        target = folder_of(name, folder)
+        if target not in loaded and not (arguments.keep and target.exists()):
+            shutil.rmtree(target, ignore_errors=True)
+            folder.mkdir(parents=True, exist_ok=True)
+            loaded[target] = run_worker("load", name, arguments)
+    return loaded
 
 
 def generated(rows: int) -> Path:
@@ -95,23 +113,24 @@ def work(kind: str, name: str, documents: Sequence[Path], folder: Path) -> None:
     """Load or ask, and print the report."""
     system = SYSTEMS[name]
     if kind == "load":
-        start = time.perf_counter()
-        system.load([each.absolute() for each in documents], folder)
-        print(json.dumps({"seconds": time.perf_counter() - start}))
+        cost, _ = measure(lambda: system.load([each.absolute() for each in documents], folder))
+        print(json.dumps({"seconds": cost.wall_seconds, "cpu_seconds": cost.cpu_seconds}))
         return
     size = (system.size or size_of)(folder)
     ask = system.open(folder)
     answers: list[Rows] = []
-    times: list[list[float]] = []
+    costs = []
     for number in range(QUERIES):
         drop_caches()
-        times.append([])
-        for _ in range(RUNS):
-            start = time.perf_counter()
-            rows = ask(number)
-            times[-1].append(time.perf_counter() - start)
-        answers.append(rows)
-    print(json.dumps({"size": size, "times": times, "answers": answers}, default=str))
+        runs = [measure(lambda number=number: ask(number)) for _ in range(RUNS)]
+        costs.append([cost for cost, _ in runs])
+        answers.append(runs[-1][1])
+    facts = {
+        name: [[getattr(cost, name) for cost in query] for query in costs]
+        for name in ("wall_seconds", "cpu_seconds")
+    }
+    report = {"size": size, "version": system.version(), "answers": answers, **facts}
+    print(json.dumps(report, default=str))
 
 
 def drop_caches() -> None:
@@ -123,21 +142,38 @@ def drop_caches() -> None:
 
 def check_answers(found: dict[str, Any], *, is_generated: bool, rows: int) -> None:
     """Stop with an error unless all systems agree, and a generated million has the published answers."""
-    counts = {name: [normal(rows) for rows in each["answers"]] for name, each in found.items()}
-    first = next(iter(counts))
-    for name, answers in counts.items():
-        for number, (mine, theirs) in enumerate(zip(answers, counts[first], strict=True), 1):
+    answers = {name: [normal(rows) for rows in each["answers"]] for name, each in found.items()}
+    published = published_answers() if is_generated and rows == MILLION else {}
+    first = next(iter(answers))
+    for name, each in answers.items():
+        for number, (mine, theirs) in enumerate(zip(each, answers[first], strict=True), 1):
             if mine != theirs:
                 raise SystemExit(f"query {number}: {name} found {mine[:3]} …, and {first} {theirs[:3]} …")
-    if is_generated and rows == MILLION:
-        published = [
-            [each.name or "", each.events] for each in sorted(COLLECTIONS, key=lambda each: -each.events)
-        ]
-        if counts[first][0] != published:
-            raise SystemExit(f"query 1 does not have the published answer: {counts[first][0]}")
-        users = [[each.name, each.creates, each.users] for each in COLLECTIONS if each.creates]
-        if sorted(counts[first][1]) != sorted(users):
-            raise SystemExit(f"query 2 does not have the published answer: {counts[first][1]}")
+            if number in published and figures(number, mine) != published[number]:
+                raise SystemExit(f"query {number}: {name} does not have the published answer: {mine[:3]} …")
+
+
+def published_answers() -> dict[int, list[list[Any]]]:
+    """Return the answers for the first million documents. Those to queries 4 and 5 are without the users."""
+    by_count = sorted(COLLECTIONS, key=lambda each: -each.events)
+    created = sorted((each for each in COLLECTIONS if each.creates), key=lambda each: -each.creates)
+    in_feed = [each for each in COLLECTIONS if each.name in FEED]
+    firsts = [datetime.fromtimestamp((START_US + first) // 10**6, timezone.utc) for first, _ in POSTERS]
+    return {
+        1: [[each.name or "", each.events] for each in by_count],
+        2: [[each.name, each.creates, each.users] for each in created],
+        3: sorted([each.name, HOUR, each.creates] for each in in_feed),
+        4: [
+            [f"{at:%Y-%m-%d %H:%M:%S}.{(START_US + first) % 10**6:06}"]
+            for at, (first, _) in zip(firsts, POSTERS, strict=True)
+        ],
+        5: [[span] for _, span in POSTERS],
+    }
+
+
+def figures(number: int, rows: list[list[Any]]) -> list[list[Any]]:
+    """Return an answer without the users, which are random."""
+    return [row[1:] for row in rows] if number > 3 else rows
 
 
 def normal(rows: Rows) -> list[list[Any]]:
@@ -150,37 +186,57 @@ def _normal(cell: Any) -> int | str:
     return int(text) if text.lstrip("-").isdigit() else text
 
 
-def report(names: Sequence[str], rounds: Sequence[dict[str, Any]], arguments: argparse.Namespace) -> None:
-    """Write the results of each system, and the comparison."""
-    RESULTS.mkdir(exist_ok=True)
+def report(
+    names: Sequence[str],
+    rounds: Sequence[dict[str, Any]],
+    loaded: dict[Path, Any],
+    arguments: argparse.Namespace,
+) -> None:
+    """Write the results of each system, and print the comparison."""
     kind = "real" if arguments.documents else "generated"
-    lines = []
+    costs = {folder.name: cost for folder, cost in loaded.items()}
     for name in names:
-        times = [
-            [round(median(each[name]["times"][query][run] for each in rounds), 4) for run in range(RUNS)]
-            for query in range(QUERIES)
-        ]
-        size = rounds[0][name]["size"]
+        of_system = [each[name] for each in rounds]
         result = {
             "system": SYSTEMS[name].title,
+            "version": of_system[0]["version"],
+            "os": platform.platform(terse=True),
             "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
             "machine": machine(),
-            "documents": kind,
+            "retains_structure": "yes",
+            "tags": [f"{kind} documents", f"median of {len(rounds)} rounds"],
+            "dataset_size": arguments.rows,
             "num_loaded_documents": arguments.rows,
-            "rounds": len(rounds),
-            "total_size": size,
-            "result": times,
+            "total_size": of_system[0]["size"],
+            "load": costs.get(SYSTEMS[name].data or name),
+            "result": medians(of_system, "wall_seconds"),
+            "cpu": medians(of_system, "cpu_seconds"),
         }
-        (RESULTS / f"{name}_{kind}_{arguments.rows}.json").write_text(
-            json.dumps(result, indent=1) + "\n", "utf-8"
-        )
-        hot = " | ".join(f"{min(runs[1:]):.3f}" for runs in times)
-        lines.append(f"| {SYSTEMS[name].title} | {hot} | {size / 1e6:,.1f} |")
-    print(
-        "\n".join(
-            ["| system | Q1 s | Q2 s | Q3 s | Q4 s | Q5 s | MB |", "|---|--:|--:|--:|--:|--:|--:|", *lines]
-        )
-    )
+        folder = RESULTS / name
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(result, indent=1, ensure_ascii=False)
+        (folder / f"{kind}_{arguments.rows // MILLION}m.json").write_text(text + "\n", "utf-8")
+    print("\n".join(table(names, rounds, "wall_seconds")))
+    print("\n".join(table(names, rounds, "cpu_seconds")))
+
+
+def medians(rounds: Sequence[Any], fact: str) -> list[list[float]]:
+    """Return the medians over the rounds, of each run of each query."""
+    return [
+        [round(median(each[fact][query][run] for each in rounds), 4) for run in range(RUNS)]
+        for query in range(QUERIES)
+    ]
+
+
+def table(names: Sequence[str], rounds: Sequence[dict[str, Any]], fact: str) -> Iterator[str]:
+    """Yield a Markdown table of the best of the later runs of each query, which are not cold."""
+    unit = fact.replace("_seconds", " s")
+    yield "| system | " + " | ".join(f"Q{number + 1} {unit}" for number in range(QUERIES)) + " | MB |"
+    yield "|---" + "|--:" * (QUERIES + 1) + "|"
+    for name in names:
+        of_system = [each[name] for each in rounds]
+        hot = " | ".join(f"{min(runs[1:]):.3f}" for runs in medians(of_system, fact))
+        yield f"| {SYSTEMS[name].title} | {hot} | {of_system[0]['size'] / 1e6:,.1f} |"
 
 
 if __name__ == "__main__":

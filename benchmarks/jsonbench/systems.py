@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import engines
-from measure import size_of
+import polars_queries
+from measure import measure, size_of
 from results import machine
 
-__all__ = ["SYSTEMS", "Rows", "System", "machine", "size_of"]
+__all__ = ["SYSTEMS", "Rows", "System", "machine", "measure", "size_of"]
 
 Rows: TypeAlias = list[tuple[Any, ...]]
 Ask: TypeAlias = Callable[[int], Rows]
@@ -43,13 +45,17 @@ class System:
         load: Loads files of documents into a folder.
         open: Opens the folder and returns a function that runs a query by its number, from 0, and returns
             its rows.
+        version: Returns the version of the system.
         size: Returns the bytes of the loaded data, None for those of all files in the folder.
+        data: The name of the folder, if another system loads the same data.
     """
 
     title: str
     load: Callable[[Sequence[Path], Path], None]
     open: Callable[[Path], Ask]
+    version: Callable[[], str]
     size: Callable[[Path], int] | None = None
+    data: str | None = None
 
 
 def statements(name: str) -> list[str]:
@@ -75,6 +81,22 @@ def ours_through_duckdb(folder: Path) -> Ask:
     connection.execute(f"CREATE VIEW bluesky AS SELECT data FROM read_parquet([{paths}])")
     queries = statements("duckdb-variant")
     return lambda number: connection.execute(queries[number]).fetchall()
+
+
+def ours_through_polars(folder: Path) -> Ask:
+    import delta_variant as dv
+
+    frame = dv.Table(folder / "bluesky").scan(columns=polars_queries.COLUMNS).to_lazyframe()
+    return lambda number: polars_queries.QUERIES[number](frame).collect().rows()
+
+
+def ours_through_spark(folder: Path) -> Ask:
+    session = engines.delta_session()
+    # The queries ask for the hour of a day in UTC.
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    session.read.format("delta").load(str(folder / "bluesky")).createOrReplaceTempView("bluesky")
+    queries = statements("spark")
+    return lambda number: [tuple(row) for row in session.sql(queries[number]).collect()]
 
 
 def load_duckdb_text(documents: Sequence[Path], folder: Path) -> None:
@@ -146,9 +168,41 @@ def clickhouse_size(folder: Path) -> int:
     return int(str(session.query(active)))
 
 
+def package_version(*packages: str) -> Callable[[], str]:
+    return lambda: ", ".join(f"{each} {version(each)}" for each in packages)
+
+
+DUCKDB = package_version("duckdb")
+
 SYSTEMS = {
-    "ours-duckdb": System("delta_variant through DuckDB", load_ours, ours_through_duckdb),
-    "clickhouse": System("ClickHouse", load_clickhouse, clickhouse, clickhouse_size),
-    "duckdb-json": System("DuckDB, JSON text", load_duckdb_text, duckdb_text),
-    "duckdb-parquet": System("DuckDB, its shredded Parquet", load_duckdb_parquet, duckdb_parquet),
+    "ours-duckdb": System(
+        "delta_variant through DuckDB",
+        load_ours,
+        ours_through_duckdb,
+        package_version("delta-variant", "duckdb"),
+        data="ours",
+    ),
+    "ours-polars": System(
+        "delta_variant through Polars",
+        load_ours,
+        ours_through_polars,
+        package_version("delta-variant", "polars"),
+        data="ours",
+    ),
+    "ours-spark": System(
+        "delta_variant through Spark with Delta Lake",
+        load_ours,
+        ours_through_spark,
+        package_version("delta-variant", "pyspark"),
+        data="ours",
+    ),
+    "clickhouse": System(
+        "ClickHouse",
+        load_clickhouse,
+        clickhouse,
+        package_version("chdb", "chdb-core"),
+        clickhouse_size,
+    ),
+    "duckdb-json": System("DuckDB, JSON text", load_duckdb_text, duckdb_text, DUCKDB),
+    "duckdb-parquet": System("DuckDB, its shredded Parquet", load_duckdb_parquet, duckdb_parquet, DUCKDB),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
@@ -137,6 +137,8 @@ def scope_of(audit: Audit) -> str:
     rows = sum(file.rows or 0 for file in audit.files)
     what = "log, files and every row" if audit.data else "log and files; --data checks every row"
     counts = f"{count(len(audit.files), 'file')}, {count(rows, 'row')}"
+    if odd := [file.rows or 0 for file in audit.files if file.has_odd_rows]:
+        counts = f"{counts}, {count(sum(odd), 'odd row')} apart in {count(len(odd), 'file')}"
     return f"{audit.uri}: version {audit.version}, {counts} ({what})"
 
 
@@ -167,7 +169,7 @@ def print_findings_json(audit: Audit, selection: Selection = EVERYTHING) -> None
         "data": audit.data,
         "clean": audit.is_clean,
         "counts": {severity: audit.count(severity) for severity in SEVERITIES},
-        "files": [{"path": file.path, "rows": file.rows, "bytes": file.bytes} for file in audit.files],
+        "files": [asdict(file) for file in audit.files],
         "summary": [_summary(each) for each in summarize(found)],
         "findings": [dict(_present(finding)) for finding in found],
     }

@@ -16,6 +16,7 @@ from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.statistics_repair.compute import TableStatistics
 from ..protocol import properties
+from ..protocol.actions import has_odd_rows
 from ..protocol.schema.column_mapping import physical_schema
 from ..protocol.statistics import FileStatistics, value_at
 from ..protocol.statistics import decode as decode_statistics
@@ -30,13 +31,15 @@ __all__ = ["InspectedFile", "data_files", "files_of", "undecodable_bounds"]
 class InspectedFile:
     """A data file with the statistics of the log, or with statistics computed from its data.
 
-    `variants` maps the path of each Variant column in the file to its logical name.
+    `variants` maps the path of each Variant column in the file to its logical name. With `has_odd_rows`, the
+    rows were set apart from other files.
     """
 
     store: Store
     path: str
     stats: FileStatistics
     variants: Mapping[tuple[str, ...], str]
+    has_odd_rows: bool = False
 
     @cached_property
     def bounds(self) -> Mapping[tuple[str, ...], Mapping[str, Bounds]]:
@@ -75,8 +78,9 @@ def files_of(snapshot: Snapshot) -> Iterator[InspectedFile]:
         for (path, field), (logical, _) in zip(physical, fields_of(snapshot.schema), strict=True)
         if field.type == VARIANT
     }
-    for row in snapshot.files.select(["path", "stats"]).to_pylist():
-        yield InspectedFile(snapshot.store, row["path"], _decode_or_empty(row["stats"]), variants)
+    for row in snapshot.files.select(["path", "stats", "tags"]).to_pylist():
+        stats, is_odd = _decode_or_empty(row["stats"]), has_odd_rows(row["tags"])
+        yield InspectedFile(snapshot.store, row["path"], stats, variants, is_odd)
 
 
 def _compute_statistics(snapshot: Snapshot, files: Iterable[InspectedFile]) -> Iterator[InspectedFile]:

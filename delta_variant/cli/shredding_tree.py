@@ -26,6 +26,7 @@ HEADINGS: tuple[Heading, ...] = (
     ("type", "left"),
     ("typed_value", "right"),
     ("value", "right"),
+    ("clean", "right"),
     ("bytes", "right"),
     ("min", "detail"),
     ("max", "detail"),
@@ -33,11 +34,15 @@ HEADINGS: tuple[Heading, ...] = (
 DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
 
-class Leaf(msgspec.Struct, frozen=True):
-    """A Parquet leaf column: its number of non-null values, None if unknown, and its compressed bytes."""
+class Leaf(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A Parquet leaf column: its number of non-null values, None if unknown, and its compressed bytes.
+
+    `only_null` means that it has values, and all of them are Variant null.
+    """
 
     values: int | None
     bytes: int
+    only_null: bool = False
 
 
 UNKNOWN = Leaf(None, 0)
@@ -48,10 +53,16 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     `type` is the type of `typed_value`: a SQL type, `object`, `array`, or `variant` without `typed_value`.
     Objects and arrays have no leaf column of their own.
+
+    `files` is the number of files with this path, without those of odd rows. Those that are clean have
+    nothing in the `value` of the path and of the objects around it, so that other engines read the path
+    alone.
     """
 
     path: tuple[str | None, ...]
     type: str
+    files: int = 1
+    clean_files: int = 0
     value: Leaf | None = None
     typed_value: Leaf | None = None
     min: msgspec.Raw | None = None
@@ -66,10 +77,15 @@ class VariantColumn(msgspec.Struct, frozen=True):
 
 
 class FileShredding(msgspec.Struct, frozen=True, kw_only=True):
-    """The shredding of one data file, or of all files of a table."""
+    """The shredding of one data file, or of all files of a table.
+
+    `odd_files` of the files have `odd_rows`, which were set apart from the other files.
+    """
 
     rows: int
     files: int = 1
+    odd_rows: int = 0
+    odd_files: int = 0
     bytes: int
     row_groups: int
     created_by: tuple[str, ...]
@@ -86,12 +102,14 @@ def shredding_of(subject: InspectedFile) -> FileShredding:
     footer = file.inspect()
     groups = {column: _group_type(file.schema, column) for column in subject.variants}
     columns = {
-        subject.variants[column]: _variant_column(group, footer, column, subject.bounds[column])
+        subject.variants[column]: _variant_column(group, footer, column, subject)
         for column, group in groups.items()
         if group is not None
     }
     return FileShredding(
         rows=footer["rows"],
+        odd_rows=footer["rows"] if subject.has_odd_rows else 0,
+        odd_files=int(subject.has_odd_rows),
         bytes=footer["bytes"],
         row_groups=footer["row_groups"],
         created_by=tuple(filter(None, [footer["created_by"]])),
@@ -106,39 +124,58 @@ def _group_type(fields: Any, column: Sequence[str]) -> Any:
 
 
 def _variant_column(
-    group: pa.StructType, footer: Mapping[str, Any], column: tuple[str, ...], bounds: Mapping[str, Bounds]
+    group: pa.StructType, footer: Mapping[str, Any], column: tuple[str, ...], subject: InspectedFile
 ) -> VariantColumn:
     # The leaves are in schema order, independent of the names of list groups.
     leaves = (_leaf(leaf) for leaf in footer["leaves"] if tuple(leaf["path"][: len(column)]) == column)
     own, nodes = _group(group, (), leaves)
-    return VariantColumn(own.get("metadata", Leaf(0, 0)), tuple(_with_bounds(node, bounds) for node in nodes))
+    nodes = [_with_bounds(node, subject.bounds[column]) for node in nodes]
+    if subject.has_odd_rows:
+        nodes = [msgspec.structs.replace(node, files=0, clean_files=0) for node in nodes]
+    return VariantColumn(own.get("metadata", Leaf(0, 0)), tuple(nodes))
 
 
 def _leaf(leaf: Mapping[str, Any]) -> Leaf:
     nulls = leaf["null_count"]
-    return Leaf(None if nulls is None else leaf["num_values"] - nulls, leaf["compressed_bytes"])
+    values = None if nulls is None else leaf["num_values"] - nulls
+    return Leaf(values, leaf["compressed_bytes"], bool(values) and _is_null(leaf))
+
+
+def _is_null(leaf: Mapping[str, Any]) -> bool:
+    return bool(leaf["path"][-1] == "value" and leaf["is_variant_null"])
 
 
 def _group(
-    group: pa.StructType, path: tuple[str | None, ...], leaves: Iterator[Leaf]
+    group: pa.StructType, path: tuple[str | None, ...], leaves: Iterator[Leaf], is_clean: bool = True
 ) -> tuple[dict[str, Leaf], list[Node]]:
-    """Return the leaf columns of a group of `value` and `typed_value`, and its nodes, parents first."""
+    """Return the leaf columns of a group of `value` and `typed_value`, and its nodes, parents first.
+
+    `is_clean` means that nothing is in the `value` of the objects around the group.
+    """
     own: dict[str, Leaf] = {}
     below: list[Node] = []
     kind = "variant"
+    # The `value` of a shredded object comes before its fields.
     for part in group:
         if part.name == "typed_value":
             kind = _kind(part.type)
+            is_clean = is_clean and _is_empty(own.get("value"))
         if part.name == "typed_value" and kind in ("object", "array"):
             below = [
                 node
                 for name, child in _children(part.type)
-                for node in _group(child, (*path, name), leaves)[1]
+                for node in _group(child, (*path, name), leaves, is_clean)[1]
             ]
         else:
             own[part.name] = next(leaves, UNKNOWN)
-    node = Node(path=path, type=kind, value=own.get("value"), typed_value=own.get("typed_value"))
-    return own, [node, *below]
+    clean = int(is_clean and kind != "variant")
+    value, typed_value = own.get("value"), own.get("typed_value")
+    return own, [Node(path=path, type=kind, clean_files=clean, value=value, typed_value=typed_value), *below]
+
+
+def _is_empty(value: Leaf | None) -> bool:
+    """Return whether engines need not read a `value`, because it has nothing but Variant null."""
+    return value is None or value.values == 0 or value.only_null
 
 
 def _kind(arrow_type: pa.DataType) -> str:
@@ -183,6 +220,8 @@ def merge(parts: Sequence[FileShredding]) -> FileShredding:
     return FileShredding(
         rows=sum(part.rows for part in parts),
         files=len(parts),
+        odd_rows=sum(part.odd_rows for part in parts),
+        odd_files=sum(part.odd_files for part in parts),
         bytes=sum(part.bytes for part in parts),
         row_groups=sum(part.row_groups for part in parts),
         created_by=tuple(dict.fromkeys(writer for part in parts for writer in part.created_by)),
@@ -209,6 +248,8 @@ def _merge_columns(columns: Sequence[VariantColumn]) -> VariantColumn:
 def _merge_nodes(nodes: Sequence[Node]) -> Node:
     return msgspec.structs.replace(
         nodes[0],
+        files=sum(node.files for node in nodes),
+        clean_files=sum(node.clean_files for node in nodes),
         value=_add(node.value for node in nodes),
         typed_value=_add(node.typed_value for node in nodes),
         min=_extreme(min, [node.min for node in nodes]),
@@ -221,7 +262,9 @@ def _add(leaves: Iterable[Leaf | None]) -> Leaf | None:
     if not present:
         return None
     counts = [leaf.values for leaf in present if leaf.values is not None]
-    return Leaf(sum(counts) if len(counts) == len(present) else None, sum(leaf.bytes for leaf in present))
+    values = sum(counts) if len(counts) == len(present) else None
+    only_null = bool(values) and all(leaf.only_null or leaf.values == 0 for leaf in present)
+    return Leaf(values, sum(leaf.bytes for leaf in present), only_null)
 
 
 def _extreme(choose: Any, bounds: Sequence[msgspec.Raw | None]) -> msgspec.Raw | None:
@@ -240,11 +283,14 @@ def print_tree(name: str, shredding: FileShredding, layout: Layout) -> None:
     out = console()
     files, groups = count(shredding.files, "file"), count(shredding.row_groups, "row group")
     counts = f"{count(shredding.rows, 'row')}, {size_text(shredding.bytes)} in {files}, {groups}"
+    if shredding.odd_files:
+        apart = count(shredding.odd_files, "file")
+        counts = f"{counts}, {count(shredding.odd_rows, 'odd row')} apart in {apart}"
     print_lines(out, f"{name}: {counts}", *(f"written by {writer}" for writer in shredding.created_by))
     for column, content in shredding.columns.items():
         print_lines(out, "")
         rows = [_cells(column, node, shredding.rows) for node in content.paths]
-        rows.insert(1, ("  (metadata)", "", "", "", size_text(content.metadata.bytes), "", ""))
+        rows.insert(1, ("  (metadata)", "", "", "", "", size_text(content.metadata.bytes), "", ""))
         print_table(out, HEADINGS, rows, layout)
     if not shredding.columns:
         print_lines(out, "no Variant column")
@@ -255,4 +301,11 @@ def _cells(column: str, node: Node, rows: int) -> tuple[str, ...]:
     fills = (fill(leaf.values, rows, node.path) if leaf else "" for leaf in (node.typed_value, node.value))
     total = sum(leaf.bytes for leaf in (node.typed_value, node.value) if leaf)
     sides = (bytes(bound).decode() if bound else "" for bound in (node.min, node.max))
-    return name, node.type, *fills, size_text(total), *sides
+    return name, node.type, *fills, _clean_text(node), size_text(total), *sides
+
+
+def _clean_text(node: Node) -> str:
+    """Return in how many files other engines read a path alone; none does this for paths through arrays."""
+    if not node.files or None in node.path or node.type in ("object", "array", "variant"):
+        return ""
+    return "all" if node.clean_files == node.files else f"{node.clean_files:,} of {node.files:,}"

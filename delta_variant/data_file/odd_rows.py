@@ -6,7 +6,6 @@ So a file sets its odd rows apart, and the odd rows of all files of a partition 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 from ..variant.shredding import ShreddingSchema, unshred
 from .options import Shredding, WriteOptions
-from .writer import Context, FileSeries, WrittenFile
+from .writer import Context, FileSeries, TakeFew, WrittenFile
 
 __all__ = ["OddFileSeries", "odd_file_options", "separates"]
 
@@ -49,9 +48,12 @@ class OddFileSeries(FileSeries[Context]):
         if self._waiting_bytes >= self._options.sample_bytes:
             self._write_waiting()
 
-    def take_few(self) -> list[pa.RecordBatch]:
-        """Return all rows, and keep none, if they are too few to have filled a sample."""
-        if self.paths:
+    def take_few(self, schema: pa.Schema) -> list[pa.RecordBatch]:
+        """Return all rows, and keep none, if they are too few to have filled a sample.
+
+        Rows of a file with other columns than `schema` stay, because their Variants are shredded differently.
+        """
+        if self.paths or any(batch.schema != schema for batch, _ in self._waiting):
             return []
         rows = [batch for batch, _ in self._waiting]
         self._waiting, self._waiting_bytes = [], 0
@@ -73,7 +75,7 @@ class OddFileSeries(FileSeries[Context]):
                 batch = batch.set_column(index, field.with_type(column.type), column)
         return batch
 
-    def close(self, take_few: Callable[[], Iterable[pa.RecordBatch]] = tuple) -> list[WrittenFile]:
+    def close(self, take_few: TakeFew | None = None) -> list[WrittenFile]:
         """Complete the open file and return all files."""
         if self._waiting:
             self._write_waiting()

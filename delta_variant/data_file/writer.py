@@ -36,6 +36,7 @@ __all__ = [
     "InvalidValue",
     "ShreddedPath",
     "SmallFileShredding",
+    "TakeFew",
     "WrittenFile",
 ]
 
@@ -43,6 +44,9 @@ _LOGGER = logging.getLogger(__name__)
 
 SmallFileShredding: TypeAlias = Callable[[int], Mapping[Path, ShreddingSchema]]
 """Returns the shredding schemas of a file whose number of rows is known because all of them are buffered."""
+
+TakeFew: TypeAlias = Callable[[pa.Schema], Iterable[pa.RecordBatch]]
+"""Returns few odd rows for a small file with the columns of a schema, or none."""
 
 EXPECTED_GROWTH = 8
 """How many times the rows of a full sample a file is expected to have, while more rows come."""
@@ -158,17 +162,18 @@ class FileSeries(Generic[Context]):
         """Return the batches that wait for more rows."""
         return [batch for batch, _ in self._buffer]
 
-    def close(self, take_few: Callable[[], Iterable[pa.RecordBatch]] = tuple) -> list[WrittenFile]:
+    def close(self, take_few: TakeFew | None = None) -> list[WrittenFile]:
         """Complete the open file and return all files.
 
-        If that file is small, it also gets the odd rows that `take_few` returns.
+        If that file is small, it also gets the odd rows that `take_few` returns for its columns.
         """
         while self._buffer:
             # A file that is full before the last of these rows leaves the rest in the buffer.
             self._begin(is_complete=True)
-        if self._open is not None and self._open.writer.bytes_written < MIN_CLEAN_BYTES:
+        is_small = self._open is not None and self._open.writer.bytes_written < MIN_CLEAN_BYTES
+        if self._open is not None and is_small and take_few is not None:
             self._open.writer.separate(False)
-            for batch in take_few():
+            for batch in take_few(self._open.schema):
                 # Values that are not valid JSON were reported before the rows were set apart.
                 self._open.write(batch)
         self._end()
@@ -249,7 +254,7 @@ class _FileWriter:
     uri: str
     writer: _native.DataFileWriter
     upload: Upload | None
-    names: tuple[str, ...]
+    schema: pa.Schema
 
     @classmethod
     def create(
@@ -281,7 +286,7 @@ class _FileWriter:
         )
         with _write_errors(storage.uri_of(store, path)):
             writer = new_writer() if local is None else _in_folder(local.parent, new_writer)
-        return cls(path, storage.uri_of(store, path), writer, upload, tuple(schema.names))
+        return cls(path, storage.uri_of(store, path), writer, upload, schema)
 
     def write(self, batch: pa.RecordBatch) -> list[InvalidValue]:
         """Write a batch and return the values that are not valid JSON."""
@@ -306,10 +311,10 @@ class _FileWriter:
             name: tuple(
                 ShreddedPath(tuple(each.path), each.type, each.typed, each.values) for each in column["paths"]
             )
-            for name, column in zip(self.names, report["columns"], strict=True)
+            for name, column in zip(self.schema.names, report["columns"], strict=True)
             if isinstance(column, dict)
         }
-        statistics = from_report(report["rows"], report["columns"], self.names, indexed)
+        statistics = from_report(report["rows"], report["columns"], self.schema.names, indexed)
         rows, size = report["rows"], report["bytes"]
         return WrittenFile(self.path, rows, size, statistics, variants, options.has_odd_rows)
 

@@ -345,7 +345,8 @@ class _Feed:
                 if result.num_rows:
                     yield result
         finally:
-            report.files.append(FileReport(RowPlan(change.rows), opened.native.bytes_read, decoded))
+            plan, bytes_read = RowPlan(change.rows), opened.native.bytes_read
+            report.files.append(FileReport(plan, bytes_read, decoded, file.has_odd_rows))
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ __all__ = [
     "encode_parameters",
     "encode_path",
     "file_key",
+    "has_odd_rows",
     "is_absolute",
     "local_path_of",
     "path_key",
@@ -108,6 +109,11 @@ class DeletionVector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
 
 ODD_ROWS_TAG = "deltaVariant.oddRows"
 """The tag of data files with rows that were set apart from other files; its value is `true`."""
+
+
+def has_odd_rows(tags: Iterable[tuple[str, str | None]] | None) -> bool:
+    """Return whether the tags of a data file, as a snapshot has them, state that its rows were set apart."""
+    return dict(tags or ()).get(ODD_ROWS_TAG) == "true"
 
 
 class AddFile(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel", omit_defaults=True):

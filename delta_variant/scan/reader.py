@@ -26,7 +26,7 @@ from ..expressions.tree import Column, Extraction, Input, input_name, is_whole
 from ..log import deletion_vectors
 from ..log.snapshot import Snapshot
 from ..protocol import properties
-from ..protocol.actions import ODD_ROWS_TAG
+from ..protocol.actions import has_odd_rows
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.arrow import field_id, to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
@@ -66,7 +66,7 @@ class FileEntry:
     @property
     def has_odd_rows(self) -> bool:
         """Return whether the rows were set apart from other files."""
-        return self.tags is not None and dict(self.tags).get(ODD_ROWS_TAG) == "true"
+        return has_odd_rows(self.tags)
 
 
 def files_of(files: pa.Table) -> Iterator[FileEntry]:

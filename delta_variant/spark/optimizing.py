@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import count
@@ -14,7 +15,7 @@ from pyspark.sql import SparkSession
 from ..data_file.options import FileOptions, WriteOptions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
-from ..operations.optimize.layout import FileGroup, plan_group, read_rows
+from ..operations.optimize.layout import FileGroup, is_large, plan_group, read_rows
 from ..operations.optimize.optimize import (
     OptimizePlan,
     OptimizeResult,
@@ -25,7 +26,7 @@ from ..operations.optimize.optimize import (
 from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation
 from ..writer.commit_context import CommitOptions
-from ..writer.partitioned import PartitionFile
+from ..writer.partitioned import PartitionFile, discard
 from .attempts import Job
 from .ordering import row_columns, sort_rows, split_by_group
 from .running import check_classic, distribute, run_task, session_timezone
@@ -118,6 +119,7 @@ def optimize(
     else:
         parts = [replace(group, files=group.files.select(READ_COLUMNS)) for group in groups]
         written = write_by_tasks(distribute(spark, parts), GroupTask(task_table, job), job, folders)
+    written = _merge_odd_files(spark, work, task_table, job, written)
     return commit_won(lambda files: commit_groups(work, groups, files), written, job, folders)
 
 
@@ -133,6 +135,35 @@ def _plan_groups(spark: SparkSession, work: OptimizePlan, table: TaskTable) -> l
         rows = run_task(spark, bins, PlanTask(table, work.options)).collect()
     groups: dict[int, FileGroup] = dict(messages(rows))
     return [replace(groups[number], files=work.bins[number].files) for number in sorted(groups)]
+
+
+def _merge_odd_files(
+    spark: SparkSession, work: OptimizePlan, table: TaskTable, job: Job, written: Sequence[Written]
+) -> list[Written]:
+    """Return the results of tasks with one file of odd rows for each partition, and not one for each task."""
+    store, target = work.snapshot.store, work.options.files.target_file_size
+    odd: defaultdict[str, list[PartitionFile]] = defaultdict(list)
+    for file in (file for each in written for file in each.files):
+        if file.written.has_odd_rows and not is_large(file.written.bytes, target):
+            odd[repr(sorted(file.partition_values.items()))].append(file)
+    merged = [files for files in odd.values() if len(files) > 1]
+    if not merged:
+        return list(written)
+    parts = [[_entry(file) for file in files] for files in merged]
+    options = replace(work.options, has_odd_rows=True)
+    new = write_by_tasks(distribute(spark, parts), OddFilesTask(table, job, options), job, [store])
+    replaced = {file.written.path for files in merged for file in files}
+    discard(store, replaced)
+    kept = [
+        replace(each, files=tuple(file for file in each.files if file.written.path not in replaced))
+        for each in written
+    ]
+    return [*kept, *new]
+
+
+def _entry(file: PartitionFile) -> FileEntry:
+    # All of its rows have their row ids, if the table tracks them.
+    return FileEntry(file.written.path, file.partition_values, None, 0, 0, file.written.bytes)
 
 
 @dataclass(frozen=True)
@@ -183,6 +214,17 @@ class GroupTask(RewriteTask):
                 group.options,
                 (rows for rows, _ in read_rows(snapshot, files_of(group.files), (), group.options)),
             )
+
+
+@dataclass(frozen=True)
+class OddFilesTask(RewriteTask):
+    """Writes the rows of new files of odd rows to one file."""
+
+    options: WriteOptions
+
+    def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
+        for files in unpack_batches(batches):
+            yield self.options, (rows for rows, _ in read_rows(snapshot, files, (), self.options))
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Lock
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +21,7 @@ from .._arrow import Array
 from .._options import Numeric
 from .._progress import advance, begin
 from ..data_file.layout import numbers_are_typed, shredding_of
+from ..data_file.odd_rows import separates
 from ..data_file.options import WriteOptions
 from ..data_file.reader import RowRange, filter_rows, open_file
 from ..errors import CastError, VariantPathError
@@ -35,7 +37,7 @@ from ..scan.scope import Scope
 from ..scan.statistics import partition_matches
 from .change_data import ChangeWriter, has_change_data_feed, write_whole_files
 from .invalid_json import InvalidValueHandler
-from .partitioned import PartitionFile, discard, write_files
+from .partitioned import OddRowsWriter, PartitionFile, discard, write_files
 from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
 from .table_state import TableState, restrict_to_table, with_row_tracking_columns
 
@@ -198,6 +200,7 @@ def rewrite_rows(
     whole: list[FileEntry] = []
     changes: list[PartitionFile] = []
     changed = changed_whole = 0
+    odd_rows = _OddRows(snapshot, state)
     try:
         with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
             begin("rewriting", files=plan.files.num_rows)
@@ -212,18 +215,46 @@ def rewrite_rows(
                 elif count:
                     if len(begun) >= FILES_AT_ONCE:
                         begun[-FILES_AT_ONCE].result()
-                    begun.append(threads.submit(_rewrite, opened, touched, change, state, options))
+                    begun.append(threads.submit(_rewrite, opened, touched, change, state, options, odd_rows))
         done = [each.result() for each in begun]
+        files = (*(file for each in done for file in each.files), *odd_rows.close())
         changes += [file for each in done for file in each.changes]
         if changes:
             changes += write_whole_files(snapshot, state, whole, "delete")
     except BaseException:
         _discard(snapshot, begun)
+        odd_rows.discard()
         raise
     replaced = plan.files.filter(pa.array(removed, pa.bool_()))
-    files = tuple(file for each in done for file in each.files)
     copied = sum(each.rows_read for each in done) - (changed - changed_whole)
     return RewrittenFiles(plan, replaced, files, changed, copied, tuple(changes))
+
+
+class _OddRows:
+    """The odd rows of all rewritten files, so that those of a partition are in few files."""
+
+    def __init__(self, snapshot: Snapshot, state: TableState) -> None:
+        self._store = snapshot.store
+        self._state = with_row_tracking_columns(state, RowTracking.of(snapshot))
+        self._writers: dict[Numeric, OddRowsWriter] = {}
+        self._lock = Lock()
+
+    def writer(self, options: WriteOptions) -> OddRowsWriter | None:
+        """Return the writer for a file with these options, None if it sets no rows apart."""
+        if not separates(options):
+            return None
+        numeric = options.files.numeric
+        with self._lock:
+            if numeric not in self._writers:
+                self._writers[numeric] = OddRowsWriter(self._store, self._state, options)
+            return self._writers[numeric]
+
+    def close(self) -> list[PartitionFile]:
+        return [file for writer in self._writers.values() for file in writer.close()]
+
+    def discard(self) -> None:
+        for writer in self._writers.values():
+            writer.discard()
 
 
 @dataclass(frozen=True)
@@ -285,19 +316,27 @@ def _parts_of_row_groups(
 
 
 def _rewrite(
-    file: FileReader, touched: frozenset[int], change: RowChange, state: TableState, options: WriteOptions
+    file: FileReader,
+    touched: frozenset[int],
+    change: RowChange,
+    state: TableState,
+    options: WriteOptions,
+    odd_rows: _OddRows,
 ) -> _NewFiles:
-    """Rewrite a file; row groups other than `touched` are copied as they are encoded where possible."""
+    """Rewrite a file; row groups other than `touched` are copied as they are encoded where possible.
+
+    The odd rows of a file that has none before go to `odd_rows`.
+    """
     snapshot = file.table.snapshot
     tracking = RowTracking.of(snapshot)
     writer = ChangeWriter(snapshot, state) if has_change_data_feed(state) else None
     numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
     # Files that have odd rows keep them: otherwise each of them would become two files.
-    odd_rows = options.files.odd_rows if file.native.is_separated else "inline"
+    layout = options.files.odd_rows if file.native.is_separated else "inline"
     same = replace(
         options,
         shredding=shredding_of(file.native),
-        files=replace(options.files, numeric=numeric, odd_rows=odd_rows),
+        files=replace(options.files, numeric=numeric, odd_rows=layout),
         has_odd_rows=file.file.has_odd_rows,
     )
     limited = restrict_to_table(same, state, snapshot.uri)
@@ -325,6 +364,7 @@ def _rewrite(
             with_row_tracking_columns(state, tracking),
             limited,
             InvalidValueHandler("error"),
+            odd_rows=odd_rows.writer(limited),
         )
         rows = _live_rows(snapshot, file.file, file.native.num_rows)
         return _NewFiles(files, [] if writer is None else writer.close(), rows)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
+from threading import Lock
 from typing import Any, TypeAlias
 from urllib.parse import quote
 from uuid import uuid4
@@ -336,8 +337,8 @@ class PartitionedWriter:
             self._files.extend(self._own_odd_rows.close())
         return self._files
 
-    def _few_odd_rows(self, values: PartitionValues) -> Sequence[pa.RecordBatch]:
-        return () if self._odd_rows is None else self._odd_rows.take_few(values)
+    def _few_odd_rows(self, values: PartitionValues, schema: pa.Schema) -> Sequence[pa.RecordBatch]:
+        return () if self._odd_rows is None else self._odd_rows.take_few(values, schema)
 
     def discard(self) -> None:
         """Remove all files written so far."""
@@ -350,7 +351,10 @@ class PartitionedWriter:
 
 
 class OddRowsWriter(PartitionedWriter):
-    """Writes the odd rows of other files to files of their own, and whole rows like PartitionedWriter."""
+    """Writes the odd rows of other files to files of their own, and whole rows like PartitionedWriter.
+
+    Several threads can set rows apart.
+    """
 
     _open: dict[PartitionValues, OddFileSeries[BatchOrigin]]  # type: ignore[assignment]
 
@@ -368,14 +372,20 @@ class OddRowsWriter(PartitionedWriter):
         null = replace(options.json, on_invalid="null", rejects=None)
         options = replace(odd_file_options(options), json=null)
         super().__init__(store, state, options, InvalidValueHandler("null"), name, max_open, folder)
+        self._lock = Lock()
 
     def set_apart(self, values: PartitionValues, rows: pa.RecordBatch) -> None:
         """Add rows with the columns of files of a partition."""
-        self._series(values).add(rows, BatchOrigin(None, 0, None))
+        with self._lock:
+            self._series(values).add(rows, BatchOrigin(None, 0, None))
 
-    def take_few(self, values: PartitionValues) -> list[pa.RecordBatch]:
-        """Return the odd rows of a partition, and keep none of them, if they are too few for a file."""
-        return self._open[values].take_few() if values in self._open else []
+    def take_few(self, values: PartitionValues, schema: pa.Schema) -> list[pa.RecordBatch]:
+        """Return the odd rows of a partition, and keep none of them, if they are too few for a file.
+
+        `schema` has the columns of the file that gets them.
+        """
+        with self._lock:
+            return self._open[values].take_few(schema) if values in self._open else []
 
     def _new_series(self, values: PartitionValues) -> OddFileSeries[BatchOrigin]:
         return OddFileSeries(

@@ -418,10 +418,9 @@ fn a_field_that_is_always_null_has_a_column_in_a_shredded_object() {
     let row = |number: i64| {
         let text: &'static str = format!("{:032x}{:016x}", random(number), random(number + 400)).leak();
         let number_field = ("number", V::Int(random(number) % 1000));
-        let empty = ("o", obj([("mixed", null())]));
         match number % 50 {
-            0 => obj([number_field, empty, ("often", null()), ("text", V::Str(text))]),
-            _ => obj([number_field, empty, ("text", V::Str(text))]),
+            0 => obj([number_field, ("often", null()), ("text", V::Str(text))]),
+            _ => obj([number_field, ("text", V::Str(text))]),
         }
     };
     let rows: Vec<_> = (0..400).map(|number| encode_row(&row(number))).collect();
@@ -429,8 +428,102 @@ fn a_field_that_is_always_null_has_a_column_in_a_shredded_object() {
     let mut inference = Inference::new(InferOptions::default());
     inference.add_array(&sample).unwrap();
     let found = inference.finish_for(&[sample], 1_000_000, 300).unwrap();
-    let ShreddingSchema::Object(fields) = found else { panic!("{found:?}") };
-    let names: Vec<_> = fields.iter().map(|(name, _)| name.as_str()).collect();
-    // The object `o` has nothing else, so it is not shredded.
-    assert!(names.contains(&"number") && names.contains(&"often") && !names.contains(&"o"), "{names:?}");
+    let expected = [("number", LeafType::Int64), ("often", LeafType::String)];
+    assert_eq!(leaves_of(found, &["text"]), expected.map(|(name, leaf)| (name.to_owned(), leaf)));
+}
+
+/// The leaves of an object without those `left_out`; panics if it has other fields.
+fn leaves_of(schema: ShreddingSchema, left_out: &[&str]) -> Vec<(String, LeafType)> {
+    let ShreddingSchema::Object(fields) = schema else { panic!("{schema:?}") };
+    let kept = fields.into_iter().filter(|(name, _)| !left_out.contains(&name.as_str()));
+    kept.map(|(name, schema)| match schema {
+        ShreddingSchema::Leaf(leaf) => (name, leaf),
+        other => panic!("{name}: {other:?}"),
+    })
+    .collect()
+}
+
+const NUMBERS: [&str; 4] = ["n0", "n1", "n2", "n3"];
+
+/// Infer the schema of a file of `rows` rows, of which 1,000 are known: an object with random `NUMBERS`, and for each
+/// row the fields that `others` returns.
+fn infer_with_others(
+    rows: u64,
+    max_leaves: usize,
+    others: impl Fn(i64) -> Vec<(String, V)>,
+) -> ShreddingSchema {
+    let random = |seed: i64| seed.wrapping_mul(0x5851_F42D_4C95_7F2D).rotate_left(29);
+    let row = |number: i64| {
+        let numbers =
+            NUMBERS.iter().zip(0..).map(|(name, seed)| (name.to_string(), random(4 * number + seed)));
+        let mut fields: Vec<_> = numbers.map(|(name, random)| (name, V::Int(random % 1000))).collect();
+        fields.extend(others(number));
+        fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+        V::Obj(fields)
+    };
+    let known: Vec<_> = (0..1000).map(|number| encode_row(&row(number))).collect();
+    let sample = variants(&known, false, &[true; 1000]);
+    let mut inference = Inference::new(InferOptions::default());
+    inference.add_array(&sample).unwrap();
+    inference.finish_for(&[sample.slice(0, 200)], rows, max_leaves).unwrap()
+}
+
+/// Five fields of all kinds, each in 5 of 1,000 rows.
+fn rare_fields(number: i64) -> Vec<(String, V)> {
+    let value = match number % 200 {
+        1 => V::Obj(vec![("a".to_owned(), V::Int(number))]),
+        2 => V::Int(number),
+        3 => V::Arr(vec![V::Int(number)]),
+        4 => V::Scalar(Value::Null),
+        5 => V::Str("text"),
+        _ => return Vec::new(),
+    };
+    vec![(format!("rare{}", number % 200), value)]
+}
+
+#[test]
+fn rare_fields_have_columns_so_that_the_value_of_their_object_is_empty() {
+    let expected = [
+        ("rare1", LeafType::String),
+        ("rare2", LeafType::Int64),
+        ("rare3", LeafType::String),
+        ("rare4", LeafType::String),
+        ("rare5", LeafType::String),
+    ];
+    let found = infer_with_others(1_000_000, 300, rare_fields);
+    assert_eq!(leaves_of(found, &NUMBERS), expected.map(|(name, leaf)| (name.to_owned(), leaf)));
+}
+
+#[test]
+fn a_small_file_has_no_columns_for_rare_fields() {
+    let found = infer_with_others(4_000, 300, rare_fields);
+    assert_eq!(leaves_of(found, &NUMBERS), []);
+}
+
+#[test]
+fn rare_fields_have_only_the_columns_that_a_file_can_afford() {
+    let found = infer_with_others(1_000_000, 6, rare_fields);
+    assert_eq!(leaves_of(found, &NUMBERS).len(), 2);
+}
+
+#[test]
+fn names_that_are_data_have_no_columns() {
+    let ids = |number: i64| vec![(format!("id{number}"), V::Int(number))];
+    let found = infer_with_others(1_000_000, 300, ids);
+    assert_eq!(leaves_of(found, &NUMBERS), []);
+    let some = |number: i64| vec![(format!("id{}", number * number % 997), V::Int(number))];
+    let found =
+        infer_with_others(1_000_000, 300, |number| if number % 5 == 0 { some(number) } else { Vec::new() });
+    assert_eq!(leaves_of(found, &NUMBERS), []);
+}
+
+#[test]
+fn rare_fields_have_no_columns_next_to_a_field_that_fills_the_value() {
+    let with_names = |number: i64| {
+        let mut fields = rare_fields(number);
+        fields.push((format!("id{number}"), V::Int(number)));
+        fields
+    };
+    let found = infer_with_others(1_000_000, 300, with_names);
+    assert_eq!(leaves_of(found, &NUMBERS), []);
 }

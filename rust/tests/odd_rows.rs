@@ -89,9 +89,30 @@ fn values_of_another_type_and_leftover_fields_are_odd() {
         "{}",
         "[]",
     ]);
-    assert_eq!(written.apart, [1, 2, 3, 4, 7, 8, 10]);
-    assert_eq!(written.stayed, [0, 5, 6, 9]);
+    assert_eq!(written.apart, [1, 2, 3, 4, 10]);
+    // No engine reads paths through lists alone.
+    assert_eq!(written.stayed, [0, 5, 6, 7, 8, 9]);
     assert!(is_separated(&written.file));
+}
+
+#[test]
+fn a_leaf_without_typed_values_makes_no_row_odd() {
+    let written = write(&[r#"{"x": {"a": 1}}"#, r#"{"geo": {"lat": "north"}}"#, r#"{"new": 1}"#, "{}"]);
+    assert_eq!(written.apart, [2]);
+    assert!(is_separated(&written.file));
+}
+
+#[test]
+fn a_leaf_of_several_types_is_given_up_after_some_values() {
+    let texts = |odd: usize, typed: usize| {
+        let mut texts = vec![r#"{"x": "1"}"#; odd];
+        texts.extend(vec![r#"{"x": 1}"#; typed]);
+        texts
+    };
+    // 63 values are too few to tell, and of 64 at most 16 may be odd.
+    assert_eq!(write(&texts(20, 43)).apart.len(), 20);
+    assert_eq!(write(&texts(16, 48)).apart.len(), 16);
+    assert_eq!(write(&texts(17, 47)).apart.len(), 0);
 }
 
 #[test]
@@ -109,7 +130,7 @@ fn with_odd_rows(count: usize, part: usize) -> Vec<&'static str> {
 #[test]
 fn a_path_with_too_many_odd_rows_is_given_up_alone() {
     let mut texts = with_odd_rows(6000, 3);
-    texts[1] = r#"{"geo": "DE"}"#;
+    texts[1] = r#"{"new": 1}"#;
     let written = write(&texts);
     assert_eq!(written.apart, [1]);
     // The file keeps the path `x` as it is, and rewrites may do so, too.
@@ -126,7 +147,7 @@ fn rows_are_set_apart_up_to_a_quarter() {
 #[test]
 fn the_rarest_odd_rows_are_set_apart_first() {
     let mut texts = with_odd_rows(6000, 5);
-    (0..6000).filter(|row| row % 10 == 1).for_each(|row| texts[row] = r#"{"tags": 7}"#);
+    (0..6000).filter(|row| row % 10 == 1).for_each(|row| texts[row] = r#"{"new": 7}"#);
     // A tenth and a fifth of the rows are more than a quarter.
     let written = write(&texts);
     assert!(written.apart.iter().all(|row| row % 10 == 1) && written.apart.len() == 600);
@@ -145,8 +166,24 @@ fn a_file_whose_rows_change_stops_to_set_rows_apart() {
 }
 
 #[test]
+fn a_run_of_many_odd_rows_is_not_set_apart() {
+    let field = Field::new("event", DataType::Utf8, true);
+    let array =
+        |text: &'static str, count: usize| -> ArrayRef { Arc::new(StringArray::from(vec![text; count])) };
+    let write_run = |clean: usize, odd: usize| {
+        let rows = [array(r#"{"geo": {"lat": 1}}"#, clean), array(r#"{"geo": "DE"}"#, odd)];
+        let [clean, odd] = rows;
+        write_batches(&field, Encoding::Json(shredding()), &[(0, clean), (1_000_000, odd)]).apart.len()
+    };
+    // 1,100 rows are more than a fiftieth of 50,000, and less of 60,000.
+    assert_eq!(write_run(50_000, 1_100), 0);
+    assert_eq!(write_run(60_000, 1_100), 1_100);
+    assert_eq!(write_run(3_000, 1_000), 1_000);
+}
+
+#[test]
 fn variants_are_set_apart_whether_shredded_before_or_not() {
-    let texts = [r#"{"x": 1}"#, r#"{"x": "1"}"#, r#"{"tags": ["a"]}"#, r#"{"tags": ["a", 2]}"#];
+    let texts = [r#"{"x": 1}"#, r#"{"x": "1"}"#, r#"{"tags": ["a", 2]}"#, r#"{"new": 2}"#];
     let all = write_batches(
         &Field::new("event", DataType::Utf8, true),
         Encoding::Json(ShreddingSchema::Untyped),
@@ -206,9 +243,10 @@ fn inline(odd_rows: usize) -> ParquetFile {
 
 #[test]
 fn row_groups_with_odd_rows_are_not_copied() {
-    for (odd_rows, expected) in [(0, [true, true]), (1, [false, true]), (2000, [false, false])] {
+    // Without any value of its type, a column gains nothing by an empty `value`.
+    for (odd_rows, expected) in [(0, [true, true]), (1, [false, true]), (2000, [true, true])] {
         let file = inline(odd_rows);
-        assert_eq!(is_separated(&file), odd_rows == 0);
+        assert_eq!(is_separated(&file), odd_rows != 1);
         let [id, event] = [0, 1].map(|column| file.arrow_schema().field(column).clone());
         let schema = Schema::new(vec![id, variant_field(event.data_type())]);
         let mut writer = DataFileWriter::new(

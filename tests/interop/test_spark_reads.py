@@ -72,6 +72,30 @@ def test_spark_reads_rows_that_are_apart(spark: SparkSession, tmp_path: Path):
     assert rows_by_spark(spark, table, columns) == rows_by_us(table, columns) == in_order(left)
 
 
+def test_spark_reads_rare_fields_with_columns_without_typed_values(spark: SparkSession, tmp_path: Path):
+    """Inference gives rare objects and arrays such columns, and keeps their values in `value`."""
+    rare = {1: {"account": {"active": True}}, 2: {"list": [1, "a"]}, 3: {"count": 3}, 4: {"none": None}}
+    rows = [{"n": number, **rare.get(number % 50, {})} for number in range(200)]
+    texts = [json.dumps(row, separators=(",", ":"), sort_keys=True) for row in rows]
+    spec = {"n": pa.int64(), "count": pa.int64(), **dict.fromkeys(("account", "list", "none"), pa.string())}
+    result = dv.write_table(tmp_path / "t", json_table(texts), shredding=dv.ShreddingSchema.of(spec))
+    (file,) = result.files
+    assert {path.path[0]: (path.typed, path.values) for path in file.variants["event"]} == {
+        "account": (0, 4),
+        "count": (4, 0),
+        "list": (0, 4),
+        "n": (200, 0),
+        "none": (0, 4),
+    }
+    columns = {"line": "line", "text": "to_json(event)", "active": "event:account.active::boolean"}
+    expected = [
+        {"line": line, "text": text, "active": True if line % 50 == 1 else None}
+        for line, text in enumerate(texts)
+    ]
+    assert rows_by_spark(spark, tmp_path / "t", columns) == in_order(expected)
+    assert rows_by_us(tmp_path / "t", columns) == in_order(expected)
+
+
 def test_spark_reads_variants_without_annotation(spark: SparkSession, tmp_path: Path):
     data = pa.table({"id": range(len(EVENTS)), "event": pa.array(EVENTS, pa.json_())})
     dv.write_table(tmp_path / "t", data, shredding=None, files=dv.FileOptions(annotate=False))

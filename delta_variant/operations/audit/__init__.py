@@ -14,6 +14,7 @@ from ..._progress import advance, begin
 from ...log.load import open_to_read, version_to_read
 from ...log.snapshot import Snapshot
 from ...log.timestamps import version_at
+from ...protocol.actions import has_odd_rows
 from ...scan.selection import select_files
 from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
@@ -48,11 +49,13 @@ class AuditedFile:
         path: The decoded path.
         rows: The number of rows in the file, None if its footer cannot be read.
         bytes: The size in the log, in bytes.
+        has_odd_rows: Whether the rows were set apart from other files.
     """
 
     path: str
     rows: int | None
     bytes: int
+    has_odd_rows: bool = False
 
 
 @dataclass(frozen=True)
@@ -217,7 +220,8 @@ def _audit_files(
 def _audit_file(subject: FileSubject) -> tuple[AuditedFile, list[Finding]]:
     rows = None if subject.opened is None else int(subject.opened.num_rows)
     findings = [replace(finding, file_path=subject.path) for finding in _file_findings(subject)]
-    return AuditedFile(subject.path, rows, int(subject.add["size"])), findings
+    size, is_odd = int(subject.add["size"]), has_odd_rows(subject.add["tags"])
+    return AuditedFile(subject.path, rows, size, is_odd), findings
 
 
 def _file_findings(subject: FileSubject) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.types import type_name
 from ...log.snapshot import Snapshot
-from ...protocol.actions import ODD_ROWS_TAG
+from ...protocol.actions import has_odd_rows
 from ...protocol.schema.column_mapping import physical_name, physical_schema
 from ...protocol.types import VARIANT, fields_of
 from ...scan.reader import FileEntry, FileReader, TableReader, files_of
@@ -41,6 +41,7 @@ __all__ = [
     "FileGroup",
     "LeafPath",
     "RowBatches",
+    "is_large",
     "plan_bins",
     "plan_group",
     "read_or_copy_files",
@@ -133,9 +134,9 @@ def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshr
     rows.sort(key=lambda row: (str(row["partition"]), row["path"]))
     bins = []
     for _, members in groupby(rows, key=lambda row: row["partition"]):
-        for some, has_odd_rows, is_due in _bins_of(list(members), target_file_size, everything=everything):
-            if is_due or (reshred and not has_odd_rows):
-                bins.append(Bin(files.take([row["number"] for row in some]), is_due, reshred, has_odd_rows))
+        for some, is_odd, is_due in _bins_of(list(members), target_file_size, everything=everything):
+            if is_due or (reshred and not is_odd):
+                bins.append(Bin(files.take([row["number"] for row in some]), is_due, reshred, is_odd))
     return bins
 
 
@@ -146,26 +147,22 @@ def _bins_of(
     if everything:
         yield rows, False, True
         return
-    odd = _pack([row for row in rows if _has_odd_rows(row)], target)
-    others = list(_pack([row for row in rows if not _has_odd_rows(row)], target))
+    odd = _pack([row for row in rows if has_odd_rows(row["tags"])], target)
+    others = list(_pack([row for row in rows if not has_odd_rows(row["tags"])], target))
     # The rewrite of other files sets rows apart, which are to be in one file with those that are already.
     joins = any(map(_is_due, others))
     for some in odd:
-        yield some, True, _is_due(some) or (joins and some[0]["size"] < _large(target))
+        yield some, True, _is_due(some) or (joins and not is_large(some[0]["size"], target))
     yield from ((some, False, _is_due(some)) for some in others)
-
-
-def _has_odd_rows(row: Row) -> bool:
-    return dict(row["tags"] or ()).get(ODD_ROWS_TAG) == "true"
 
 
 def _is_due(rows: Sequence[Row]) -> bool:
     return len(rows) > 1 or rows[0]["deletion_vector"] is not None
 
 
-def _large(target: int) -> int:
-    """Return the size of a file that is large enough."""
-    return target * 3 // 4
+def is_large(size: int, target: int) -> bool:
+    """Return whether a file is so large that it is not combined with others."""
+    return size >= target * 3 // 4
 
 
 def _partition(row: Row) -> tuple[tuple[str, str | None], ...]:
@@ -174,8 +171,8 @@ def _partition(row: Row) -> tuple[tuple[str, str | None], ...]:
 
 def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
     """Yield files that fit into one file together; a file that is large enough stays alone."""
-    large = [row for row in rows if row["size"] >= _large(target)]
-    small = [row for row in rows if row["size"] < _large(target)]
+    large = [row for row in rows if is_large(row["size"], target)]
+    small = [row for row in rows if not is_large(row["size"], target)]
     yield from ([row] for row in large)
     yield from pack_by_size(small, lambda row: int(row["size"]), target)
 

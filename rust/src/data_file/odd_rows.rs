@@ -2,10 +2,12 @@
 //!
 //! Engines read a path like a typed column, and skip by its bounds, only in files where each `value` on the way to it
 //! is empty or has nothing but Variant null. So the writer of a file sets its odd rows apart, for another file.
+//! Lists do not count: no engine reads paths through them like this, and their `value` is on the way to no other path.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_schema::{DataType, Field, Fields, Schema};
+use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::error::Result;
 use crate::parquet::read::ParquetFile;
@@ -22,6 +24,13 @@ const ROWS_PER_ODD_ROW: u64 = 4;
 /// others.
 const MIN_ODD_ROWS: u64 = 1024;
 
+/// A `value` that one row in this many fills is not kept empty if such rows follow each other: in sorted rows, there may be
+/// many more of them to come.
+const ROWS_PER_RUN: u64 = 50;
+
+/// The values of a leaf from which on the share of those without the type of its column counts.
+const MIN_VALUES: u64 = 64;
+
 /// Decides which rows of a file are set apart.
 #[derive(Debug, Clone)]
 pub(super) struct OddRows {
@@ -36,9 +45,20 @@ pub(super) struct OddRows {
 #[derive(Debug, Clone)]
 struct Node {
     column: usize,
-    /// The positions of the children from the column down to the `value`; `None` stands for the elements of a list.
-    path: Vec<Option<usize>>,
+    /// The positions of the children from the column down to the group that has the `value`.
+    path: Vec<usize>,
     leaf: usize,
+    /// What a leaf has next to the `value`; `None` for an object.
+    typed: Option<TypedLeaf>,
+    /// The rows so far that fill the `value`.
+    filled: u64,
+}
+
+/// The `typed_value` of a leaf, and its values in the file so far.
+#[derive(Debug, Clone, Copy)]
+struct TypedLeaf {
+    leaf: usize,
+    values: u64,
 }
 
 impl OddRows {
@@ -51,7 +71,8 @@ impl OddRows {
         let mut nodes = Vec::new();
         let mut leaf = 0;
         for (column, field) in schema.fields().iter().enumerate() {
-            add_nodes(&mut nodes, field, Node { column, path: Vec::new(), leaf }, is_variant);
+            let node = Node { column, path: Vec::new(), leaf, typed: None, filled: 0 };
+            add_nodes(&mut nodes, field, node, is_variant);
             leaf += leaf_count(field.data_type());
         }
         OddRows { nodes, rows: 0, apart: 0 }
@@ -64,13 +85,18 @@ impl OddRows {
     pub(super) fn select(&mut self, columns: &[ArrayRef], rows: usize) -> Result<Option<BooleanArray>> {
         self.rows += rows as u64;
         let mut filled = Vec::new();
-        for (number, node) in self.nodes.iter().enumerate() {
-            filled.push((number, node.filled_rows(columns)?));
+        let mut given_up = Vec::new();
+        for (number, node) in self.nodes.iter_mut().enumerate() {
+            let odd = node.filled_rows(columns)?;
+            let is_mixed = node.typed.is_some_and(|leaf| is_mixed(leaf.values, node.filled));
+            if is_mixed || is_run(odd.len(), rows) && is_frequent(node.filled, self.rows) {
+                given_up.push(number);
+            } else if !odd.is_empty() {
+                filled.push((number, odd));
+            }
         }
-        filled.retain(|(_, rows)| !rows.is_empty());
         filled.sort_by_key(|(_, rows)| rows.len());
         let mut apart = vec![false; rows];
-        let mut given_up = Vec::new();
         for (number, rows) in filled {
             let new = rows.iter().filter(|&&row| !apart[row]).count() as u64;
             if new > self.allowance() {
@@ -92,13 +118,12 @@ impl OddRows {
         let mut given_up = Vec::new();
         for (number, node) in self.nodes.iter().enumerate() {
             let Some(chunk) = group.columns().get(node.leaf) else { continue };
-            let statistics = Statistics::of_chunk(file, row_group, node.leaf);
-            let is_null = |bound: Option<&[u8]>| bound == Some(value::NULL);
-            if statistics.all_null || is_null(statistics.min) && is_null(statistics.max) {
+            if Statistics::of_chunk(file, row_group, node.leaf).is_variant_null() {
                 continue;
             }
-            let nulls = chunk.statistics().and_then(|statistics| statistics.null_count_opt()).unwrap_or(0);
-            if chunk.num_values().unsigned_abs().saturating_sub(nulls) <= self.allowance() {
+            let values = present(chunk);
+            let typed = node.typed.and_then(|typed| group.columns().get(typed.leaf)).map(present);
+            if typed.is_none_or(|typed| !is_mixed(typed, values)) && values <= self.allowance() {
                 return false;
             }
             given_up.push(number);
@@ -121,6 +146,27 @@ impl OddRows {
     }
 }
 
+/// Whether too many values of a leaf are not `typed` for its `value` to be kept empty.
+fn is_mixed(typed: u64, others: u64) -> bool {
+    others * ROWS_PER_ODD_ROW > others + typed && (typed == 0 || others + typed >= MIN_VALUES)
+}
+
+/// Whether most of `rows` rows are odd, as they are in a part of sorted rows.
+fn is_run(odd: usize, rows: usize) -> bool {
+    odd * 2 > rows
+}
+
+/// Whether too many of the rows so far fill a `value` for a run of them to be an exception.
+fn is_frequent(filled: u64, rows: u64) -> bool {
+    filled >= MIN_ODD_ROWS && filled * ROWS_PER_RUN > rows
+}
+
+/// The values of a column that are not null.
+fn present(chunk: &ColumnChunkMetaData) -> u64 {
+    let nulls = chunk.statistics().and_then(|statistics| statistics.null_count_opt()).unwrap_or(0);
+    chunk.num_values().unsigned_abs().saturating_sub(nulls)
+}
+
 /// Whether the rows of a file are as a writer leaves them that sets odd rows apart.
 pub fn is_separated(file: &ParquetFile) -> bool {
     // The schema of a file has no names of extensions.
@@ -129,46 +175,36 @@ pub fn is_separated(file: &ParquetFile) -> bool {
 }
 
 impl Node {
-    fn child(&self, step: Option<usize>, leaf: usize) -> Self {
-        Node { path: [&self.path[..], &[step]].concat(), leaf, ..*self }
+    fn child(&self, position: usize, leaf: usize) -> Self {
+        Node { path: [&self.path[..], &[position]].concat(), leaf, ..*self }
     }
 
-    /// The rows with a value other than Variant null, in ascending order.
-    fn filled_rows(&self, columns: &[ArrayRef]) -> Result<Vec<usize>> {
-        let mut value = &columns[self.column];
-        let mut around = Vec::with_capacity(self.path.len());
-        for step in &self.path {
-            around.push(value);
-            value = match step {
-                Some(position) => value.as_struct().column(*position),
-                None => value.as_list::<i32>().values(),
-            };
+    /// The rows with a value other than Variant null, in ascending order. Their number is added to `values`.
+    fn filled_rows(&mut self, columns: &[ArrayRef]) -> Result<Vec<usize>> {
+        let mut group = columns[self.column].as_struct();
+        let mut around = vec![group];
+        for &position in &self.path {
+            group = group.column(position).as_struct();
+            around.push(group);
         }
-        if value.null_count() == value.len() {
+        let (Some(value), Some(typed)) = (group.column_by_name("value"), group.column_by_name("typed_value"))
+        else {
             return Ok(Vec::new());
+        };
+        let mut rows = Vec::new();
+        if value.null_count() < value.len() {
+            let values = Bytes::new(value)?;
+            let is_filled = |row: &usize| {
+                values.get(*row).is_some_and(|bytes| bytes != value::NULL)
+                    && around.iter().all(|array| array.is_valid(*row))
+            };
+            rows = (0..value.len()).filter(is_filled).collect();
         }
-        let values = Bytes::new(value)?;
-        let is_filled = |slot: &usize| values.get(*slot).is_some_and(|bytes| bytes != value::NULL);
-        let mut rows: Vec<usize> =
-            (0..value.len()).filter(is_filled).filter_map(|slot| self.row_of(&around, slot)).collect();
-        rows.dedup();
+        self.filled += rows.len() as u64;
+        if let Some(leaf) = &mut self.typed {
+            leaf.values += (typed.len() - typed.null_count()) as u64;
+        }
         Ok(rows)
-    }
-
-    /// The row of a slot below the arrays `around` it, `None` if one of these is null there.
-    fn row_of(&self, around: &[&ArrayRef], mut slot: usize) -> Option<usize> {
-        for (array, step) in around.iter().zip(&self.path).rev() {
-            if step.is_none() {
-                let offsets = array.as_list::<i32>().value_offsets();
-                let after = offsets.partition_point(|&offset| offset as usize <= slot);
-                // The lists may be a part of those that the elements belong to.
-                slot = (1..offsets.len()).contains(&after).then(|| after - 1)?;
-            }
-            if array.is_null(slot) {
-                return None;
-            }
-        }
-        Some(slot)
     }
 }
 
@@ -190,29 +226,34 @@ fn add_nodes(nodes: &mut Vec<Node>, field: &Field, node: Node, is_variant: fn(&F
 
 /// Add the nodes of a group of `value` and `typed_value`.
 fn add_group(nodes: &mut Vec<Node>, fields: &Fields, node: &Node) {
-    if fields.find("typed_value").is_none() {
-        return;
-    }
+    let mut found = Node { typed: None, ..node.clone() };
+    let mut below = Vec::new();
+    let mut is_kept = false;
     each_child(fields, node, |field, child| match (field.name().as_str(), field.data_type()) {
-        ("value", _) => nodes.push(child),
-        ("typed_value", DataType::Struct(parts)) => each_child(parts, &child, |part, child| {
-            if let DataType::Struct(fields) = part.data_type() {
-                add_group(nodes, fields, &child);
-            }
-        }),
-        ("typed_value", DataType::List(element)) => {
-            if let DataType::Struct(fields) = element.data_type() {
-                add_group(nodes, fields, &child.child(None, child.leaf));
-            }
+        ("value", _) => found.leaf = child.leaf,
+        ("typed_value", DataType::List(_) | DataType::LargeList(_)) => {}
+        ("typed_value", DataType::Struct(parts)) => {
+            is_kept = true;
+            each_child(parts, &child, |part, child| {
+                if let DataType::Struct(fields) = part.data_type() {
+                    add_group(&mut below, fields, &child);
+                }
+            });
+        }
+        ("typed_value", _) => {
+            is_kept = true;
+            found.typed = Some(TypedLeaf { leaf: child.leaf, values: 0 });
         }
         _ => {}
     });
+    nodes.extend(is_kept.then_some(found));
+    nodes.extend(below);
 }
 
 fn each_child(fields: &Fields, node: &Node, mut visit: impl FnMut(&Field, Node)) {
     let mut leaf = node.leaf;
     for (position, field) in fields.iter().enumerate() {
-        visit(field, node.child(Some(position), leaf));
+        visit(field, node.child(position, leaf));
         leaf += leaf_count(field.data_type());
     }
 }

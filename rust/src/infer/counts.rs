@@ -93,9 +93,19 @@ impl Counts {
         }
     }
 
-    /// The number of Variant nulls, if no value is anything else.
-    pub(super) fn only_nulls(&self) -> Option<u64> {
-        self.tallies.iter().all(|tally| tally.rows == 0).then_some(self.nulls)
+    /// The number of values, Variant nulls included.
+    pub(super) fn values(&self) -> u64 {
+        self.nulls + self.tallies.iter().map(|tally| tally.rows).sum::<u64>()
+    }
+
+    /// The bytes of the values, without Variant nulls.
+    pub(super) fn bytes(&self) -> u64 {
+        self.tallies.iter().map(|tally| tally.bytes).sum()
+    }
+
+    /// The number of objects.
+    pub(super) fn objects(&self) -> u64 {
+        self.tallies[Kind::Object as usize].rows
     }
 
     /// The type that holds the most values; `None` when no value can be typed.

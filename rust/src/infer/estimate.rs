@@ -149,7 +149,15 @@ struct Occurrences<'a> {
     bits: Halves,
 }
 
-/// Return the leaves of a file with `rows` rows, of which `items` are a sample; at most `max_leaves`.
+/// The leaves of a file, and its size.
+pub(super) struct Choice {
+    pub leaves: HashMap<usize, LeafType>,
+    pub prices: Prices,
+    /// The bytes of the file without columns.
+    pub bytes: f64,
+}
+
+/// Choose the leaves of a file with `rows` rows, of which `items` are a sample; at most `max_leaves`.
 ///
 /// If columns for all candidates make the file smaller, they all have columns. Otherwise those that save bytes each.
 pub(super) fn choose(
@@ -157,7 +165,7 @@ pub(super) fn choose(
     items: &[Item<'_>],
     rows: f64,
     max_leaves: usize,
-) -> Result<HashMap<usize, LeafType>> {
+) -> Result<Choice> {
     let compressor = Compressor::new(1).map_err(|error| Error::unsupported(error.to_string()))?;
     let scale = rows / items.len().max(1) as f64;
     let mut estimator = Estimator {
@@ -183,7 +191,8 @@ pub(super) fn choose(
     let estimates: Vec<_> =
         estimator.estimate(ROOT, items, bytes, items.len(), Position::default())?.into_iter().collect();
     if estimator.is_complete && estimates.iter().all(|root| root.whole <= WORTHWHILE * bytes) {
-        return Ok(all.into_iter().map(|leaf| (leaf.node, leaf.leaf_type)).collect());
+        let leaves = all.into_iter().map(|leaf| (leaf.node, leaf.leaf_type)).collect();
+        return Ok(Choice { leaves, prices: estimator.prices, bytes });
     }
     let mut chosen = Vec::new();
     select(&estimates, None, &mut chosen);
@@ -193,7 +202,8 @@ pub(super) fn choose(
         chosen.clear();
         select(&estimates, Some(&kept), &mut chosen);
     }
-    Ok(chosen.into_iter().map(|leaf| (leaf.node, leaf.leaf_type)).collect())
+    let leaves = chosen.into_iter().map(|leaf| (leaf.node, leaf.leaf_type)).collect();
+    Ok(Choice { leaves, prices: estimator.prices, bytes })
 }
 
 /// A leaf that saves bytes.

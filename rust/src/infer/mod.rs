@@ -9,6 +9,7 @@ mod digits;
 mod estimate;
 mod matches;
 mod prices;
+mod rare;
 
 use std::collections::HashMap;
 
@@ -135,35 +136,9 @@ impl Inference {
         let max_leaves = max_leaves.min(self.options.max_leaves);
         let sampled: usize = sample.iter().map(StructArray::len).sum();
         let rows = rows as f64 * items.len() as f64 / sampled.max(1) as f64;
-        let mut kept = estimate::choose(self, &items, rows, max_leaves)?;
-        self.keep_nulls(ROOT, &mut kept, max_leaves);
-        Ok(self.schema(ROOT, &kept))
-    }
-
-    /// Add the fields of shredded objects that a hundredth of the rows have, always as Variant null, and return whether
-    /// `node` has leaves.
-    ///
-    /// Without a column, each of these nulls stays in the `value` of the object. Engines do not read the columns of an
-    /// object alone in a file where its `value` is filled.
-    fn keep_nulls(&self, node: usize, kept: &mut HashMap<usize, LeafType>, max_leaves: usize) -> bool {
-        match self.nodes[node].counts.typed(self.options.spark_compatible) {
-            Some(Majority { kind: Typed::Object, .. }) => {}
-            Some(Majority { kind: Typed::List, .. }) => {
-                let element = self.nodes[node].element;
-                return element.is_some_and(|element| self.keep_nulls(element, kept, max_leaves));
-            }
-            _ => return kept.contains_key(&node),
-        }
-        let fields = self.sorted_fields(node);
-        let is_shredded =
-            fields.iter().fold(false, |any, &(_, field)| self.keep_nulls(field, kept, max_leaves) || any);
-        if is_shredded {
-            let nulls = |node: usize| self.nodes[node].counts.only_nulls().unwrap_or_default();
-            let often = fields.iter().filter(|&&(_, field)| nulls(field) * 100 >= self.rows.max(1));
-            let free = max_leaves.saturating_sub(kept.len());
-            kept.extend(often.take(free).map(|&(_, field)| (field, LeafType::String)));
-        }
-        is_shredded
+        let mut chosen = estimate::choose(self, &items, rows, max_leaves)?;
+        rare::add_columns(self, &mut chosen, rows, max_leaves);
+        Ok(self.schema(ROOT, &chosen.leaves))
     }
 
     /// Return the schema that suits the values counted so far, for a file so large that only the number of leaves
@@ -242,6 +217,11 @@ impl Inference {
         fields.dedup_by(|(name, _), (kept, _)| name.eq_ignore_ascii_case(kept));
         fields.sort_unstable();
         fields
+    }
+
+    fn is_object(&self, node: usize) -> bool {
+        let typed = self.nodes[node].counts.typed(self.options.spark_compatible);
+        matches!(typed, Some(Majority { kind: Typed::Object, .. }))
     }
 
     fn typed_rows(&self, node: usize) -> u64 {

@@ -2,10 +2,11 @@
 
 use parquet::basic::{LogicalType, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, KeyValue};
-use parquet::file::statistics::Statistics;
+use parquet::file::statistics::Statistics as ChunkStatistics;
 use parquet::schema::types::{ColumnDescriptor, Type};
 
 use super::ParquetFile;
+use super::statistics::Statistics;
 use super::write::null_count;
 
 /// The contents of a footer.
@@ -49,6 +50,8 @@ pub struct LeafReport {
     pub encodings: Vec<String>,
     /// One for each row group, in file order.
     pub bounds: Vec<Bounds>,
+    /// Whether the bounds state that no value is anything else than a Variant null.
+    pub is_variant_null: bool,
 }
 
 /// The bounds of a column chunk, in Parquet's plain encoding without a length.
@@ -112,10 +115,12 @@ fn leaf_report(file: &ParquetFile, leaf: usize, descriptor: &ColumnDescriptor) -
         uncompressed_bytes: chunks().map(|chunk| chunk.uncompressed_size().unsigned_abs()).sum(),
         encodings,
         bounds: chunks().map(|chunk| chunk.statistics().map(bounds).unwrap_or_default()).collect(),
+        is_variant_null: (0..file.row_groups().len())
+            .all(|row_group| Statistics::of_chunk(file, row_group, leaf).is_variant_null()),
     }
 }
 
-fn bounds(statistics: &Statistics) -> Bounds {
+fn bounds(statistics: &ChunkStatistics) -> Bounds {
     Bounds {
         min: statistics.min_bytes_opt().map(<[u8]>::to_vec),
         max: statistics.max_bytes_opt().map(<[u8]>::to_vec),

@@ -6,7 +6,7 @@ use parquet::schema::types::ColumnDescriptor;
 use super::page_index::PageStatistics;
 use super::read::ParquetFile;
 use super::write::null_count;
-use crate::value::{Decimal, Value};
+use crate::value::{self, Decimal, Value};
 
 /// The statistics of one column chunk or one page.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,6 +39,12 @@ impl<'a> Statistics<'a> {
             min: statistics.and_then(|statistics| statistics.min_bytes_opt()),
             max: statistics.and_then(|statistics| statistics.max_bytes_opt()),
         }
+    }
+
+    /// Whether a column of Variants has no other values than Variant null.
+    pub fn is_variant_null(&self) -> bool {
+        let is_null = |bound: Option<&[u8]>| bound == Some(value::NULL);
+        self.all_null || is_null(self.min) && is_null(self.max)
     }
 
     /// Return the statistics of a page in the column index.

@@ -603,6 +603,7 @@ fn footer_report<'py>(py: Python<'py>, report: &FileReport) -> PyResult<Bound<'p
         entry.set_item("compressed_bytes", leaf.compressed_bytes)?;
         entry.set_item("uncompressed_bytes", leaf.uncompressed_bytes)?;
         entry.set_item("encodings", &leaf.encodings)?;
+        entry.set_item("is_variant_null", leaf.is_variant_null)?;
         leaves.append(entry)?;
     }
     footer.set_item("leaves", leaves)?;
