@@ -326,6 +326,7 @@ impl Query {
             needed.iter().flat_map(|one| one.leaves.iter().chain(&one.metadata)).copied().collect();
         Ok(Scan {
             leaves: leaves.into_iter().collect(),
+            dictionaries: Vec::new(),
             row_groups: Vec::new(),
             batch_size: WHOLE_BATCH_ROWS,
         })
@@ -341,8 +342,12 @@ impl Query {
         let metadata = needed.iter().filter_map(|one| one.metadata.filter(|_| with_metadata));
         let leaves: BTreeSet<usize> =
             needed.iter().flat_map(|one| &one.leaves).copied().chain(metadata).collect();
-        let scan =
-            Scan { leaves: leaves.into_iter().collect(), row_groups: Vec::new(), batch_size: BATCH_ROWS };
+        let scan = Scan {
+            leaves: leaves.into_iter().collect(),
+            dictionaries: Vec::new(),
+            row_groups: Vec::new(),
+            batch_size: BATCH_ROWS,
+        };
         self.read_rows(&scan, selected)
     }
 

@@ -481,7 +481,8 @@ impl PyDataFile {
         row_groups: Vec<usize>,
         batch_size: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let batches = self.file.clone().read_owned(Scan { leaves, row_groups, batch_size });
+        let scan = Scan { leaves, dictionaries: Vec::new(), row_groups, batch_size };
+        let batches = self.file.clone().read_owned(scan);
         Ok(PyBatches::new(batches).into_pyobject(py)?.into_any())
     }
 }
