@@ -315,7 +315,7 @@ type MakeWhat = fn(Vec<PathStep>, Casting) -> What;
 
 /// A column of a read: the path to it, what of it, and the result's field.
 ///
-/// The second part is `None` for the column itself, or "path", "json" or "position", with steps, whether casts are
+/// The second part is `None` for the column itself, or "path", "json", "position" or "stored", with steps, whether casts are
 /// strict, and their time zone.
 type PyProjection = (Vec<String>, Option<(String, Vec<PyStep>, bool, String)>, PyArrowType<Field>);
 
@@ -540,10 +540,11 @@ fn projection((column, what, field): PyProjection) -> Result<Projection> {
     let what = match what {
         None => What::Column,
         Some((kind, path, strict, zone)) => {
-            let kinds: [(&str, MakeWhat); 3] = [
+            let kinds: [(&str, MakeWhat); 4] = [
                 ("path", |path, casting| What::Path { path, casting }),
                 ("json", |path, casting| What::Json { path, zone: casting.zone }),
                 ("position", |_, _| What::Position),
+                ("stored", |_, _| What::Stored),
             ];
             choice(&kind, "a projection", &kinds)?(steps(path), Casting { strict, zone: time_zone(&zone)? })
         }
