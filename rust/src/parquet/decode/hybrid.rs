@@ -50,7 +50,7 @@ pub(super) enum Section {
         value: u32,
         count: usize,
     },
-    /// So many values were appended to the output.
+    /// This number of values was appended to the output.
     Packed {
         count: usize,
     },
