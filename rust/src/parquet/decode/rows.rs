@@ -218,7 +218,7 @@ impl LeafRows {
         let is_whole = rows.is_none();
         let rows = match rows {
             Some(rows) => rows.iter().map(within).filter(|range| range.start < range.end).collect(),
-            None => VecDeque::from([0..total]),
+            None => std::iter::once(0..total).collect(),
         };
         let decoder = |own: &OwnLeaf| {
             let keep = if dictionaries.contains(&own.leaf) { Keep::Keys } else { Keep::Never };
