@@ -692,15 +692,16 @@ class DataFile:
 
         Args:
             projections: Columns, each as its path, its kind and the field of the result. The kind is None for
-                the column itself, or a tuple of "path", "json" or "position", the path in the Variant,
-                whether casts are strict, and the time zone of local times. A missing column is null.
+                the column itself, or a tuple of "path", "json", "position" or "stored", the path in the
+                Variant, whether casts are strict, and the time zone of local times. Text in a "stored" column
+                is a dictionary in some batches. A missing column is null.
             rows: Ranges of rows as `(start, end)`, ascending and disjoint; None for all.
             on_conflict: What to do where `value` and `typed_value` contradict each other.
             deleted: A deletion vector, whose rows are skipped.
             legacy: "strict" or "compat" if whole Variants are in the legacy layout.
 
         Returns:
-            An iterator of batches. At most 128 MiB of decoded leaves are held ahead of the consumer. Errors
+            An iterator of batches. About 64 MiB of decoded leaves are held ahead of the consumer. Errors
             have `row` (of the file), `column` and `path`.
         """
 

@@ -53,14 +53,15 @@ class Projection:
 
     `column` is the name of a column of the file, followed by the struct fields that lead to a Variant. `what`
     is None for the column itself, "path" for the value at `path` in the Variant, cast to the type of `field`,
-    "json" for its JSON text, and "position" for the row numbers in the file, which count deleted rows.
+    "json" for its JSON text, "position" for the row numbers in the file, which count deleted rows, and
+    "stored" for the column as it is stored, with text as dictionaries in batches in which all of it is.
     `strict` states that a failed cast is an error, not null. `timezone` is the time zone of local times in
     casts of timestamps. If the file does not have the column, `field` is all null.
     """
 
     field: pa.Field[Any]
     column: tuple[str, ...]
-    what: Literal["path", "json", "position"] | None = None
+    what: Literal["path", "json", "position", "stored"] | None = None
     path: tuple[str | int, ...] = ()
     strict: bool = True
     timezone: str = UTC

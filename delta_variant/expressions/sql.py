@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -57,7 +58,15 @@ class Dialect(Databricks):
 
 
 def parse_expression(text: str) -> Expression:
+    # Programs repeat a query; to parse it takes longer than to plan it.
+    return _known_expression(text) if isinstance(text, str) else _parse_condition(text)
+
+
+def _parse_condition(text: str) -> Expression:
     return _convert(_parse(text, exp.Condition))
+
+
+_known_expression = lru_cache(maxsize=128)(_parse_condition)
 
 
 def parse_named_expressions(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, Expression]:

@@ -42,6 +42,9 @@ CommitActions: TypeAlias = tuple[int, list[Action]]
 _AT_ONCE = 16
 """The number of files that are fetched concurrently."""
 
+_FEW_LOCAL = 8
+"""Up to this number of local files, to start threads takes longer than to read the files one by one."""
+
 
 def read_commits(store: Store, after_version: int) -> list[CommitActions]:
     """Return the commits after `after_version`, oldest first, each with its version.
@@ -194,6 +197,9 @@ def _raise_if_error(content: bytes | StoreError) -> bytes:
 def _fetch_all(store: Store, spans: Sequence[Span]) -> Iterator[tuple[Span, bytes | StoreError]]:
     """Yield the content of each file; at most `_AT_ONCE` files are fetched ahead of the consumer."""
     if not spans:
+        return
+    if store.local_root is not None and len(spans) <= _FEW_LOCAL:
+        yield from ((span, _fetch(store, span)) for span in spans)
         return
     with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(spans))) as threads:
         ahead = deque(threads.submit(_fetch, store, span) for span in spans[:_AT_ONCE])

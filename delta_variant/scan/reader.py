@@ -308,7 +308,7 @@ class FileReader:
     def _as_stored(self, whole: Extraction) -> Projection:
         """Return a projection of a Variant column in its shredded layout."""
         path = self._stored_path((whole.column,))
-        return Projection(self.native.schema.field(path[0]).remove_metadata(), path)
+        return Projection(self.native.schema.field(path[0]).remove_metadata(), path, "stored")
 
     def _stored_path(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the physical names of a column and of the struct fields below it."""

@@ -79,7 +79,7 @@ fn check_row_group(
     let descriptors = file.metadata().file_metadata().schema_descr().columns().iter().enumerate();
     let leaves = descriptors.filter(|(_, leaf)| leaf.path().parts().first() == Some(name));
     let leaves = leaves.map(|(index, _)| index).collect();
-    let scan = Scan { leaves, row_groups: vec![row_group], batch_size: BATCH_ROWS };
+    let scan = Scan { leaves, dictionaries: Vec::new(), row_groups: vec![row_group], batch_size: BATCH_ROWS };
     let mut check = ColumnCheck::new(paths);
     let mut row = start;
     for batch in file.read_row_group(&scan, row_group)? {

@@ -1,6 +1,6 @@
 //! Read columns of one data file, whole Variants or values by path. Only the required leaf columns are decoded.
 //!
-//! At most `DECODED_BYTES` are decoded ahead of the consumer.
+//! At most twice `DECODED_BYTES` are decoded ahead of the consumer.
 
 use std::collections::BTreeSet;
 use std::collections::VecDeque;
@@ -15,12 +15,12 @@ use arrow_array::{
 };
 use arrow_buffer::BooleanBuffer;
 use arrow_schema::{DataType, Field, Fields, Schema};
-use arrow_select::filter::filter_record_batch;
 use parquet::schema::types::Type;
 use rayon::prelude::*;
 use roaring::RoaringTreemap;
 
 use super::columns::{locate, row_group_rows};
+use super::filter::filter_rows;
 use crate::error::{Error, Result};
 use crate::legacy;
 use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan, members};
@@ -41,7 +41,7 @@ const WHOLE_BATCH_ROWS: usize = 8 << 10;
 /// Batches of whole values that are decoded ahead of the rebuilding.
 const WHOLE_BATCHES: usize = 8;
 /// The maximum of decoded bytes that wait for the consumer, for whole values or the leaves of one row group.
-const DECODED_BYTES: usize = 128 << 20;
+const DECODED_BYTES: usize = 32 << 20;
 
 /// One column of the result.
 #[derive(Debug, Clone)]
@@ -63,6 +63,8 @@ impl Projection {
 pub enum What {
     /// The column itself, with its Variants unshredded.
     Column,
+    /// The column as it is stored: text is dictionaries in batches in which all of it is.
+    Stored,
     /// The values at a path in a Variant, cast to the type of the result's field.
     Path { path: Vec<Step>, casting: Casting },
     /// The values at a path in a Variant as JSON text, with timestamps as local times of a zone.
@@ -200,6 +202,19 @@ impl DataFileReader {
         self
     }
 
+    /// Return the batches that are read at once, or `None` after the last; after an error there are no more.
+    pub fn next_batches(&mut self) -> Option<Result<VecDeque<RecordBatch>>> {
+        while self.ready.is_empty() && !self.failed && !self.is_at_end() {
+            if let Err(error) = self.read_ahead() {
+                self.failed = true;
+                self.ready.clear();
+                return Some(Err(error));
+            }
+        }
+        let batches = std::mem::take(&mut self.ready);
+        (!batches.is_empty()).then_some(Ok(batches))
+    }
+
     fn is_at_end(&self) -> bool {
         self.row_groups.is_empty() && self.decoder.is_at_end() && self.reading.is_empty()
     }
@@ -326,9 +341,24 @@ impl Query {
             needed.iter().flat_map(|one| one.leaves.iter().chain(&one.metadata)).copied().collect();
         Ok(Scan {
             leaves: leaves.into_iter().collect(),
+            dictionaries: self.dictionaries(),
             row_groups: Vec::new(),
             batch_size: WHOLE_BATCH_ROWS,
         })
+    }
+
+    /// The leaves whose text may be dictionaries: those of Variants that are rebuilt, and of columns as they are stored.
+    fn dictionaries(&self) -> Vec<usize> {
+        let fields = self.file.arrow_schema().fields();
+        let kept = self.projections.iter().filter(|each| match each.what {
+            What::Column => is_variant(&each.field),
+            What::Stored | What::Json { .. } => true,
+            What::Path { .. } | What::Position => false,
+        });
+        let leaves = kept
+            .filter_map(|each| locate(fields, &each.column))
+            .flat_map(|(first, field)| first..first + leaf_count(field.data_type()));
+        leaves.collect()
     }
 
     fn read_rows(&self, scan: &Scan, selected: &Selected) -> Result<RowGroupBatches> {
@@ -341,8 +371,12 @@ impl Query {
         let metadata = needed.iter().filter_map(|one| one.metadata.filter(|_| with_metadata));
         let leaves: BTreeSet<usize> =
             needed.iter().flat_map(|one| &one.leaves).copied().chain(metadata).collect();
-        let scan =
-            Scan { leaves: leaves.into_iter().collect(), row_groups: Vec::new(), batch_size: BATCH_ROWS };
+        let scan = Scan {
+            leaves: leaves.into_iter().collect(),
+            dictionaries: self.dictionaries(),
+            row_groups: Vec::new(),
+            batch_size: BATCH_ROWS,
+        };
         self.read_rows(&scan, selected)
     }
 
@@ -356,7 +390,7 @@ impl Query {
                 .project(batch, rows.iter().cloned().flatten())
                 .map_err(|error| error.map_row(number));
         };
-        let kept = filter_record_batch(batch, &BooleanArray::new(live.clone(), None))?;
+        let kept = filter_rows(batch, &BooleanArray::new(live.clone(), None))?;
         let numbers = rows.iter().cloned().flatten().zip(&live).filter(|(_, live)| *live);
         self.project(&kept, numbers.map(|(row, _)| row))
             .map_err(|error| error.map_row(|row| number(live.set_indices().nth(row).unwrap_or_default())))
@@ -366,7 +400,7 @@ impl Query {
     fn is_whole(&self) -> bool {
         self.projections.iter().any(|projection| match projection.what {
             What::Column => has_variant(&projection.field),
-            What::Path { .. } | What::Position => false,
+            What::Path { .. } | What::Position | What::Stored => false,
             What::Json { .. } => true,
         })
     }
@@ -424,6 +458,7 @@ impl Query {
                 Some(array) => self.restore(array, &projection.field),
                 None => Ok(nulls()),
             },
+            What::Stored => Ok(batch.column_by_name(&projection.column[0]).cloned().unwrap_or_else(nulls)),
             What::Path { path, casting } => match variant_group(batch, &projection.column)? {
                 Some(group) => extract(&group, path, data_type, casting, self.on_conflict),
                 None => Ok(nulls()),
@@ -530,12 +565,9 @@ impl Iterator for DataFileReader {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        while self.ready.is_empty() && !self.failed && !self.is_at_end() {
-            if let Err(error) = self.read_ahead() {
-                self.failed = true;
-                self.ready.clear();
-                return Some(Err(error));
-            }
+        match self.next_batches()? {
+            Ok(batches) => self.ready = batches,
+            Err(error) => return Some(Err(error)),
         }
         self.ready.pop_front().map(Ok)
     }
@@ -581,7 +613,7 @@ fn check_variants(root: &Type, projection: &Projection) -> Result<()> {
     match projection.what {
         What::Column => check_variants_in(column, &projection.field),
         What::Path { .. } | What::Json { .. } => check_variant_column(column),
-        What::Position => Ok(()),
+        What::Position | What::Stored => Ok(()),
     }
 }
 

@@ -23,7 +23,12 @@ impl StoredLeaves for RowGroupLeaves<'_> {
     }
 
     fn read(&self, leaves: &[usize]) -> Result<Vec<ArrayRef>> {
-        let scan = Scan { leaves: leaves.to_vec(), row_groups: vec![self.row_group], batch_size: BATCH_ROWS };
+        let scan = Scan {
+            leaves: leaves.to_vec(),
+            dictionaries: Vec::new(),
+            row_groups: vec![self.row_group],
+            batch_size: BATCH_ROWS,
+        };
         self.file.read(&scan).map(|batch| Ok(batch?.column(0).clone())).collect()
     }
 }

@@ -7,26 +7,26 @@ use std::io::Write;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray, new_null_array,
-};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_buffer::NullBuffer;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use arrow_select::filter::{FilterBuilder, FilterPredicate, filter_record_batch};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow_select::filter::filter_record_batch;
 
+use super::filter::filter_columns;
 use super::odd_rows::OddRows;
 use super::stored::add_row_group;
 use crate::bounds::ColumnBounds;
 use crate::error::{Error, Result};
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows, text_bytes};
 use crate::parquet::read::ParquetFile;
+use crate::parquet::schema::is_variant;
 use crate::parquet::write::{FileSummary, FileWriter, WriteOptions};
 use crate::shred::extract::leaf_count;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::tree::Tree;
 use crate::shred::variants::shred;
 use crate::shred::{Numeric, ShreddingSchema};
-use crate::value::column::Bytes;
+use crate::value::column::{Bytes, is_text_dictionary};
 
 /// The bytes of text or Variants that are converted at a time, which is also the size of a page.
 const CHUNK_BYTES: usize = 6 << 20;
@@ -234,6 +234,9 @@ impl Encoding {
     /// The field of the file that `field` of the batches becomes.
     fn field(&self, field: &Field) -> Field {
         match self {
+            Encoding::Plain if is_variant(field) => {
+                field.clone().with_data_type(without_text_dictionaries(field.data_type()))
+            }
             Encoding::Plain => field.clone(),
             Encoding::Struct(encodings) => match field.data_type() {
                 DataType::Struct(fields) => {
@@ -259,12 +262,33 @@ impl Encoding {
     }
 }
 
+fn with_type(field: &FieldRef, array: &ArrayRef) -> FieldRef {
+    match field.data_type() == array.data_type() {
+        true => field.clone(),
+        false => Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone())),
+    }
+}
+
+/// The same type with text instead of dictionaries of text.
+fn without_text_dictionaries(data_type: &DataType) -> DataType {
+    let plain = |field: &FieldRef| {
+        Arc::new(field.as_ref().clone().with_data_type(without_text_dictionaries(field.data_type())))
+    };
+    match data_type {
+        data_type if is_text_dictionary(data_type) => DataType::Utf8,
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain).collect()),
+        DataType::List(element) => DataType::List(plain(element)),
+        DataType::LargeList(element) => DataType::LargeList(plain(element)),
+        _ => data_type.clone(),
+    }
+}
+
 fn shapes_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary))
 }
 
 /// The type of `metadata` after shredding `fields`: dictionaries stay.
-fn metadata_type(fields: &arrow_schema::Fields) -> DataType {
+fn metadata_type(fields: &Fields) -> DataType {
     match fields.find("metadata").map(|(_, field)| field.data_type()) {
         Some(dictionary @ DataType::Dictionary(_, _)) => dictionary.clone(),
         _ => DataType::Binary,
@@ -334,33 +358,17 @@ fn convert(
         bounds.count(array).map_err(|error| error.in_column(field.name()))?;
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    let columns = RecordBatch::try_new_with_options(schema.clone(), arrays, &options).map_err(Error::from)?;
+    // Text may be a dictionary in some batches.
+    let fields = schema.fields().iter().zip(&arrays);
+    let fields: Fields = fields.map(|(field, array)| with_type(field, array)).collect();
+    let schema = Arc::new(Schema::new(fields));
+    let columns = RecordBatch::try_new_with_options(schema, arrays, &options).map_err(Error::from)?;
     Ok(Converted { columns, apart, invalid })
 }
 
 fn remove_rows(arrays: &[ArrayRef], selected: &BooleanArray) -> Result<Vec<ArrayRef>> {
     let others = BooleanArray::new(!selected.values(), None);
-    let filter = FilterBuilder::new(&others).optimize().build();
-    arrays.iter().map(|array| filter_array(array, &filter)).collect()
-}
-
-/// Half of the leaves of a shredded Variant are a `value` without values, which takes no time to filter.
-fn filter_array(array: &ArrayRef, filter: &FilterPredicate) -> Result<ArrayRef> {
-    match array.data_type() {
-        DataType::Struct(fields) if !fields.is_empty() => {
-            let columns = array.as_struct().columns().iter().map(|column| filter_array(column, filter));
-            let columns = columns.collect::<Result<Vec<_>>>()?;
-            let nulls = array.nulls().map(|nulls| {
-                let valid = filter.filter(&BooleanArray::new(nulls.inner().clone(), None))?;
-                Ok::<_, Error>(NullBuffer::new(valid.as_boolean().values().clone()))
-            });
-            Ok(Arc::new(StructArray::try_new(fields.clone(), columns, nulls.transpose()?)?))
-        }
-        data_type if !data_type.is_nested() && array.null_count() == array.len() => {
-            Ok(new_null_array(data_type, filter.count()))
-        }
-        _ => Ok(filter.filter(array)?),
-    }
+    filter_columns(arrays, &others)
 }
 
 /// Return the columns of the file, with SQL NULL for invalid JSON text, and the invalid values sorted by row.

@@ -4,6 +4,7 @@
 //! [`VARIANT_EXTENSION`]; the group it becomes is annotated `VARIANT(1)`.
 
 mod copy;
+mod decode;
 mod encode;
 pub mod inspect;
 pub mod page_index;

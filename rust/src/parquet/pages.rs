@@ -21,7 +21,7 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescPtr;
 use zstd::bulk::Decompressor;
 
-use super::thrift::{PageSizes, pages};
+use super::thrift::{PageEncodings, PageSizes, pages};
 use super::unpacking::check_unpacked_size;
 use crate::error::Error;
 
@@ -76,14 +76,51 @@ impl ChunkReader for Chunks {
 
 /// One row group, whose chunks are in memory.
 pub(super) struct RowGroup {
-    pub(super) chunks: Arc<Chunks>,
-    pub(super) metadata: Arc<ParquetMetaData>,
-    pub(super) index: usize,
+    chunks: Arc<Chunks>,
+    metadata: Arc<ParquetMetaData>,
+    index: usize,
     /// The pages of leaves of which only some are in `chunks`.
-    pub(super) locations: HashMap<usize, Vec<PageLocation>>,
+    locations: HashMap<usize, Vec<PageLocation>>,
+    /// The checked pages of each leaf.
+    checked: HashMap<usize, Arc<Sizes>>,
 }
 
 impl RowGroup {
+    /// Check the pages of `leaves`.
+    pub(super) fn new(
+        chunks: Chunks,
+        metadata: Arc<ParquetMetaData>,
+        index: usize,
+        locations: HashMap<usize, Vec<PageLocation>>,
+        leaves: &[usize],
+    ) -> Result<Self> {
+        let checked = HashMap::with_capacity(leaves.len());
+        let mut group = RowGroup { chunks: Arc::new(chunks), metadata, index, locations, checked };
+        for &leaf in leaves {
+            let sizes = group.check_leaf(leaf)?;
+            group.checked.insert(leaf, Arc::new(sizes));
+        }
+        Ok(group)
+    }
+
+    /// Check the pages of a leaf, and return their sizes.
+    fn check_leaf(&self, leaf: usize) -> Result<Sizes> {
+        let chunk = self.group().column(leaf);
+        let (start, length) = chunk.byte_range();
+        match self.locations.get(&leaf) {
+            None => {
+                let mut sizes = Sizes::new();
+                check_pages(
+                    &self.chunks.get_bytes(start, length as usize)?,
+                    chunk.compression(),
+                    &mut sizes,
+                )?;
+                Ok(sizes)
+            }
+            Some(locations) => self.check_fetched(start, locations, chunk.compression()),
+        }
+    }
+
     /// Check the dictionary at `start` and those pages that were fetched.
     fn check_fetched(&self, start: u64, locations: &[PageLocation], codec: Compression) -> Result<Sizes> {
         let mut sizes = Sizes::new();
@@ -103,6 +140,31 @@ impl RowGroup {
     fn group(&self) -> &RowGroupMetaData {
         self.metadata.row_group(self.index)
     }
+
+    /// The encodings of the data pages of a leaf.
+    pub(super) fn encodings(&self, leaf: usize) -> impl Iterator<Item = PageEncodings> {
+        self.checked.get(&leaf).into_iter().flat_map(|sizes| sizes.values()).filter_map(|page| page.encodings)
+    }
+
+    /// The pages of a leaf, which are checked.
+    pub(super) fn pages(&self, leaf: usize) -> Result<Box<dyn PageReader>> {
+        let chunk = self.group().column(leaf);
+        let (chunks, rows) = (self.chunks.clone(), self.num_rows());
+        let locations = self.locations.get(&leaf).cloned();
+        let sizes = self.checked.get(&leaf).cloned().unwrap_or_default();
+        let is_zstd = matches!(chunk.compression(), Compression::ZSTD(_));
+        let inner = match is_zstd {
+            // The library makes contexts to compress and to decompress for each chunk, which costs more than a small
+            // chunk itself.
+            true => {
+                let stored = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
+                SerializedPageReader::new(chunks, &stored.build()?, rows, locations)?
+            }
+            false => SerializedPageReader::new(chunks, chunk, rows, locations)?,
+        };
+        let descriptor = chunk.column_descr_ptr();
+        Ok(Box::new(CheckedPages { inner, descriptor, zstd: is_zstd.then_some(sizes) }))
+    }
 }
 
 impl RowGroups for RowGroup {
@@ -111,29 +173,7 @@ impl RowGroups for RowGroup {
     }
 
     fn column_chunks(&self, leaf: usize) -> Result<Box<dyn PageIterator>> {
-        let chunk = self.group().column(leaf);
-        let (start, length) = chunk.byte_range();
-        let (locations, codec) = (self.locations.get(&leaf), chunk.compression());
-        let mut sizes = Sizes::new();
-        match locations {
-            None => check_pages(&self.chunks.get_bytes(start, length as usize)?, codec, &mut sizes)?,
-            Some(locations) => sizes = self.check_fetched(start, locations, codec)?,
-        }
-        let (chunks, rows) = (self.chunks.clone(), self.num_rows());
-        let is_zstd = matches!(codec, Compression::ZSTD(_));
-        let inner = match is_zstd {
-            // The library makes contexts to compress and to decompress for each chunk, which costs more than a small
-            // chunk itself.
-            true => {
-                let stored = chunk.clone().into_builder().set_compression(Compression::UNCOMPRESSED);
-                SerializedPageReader::new(chunks, &stored.build()?, rows, locations.cloned())?
-            }
-            false => SerializedPageReader::new(chunks, chunk, rows, locations.cloned())?,
-        };
-        let descriptor = chunk.column_descr_ptr();
-        let pages: Box<dyn PageReader> =
-            Box::new(CheckedPages { inner, descriptor, zstd: is_zstd.then_some(sizes) });
-        Ok(Box::new(OneChunk(Some(pages))))
+        Ok(Box::new(OneChunk(Some(self.pages(leaf)?))))
     }
 
     fn row_groups(&self) -> Box<dyn Iterator<Item = &RowGroupMetaData> + '_> {
@@ -180,7 +220,7 @@ struct CheckedPages {
     inner: SerializedPageReader<Chunks>,
     descriptor: ColumnDescPtr,
     /// The sizes of the pages, if `inner` returns them as zstd frames.
-    zstd: Option<Sizes>,
+    zstd: Option<Arc<Sizes>>,
 }
 
 impl PageReader for CheckedPages {
@@ -340,7 +380,7 @@ fn check_delta(bytes: &[u8], encoding: Encoding, num_values: u32) -> Result<()> 
 }
 
 /// Return the bytes after integers in DELTA_BINARY_PACKED, of which there may be at most `most`.
-fn skip_delta_block(bytes: &[u8], most: u32) -> Result<&[u8]> {
+pub(super) fn skip_delta_block(bytes: &[u8], most: u32) -> Result<&[u8]> {
     let mut rest = bytes;
     let block = varint(&mut rest)?;
     let miniblocks = varint(&mut rest)?;

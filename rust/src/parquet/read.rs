@@ -22,6 +22,7 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::schema::types::{Type, TypePtr};
 use rayon::prelude::*;
 
+use super::decode::{LeafRows, Plan};
 use super::pages::{Chunks, RowGroup};
 use super::thrift::check_footer;
 use crate::error::{Error, Result};
@@ -56,6 +57,8 @@ pub trait RangeReader: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct Scan {
     pub leaves: Vec<usize>,
+    /// The leaves of text that may be dictionaries in some batches, where the file has these.
+    pub dictionaries: Vec<usize>,
     pub row_groups: Vec<usize>,
     pub batch_size: usize,
 }
@@ -120,7 +123,8 @@ impl ParquetFile {
 
     /// A scan of all row groups, in file order.
     pub fn scan(&self, leaves: Vec<usize>, batch_size: usize) -> Scan {
-        Scan { leaves, row_groups: (0..self.row_groups().len()).collect(), batch_size }
+        let row_groups = (0..self.row_groups().len()).collect();
+        Scan { leaves, dictionaries: Vec::new(), row_groups, batch_size }
     }
 
     /// The batches of one row group, holding the scanned leaves and the structs, lists and maps around them.
@@ -164,17 +168,25 @@ impl ParquetFile {
                 _ => ranges.push(chunk),
             }
         }
-        let chunks = Arc::new(self.fetch(ranges)?);
+        let chunks = self.fetch(ranges)?;
         let descriptor = self.metadata.file_metadata().schema_descr();
-        let mask = ProjectionMask::leaves(descriptor, scan.leaves.iter().copied());
         let missing = selection.as_ref().map_or(total, |selection| selection.row_count() as u64);
-        let pages = RowGroup { chunks, metadata: self.metadata.clone(), index: row_group, locations };
+        let batch_size = rows_at_a_time(group, scan);
         let reader = guarded(|| {
-            let levels = parquet_to_arrow_field_levels(descriptor, mask, Some(self.arrow_schema.fields()))?;
-            let batch_size = rows_at_a_time(group, scan);
-            let reader =
-                ParquetRecordBatchReader::try_new_with_row_groups(&levels, &pages, batch_size, selection);
-            Ok(reader?)
+            let pages = RowGroup::new(chunks, self.metadata.clone(), row_group, locations, &scan.leaves)?;
+            let plan = Plan::of(self.arrow_schema.fields(), descriptor, &scan.leaves, &pages);
+            let others = match plan.others.is_empty() && !plan.own.is_empty() {
+                true => None,
+                false => {
+                    let mask = ProjectionMask::leaves(descriptor, plan.others.iter().copied());
+                    let fields = Some(self.arrow_schema.fields());
+                    let levels = parquet_to_arrow_field_levels(descriptor, mask, fields)?;
+                    Some(ParquetRecordBatchReader::try_new_with_row_groups(
+                        &levels, &pages, batch_size, selection,
+                    )?)
+                }
+            };
+            Ok(LeafRows::new(plan, &pages, &scan.dictionaries, others, rows, batch_size)?)
         })?;
         Ok(RowGroupBatches { reader: Some(reader), missing })
     }
@@ -250,7 +262,7 @@ impl ParquetFile {
 
 /// The batches of one row group. After an error there are no more.
 pub struct RowGroupBatches {
-    reader: Option<ParquetRecordBatchReader>,
+    reader: Option<LeafRows>,
     /// The remaining rows, according to the footer.
     missing: u64,
 }
@@ -260,7 +272,7 @@ impl Iterator for RowGroupBatches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let reader = self.reader.as_mut()?;
-        let outcome = match guarded(|| Ok(reader.next().transpose()?)) {
+        let outcome = match guarded(|| Ok(reader.next()?)) {
             Ok(Some(batch)) => self.counted(batch),
             Ok(None) if self.missing > 0 => Err(broken(&format!("ends {} rows early", self.missing))),
             Ok(None) => {

@@ -36,7 +36,13 @@ const ELEMENT_NUM_CHILDREN: i64 = 5;
 /// Field ids of `PageHeader`, and of its `DataPageHeaderV2`.
 const UNCOMPRESSED_PAGE_SIZE: i64 = 2;
 const COMPRESSED_PAGE_SIZE: i64 = 3;
+const DATA_PAGE_HEADER: i64 = 5;
 const DATA_PAGE_HEADER_V2: i64 = 8;
+/// Field ids of `DataPageHeader`.
+const ENCODING: i64 = 2;
+const DEFINITION_LEVEL_ENCODING: i64 = 3;
+/// Further field ids of `DataPageHeaderV2`.
+const ENCODING_V2: i64 = 4;
 const DEFINITION_LEVELS_LENGTH: i64 = 5;
 const REPETITION_LEVELS_LENGTH: i64 = 6;
 const IS_COMPRESSED: i64 = 7;
@@ -66,7 +72,19 @@ pub(super) struct PageSizes {
     pub(super) levels: u64,
     /// Whether what follows the levels is compressed by the codec of the column chunk.
     pub(super) is_compressed: bool,
+    /// The encodings of a data page.
+    pub(super) encodings: Option<PageEncodings>,
 }
+
+/// The encodings of a data page, as the format numbers them; -1 for one that is not stated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct PageEncodings {
+    pub(super) values: i64,
+    pub(super) levels: i64,
+}
+
+/// The encoding of the levels in a version 2 page.
+pub(super) const RLE: i64 = 3;
 
 /// The pages of `chunk`, which must hold nothing else: the sizes of each, and its stored bytes.
 pub(super) fn pages(chunk: &[u8]) -> Result<Vec<(PageSizes, &[u8])>> {
@@ -276,34 +294,55 @@ impl Walk<'_> {
 
     fn page_header(&mut self) -> Result<PageSizes> {
         let (mut id, mut unpacked, mut stored) = (0, None, None);
-        let (mut levels, mut is_compressed) = (0, true);
+        let (mut levels, mut is_compressed, mut encodings) = (0, true, None);
         while let Some((kind, next)) = self.field(id)? {
             id = next;
             match (id, kind) {
                 (UNCOMPRESSED_PAGE_SIZE, I32) => unpacked = Some(self.size()?),
                 (COMPRESSED_PAGE_SIZE, I32) => stored = Some(self.size()?),
-                (DATA_PAGE_HEADER_V2, STRUCT) => (levels, is_compressed) = self.page_header_v2()?,
+                (DATA_PAGE_HEADER, STRUCT) => encodings = Some(self.page_header_v1()?),
+                (DATA_PAGE_HEADER_V2, STRUCT) => {
+                    let header = self.page_header_v2()?;
+                    (levels, is_compressed, encodings) = (header.0, header.1, Some(header.2));
+                }
                 _ => self.value(kind, MAX_THRIFT_DEPTH)?,
             }
         }
         match (unpacked, stored) {
-            (Some(unpacked), Some(stored)) => Ok(PageSizes { stored, unpacked, levels, is_compressed }),
+            (Some(unpacked), Some(stored)) => {
+                Ok(PageSizes { stored, unpacked, levels, is_compressed, encodings })
+            }
             _ => Err(bad("has a page without a size")),
         }
     }
 
-    /// The length of the levels of a version 2 page, and whether the rest of it is compressed.
-    fn page_header_v2(&mut self) -> Result<(u64, bool)> {
+    fn page_header_v1(&mut self) -> Result<PageEncodings> {
+        let (mut id, mut encodings) = (0, PageEncodings { values: -1, levels: -1 });
+        while let Some((kind, next)) = self.field(id)? {
+            id = next;
+            match (id, kind) {
+                (ENCODING, I32) => encodings.values = self.zigzag()?,
+                (DEFINITION_LEVEL_ENCODING, I32) => encodings.levels = self.zigzag()?,
+                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+            }
+        }
+        Ok(encodings)
+    }
+
+    /// The length of the levels of a version 2 page, whether the rest of it is compressed, and its encodings.
+    fn page_header_v2(&mut self) -> Result<(u64, bool, PageEncodings)> {
         let (mut id, mut levels, mut is_compressed) = (0, 0, true);
+        let mut encodings = PageEncodings { values: -1, levels: RLE };
         while let Some((kind, next)) = self.field(id)? {
             id = next;
             match (id, kind) {
                 (DEFINITION_LEVELS_LENGTH | REPETITION_LEVELS_LENGTH, I32) => levels += self.size()?,
+                (ENCODING_V2, I32) => encodings.values = self.zigzag()?,
                 (IS_COMPRESSED, BOOLEAN_TRUE | BOOLEAN_FALSE) => is_compressed = kind == BOOLEAN_TRUE,
                 _ => self.value(kind, MAX_THRIFT_DEPTH)?,
             }
         }
-        Ok((levels, is_compressed))
+        Ok((levels, is_compressed, encodings))
     }
 
     /// A length in bytes, which the format holds in 32 bits.
@@ -370,7 +409,7 @@ mod tests {
     fn pages_are_found_by_their_stored_sizes() {
         // Type 0, uncompressed 9, compressed 2, then two bytes of data.
         let page = [0x15, 0, 0x15, 18, 0x15, 4, 0, 0xaa, 0xbb];
-        let sizes = PageSizes { stored: 2, unpacked: 9, levels: 0, is_compressed: true };
+        let sizes = PageSizes { stored: 2, unpacked: 9, levels: 0, is_compressed: true, encodings: None };
         let chunk = [page, page].concat();
         assert_eq!(pages(&chunk).unwrap(), [(sizes, &page[7..]), (sizes, &page[7..])]);
         assert!(pages(&page[..8]).is_err());
@@ -380,7 +419,8 @@ mod tests {
     fn the_level_sizes_of_a_version_2_page_are_read() {
         // Type 3, uncompressed 9, compressed 5; levels of 1 and 2 bytes, not compressed; then five bytes.
         let page = [0x15, 6, 0x15, 18, 0x15, 10, 0x5c, 0x55, 2, 0x15, 4, 0x12, 0, 0, 1, 2, 3, 4, 5];
-        let sizes = PageSizes { stored: 5, unpacked: 9, levels: 3, is_compressed: false };
+        let encodings = Some(PageEncodings { values: -1, levels: RLE });
+        let sizes = PageSizes { stored: 5, unpacked: 9, levels: 3, is_compressed: false, encodings };
         assert_eq!(pages(&page).unwrap(), [(sizes, &page[14..])]);
     }
 

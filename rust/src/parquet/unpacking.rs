@@ -70,7 +70,8 @@ mod tests {
     use super::*;
 
     fn check(page: &[u8], unpacked: u64, codec: Compression) -> Result<()> {
-        let sizes = PageSizes { stored: page.len() as u64, unpacked, levels: 0, is_compressed: true };
+        let stored = page.len() as u64;
+        let sizes = PageSizes { stored, unpacked, levels: 0, is_compressed: true, encodings: None };
         check_unpacked_size(sizes, page, codec)
     }
 
@@ -89,8 +90,8 @@ mod tests {
         check(&blanks(), 32 << 20, codec).unwrap();
         // Levels come first, uncompressed.
         let page = [b"12".as_slice(), &blanks()].concat();
-        let sizes =
-            PageSizes { stored: page.len() as u64, unpacked: (32 << 20) + 2, levels: 2, is_compressed: true };
+        let (stored, unpacked) = (page.len() as u64, (32 << 20) + 2);
+        let sizes = PageSizes { stored, unpacked, levels: 2, is_compressed: true, encodings: None };
         check_unpacked_size(sizes, &page, codec).unwrap();
     }
 
@@ -107,7 +108,8 @@ mod tests {
         assert!(check(b"not brotli", 32 << 20, Compression::BROTLI(BrotliLevel::default())).is_err());
         assert!(check(&[0; 1000], 32 << 20, Compression::GZIP(GzipLevel::default())).is_err());
         assert!(check(&[0; 1000], 32 << 20, Compression::LZ4_RAW).is_err());
-        let sizes = PageSizes { stored: 1, unpacked: 32 << 20, levels: 2, is_compressed: true };
+        let unpacked = 32 << 20;
+        let sizes = PageSizes { stored: 1, unpacked, levels: 2, is_compressed: true, encodings: None };
         assert!(check_unpacked_size(sizes, &[0], codec).is_err());
     }
 

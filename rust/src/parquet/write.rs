@@ -188,7 +188,7 @@ impl<W: Write + Send> FileWriter<W> {
         let same = schema.fields().len() == expected.len()
             && schema.fields().iter().zip(expected).all(|(field, expected)| {
                 field.is_nullable() == expected.is_nullable()
-                    && field.data_type().equals_datatype(expected.data_type())
+                    && are_stored_alike(field.data_type(), expected.data_type())
             });
         match same {
             true => Ok(()),
@@ -289,6 +289,27 @@ impl<W: Write + Send> OpenWriter<W> {
         }
         group.close()?;
         Ok(())
+    }
+}
+
+/// Whether columns of the types become the same column of a file, in which dictionaries have no type of their own.
+fn are_stored_alike(one: &DataType, other: &DataType) -> bool {
+    let are_alike = |one: &Field, other: &Field| {
+        one.is_nullable() == other.is_nullable() && are_stored_alike(one.data_type(), other.data_type())
+    };
+    match (one, other) {
+        (DataType::Dictionary(_, one), other) => are_stored_alike(one, other),
+        (one, DataType::Dictionary(_, other)) => are_stored_alike(one, other),
+        (DataType::Struct(fields), DataType::Struct(others)) => {
+            fields.len() == others.len()
+                && fields
+                    .iter()
+                    .zip(others)
+                    .all(|(one, other)| one.name() == other.name() && are_alike(one, other))
+        }
+        (DataType::List(one), DataType::List(other))
+        | (DataType::LargeList(one), DataType::LargeList(other)) => are_alike(one, other),
+        _ => one.equals_datatype(other),
     }
 }
 

@@ -18,8 +18,10 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
+use super::ahead::ReadAhead;
 use super::check::column_report;
 use super::reports::{PyColumnCheck, PyInvalidValue, PyLeafReport, PySchemaViolation, PyShreddedPath};
+use super::threads::install;
 use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_options, steps, time_zone};
 use super::{callback_error, choice, run};
 use crate::bounds::{BoundsLimit, ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
@@ -315,7 +317,7 @@ type MakeWhat = fn(Vec<PathStep>, Casting) -> What;
 
 /// A column of a read: the path to it, what of it, and the result's field.
 ///
-/// The second part is `None` for the column itself, or "path", "json" or "position", with steps, whether casts are
+/// The second part is `None` for the column itself, or "path", "json", "position" or "stored", with steps, whether casts are
 /// strict, and their time zone.
 type PyProjection = (Vec<String>, Option<(String, Vec<PyStep>, bool, String)>, PyArrowType<Field>);
 
@@ -469,7 +471,7 @@ impl PyDataFile {
             let compat = choice(word, "legacy", &[("strict", false), ("compat", true)])?;
             reader = reader.with_legacy_layout(LegacyLayout { compat });
         }
-        Ok(PyBatches::new(reader).into_pyobject(py)?.into_any())
+        Ok(PyBatches::new(ReadAhead::new(reader)).into_pyobject(py)?.into_any())
     }
 
     /// Return an iterator of record batches of leaf columns as they are stored, with the structs, lists and maps around
@@ -481,7 +483,9 @@ impl PyDataFile {
         row_groups: Vec<usize>,
         batch_size: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let batches = self.file.clone().read_owned(Scan { leaves, row_groups, batch_size });
+        let scan = Scan { leaves, dictionaries: Vec::new(), row_groups, batch_size };
+        let mut batches = self.file.clone().read_owned(scan);
+        let batches = std::iter::from_fn(move || install(|| batches.next().transpose()).transpose());
         Ok(PyBatches::new(batches).into_pyobject(py)?.into_any())
     }
 }
@@ -539,10 +543,11 @@ fn projection((column, what, field): PyProjection) -> Result<Projection> {
     let what = match what {
         None => What::Column,
         Some((kind, path, strict, zone)) => {
-            let kinds: [(&str, MakeWhat); 3] = [
+            let kinds: [(&str, MakeWhat); 4] = [
                 ("path", |path, casting| What::Path { path, casting }),
                 ("json", |path, casting| What::Json { path, zone: casting.zone }),
                 ("position", |_, _| What::Position),
+                ("stored", |_, _| What::Stored),
             ];
             choice(&kind, "a projection", &kinds)?(steps(path), Casting { strict, zone: time_zone(&zone)? })
         }
@@ -569,7 +574,8 @@ impl PyBatches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArrowType<RecordBatch>>> {
-        let batch = run(py, || {
+        // The batches are decoded on the kernel's threads, for which the thread of the caller waits.
+        let batch = py.detach(|| {
             let mut batches = self.batches.lock().map_err(|_| Error::data_file("an earlier read failed"))?;
             batches.next().transpose()
         })?;

@@ -1,6 +1,7 @@
 //! The Python binding: each function converts its arguments, releases the GIL, calls the kernel and converts the
 //! result.
 
+mod ahead;
 pub mod check;
 pub mod files;
 pub mod from_objects;

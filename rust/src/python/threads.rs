@@ -11,6 +11,8 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::error::{Error, Result};
+
 /// Enough for Variants that nest as deeply as the limits allow.
 const STACK_BYTES: usize = 16 << 20;
 
@@ -30,6 +32,21 @@ pub fn run<T: Send, E: Into<PyErr> + Send>(
 ) -> PyResult<T> {
     py.detach(|| Ok(pool()?.install(work)))
         .and_then(|outcome: std::result::Result<T, E>| outcome.map_err(Into::into))
+}
+
+/// Run `work` on the kernel's threads.
+pub fn install<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    pool().map_err(no_threads)?.install(work)
+}
+
+/// Run `work`, which must not panic, on the kernel's threads, and do not wait for it.
+pub fn spawn(work: impl FnOnce() + Send + 'static) -> Result<()> {
+    pool().map_err(no_threads)?.spawn(work);
+    Ok(())
+}
+
+fn no_threads(error: PyErr) -> Error {
+    Error::data_file(error.to_string())
 }
 
 /// The pool of this process, which is built on the first call.

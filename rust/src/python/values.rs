@@ -5,13 +5,13 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, StructArray, make_a
 use arrow_data::ArrayData;
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::{DataType, Field};
-use arrow_select::filter::filter_record_batch;
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
 use super::reports::PyInvalidValue;
 use super::{choice, run};
 use crate::bounds::{self, normalize_path};
+use crate::data_file::filter;
 use crate::error::{Error, Result};
 use crate::json::leaves;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
@@ -178,7 +178,7 @@ pub fn filter_rows(
     run(py, || {
         let mask = make_array(mask.0);
         let mask = mask.as_boolean_opt().ok_or_else(|| Error::unsupported("a mask is boolean"))?;
-        Ok::<_, Error>(PyArrowType(filter_record_batch(&batch.0, mask)?))
+        Ok::<_, Error>(PyArrowType(filter::filter_rows(&batch.0, mask)?))
     })
 }
 

@@ -9,6 +9,7 @@ use arrow_schema::{DataType, Field, Fields};
 
 use super::schema::{EXTENSION_NAME, LeafType, MAX_SCHEMA_DEPTH, ShreddingSchema, VARIANT_EXTENSION};
 use crate::error::{Error, Result};
+use crate::value::column::is_text_dictionary;
 use crate::value::path::push_field;
 
 /// The layout of one Variant column; numbers are positions of children in their struct.
@@ -140,6 +141,9 @@ pub(crate) fn leaf_type(field: &Field, path: &str) -> Result<LeafType> {
     // Arrow readers give a UUID as its bytes, with or without the name of the extension.
     if let DataType::FixedSizeBinary(16) = field.data_type() {
         return Ok(LeafType::Uuid);
+    }
+    if is_text_dictionary(field.data_type()) {
+        return Ok(LeafType::String);
     }
     match ShreddingSchema::from_arrow(field) {
         Ok(ShreddingSchema::Leaf(leaf)) => Ok(leaf),

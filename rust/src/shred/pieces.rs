@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use arrow_array::types::ArrowPrimitiveType;
-use arrow_array::{PrimitiveArray, StringArray};
+use arrow_array::{Array, PrimitiveArray, StringArray};
 
 use crate::error::{Error, Result};
 use crate::value::column::Scalars;
@@ -19,10 +19,15 @@ const DOUBLE: usize = 2 * WIDE;
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     first: usize,
+    /// The texts of a dictionary, which stay, and then those of the rows.
     text: Vec<u8>,
-    /// The end of each row's text, after a leading 0.
-    ends: Vec<u32>,
+    dictionary: Option<Vec<Span>>,
+    /// Where the text of each row is.
+    spans: Vec<Span>,
 }
+
+/// The start and the end of a text.
+type Span = (u32, u32);
 
 impl Pieces {
     /// Print the texts of `rows`, which take about `bytes`: `print` appends the text of one row.
@@ -33,16 +38,51 @@ impl Pieces {
         bytes: usize,
         mut print: impl FnMut(&mut Vec<u8>, usize) -> Result<()>,
     ) -> Result<()> {
-        self.first = rows.start;
-        self.text.clear();
-        self.text.reserve(bytes + DOUBLE);
-        self.ends.clear();
-        self.ends.reserve(rows.len() + 1);
-        self.ends.push(0);
+        let mut start = self.begin(&rows, bytes);
         for row in rows {
             print(&mut self.text, row)?;
-            self.ends.push(self.text.len() as u32);
+            let end = self.text.len() as u32;
+            self.spans.push((start, end));
+            start = end;
         }
+        self.end()
+    }
+
+    /// Print the texts of `rows`: `print` appends the text of one row, or returns its key in the dictionary.
+    #[inline(always)]
+    fn print_keys(
+        &mut self,
+        rows: Range<usize>,
+        mut print: impl FnMut(&mut Vec<u8>, usize) -> Result<Option<i32>>,
+    ) -> Result<()> {
+        self.begin(&rows, 0);
+        for row in rows {
+            let start = self.text.len() as u32;
+            let span = match print(&mut self.text, row)? {
+                None => (start, self.text.len() as u32),
+                Some(key) => {
+                    let known = self.dictionary.as_ref().and_then(|dictionary| dictionary.get(key as usize));
+                    *known.ok_or_else(|| Error::variant("a column has a key that its dictionary lacks"))?
+                }
+            };
+            self.spans.push(span);
+        }
+        self.end()
+    }
+
+    /// Remove the texts of other rows, and return where those of `rows` begin.
+    fn begin(&mut self, rows: &Range<usize>, bytes: usize) -> u32 {
+        let dictionary = self.dictionary.as_ref().and_then(|dictionary| dictionary.last());
+        let start = dictionary.map_or(0, |(_, end)| *end);
+        self.first = rows.start;
+        self.text.truncate(start as usize);
+        self.text.reserve(bytes + DOUBLE);
+        self.spans.clear();
+        self.spans.reserve(rows.len());
+        start
+    }
+
+    fn end(&mut self) -> Result<()> {
         match u32::try_from(self.text.len()) {
             Ok(_) => self.text.extend_from_slice(&[0; DOUBLE]),
             Err(_) => return Err(Error::unsupported("the values of a range of rows take more than 4 GiB")),
@@ -50,10 +90,24 @@ impl Pieces {
         Ok(())
     }
 
+    /// Print all of a dictionary, unless it was.
+    fn print_dictionary(&mut self, texts: impl Iterator<Item = impl FnOnce(&mut Vec<u8>)>) {
+        if self.dictionary.is_some() {
+            return;
+        }
+        self.text.clear();
+        let mut start = 0;
+        let spans = texts.map(|print| {
+            print(&mut self.text);
+            (std::mem::replace(&mut start, self.text.len() as u32), self.text.len() as u32)
+        });
+        self.dictionary = Some(spans.collect());
+    }
+
     /// Append the text of a row of the range.
     #[inline]
     pub fn append_to(&self, out: &mut Vec<u8>, row: usize) {
-        if let Some(&[start, end]) = self.ends.get(row - self.first..).and_then(|ends| ends.first_chunk()) {
+        if let Some(&(start, end)) = self.spans.get(row - self.first) {
             append(out, &self.text, start as usize..end as usize);
         }
     }
@@ -118,6 +172,17 @@ impl ScalarPrinter<'_> {
             Scalars::Int16(array) => self.integers(array, rows, pieces, other),
             Scalars::Int32(array) => self.integers(array, rows, pieces, other),
             Scalars::Int64(array) => self.integers(array, rows, pieces, other),
+            Scalars::Decimal128(array, of) => {
+                let values = array.values();
+                pieces.print(rows.clone(), self.bytes(&rows), |out, row| {
+                    if other(out, row)? {
+                        self.prefix.append_to(out);
+                        text::decimal(out, of.decimal(values[row])?);
+                        out.push(b',');
+                    }
+                    Ok(())
+                })
+            }
             Scalars::String(array) if is_plain(array, &rows) => {
                 let (data, offsets) = (array.value_data(), array.value_offsets());
                 let bytes = self.bytes(&rows) + (offsets[rows.end] - offsets[rows.start]) as usize;
@@ -129,6 +194,30 @@ impl ScalarPrinter<'_> {
                         out.extend_from_slice(b"\",");
                     }
                     Ok(())
+                })
+            }
+            Scalars::Dictionary(keys, values) if values.len() <= keys.len() => {
+                pieces.print_dictionary((0..values.len()).map(|key| {
+                    move |out: &mut Vec<u8>| {
+                        self.prefix.append_to(out);
+                        json::string(out, values.value(key));
+                        out.push(b',');
+                    }
+                }));
+                let keys = keys.values();
+                pieces.print_keys(rows, |out, row| Ok(if other(out, row)? { Some(keys[row]) } else { None }))
+            }
+            Scalars::Boolean(array) => {
+                pieces.print_dictionary(["false", "true"].into_iter().map(|text| {
+                    move |out: &mut Vec<u8>| {
+                        self.prefix.append_to(out);
+                        out.extend_from_slice(text.as_bytes());
+                        out.push(b',');
+                    }
+                }));
+                let values = array.values();
+                pieces.print_keys(rows, |out, row| {
+                    Ok(if other(out, row)? { Some(values.value(row).into()) } else { None })
                 })
             }
             column => pieces.print(rows.clone(), self.bytes(&rows), |out, row| {

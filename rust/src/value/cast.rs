@@ -15,7 +15,7 @@ use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields, TimeUnit};
 
-use super::column::Scalars;
+use super::column::{Scalars, is_text_dictionary};
 use super::json::{self, Keys};
 use super::sql_type::{is_variant, sql_name};
 use super::{Metadata, Object, Value, Zone, convert};
@@ -533,6 +533,10 @@ impl CastBuilder {
 pub fn cast_array(typed: &ArrayRef, target: &DataType, casting: &Casting) -> Result<ArrayRef> {
     if typed.data_type() == target {
         return Ok(typed.clone());
+    }
+    if is_text_dictionary(typed.data_type()) && *target == DataType::Utf8 {
+        let dictionary = typed.as_dictionary::<Int32Type>();
+        return Ok(arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?);
     }
     if let Some(cast) = widened(typed, target) {
         return Ok(cast);

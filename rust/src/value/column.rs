@@ -6,7 +6,7 @@ use arrow_array::types::{
     Int32Type, Int64Type, Time64MicrosecondType, TimestampMicrosecondType, TimestampNanosecondType,
 };
 use arrow_array::{
-    Array, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray,
+    Array, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Int32Array, LargeBinaryArray,
     LargeStringArray, PrimitiveArray, StringArray, StringViewArray, StructArray,
 };
 use arrow_schema::{DataType, TimeUnit};
@@ -101,9 +101,16 @@ pub enum Scalars<'a> {
     TimestampNtzNanos(&'a PrimitiveArray<TimestampNanosecondType>),
     Binary(Bytes<'a>),
     String(&'a StringArray),
+    /// Strings by their positions in a dictionary.
+    Dictionary(&'a Int32Array, &'a StringArray),
     LargeString(&'a LargeStringArray),
     StringView(&'a StringViewArray),
     Uuid(&'a FixedSizeBinaryArray),
+}
+
+/// Whether a type is that of strings in a dictionary, as files are read.
+pub fn is_text_dictionary(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Dictionary(key, value) if **key == DataType::Int32 && **value == DataType::Utf8)
 }
 
 /// The precision and the scale of a column of decimals.
@@ -121,16 +128,20 @@ impl DecimalType {
         }
     }
 
-    /// `unscaled` as a value, checked to have no more digits than the column's type.
-    #[inline]
     fn value<'a>(self, unscaled: i128) -> Result<Value<'a>> {
+        self.decimal(unscaled).map(Value::Decimal)
+    }
+
+    /// `unscaled` as a decimal, checked to have no more digits than the column's type.
+    #[inline]
+    pub fn decimal(self, unscaled: i128) -> Result<Decimal> {
         if unscaled.unsigned_abs() >= power_of_ten(self.precision) {
             return Err(malformed(&format!(
                 "{unscaled} has more digits than its column's type decimal({}, {})",
                 self.precision, self.scale
             )));
         }
-        Ok(Value::Decimal(Decimal { unscaled, scale: self.scale }))
+        Ok(Decimal { unscaled, scale: self.scale })
     }
 }
 
@@ -174,6 +185,13 @@ impl<'a> Scalars<'a> {
             DataType::LargeUtf8 => Self::LargeString(array.as_string()),
             DataType::Utf8View => Self::StringView(array.as_string_view()),
             DataType::FixedSizeBinary(16) => Self::Uuid(array.as_fixed_size_binary()),
+            data_type if is_text_dictionary(data_type) => {
+                let dictionary = array.as_dictionary::<Int32Type>();
+                if dictionary.values().null_count() > 0 {
+                    return Err(Error::unsupported("a dictionary of strings has a null among its values"));
+                }
+                Self::Dictionary(dictionary.keys(), dictionary.values().as_string())
+            }
             other => {
                 return Err(Error::unsupported(format!(
                     "expected the Arrow type of a Variant scalar, got {other}"
@@ -204,6 +222,7 @@ impl<'a> Scalars<'a> {
             Self::TimestampNtzNanos(array) => Value::TimestampNtzNanos(array.value(index)),
             Self::Binary(array) => Value::Binary(array.get(index).unwrap_or_default()),
             Self::String(array) => Value::String(array.value(index)),
+            Self::Dictionary(keys, values) => Value::String(values.value(keys.value(index) as usize)),
             Self::LargeString(array) => Value::String(array.value(index)),
             Self::StringView(array) => Value::String(array.value(index)),
             Self::Uuid(array) => Value::Uuid(super::fixed(array.value(index))?),

@@ -59,10 +59,33 @@ fn short_decimal_digits(out: &mut Vec<u8>, mut magnitude: u64, mut scale: usize)
         magnitude /= 10;
         scale -= 1;
     }
-    let start = out.len();
-    unsigned(out, magnitude);
-    point(out, start, scale);
+    match POWERS_OF_TEN.get(scale) {
+        Some(1) => unsigned(out, magnitude),
+        Some(power) => {
+            unsigned(out, magnitude / power);
+            // The power is a one before the digits of the fraction, with their zeros, and becomes the point.
+            let point = out.len();
+            unsigned(out, power + magnitude % power);
+            out[point] = b'.';
+        }
+        None => {
+            let start = out.len();
+            unsigned(out, magnitude);
+            point(out, start, scale);
+        }
+    }
 }
+
+/// The powers of ten of which a 64-bit number can be twice as large.
+const POWERS_OF_TEN: [u64; 19] = {
+    let mut powers = [1; 19];
+    let mut index = 1;
+    while index < powers.len() {
+        powers[index] = powers[index - 1] * 10;
+        index += 1;
+    }
+    powers
+};
 
 fn long_decimal_digits(out: &mut Vec<u8>, mut magnitude: u128, mut scale: usize) {
     while scale > 0 && magnitude.is_multiple_of(10) {

@@ -9,7 +9,7 @@ const MINI_BLOCK: usize = 32;
 const MINI_BLOCKS: usize = BLOCK / MINI_BLOCK;
 
 /// An integer of a Parquet type. Differences wrap around within the type.
-pub(super) trait Integer: Copy {
+pub(in crate::parquet) trait Integer: Copy {
     fn minus(self, other: Self) -> i64;
 
     fn widen(self) -> i64;
@@ -36,7 +36,7 @@ impl Integer for i64 {
 }
 
 /// Append `values`, of which there is at least one, to `out`.
-pub(super) fn encode<T: Integer>(values: &[T], out: &mut Vec<u8>) {
+pub(in crate::parquet) fn encode<T: Integer>(values: &[T], out: &mut Vec<u8>) {
     push_varint(BLOCK as u64, out);
     push_varint(MINI_BLOCKS as u64, out);
     push_varint(values.len() as u64, out);

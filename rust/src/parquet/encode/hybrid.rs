@@ -7,7 +7,7 @@ use std::ops::BitOr;
 const GROUP: usize = 8;
 
 /// Append `values`, each less than 2^`width`, to `out`.
-pub(super) fn encode<T: Copy + Eq + Into<u32>>(values: &[T], width: u8, out: &mut Vec<u8>) {
+pub(in crate::parquet) fn encode<T: Copy + Eq + Into<u32>>(values: &[T], width: u8, out: &mut Vec<u8>) {
     let (mut packed, mut at) = (0, 0);
     while at < values.len() {
         let first = values[at];

@@ -16,5 +16,9 @@ mod strings;
 mod values;
 
 pub(super) use chunk::{Chunk, ChunkEncoder, LeafStatistics};
+#[cfg(test)]
+pub(super) use delta::encode as encode_deltas;
 pub use extremes::{Bound, EncodedExtremes};
+#[cfg(test)]
+pub(super) use hybrid::encode as encode_hybrid;
 pub(super) use levels::leaves;

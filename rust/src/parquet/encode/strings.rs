@@ -5,6 +5,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::ByteArrayType;
 use arrow_array::{Array, ArrayRef, GenericByteArray};
 use arrow_buffer::ArrowNativeType;
+use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use parquet::basic::Encoding;
 
@@ -23,8 +24,15 @@ pub(super) struct StringValues {
     data: Vec<u8>,
     keys: Vec<u32>,
     dictionary: Strings,
+    known: Option<Known>,
     /// The size of the values of the page that are keys.
     variable_bytes: u64,
+}
+
+/// The keys in the dictionary of the chunk, and the lengths, of the values of an Arrow dictionary.
+struct Known {
+    distinct: ArrayData,
+    keys: Vec<Option<(u32, u32)>>,
 }
 
 impl StringValues {
@@ -36,6 +44,7 @@ impl StringValues {
             data: Vec::new(),
             keys: Vec::new(),
             dictionary: Strings::default(),
+            known: None,
             variable_bytes: 0,
         }
     }
@@ -113,20 +122,38 @@ impl StringValues {
     /// Append values that are keys of an Arrow dictionary: each is looked up once.
     fn append_keys(&mut self, array: &ArrayRef, selection: &Selection) -> Result<()> {
         let dictionary = array.as_any_dictionary();
-        let distinct = unpack(dictionary.values())?;
-        if selection.count(array.len()) == 0 || distinct.is_empty() {
+        let (slots, distinct) = (dictionary.normalized_keys(), dictionary.values());
+        let values = selection.count(array.len());
+        if values == 0 || distinct.is_empty() {
             return Ok(());
         }
-        let slots = dictionary.normalized_keys();
+        self.choice.decide(values, |sample| {
+            let (mut sampled, mut count) = (HashSet::default(), 0);
+            selection.for_each(array.len(), |slot| {
+                if count % sample.step == 0 {
+                    sampled.insert(slots[slot]);
+                }
+                count += 1;
+            });
+            sampled.len()
+        });
         if !self.choice.is_used() {
             return self.append(&unpack(array)?, selection);
         }
+        let known = match self.known.take() {
+            Some(known) if known.distinct.ptr_eq(&distinct.to_data()) => known,
+            _ => Known { distinct: distinct.to_data(), keys: vec![None; distinct.len()] },
+        };
+        let Known { keys, .. } = self.known.insert(known);
+        let distinct = unpack(distinct)?;
         let value = byte_values(distinct.as_ref())?;
-        let mut known = vec![None; distinct.len()];
         selection.for_each(array.len(), |slot| {
-            let key = *known[slots[slot]].get_or_insert_with(|| self.dictionary.key(value(slots[slot])));
+            let (key, length) = *keys[slots[slot]].get_or_insert_with(|| {
+                let value = value(slots[slot]);
+                (self.dictionary.key(value), value.len() as u32)
+            });
             self.keys.push(key);
-            self.variable_bytes += value(slots[slot]).len() as u64;
+            self.variable_bytes += u64::from(length);
         });
         self.choice.grow(self.dictionary.len(), self.dictionary.bytes());
         Ok(())
@@ -206,6 +233,7 @@ impl Values for StringValues {
         }
         let count = self.dictionary.len();
         self.dictionary.clear();
+        self.known = None;
         self.choice.end_chunk();
         (plain, count)
     }
