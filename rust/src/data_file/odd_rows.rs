@@ -8,6 +8,7 @@ use arrow_array::{Array, ArrayRef, BooleanArray};
 use arrow_schema::{DataType, Field, Fields, Schema};
 
 use crate::error::Result;
+use crate::json::odd_rows::{GroupId, OddRow};
 use crate::parquet::read::ParquetFile;
 use crate::parquet::schema::is_variant;
 use crate::parquet::statistics::Statistics;
@@ -36,6 +37,8 @@ pub(super) struct OddRows {
 #[derive(Debug, Clone)]
 struct Node {
     column: usize,
+    /// The position of its group in the column.
+    group: GroupId,
     /// The positions of the children from the column down to the `value`; `None` stands for the elements of a list.
     path: Vec<Option<usize>>,
     leaf: usize,
@@ -51,23 +54,50 @@ impl OddRows {
         let mut nodes = Vec::new();
         let mut leaf = 0;
         for (column, field) in schema.fields().iter().enumerate() {
-            add_nodes(&mut nodes, field, Node { column, path: Vec::new(), leaf }, is_variant);
+            let first = nodes.len();
+            add_nodes(&mut nodes, field, Node { column, group: 0, path: Vec::new(), leaf }, is_variant);
+            nodes[first..].iter_mut().enumerate().for_each(|(group, node)| node.group = group);
             leaf += leaf_count(field.data_type());
         }
         OddRows { nodes, rows: 0, apart: 0 }
     }
 
+    /// The groups whose `value` stays empty, if they all are in this column.
+    pub(super) fn groups(&self, column: usize) -> Option<Vec<GroupId>> {
+        self.nodes.iter().map(|node| (node.column == column).then_some(node.group)).collect()
+    }
+
     /// Return which of `rows` rows are set apart, `None` for none.
+    pub(super) fn select(&mut self, columns: &[ArrayRef], rows: usize) -> Result<Option<BooleanArray>> {
+        let filled = self.nodes.iter().map(|node| node.filled_rows(columns)).collect::<Result<_>>()?;
+        let apart = self.choose(filled, rows);
+        Ok(apart.contains(&true).then(|| BooleanArray::from(apart)))
+    }
+
+    /// Return whether all of `odd_rows`, which a parser left out of `rows` rows, are set apart. Otherwise fewer groups
+    /// stay empty from now on, and the parser has to leave out only the rows with values there.
+    pub(super) fn admit_parsed(&mut self, odd_rows: &[OddRow], rows: usize) -> bool {
+        let mut filled = vec![Vec::new(); self.nodes.len()];
+        for odd_row in odd_rows {
+            for group in &odd_row.groups {
+                if let Ok(number) = self.nodes.binary_search_by_key(group, |node| node.group) {
+                    filled[number].push(odd_row.row);
+                }
+            }
+        }
+        let nodes = self.nodes.len();
+        self.choose(filled, rows);
+        self.nodes.len() == nodes
+    }
+
+    /// Return for each of `rows` rows whether it is set apart, by the rows that have a value in each node.
     ///
     /// Each `value` is kept empty, starting with the one that the fewest rows fill, while the rows set apart are a small
     /// part of those so far. The others may have values in all of the file.
-    pub(super) fn select(&mut self, columns: &[ArrayRef], rows: usize) -> Result<Option<BooleanArray>> {
+    fn choose(&mut self, filled: Vec<Vec<usize>>, rows: usize) -> Vec<bool> {
         self.rows += rows as u64;
-        let mut filled = Vec::new();
-        for (number, node) in self.nodes.iter().enumerate() {
-            filled.push((number, node.filled_rows(columns)?));
-        }
-        filled.retain(|(_, rows)| !rows.is_empty());
+        let mut filled: Vec<_> =
+            filled.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()).collect();
         filled.sort_by_key(|(_, rows)| rows.len());
         let mut apart = vec![false; rows];
         let mut given_up = Vec::new();
@@ -81,7 +111,7 @@ impl OddRows {
             rows.into_iter().for_each(|row| apart[row] = true);
         }
         self.give_up(&given_up);
-        Ok(apart.contains(&true).then(|| BooleanArray::from(apart)))
+        apart
     }
 
     /// Return whether the file may have a row group of another file with the same columns as it is. Otherwise its rows
