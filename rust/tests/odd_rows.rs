@@ -231,7 +231,7 @@ proptest! {
             write_batches(&plain, Encoding::Variant(shredding(), Numeric::Value), &parts(&variants));
         prop_assert_eq!(parsed.apart, selected.apart);
         prop_assert_eq!(parsed.stayed, selected.stayed);
-        let [parsed, selected] = [&parsed.file, &selected.file].map(|file| values(file));
+        let [parsed, selected] = [&parsed.file, &selected.file].map(values);
         prop_assert_eq!(parsed, selected);
     }
 }
