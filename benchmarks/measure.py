@@ -73,6 +73,8 @@ def run_worker(
 ) -> Outcome:
     """Run `script engine arguments…` in its own process and return its report."""
     command = [sys.executable, str(script), engine, *arguments]
+    # Installed packages are compiled; else each run would compile the sources of an editable installation.
+    inherited = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
         done = subprocess.run(
             command,
@@ -80,7 +82,7 @@ def run_worker(
             text=True,
             timeout=timeout,
             check=False,
-            env={**os.environ, **(environment or {})},
+            env={**inherited, **(environment or {})},
         )
     except subprocess.TimeoutExpired:
         return Outcome(engine, {}, f"did not end within {timeout:.0f} s")

@@ -41,10 +41,12 @@ def _ours(
 ) -> Work:
     dv = engines.ours()
     files = dv.FileOptions(odd_rows=odd_rows)
+    # The first use of a public name imports its modules.
+    read_json, write_table = dv.read_json, dv.write_table
 
     def work() -> None:
-        events = dv.read_json(str(source), column="event")
-        dv.write_table(str(target), events, shredding=shredding, files=files)
+        events = read_json(str(source), column="event")
+        write_table(str(target), events, shredding=shredding, files=files)
 
     return work
 

@@ -17,6 +17,9 @@ from .writer import Context, FileSeries, TakeFew, WrittenFile
 
 __all__ = ["OddFileSeries", "odd_file_options", "separates"]
 
+SAMPLE_BYTES = 4 << 20
+"""How many odd rows wait in memory for others while the file that they come from is open."""
+
 
 def separates(options: WriteOptions) -> bool:
     """Return whether files set odd rows apart; without shredding, no row is odd."""
@@ -30,7 +33,8 @@ def odd_file_options(options: WriteOptions) -> WriteOptions:
     An explicit schema for all Variants is kept.
     """
     shredding: Shredding = options.shredding if isinstance(options.shredding, ShreddingSchema) else "infer"
-    return replace(options, shredding=shredding, has_odd_rows=True)
+    sample_bytes = min(options.sample_bytes, SAMPLE_BYTES)
+    return replace(options, shredding=shredding, sample_bytes=sample_bytes, has_odd_rows=True)
 
 
 class OddFileSeries(FileSeries[Context]):
@@ -60,11 +64,12 @@ class OddFileSeries(FileSeries[Context]):
         return rows
 
     def _write_waiting(self) -> None:
-        # One batch of many small ones, each of which would become a page.
-        batches = [self._unshredded(batch) for batch, _ in self._waiting]
         (_, context) = self._waiting[0]
+        # One batch of many small ones, each of which would become a page. It replaces them in memory.
+        rows = pa.Table.from_batches([self._unshredded(batch) for batch, _ in self._waiting])
         self._waiting, self._waiting_bytes = [], 0
-        for whole in pa.Table.from_batches(batches).combine_chunks().to_batches():
+        rows = rows.combine_chunks()
+        for whole in rows.to_batches():
             self._add(whole, context)
 
     def _unshredded(self, batch: pa.RecordBatch) -> pa.RecordBatch:

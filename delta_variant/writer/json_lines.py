@@ -216,6 +216,8 @@ def _split(splitter: _native.LineSplitter, opened: _Opened) -> Iterator[tuple[An
     for piece in opened.pieces():
         with error_location(file=opened.name):
             found = splitter.feed(piece)
+        # Only the values, which are a copy, stay in memory while they are written.
+        del piece
         yield found
     with error_location(file=opened.name):
         found = splitter.finish()
@@ -243,8 +245,7 @@ class _Borrowed:
 
 
 def _read_plain(stream: Any) -> Iterator[bytes]:
-    while piece := stream.read(PIECE_BYTES):
-        yield bytes(piece)
+    return iter(lambda: bytes(stream.read(PIECE_BYTES) or b""), b"")
 
 
 def _read_gzip(file: Any) -> Iterator[bytes]:
@@ -308,14 +309,17 @@ class _Opened:
             return self._taken
         return int(self._file.tell())
 
+    def _count(self, piece: bytes) -> bytes:
+        self._taken += len(piece)
+        return piece
+
     def pieces(self) -> Iterator[bytes]:
         """Yield the decompressed bytes; raises InvalidJsonError for damaged compression."""
         name = self.name.lower()
         read = next((read for suffix, read in DECOMPRESSORS.items() if name.endswith(suffix)), _read_plain)
         try:
-            for piece in read(self._file):
-                self._taken += len(piece)
-                yield piece
+            # A loop would keep each piece in memory while its values are written.
+            yield from map(self._count, read(self._file))
         except SourceError:
             raise
         except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:

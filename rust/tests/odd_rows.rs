@@ -6,12 +6,15 @@ use _native::data_file::odd_rows::is_separated;
 use _native::data_file::write::{DataFileWriter, Encoding, OnInvalid};
 use _native::json::parse::ParseOptions;
 use _native::parquet::{ParquetFile, Source, WriteOptions};
+use _native::shred::print::to_json;
 use _native::shred::unshred::unshred;
 use _native::shred::{Numeric, OnConflict, ShreddingSchema};
+use _native::value::Zone;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray, StructArray};
 use arrow_schema::{DataType, Field, Fields, Schema};
+use proptest::prelude::*;
 
 fn shredding() -> ShreddingSchema {
     let lat = Field::new("lat", DataType::Int64, true);
@@ -41,10 +44,19 @@ fn read(file: &ParquetFile) -> Vec<RecordBatch> {
 
 /// Write batches of an `id` and a column, and read the file.
 fn write_batches(column: &Field, encoding: Encoding, batches: &[(i64, ArrayRef)]) -> Written {
+    write_parsed(ParseOptions::default(), column, encoding, batches)
+}
+
+fn write_parsed(
+    parse: ParseOptions,
+    column: &Field,
+    encoding: Encoding,
+    batches: &[(i64, ArrayRef)],
+) -> Written {
     let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false), column.clone()]));
     let mut bytes = Vec::new();
     let encodings = vec![Encoding::Plain, encoding];
-    let (parse, options) = (ParseOptions::default(), WriteOptions::default());
+    let options = WriteOptions::default();
     let mut writer =
         DataFileWriter::new(&mut bytes, &schema, encodings, parse, OnInvalid::Null, options).unwrap();
     writer.separate(true);
@@ -202,6 +214,72 @@ fn variants_are_set_apart_whether_shredded_before_or_not() {
     let batches = [(0, shredded.slice(0, 1)), (1, shredded.slice(1, 2)), (3, shredded.slice(3, 1))];
     let written = write_batches(&field, Encoding::Plain, &batches);
     assert_eq!((written.apart, written.stayed), (vec![1, 3], vec![0, 2]));
+}
+
+/// JSON text whose values often have no column, and whose objects may have two fields of one name.
+fn text() -> impl Strategy<Value = String> {
+    let value = prop::sample::select(vec![
+        "null",
+        "1",
+        "1",
+        "1.5",
+        "\"a\"",
+        "true",
+        "{}",
+        r#"{"lat": 1}"#,
+        r#"{"lat": 1, "new": 2}"#,
+        r#"{"lat": "1"}"#,
+        "[]",
+        r#"["a"]"#,
+        r#"["a", 1, null, 2]"#,
+    ]);
+    let field = (prop::sample::select(vec!["x", "geo", "tags", "new"]), value.clone());
+    let object = prop::collection::vec(field, 0..5).prop_map(|fields| {
+        let fields: Vec<_> = fields.iter().map(|(name, value)| format!("{name:?}: {value}")).collect();
+        format!("{{{}}}", fields.join(", "))
+    });
+    let clean = Just(r#"{"x": 1, "geo": {"lat": 2}, "tags": ["a"]}"#.to_owned());
+    prop_oneof![8 => clean, 4 => object, 1 => value.prop_map(str::to_owned), 1 => Just("not JSON".to_owned())]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// The parser leaves out the rows that are selected among those of another input.
+    #[test]
+    fn parsed_rows_are_set_apart_like_those_of_variants(
+        texts in prop::collection::vec(text(), 1..60),
+        last_duplicate in any::<bool>(),
+    ) {
+        let parse = ParseOptions { last_duplicate, ..ParseOptions::default() };
+        // Enough rows that groups are given up, in several chunks.
+        let json: ArrayRef = Arc::new(texts.iter().cycle().take(6000).map(Some).collect::<StringArray>());
+        let parts = |array: &ArrayRef| [0, 2000, 4000].map(|first| (first, array.slice(first as usize, 2000)));
+        let column = Field::new("event", DataType::Utf8, true);
+        let all = write_parsed(parse, &column, Encoding::Json(ShreddingSchema::Untyped), &[(0, json.clone())]);
+        let batches = read(&all.file);
+        let batch = arrow_select::concat::concat_batches(&batches[0].schema(), &batches).unwrap();
+        let variants: ArrayRef =
+            Arc::new(unshred(batch.column(1).as_struct(), OnConflict::Error).unwrap());
+        let plain = variant_field(variants.data_type());
+
+        let parsed = write_parsed(parse, &column, Encoding::Json(shredding()), &parts(&json));
+        let selected =
+            write_batches(&plain, Encoding::Variant(shredding(), Numeric::Value), &parts(&variants));
+        prop_assert_eq!(parsed.apart, selected.apart);
+        prop_assert_eq!(parsed.stayed, selected.stayed);
+        let [parsed, selected] = [&parsed.file, &selected.file].map(values);
+        prop_assert_eq!(parsed, selected);
+    }
+}
+
+/// The Variants of a file as text.
+fn values(file: &ParquetFile) -> Vec<Option<String>> {
+    let texts = |batch: &RecordBatch| {
+        let text = to_json(batch.column(1).as_struct(), OnConflict::Error, &Zone::UTC).unwrap();
+        text.iter().map(|text| text.map(str::to_owned)).collect::<Vec<_>>()
+    };
+    read(file).iter().flat_map(texts).collect()
 }
 
 #[test]

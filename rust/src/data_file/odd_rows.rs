@@ -5,11 +5,12 @@
 //! Lists do not count: no engine reads paths through them like this, and their `value` is on the way to no other path.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, StructArray};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::error::Result;
+use crate::json::odd_rows::{GroupId, OddRow};
 use crate::parquet::read::ParquetFile;
 use crate::parquet::schema::is_variant;
 use crate::parquet::statistics::Statistics;
@@ -45,6 +46,8 @@ pub(super) struct OddRows {
 #[derive(Debug, Clone)]
 struct Node {
     column: usize,
+    /// The position of its group among those of the column that have a `typed_value`.
+    group: GroupId,
     /// The positions of the children from the column down to the group that has the `value`.
     path: Vec<usize>,
     leaf: usize,
@@ -54,7 +57,7 @@ struct Node {
     filled: u64,
 }
 
-/// The `typed_value` of a leaf, and its values in the file so far.
+/// The `typed_value` of a leaf, and its values in the rows of the file so far that are not odd.
 #[derive(Debug, Clone, Copy)]
 struct TypedLeaf {
     leaf: usize,
@@ -71,33 +74,70 @@ impl OddRows {
         let mut nodes = Vec::new();
         let mut leaf = 0;
         for (column, field) in schema.fields().iter().enumerate() {
-            let node = Node { column, path: Vec::new(), leaf, typed: None, filled: 0 };
-            add_nodes(&mut nodes, field, node, is_variant);
+            let node = Node { column, group: 0, path: Vec::new(), leaf, typed: None, filled: 0 };
+            let mut groups = Groups { kept: Vec::new(), count: 0 };
+            groups.add_field(field, &node, is_variant);
+            nodes.extend(groups.kept);
             leaf += leaf_count(field.data_type());
         }
         OddRows { nodes, rows: 0, apart: 0 }
     }
 
+    /// The groups whose `value` stays empty, if they all are in this column.
+    pub(super) fn groups(&self, column: usize) -> Option<Vec<GroupId>> {
+        self.nodes.iter().map(|node| (node.column == column).then_some(node.group)).collect()
+    }
+
     /// Return which of `rows` rows are set apart, `None` for none.
+    pub(super) fn select(&mut self, columns: &[ArrayRef], rows: usize) -> Result<Option<BooleanArray>> {
+        let filled = self.nodes.iter().map(|node| node.filled_rows(columns)).collect::<Result<Vec<_>>>()?;
+        let mut is_odd = vec![false; rows];
+        filled.iter().flatten().for_each(|&row| is_odd[row] = true);
+        let odd: Vec<usize> = (0..rows).filter(|&row| is_odd[row]).collect();
+        self.nodes.iter_mut().for_each(|node| node.count_typed(columns, &odd));
+        let apart = self.choose(filled, rows);
+        Ok(apart.contains(&true).then(|| BooleanArray::from(apart)))
+    }
+
+    /// Return whether all of `odd_rows`, which a parser left out of `rows` rows, are set apart. Otherwise fewer groups
+    /// stay empty from now on, and the parser has to leave out only the rows with values there.
+    ///
+    /// `columns` has the other rows.
+    pub(super) fn admit_parsed(&mut self, columns: &[ArrayRef], odd_rows: &[OddRow], rows: usize) -> bool {
+        let mut filled = vec![Vec::new(); self.nodes.len()];
+        for odd_row in odd_rows {
+            for group in &odd_row.groups {
+                if let Ok(number) = self.nodes.binary_search_by_key(group, |node| node.group) {
+                    filled[number].push(odd_row.row);
+                }
+            }
+        }
+        self.nodes.iter_mut().for_each(|node| node.count_typed(columns, &[]));
+        let nodes = self.nodes.len();
+        self.choose(filled, rows);
+        self.nodes.len() == nodes
+    }
+
+    /// Return for each of `rows` rows whether it is set apart, by the rows that fill each node.
     ///
     /// Each `value` is kept empty, starting with the one that the fewest rows fill, while the rows set apart are a small
     /// part of those so far. The others may have values in all of the file.
-    pub(super) fn select(&mut self, columns: &[ArrayRef], rows: usize) -> Result<Option<BooleanArray>> {
+    fn choose(&mut self, filled: Vec<Vec<usize>>, rows: usize) -> Vec<bool> {
         self.rows += rows as u64;
-        let mut filled = Vec::new();
+        let mut odd = Vec::new();
         let mut given_up = Vec::new();
-        for (number, node) in self.nodes.iter_mut().enumerate() {
-            let odd = node.filled_rows(columns)?;
+        for (number, (node, filled)) in self.nodes.iter_mut().zip(filled).enumerate() {
+            node.filled += filled.len() as u64;
             let is_mixed = node.typed.is_some_and(|leaf| is_mixed(leaf.values, node.filled));
-            if is_mixed || is_run(odd.len(), rows) && is_frequent(node.filled, self.rows) {
+            if is_mixed || is_run(filled.len(), rows) && is_frequent(node.filled, self.rows) {
                 given_up.push(number);
-            } else if !odd.is_empty() {
-                filled.push((number, odd));
+            } else if !filled.is_empty() {
+                odd.push((number, filled));
             }
         }
-        filled.sort_by_key(|(_, rows)| rows.len());
+        odd.sort_by_key(|(_, rows)| rows.len());
         let mut apart = vec![false; rows];
-        for (number, rows) in filled {
+        for (number, rows) in odd {
             let new = rows.iter().filter(|&&row| !apart[row]).count() as u64;
             if new > self.allowance() {
                 given_up.push(number);
@@ -107,7 +147,7 @@ impl OddRows {
             rows.into_iter().for_each(|row| apart[row] = true);
         }
         self.give_up(&given_up);
-        Ok(apart.contains(&true).then(|| BooleanArray::from(apart)))
+        apart
     }
 
     /// Return whether the file may have a row group of another file with the same columns as it is. Otherwise its rows
@@ -179,32 +219,40 @@ impl Node {
         Node { path: [&self.path[..], &[position]].concat(), leaf, ..*self }
     }
 
-    /// The rows with a value other than Variant null, in ascending order. Their number is added to `values`.
-    fn filled_rows(&mut self, columns: &[ArrayRef]) -> Result<Vec<usize>> {
-        let mut group = columns[self.column].as_struct();
-        let mut around = vec![group];
+    /// The groups of the column down to the one of the node.
+    fn groups_around<'a>(&self, columns: &'a [ArrayRef]) -> Vec<&'a StructArray> {
+        let mut groups = vec![columns[self.column].as_struct()];
         for &position in &self.path {
-            group = group.column(position).as_struct();
-            around.push(group);
+            groups.extend(groups.last().map(|group| group.column(position).as_struct()));
         }
-        let (Some(value), Some(typed)) = (group.column_by_name("value"), group.column_by_name("typed_value"))
-        else {
+        groups
+    }
+
+    /// The rows with a value other than Variant null, in ascending order.
+    fn filled_rows(&self, columns: &[ArrayRef]) -> Result<Vec<usize>> {
+        let around = self.groups_around(columns);
+        let Some(value) = around.last().and_then(|group| group.column_by_name("value")) else {
             return Ok(Vec::new());
         };
-        let mut rows = Vec::new();
-        if value.null_count() < value.len() {
-            let values = Bytes::new(value)?;
-            let is_filled = |row: &usize| {
-                values.get(*row).is_some_and(|bytes| bytes != value::NULL)
-                    && around.iter().all(|array| array.is_valid(*row))
-            };
-            rows = (0..value.len()).filter(is_filled).collect();
+        if value.null_count() == value.len() {
+            return Ok(Vec::new());
         }
-        self.filled += rows.len() as u64;
-        if let Some(leaf) = &mut self.typed {
-            leaf.values += (typed.len() - typed.null_count()) as u64;
+        let values = Bytes::new(value)?;
+        let is_filled = |row: &usize| {
+            values.get(*row).is_some_and(|bytes| bytes != value::NULL)
+                && around.iter().all(|array| array.is_valid(*row))
+        };
+        Ok((0..value.len()).filter(is_filled).collect())
+    }
+
+    /// Add the values with the type of a leaf in all rows but `odd` ones.
+    fn count_typed(&mut self, columns: &[ArrayRef], odd: &[usize]) {
+        let around = self.groups_around(columns);
+        let typed = around.last().and_then(|group| group.column_by_name("typed_value"));
+        if let (Some(leaf), Some(typed)) = (&mut self.typed, typed) {
+            let in_odd_rows = odd.iter().filter(|&&row| typed.is_valid(row)).count();
+            leaf.values += (typed.len() - typed.null_count() - in_odd_rows) as u64;
         }
-        Ok(rows)
     }
 }
 
@@ -213,41 +261,55 @@ fn has_variant_layout(field: &Field) -> bool {
     ["metadata", "value", "typed_value"].iter().all(|name| fields.find(name).is_some())
 }
 
-/// Add the nodes in the column or part of a struct at `node`.
-fn add_nodes(nodes: &mut Vec<Node>, field: &Field, node: Node, is_variant: fn(&Field) -> bool) {
-    match field.data_type() {
-        DataType::Struct(fields) if is_variant(field) => add_group(nodes, fields, &node),
-        DataType::Struct(fields) => {
-            each_child(fields, &node, |field, child| add_nodes(nodes, field, child, is_variant));
-        }
-        _ => {}
-    }
+/// The groups of a column that have a `typed_value`.
+struct Groups {
+    /// Those whose `value` is kept empty.
+    kept: Vec<Node>,
+    count: GroupId,
 }
 
-/// Add the nodes of a group of `value` and `typed_value`.
-fn add_group(nodes: &mut Vec<Node>, fields: &Fields, node: &Node) {
-    let mut found = Node { typed: None, ..node.clone() };
-    let mut below = Vec::new();
-    let mut is_kept = false;
-    each_child(fields, node, |field, child| match (field.name().as_str(), field.data_type()) {
-        ("value", _) => found.leaf = child.leaf,
-        ("typed_value", DataType::List(_) | DataType::LargeList(_)) => {}
-        ("typed_value", DataType::Struct(parts)) => {
-            is_kept = true;
-            each_child(parts, &child, |part, child| {
+impl Groups {
+    /// Add the groups in the column or part of a struct at `node`.
+    fn add_field(&mut self, field: &Field, node: &Node, is_variant: fn(&Field) -> bool) {
+        match field.data_type() {
+            DataType::Struct(fields) if is_variant(field) => self.add(fields, node, true),
+            DataType::Struct(fields) => {
+                each_child(fields, node, |field, child| self.add_field(field, &child, is_variant));
+            }
+            _ => {}
+        }
+    }
+
+    /// Add a group of `value` and `typed_value`, and those within it; keep none within a list.
+    fn add(&mut self, fields: &Fields, node: &Node, is_kept: bool) {
+        let Some((_, typed)) = fields.find("typed_value") else { return };
+        let is_list = matches!(typed.data_type(), DataType::List(_) | DataType::LargeList(_));
+        let mut found = Node { group: self.count, typed: None, ..node.clone() };
+        self.count += 1;
+        each_child(fields, node, |field, child| match (field.name().as_str(), field.data_type()) {
+            ("value", _) => found.leaf = child.leaf,
+            ("typed_value", data_type) if !data_type.is_nested() => {
+                found.typed = Some(TypedLeaf { leaf: child.leaf, values: 0 });
+            }
+            _ => {}
+        });
+        if is_kept && !is_list {
+            self.kept.push(found);
+        }
+        each_child(fields, node, |field, child| match (field.name().as_str(), field.data_type()) {
+            ("typed_value", DataType::Struct(parts)) => each_child(parts, &child, |part, child| {
                 if let DataType::Struct(fields) = part.data_type() {
-                    add_group(&mut below, fields, &child);
+                    self.add(fields, &child, is_kept);
                 }
-            });
-        }
-        ("typed_value", _) => {
-            is_kept = true;
-            found.typed = Some(TypedLeaf { leaf: child.leaf, values: 0 });
-        }
-        _ => {}
-    });
-    nodes.extend(is_kept.then_some(found));
-    nodes.extend(below);
+            }),
+            ("typed_value", DataType::List(element) | DataType::LargeList(element)) => {
+                if let DataType::Struct(fields) = element.data_type() {
+                    self.add(fields, &child, false);
+                }
+            }
+            _ => {}
+        });
+    }
 }
 
 fn each_child(fields: &Fields, node: &Node, mut visit: impl FnMut(&Field, Node)) {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray};
-use arrow_buffer::NullBuffer;
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 
@@ -17,6 +17,7 @@ use super::odd_rows::OddRows;
 use super::stored::add_row_group;
 use crate::bounds::ColumnBounds;
 use crate::error::{Error, Result};
+use crate::json::odd_rows::OddRow;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows, text_bytes};
 use crate::parquet::read::ParquetFile;
 use crate::parquet::schema::is_variant;
@@ -337,22 +338,32 @@ fn convert(
     odd_rows: Option<&mut OddRows>,
     mut chunk: RecordBatch,
 ) -> Result<Converted, WriteError> {
-    let (mut arrays, invalid) = convert_columns(columns, schema, on_invalid, &chunk)?;
+    let parsed = leave_out(columns, odd_rows.as_deref());
+    let Columns { mut arrays, invalid, mut left_out } = convert_columns(columns, schema, on_invalid, &chunk)?;
     if on_invalid == OnInvalid::Reject && !invalid.is_empty() {
         let keep = BooleanArray::from_iter(
             (0..chunk.num_rows()).map(|row| Some(invalid.binary_search_by_key(&row, |one| one.row).is_err())),
         );
         chunk = filter_record_batch(&chunk, &keep).map_err(Error::from)?;
-        arrays = convert_columns(columns, schema, on_invalid, &chunk)?.0;
+        Columns { arrays, left_out, .. } = convert_columns(columns, schema, on_invalid, &chunk)?;
     }
     let mut rows = chunk.num_rows();
+    let selected = match odd_rows {
+        Some(odd_rows) if parsed.is_some() => {
+            if !odd_rows.admit_parsed(&arrays, &left_out, rows) {
+                leave_out(columns, Some(odd_rows));
+                Columns { arrays, left_out, .. } = convert_columns(columns, schema, on_invalid, &chunk)?;
+            }
+            is_one_of(&left_out, rows)
+        }
+        Some(odd_rows) => odd_rows.select(&arrays, rows)?,
+        None => None,
+    };
     let mut apart = None;
-    if let Some(odd_rows) = odd_rows
-        && let Some(selected) = odd_rows.select(&arrays, rows)?
-    {
+    if let Some(selected) = selected {
         apart = Some(filter_record_batch(&chunk, &selected).map_err(Error::from)?);
         rows -= selected.true_count();
-        arrays = remove_rows(&arrays, &selected)?;
+        arrays = remove_rows(&arrays, &selected, parsed)?;
     }
     for ((array, bounds), field) in arrays.iter().zip(bounds).zip(schema.fields()) {
         bounds.count(array).map_err(|error| error.in_column(field.name()))?;
@@ -366,19 +377,58 @@ fn convert(
     Ok(Converted { columns, apart, invalid })
 }
 
-fn remove_rows(arrays: &[ArrayRef], selected: &BooleanArray) -> Result<Vec<ArrayRef>> {
-    let others = BooleanArray::new(!selected.values(), None);
-    filter_columns(arrays, &others)
+/// Let the parser leave odd rows out, if only one column can have them and is parsed. Return this column.
+///
+/// Most odd rows are then never converted, and the others need not be moved.
+fn leave_out(columns: &mut [Column], odd_rows: Option<&OddRows>) -> Option<usize> {
+    let mut parsed = None;
+    for (index, column) in columns.iter_mut().enumerate() {
+        if let Column::Json(shredder) = column {
+            let groups = odd_rows.and_then(|odd_rows| odd_rows.groups(index));
+            shredder.leave_out(groups.as_deref().unwrap_or_default());
+            parsed = parsed.or(groups.map(|_| index));
+        }
+    }
+    parsed
 }
 
-/// Return the columns of the file, with SQL NULL for invalid JSON text, and the invalid values sorted by row.
+/// Which of `rows` rows are among `odd_rows`, `None` for none.
+fn is_one_of(odd_rows: &[OddRow], rows: usize) -> Option<BooleanArray> {
+    let mut selected = BooleanBufferBuilder::new(rows);
+    selected.append_n(rows, false);
+    odd_rows.iter().for_each(|odd_row| selected.set_bit(odd_row.row, true));
+    (!odd_rows.is_empty()).then(|| BooleanArray::new(selected.finish(), None))
+}
+
+/// Remove rows from all columns but the one that was parsed without them.
+fn remove_rows(arrays: &[ArrayRef], selected: &BooleanArray, parsed: Option<usize>) -> Result<Vec<ArrayRef>> {
+    let others = BooleanArray::new(!selected.values(), None);
+    let mut given = arrays.to_vec();
+    let parsed = parsed.map(|index| (index, given.remove(index)));
+    let mut kept = filter_columns(&given, &others)?;
+    if let Some((index, array)) = parsed {
+        kept.insert(index, array);
+    }
+    Ok(kept)
+}
+
+/// The columns of a chunk, as the file stores them.
+struct Columns {
+    arrays: Vec<ArrayRef>,
+    /// Sorted by row.
+    invalid: Vec<InvalidValue>,
+    /// The rows that the parser left out of its column.
+    left_out: Vec<OddRow>,
+}
+
+/// Return the columns of the file, with SQL NULL for invalid JSON text.
 fn convert_columns(
     columns: &mut [Column],
     schema: &Schema,
     on_invalid: OnInvalid,
     chunk: &RecordBatch,
-) -> Result<(Vec<ArrayRef>, Vec<InvalidValue>), WriteError> {
-    let mut invalid = Vec::new();
+) -> Result<Columns, WriteError> {
+    let (mut invalid, mut left_out) = (Vec::new(), Vec::new());
     let mut arrays = Vec::with_capacity(columns.len());
     for (index, (column, array)) in columns.iter_mut().zip(chunk.columns()).enumerate() {
         let field = schema.field(index);
@@ -388,6 +438,7 @@ fn convert_columns(
             Column::Json(shredder) => {
                 let found = parse_column(shredder, array, index).map_err(locate)?;
                 let group = shredder.take().map_err(locate)?;
+                left_out.extend(shredder.take_odd_rows());
                 if on_invalid == OnInvalid::Error
                     && let Some(first) = found.first()
                 {
@@ -407,7 +458,7 @@ fn convert_columns(
         });
     }
     invalid.sort_by_key(|one| one.row);
-    Ok((arrays, invalid))
+    Ok(Columns { arrays, invalid, left_out })
 }
 
 /// The struct of the file, as `field` has it; where a struct around it is not `valid`, its Variants are null.

@@ -10,6 +10,7 @@ use arrow_array::{Array as _, ArrayRef, BinaryArray, LargeBinaryArray, StructArr
 use arrow_schema::DataType;
 
 use super::keys::{KeyId, Keys, NO_KEY};
+use super::odd_rows::{GroupId, OddRow, OddRowFinder};
 use super::residual::{Field, Frame, Residual};
 use super::scan::{self, JsonError, Number, Scan, error, skip_space};
 use crate::error::{Error, Result};
@@ -45,6 +46,7 @@ pub struct JsonShredder {
     id_size: usize,
     /// Whether a name of the row's encoded objects was not new to the row.
     repeats: bool,
+    odd_rows: OddRowFinder,
     scratch: Vec<u8>,
 }
 
@@ -60,10 +62,22 @@ impl JsonShredder {
             metadata: Vec::new(),
             id_size: 1,
             repeats: false,
+            odd_rows: OddRowFinder::default(),
             scratch: Vec::new(),
         };
+        shredder.leave_out(&[]);
         shredder.learn_fields();
         shredder
+    }
+
+    /// Leave out the following rows that have a value other than Variant null in the `value` of one of these groups.
+    pub fn leave_out(&mut self, groups: &[GroupId]) {
+        self.odd_rows.find_in(groups, &self.tree);
+    }
+
+    /// Take the rows that were left out since the last call; they have numbers among all rows that were given.
+    pub fn take_odd_rows(&mut self) -> Vec<OddRow> {
+        self.odd_rows.take()
     }
 
     /// Reset the names, and intern those of the shredded fields.
@@ -107,7 +121,7 @@ impl JsonShredder {
         self.metadata.push(0);
     }
 
-    /// Add the row of `text`, which must be UTF-8. An error leaves the columns unchanged.
+    /// Add the row of `text`, which must be UTF-8, or leave it out. An error leaves the columns unchanged.
     pub fn push(&mut self, text: &[u8]) -> Scan<()> {
         if text.len() > MAX_SIZE {
             return error(0, format!("the value has {} bytes, and {MAX_SIZE} are the most", text.len()));
@@ -124,22 +138,24 @@ impl JsonShredder {
                 self.forget_row(row);
                 return Err(error);
             }
-            if !self.residual.has_objects() {
-                self.end_row(row);
-                return Ok(());
-            }
-            let count = self.names.row_count();
-            let id_size = unsigned_size(count.saturating_sub(1));
-            if id_size <= self.id_size {
+            if self.residual.has_objects() {
+                let count = self.names.row_count();
+                let id_size = unsigned_size(count.saturating_sub(1));
+                if id_size > self.id_size {
+                    // Name ids need more bytes than were reserved.
+                    self.forget_row(row);
+                    self.id_size = id_size;
+                    continue;
+                }
                 self.check_duplicates(row)?;
-                self.end_row(row);
-                self.residual.write_headers(&mut self.tree, &mut self.names, count);
-                self.residual.clear();
-                return Ok(());
             }
-            // Name ids need more bytes than were reserved.
-            self.forget_row(row);
-            self.id_size = id_size;
+            if self.odd_rows.is_odd() {
+                self.odd_rows.end_row(row);
+                self.forget_row(row);
+            } else {
+                self.end_row(row);
+            }
+            return Ok(());
         }
     }
 
@@ -148,6 +164,7 @@ impl JsonShredder {
         self.names.clear_row();
         self.residual.clear();
         self.repeats = false;
+        self.odd_rows.clear_row();
     }
 
     fn row(&mut self, text: &[u8], row: usize) -> Scan<()> {
@@ -182,11 +199,18 @@ impl JsonShredder {
         }
         let mut out = std::mem::take(&mut self.tree.nodes[node].value.data);
         let encoded = self.encode(text, &mut at, &mut out, node, parent, depth);
-        let value = &mut self.tree.nodes[node].value;
-        value.data = out;
+        self.tree.nodes[node].value.data = out;
         encoded?;
-        value.end_value(slot);
+        self.end_value(node, slot);
         Ok(at)
+    }
+
+    /// Assign the bytes at the end of the `value` of `node` to `slot`.
+    #[inline(always)]
+    fn end_value(&mut self, node: NodeId, slot: usize) {
+        let value = &mut self.tree.nodes[node].value;
+        self.odd_rows.note(node, value);
+        value.end_value(slot);
     }
 
     /// Read the value at `*at` into the leaf `node`, if it is of a kind that the leaf may take.
@@ -208,7 +232,7 @@ impl JsonShredder {
                 };
                 if !stored {
                     push_number(&mut value.data, number);
-                    value.end_value(slot);
+                    self.end_value(node, slot);
                 }
             }
             (Some(&byte @ (b't' | b'f')), LeafValues::Boolean(_)) => {
@@ -254,6 +278,7 @@ impl JsonShredder {
                         self.check_duplicate(name, start)?;
                         self.tree.truncate(field, slot);
                         self.residual.remove_truncated(&self.tree);
+                        self.odd_rows.remove_truncated(&self.tree);
                     }
                     if !self.scalar(text, &mut at, field, slot)? {
                         at = self.value(text, at, field, slot, key, depth + 1)?;
@@ -265,10 +290,9 @@ impl JsonShredder {
         if let Some(frame) = leftovers {
             let mut out = std::mem::take(&mut self.tree.nodes[node].value.data);
             let closed = self.close_object(&mut out, frame, parent);
-            let value = &mut self.tree.nodes[node].value;
-            value.data = out;
+            self.tree.nodes[node].value.data = out;
             closed?;
-            value.end_value(slot);
+            self.end_value(node, slot);
         }
         Ok(at)
     }
@@ -445,12 +469,17 @@ impl JsonShredder {
         Ok(())
     }
 
-    /// Write the `metadata` of the row.
+    /// Write the `metadata` of the row, and the headers of its encoded objects.
     fn end_row(&mut self, row: usize) {
+        let count = self.names.row_count();
         let key = self.names.end_row();
         self.metadata.push(key);
         self.rows.set(row);
         self.repeats = false;
+        if self.residual.has_objects() {
+            self.residual.write_headers(&mut self.tree, &mut self.names, count);
+            self.residual.clear();
+        }
     }
 
     /// Reject a row that has an encoded object with two fields of one name.

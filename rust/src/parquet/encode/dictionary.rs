@@ -1,6 +1,7 @@
 //! The distinct values of a column chunk, numbered in the order of their first appearance.
 
 use std::hash::Hash;
+use std::ops::Range;
 
 use ahash::RandomState;
 use hashbrown::HashTable;
@@ -41,20 +42,53 @@ impl<T: Copy> Numbers<T> {
     }
 }
 
+/// The number of short strings that are found by their bytes alone, a power of two.
+const RECENT: usize = 512;
+
+/// Stands for no short string.
+const NO_WORD: u128 = u128::MAX;
+
 /// Distinct byte strings.
-#[derive(Default)]
 pub(super) struct Strings {
     /// The values back to back.
     data: Vec<u8>,
     ends: Vec<usize>,
     table: HashTable<u32>,
     hasher: RandomState,
+    /// Short strings that were looked up, with their keys. Most columns have few of them, which one comparison finds.
+    recent: Vec<(u128, u32)>,
+}
+
+impl Default for Strings {
+    fn default() -> Self {
+        Strings {
+            data: Vec::new(),
+            ends: Vec::new(),
+            table: HashTable::new(),
+            hasher: RandomState::new(),
+            recent: vec![(NO_WORD, 0); RECENT],
+        }
+    }
 }
 
 impl Strings {
+    /// The key of the value at `range` of `data`, as [`Strings::key`] gives it.
+    #[inline]
+    pub fn key_at(&mut self, data: &[u8], range: Range<usize>) -> u32 {
+        let Some(word) = short_string(data, &range) else { return self.key(&data[range]) };
+        let slot = slot(word);
+        let (known, key) = self.recent[slot];
+        if known == word {
+            return key;
+        }
+        let key = self.key(&data[range]);
+        self.recent[slot] = (word, key);
+        key
+    }
+
     /// The key of `value`, which is added unless it is known.
     pub fn key(&mut self, value: &[u8]) -> u32 {
-        let Strings { data, ends, table, hasher } = self;
+        let Strings { data, ends, table, hasher, .. } = self;
         let entry = table.entry(
             hasher.hash_one(value),
             |&key| string(data, ends, key) == value,
@@ -87,11 +121,67 @@ impl Strings {
         self.data.clear();
         self.ends.clear();
         self.table.clear();
+        self.recent.fill((NO_WORD, 0));
     }
+}
+
+/// A string of less than 16 bytes, and its length in the highest byte.
+#[inline]
+fn short_string(data: &[u8], range: &Range<usize>) -> Option<u128> {
+    const LENGTH: usize = size_of::<u128>();
+    let bits = 8 * range.len() as u32;
+    if range.len() >= LENGTH {
+        return None;
+    }
+    let word = match data[range.start..].first_chunk::<LENGTH>() {
+        Some(chunk) => u128::from_le_bytes(*chunk) & ((1 << bits) - 1),
+        None => {
+            let mut padded = [0; LENGTH];
+            padded[..range.len()].copy_from_slice(&data[range.clone()]);
+            u128::from_le_bytes(padded)
+        }
+    };
+    Some(word | u128::from(bits / 8) << 120)
+}
+
+/// The place of a short string among the recent ones.
+#[inline]
+fn slot(word: u128) -> usize {
+    let mixed = (word as u64 ^ ((word >> 64) as u64).rotate_left(31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> (u64::BITS - RECENT.ilog2())) as usize
 }
 
 fn string<'a>(data: &'a [u8], ends: &[usize], key: u32) -> &'a [u8] {
     let key = key as usize;
     let start = if key == 0 { 0 } else { ends[key - 1] };
     &data[start..ends[key]]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_of_every_length_keep_their_keys_wherever_they_are() {
+        let mut strings = Strings::default();
+        let texts: Vec<Vec<u8>> =
+            (0..40).flat_map(|length| [0, b'x', 0xFF].map(|byte| vec![byte; length])).collect();
+        let mut keys = Vec::new();
+        for text in &texts {
+            keys.push(strings.key(text));
+        }
+        for before in [&b""[..], b"x"] {
+            for after in [&b""[..], b"x", &[0; 20], &[0xFF; 20]] {
+                for (text, key) in texts.iter().zip(&keys) {
+                    let data = [before, text, after].concat();
+                    let range = before.len()..before.len() + text.len();
+                    assert_eq!(strings.key_at(&data, range), *key, "{text:?}");
+                }
+            }
+        }
+        strings.clear();
+        assert_eq!(strings.key_at(b"new", 0..3), 0);
+        assert_eq!(strings.key_at(b"new", 0..2), 1);
+        assert_eq!((strings.get(0), strings.len()), (&b"new"[..], 2));
+    }
 }

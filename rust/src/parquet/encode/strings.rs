@@ -1,10 +1,12 @@
 //! Values of BYTE_ARRAY: strings and binary.
 
+use std::ops;
+
 use ahash::HashSet;
 use arrow_array::cast::AsArray;
 use arrow_array::types::ByteArrayType;
 use arrow_array::{Array, ArrayRef, GenericByteArray};
-use arrow_buffer::ArrowNativeType;
+use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use parquet::basic::Encoding;
@@ -20,8 +22,11 @@ pub(super) struct StringValues {
     choice: Choice,
     has_bounds: bool,
     lengths: Vec<i32>,
-    /// The values back to back.
-    data: Vec<u8>,
+    /// The values back to back, mostly as the arrays have them: they are copied once, to their page.
+    data: Vec<Buffer>,
+    data_bytes: usize,
+    /// The extremes of these values.
+    extremes: Extremes,
     keys: Vec<u32>,
     dictionary: Strings,
     known: Option<Known>,
@@ -42,6 +47,8 @@ impl StringValues {
             has_bounds,
             lengths: Vec::new(),
             data: Vec::new(),
+            data_bytes: 0,
+            extremes: Extremes::default(),
             keys: Vec::new(),
             dictionary: Strings::default(),
             known: None,
@@ -52,13 +59,9 @@ impl StringValues {
     fn append_from<'a>(&mut self, value: impl Fn(usize) -> &'a [u8], slots: usize, selection: &Selection) {
         self.decide(&value, slots, selection);
         if self.choice.is_used() {
-            self.append_distinct(value, slots, selection);
+            self.append_distinct(|slot| (value(slot), 0..value(slot).len()), slots, selection);
         } else {
-            selection.for_each(slots, |slot| {
-                let value = value(slot);
-                self.lengths.push(value.len() as i32);
-                self.data.extend_from_slice(value);
-            });
+            self.append_copies(value, slots, selection);
         }
     }
 
@@ -69,20 +72,43 @@ impl StringValues {
         let slots = array.len();
         self.decide(value, slots, selection);
         if self.choice.is_used() || selection.count(slots) == 0 {
-            return self.append_distinct(value, slots, selection);
+            return self.append_distinct(|slot| (data, range(slot)), slots, selection);
         }
-        let mut bytes = 0;
-        selection.for_each(slots, |slot| {
-            let length = range(slot).len();
-            bytes += length;
-            self.lengths.push(length as i32);
-        });
         let all = offsets[0].as_usize()..offsets[slots].as_usize();
-        match bytes == all.len() {
-            // The slots without a value have no bytes, either.
-            true => self.data.extend_from_slice(&data[all]),
-            false => selection.for_each(slots, |slot| self.data.extend_from_slice(value(slot))),
+        let mut bytes = 0;
+        selection.for_each(slots, |slot| bytes += range(slot).len());
+        if bytes != all.len() {
+            // Some slots without a value have bytes.
+            return self.append_copies(value, slots, selection);
         }
+        let first = self.lengths.len();
+        self.lengths.reserve(selection.count(slots));
+        selection.for_each(slots, |slot| self.lengths.push(range(slot).len() as i32));
+        self.push_data(first, array.values().slice_with_length(all.start, all.len()));
+    }
+
+    fn append_copies<'a>(&mut self, value: impl Fn(usize) -> &'a [u8], slots: usize, selection: &Selection) {
+        let (first, mut data) = (self.lengths.len(), Vec::new());
+        selection.for_each(slots, |slot| {
+            let value = value(slot);
+            self.lengths.push(value.len() as i32);
+            data.extend_from_slice(value);
+        });
+        self.push_data(first, Buffer::from_vec(data));
+    }
+
+    /// Add the values whose lengths were pushed from `first` on.
+    fn push_data(&mut self, first: usize, data: Buffer) {
+        if self.has_bounds {
+            let mut start = 0;
+            let values = self.lengths[first..].iter().map(|&length| {
+                start += length as usize;
+                &data[start - length as usize..start]
+            });
+            add_range(&mut self.extremes, range(values));
+        }
+        self.data_bytes += data.len();
+        self.data.push(data);
     }
 
     /// Choose between a dictionary and the values themselves, if these are the first values of the chunk.
@@ -99,22 +125,17 @@ impl StringValues {
         });
     }
 
+    /// Append the keys of values, each given as a range of bytes.
     fn append_distinct<'a>(
         &mut self,
-        value: impl Fn(usize) -> &'a [u8],
+        value: impl Fn(usize) -> (&'a [u8], ops::Range<usize>),
         slots: usize,
         selection: &Selection,
     ) {
-        let mut last: Option<(&[u8], u32)> = None;
         selection.for_each(slots, |slot| {
-            let value = value(slot);
-            let key = match last {
-                Some((same, key)) if same == value => key,
-                _ => self.dictionary.key(value),
-            };
-            last = Some((value, key));
-            self.keys.push(key);
-            self.variable_bytes += value.len() as u64;
+            let (data, range) = value(slot);
+            self.variable_bytes += range.len() as u64;
+            self.keys.push(self.dictionary.key_at(data, range));
         });
         self.choice.grow(self.dictionary.len(), self.dictionary.bytes());
     }
@@ -159,26 +180,13 @@ impl StringValues {
         Ok(())
     }
 
-    fn extremes(&self) -> Extremes {
+    /// The extremes of the values of the page that are keys.
+    fn extremes_of_keys(&self) -> Extremes {
+        let mut is_used = vec![false; self.dictionary.len()];
+        self.keys.iter().for_each(|&key| is_used[key as usize] = true);
+        let used = (0..self.dictionary.len() as u32).filter(|&key| is_used[key as usize]);
         let mut extremes = Extremes::default();
-        let range = match self.choice.is_used() {
-            true => {
-                let mut is_used = vec![false; self.dictionary.len()];
-                self.keys.iter().for_each(|&key| is_used[key as usize] = true);
-                let used = (0..self.dictionary.len() as u32).filter(|&key| is_used[key as usize]);
-                range(used.map(|key| self.dictionary.get(key)))
-            }
-            false => {
-                let mut start = 0;
-                range(self.lengths.iter().map(|&length| {
-                    start += length as usize;
-                    &self.data[start - length as usize..start]
-                }))
-            }
-        };
-        if let Some((min, max)) = range {
-            extremes.add(Bound::Bytes(min.to_vec()), Bound::Bytes(max.to_vec()));
-        }
+        add_range(&mut extremes, range(used.map(|key| self.dictionary.get(key))));
         extremes
     }
 }
@@ -201,17 +209,21 @@ impl Values for StringValues {
 
     fn pending_bytes(&self) -> usize {
         let keys = self.keys.len() * usize::from(self.choice.width()) / 8;
-        self.data.len() + self.lengths.len() + keys
+        self.data_bytes + self.lengths.len() + keys
     }
 
     fn flush(&mut self, page: &mut Vec<u8>) -> PageValues {
-        let extremes = if self.has_bounds { self.extremes() } else { Extremes::default() };
-        let variable_bytes = std::mem::take(&mut self.variable_bytes) + self.data.len() as u64;
+        let mut extremes = std::mem::take(&mut self.extremes);
+        if self.has_bounds && self.choice.is_used() {
+            extremes = self.extremes_of_keys();
+        }
+        let data_bytes = std::mem::take(&mut self.data_bytes);
+        let variable_bytes = std::mem::take(&mut self.variable_bytes) + data_bytes as u64;
         let encoding = match self.choice.is_used() {
             true => self.choice.flush(&mut self.keys, page),
             false => {
                 delta::encode(&self.lengths, page);
-                page.extend_from_slice(&self.data);
+                self.data.iter().for_each(|data| page.extend_from_slice(data));
                 Encoding::DELTA_LENGTH_BYTE_ARRAY
             }
         };
@@ -250,6 +262,12 @@ fn byte_values<'a>(array: &'a dyn Array) -> Result<Box<dyn Fn(usize) -> &'a [u8]
         DataType::BinaryView => Box::new(|slot| array.as_binary_view().value(slot)),
         _ => return Err(unexpected(array, "BYTE_ARRAY")),
     })
+}
+
+fn add_range(extremes: &mut Extremes, range: Option<(&[u8], &[u8])>) {
+    if let Some((min, max)) = range {
+        extremes.add(Bound::Bytes(min.to_vec()), Bound::Bytes(max.to_vec()));
+    }
 }
 
 /// The least and the greatest of `values`.
