@@ -263,7 +263,7 @@ def test_a_command_whose_output_is_closed_ends_with_a_message(table, options):
 @pytest.mark.usefixtures("small_files_are_shredded")
 def test_inspect_prints_the_shredding_tree_with_fill_and_bounds(table):
     rows = [re.split(r"\t+| {2,}", line.strip()) for line in run("inspect", table).stdout.splitlines()]
-    assert ["path", "type", "typed_value", "value", "bytes", "min", "max"] in rows
+    assert ["path", "type", "typed_value", "value", "clean", "bytes", "min", "max"] in rows
     tree = {row[0]: row for row in rows}
     assert tree["user"][1] == "object"
     assert tree["id"][1:4] == ["bigint", "66.7 %", "33.3 %"]

@@ -187,7 +187,9 @@ def test_an_audit_prints_json(faulty):
     report = json.loads(result.stdout)
     assert (report["version"], report["data"], report["clean"]) == (0, False, False)
     assert report["counts"] == {"error": 1, "warning": 0, "info": 1}
-    assert report["files"] == [{"path": faulty.file.name, "rows": 4, "bytes": faulty.file.stat().st_size}]
+    size = faulty.file.stat().st_size
+    expected = {"path": faulty.file.name, "rows": 4, "bytes": size, "has_odd_rows": False}
+    assert report["files"] == [expected]
     note, error = report["findings"]
     assert (note["rule"], note["severity"]) == ("T3", "info")
     assert (error["rule"], error["file_path"]) == ("AU11", faulty.file.name)

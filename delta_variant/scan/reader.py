@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
@@ -49,6 +49,10 @@ FILES_AHEAD = 8
 
 NUMBERS = Projection(pa.field("number", pa.int64()), (), "position")
 """The position of each row in its file, for errors."""
+
+
+Stored: TypeAlias = Literal["stored"] | None
+"""The form of a Variant column as the file stores it: `stored` keeps dictionaries of text."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ class FileReader:
 
         Variant columns in `shredded` are returned as the file stores them.
         """
-        for batch, _ in self._read(inputs, rows, on_conflict, (), shredded):
+        for batch, _ in self._read(inputs, rows, on_conflict, (), dict.fromkeys(shredded, None)):
             yield batch
 
     def read_with_row_ids(
@@ -175,10 +179,12 @@ class FileReader:
         """Yield rows as batches of the inputs, and their row ids and commit versions if rows are tracked.
 
         The rows are those in `rows`, or all. Variant columns in `shredded` are returned as the file
-        stores them. Raises ProtocolError for a file without a base row id.
+        stores them, with text as dictionaries where it is stored so. Raises ProtocolError for a file without
+        a base row id.
         """
+        stored: dict[str, Stored] = dict.fromkeys(shredded, "stored")
         if tracking is None:
-            yield from ((batch, None) for batch, _ in self._read(inputs, rows, "error", (), shredded))
+            yield from ((batch, None) for batch, _ in self._read(inputs, rows, "error", (), stored))
             return
         base, version = self.file.base_row_id, self.file.default_row_commit_version
         if base is None or version is None:
@@ -186,7 +192,7 @@ class FileReader:
                 "the add action has no baseRowId or no defaultRowCommitVersion, but the table sets "
                 f"{properties.ENABLE_ROW_TRACKING.name}=true"
             ).at(file=self.file.path)
-        for batch, read in self._read(inputs, rows, "error", tracking.projections, shredded):
+        for batch, read in self._read(inputs, rows, "error", tracking.projections, stored):
             yield batch, tracking.rows(base, version, read)
 
     def _read(
@@ -195,9 +201,11 @@ class FileReader:
         rows: Sequence[RowRange] | None,
         on_conflict: OnConflict,
         extra: Sequence[Projection],
-        shredded: Collection[str] = (),
+        shredded: Mapping[str, Stored],
     ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
         """Yield batches of the inputs, and the columns of the extra projections.
+
+        `shredded` has the Variant columns that are returned as the file stores them, and in which form.
 
         After a strict cast of a path fails, read such paths as Variants from there on, because the
         expressions decide which rows are cast.
@@ -224,12 +232,14 @@ class FileReader:
         rows: Sequence[RowRange] | None,
         on_conflict: OnConflict,
         extra: Sequence[Projection],
-        shredded: Collection[str],
+        shredded: Mapping[str, Stored],
     ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
         path, deleted = self.file.path, self._deleted()
         stored = [each for each in inputs if not self._is_partition(each)]
         read = [
-            self._as_stored(each) if is_whole(each) and each.column in shredded else self._projection(each)
+            self._as_stored(each, shredded[each.column])
+            if is_whole(each) and each.column in shredded
+            else self._projection(each)
             for each in stored
         ]
         projections = [*read, *extra]
@@ -305,10 +315,10 @@ class FileReader:
         target = VARIANT_TYPE if each.type is None else each.type
         return Projection(pa.field("path", target), column, "path", each.path, each.strict, zone)
 
-    def _as_stored(self, whole: Extraction) -> Projection:
+    def _as_stored(self, whole: Extraction, what: Stored) -> Projection:
         """Return a projection of a Variant column in its shredded layout."""
         path = self._stored_path((whole.column,))
-        return Projection(self.native.schema.field(path[0]).remove_metadata(), path, "stored")
+        return Projection(self.native.schema.field(path[0]).remove_metadata(), path, what)
 
     def _stored_path(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the physical names of a column and of the struct fields below it."""
