@@ -90,17 +90,26 @@ impl Deltas {
             self.begin_miniblock()?;
         }
         let count = self.left.min(UNIT);
+        let mut excesses = [0; UNIT];
+        match self.bytes.rest().first_chunk() {
+            Some(padded) => unpack(self.width, padded, &mut excesses),
+            None => {
+                let mut padded = [0; PADDED];
+                let rest = self.bytes.rest();
+                padded[..rest.len()].copy_from_slice(rest);
+                unpack(self.width, &padded, &mut excesses);
+            }
+        }
         // The last miniblock may be cut where its values end.
         let bytes = self.bytes.take_most(UNIT * self.width / 8);
         if bytes.len() * 8 < count * self.width {
             return Err(broken("has deltas that end early"));
         }
-        let mut padded = [0; PADDED];
-        padded[..bytes.len()].copy_from_slice(bytes);
-        let mut excesses = [0; UNIT];
-        unpack(self.width, &padded, &mut excesses);
         for (value, excess) in self.unit.iter_mut().zip(excesses) {
-            self.last = self.last.wrapping_add(self.least).wrapping_add(excess as i64);
+            *value = self.least.wrapping_add(excess as i64);
+        }
+        for value in &mut self.unit {
+            self.last = self.last.wrapping_add(*value);
             *value = self.last;
         }
         self.in_miniblock -= UNIT;

@@ -95,7 +95,7 @@ impl LeafDecoder {
         }
         let levels = std::mem::take(&mut self.levels);
         if is_nullable && levels.lacks(self.max_level) {
-            self.values.finish(None)?;
+            self.values.clear();
             let slots = match self.empty.take().filter(|slots| slots.len() == levels.len()) {
                 Some(slots) => slots,
                 None => self.values.nulls(levels.len()),

@@ -348,6 +348,10 @@ impl Values for Strings {
         }
     }
 
+    fn clear(&mut self) {
+        self.batch = Batch::Nulls(0);
+    }
+
     fn nulls(&self, count: usize) -> ArrayRef {
         match self.keep {
             Keep::Always => new_null_array(&self.dictionary_type(), count),

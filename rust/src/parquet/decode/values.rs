@@ -36,6 +36,9 @@ pub(super) trait Values: Send {
     /// Return the slots of the batch, and begin the next batch.
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef>;
 
+    /// Forget the slots of the batch, and begin the next batch.
+    fn clear(&mut self);
+
     /// Return the slots of a batch of nulls.
     fn nulls(&self, count: usize) -> ArrayRef;
 }
@@ -185,6 +188,10 @@ impl<T: Number> Values for Numbers<T> {
         Ok(make_array(data.build()?))
     }
 
+    fn clear(&mut self) {
+        self.values.clear();
+    }
+
     fn nulls(&self, count: usize) -> ArrayRef {
         new_null_array(&self.data_type, count)
     }
@@ -272,6 +279,10 @@ impl Values for Booleans {
         let values = BooleanBuffer::collect_bool(self.values.len(), |index| self.values[index] != 0);
         self.values.clear();
         Ok(Arc::new(BooleanArray::new(values, nulls)))
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
     }
 
     fn nulls(&self, count: usize) -> ArrayRef {
