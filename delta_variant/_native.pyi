@@ -687,6 +687,7 @@ class DataFile:
         on_conflict: OnConflict,
         deleted: bytes | None = None,
         legacy: str | None = None,
+        conditions: list[tuple[int, str, pa.Array[Any] | None]] = [],
     ) -> Batches:
         """Read columns, decoding only the leaf columns that they need.
 
@@ -699,6 +700,9 @@ class DataFile:
             on_conflict: What to do where `value` and `typed_value` contradict each other.
             deleted: A deletion vector, whose rows are skipped.
             legacy: "strict" or "compat" if whole Variants are in the legacy layout.
+            conditions: Each the position of a projection, and "is not null" and None, or a comparison such as
+                ">=" and its right sides, of the projection's type. Rows for which it is true for none of them
+                may be left out.
 
         Returns:
             An iterator of batches. About 64 MiB of decoded leaves are held ahead of the consumer. Errors
@@ -724,3 +728,6 @@ class Batches:
 
     def __iter__(self) -> Batches: ...
     def __next__(self) -> pa.RecordBatch: ...
+    @property
+    def rows_read(self) -> int:
+        """The number of rows that were read for the batches so far, also those that conditions left out."""

@@ -20,6 +20,7 @@ from ..storage.store import Store
 from ..variant.moments import UTC
 
 __all__ = [
+    "Condition",
     "Input",
     "LegacyMode",
     "NativeFile",
@@ -31,6 +32,7 @@ __all__ = [
     "filter_rows",
     "open_file",
     "read",
+    "read_matching",
     "units",
 ]
 
@@ -111,6 +113,15 @@ class Input:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """A condition on a projection, by its position: `operator` and any of `values`, or "is not null"."""
+
+    projection: int
+    operator: str
+    values: pa.Array[Any] | None
+
+
+@dataclass(frozen=True)
 class Units:
     """Ranges of rows of a file, and the statistics of each input in them.
 
@@ -148,6 +159,26 @@ def read(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an open data file, in order, as batches with the fields of the projections.
 
+    The parameters are those of `read_matching`.
+    """
+    options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted, "legacy_mode": legacy_mode}
+    for _, batch in read_matching(file, path, projections, (), **options):
+        yield batch
+
+
+def read_matching(
+    file: NativeFile,
+    path: str,
+    projections: Sequence[Projection],
+    conditions: Sequence[Condition],
+    *,
+    rows: Sequence[RowRange] | None = None,
+    on_conflict: OnConflict = "error",
+    deleted: bytes | None = None,
+    legacy_mode: LegacyMode | None = None,
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the rows that meet all conditions, and maybe others, with the number of rows read so far.
+
     Only the required leaf columns are read, and only the pages that contain some of `rows`, which are
     ordered, disjoint ranges. `deleted` is a deletion vector; its rows are skipped. `legacy_mode` states that
     whole Variants are in the legacy layout, and how strictly they are read. Errors have file and row.
@@ -161,8 +192,11 @@ def read(
         for each in projections
     ]
     ranges = None if rows is None else list(rows)
+    tests = [(each.projection, each.operator, each.values) for each in conditions]
     with error_location(file=path):
-        yield from file.read(requested, ranges, on_conflict, deleted, legacy_mode)  # type: ignore[arg-type]
+        batches = file.read(requested, ranges, on_conflict, deleted, legacy_mode, tests)  # type: ignore[arg-type]
+        for batch in batches:
+            yield batches.rows_read, batch
 
 
 def filter_rows(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:

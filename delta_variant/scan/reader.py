@@ -35,6 +35,7 @@ from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.types import StructField, StructType, fields_of
 from ..variant.shredding import ShreddingSchema
 from ..variant.values import VARIANT_TYPE
+from .conditions import RowCondition
 from .predicate import Leaf
 from .row_tracking import RowTracking
 
@@ -166,8 +167,24 @@ class FileReader:
 
         Variant columns in `shredded` are returned as the file stores them.
         """
-        for batch, _ in self._read(inputs, rows, on_conflict, (), dict.fromkeys(shredded, None)):
+        for _, batch in self.read_matching(inputs, (), rows, on_conflict, shredded):
             yield batch
+
+    def read_matching(
+        self,
+        inputs: Sequence[Input],
+        conditions: Sequence[RowCondition],
+        rows: Sequence[RowRange] | None,
+        on_conflict: OnConflict,
+        shredded: Collection[str] = (),
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the rows that meet the conditions on inputs, and maybe others, like `read`.
+
+        Each batch is returned with the number of rows that were read so far.
+        """
+        stored: dict[str, Stored] = dict.fromkeys(shredded, None)
+        for seen, batch, _ in self._read(inputs, rows, on_conflict, (), stored, conditions):
+            yield seen, batch
 
     def read_with_row_ids(
         self,
@@ -184,7 +201,7 @@ class FileReader:
         """
         stored: dict[str, Stored] = dict.fromkeys(shredded, "stored")
         if tracking is None:
-            yield from ((batch, None) for batch, _ in self._read(inputs, rows, "error", (), stored))
+            yield from ((batch, None) for _, batch, _ in self._read(inputs, rows, "error", (), stored))
             return
         base, version = self.file.base_row_id, self.file.default_row_commit_version
         if base is None or version is None:
@@ -192,7 +209,7 @@ class FileReader:
                 "the add action has no baseRowId or no defaultRowCommitVersion, but the table sets "
                 f"{properties.ENABLE_ROW_TRACKING.name}=true"
             ).at(file=self.file.path)
-        for batch, read in self._read(inputs, rows, "error", tracking.projections, stored):
+        for _, batch, read in self._read(inputs, rows, "error", tracking.projections, stored):
             yield batch, tracking.rows(base, version, read)
 
     def _read(
@@ -202,8 +219,9 @@ class FileReader:
         on_conflict: OnConflict,
         extra: Sequence[Projection],
         shredded: Mapping[str, Stored],
-    ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
-        """Yield batches of the inputs, and the columns of the extra projections.
+        conditions: Sequence[RowCondition] = (),
+    ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
+        """Yield the number of rows read so far, a batch of the inputs, and columns of extra projections.
 
         `shredded` has the Variant columns that are returned as the file stores them, and in which form.
 
@@ -212,19 +230,21 @@ class FileReader:
         """
         seen = 0
         try:
-            for batch, others in self._read_inputs(inputs, rows, on_conflict, extra, shredded):
-                yield batch, others
-                seen += batch.num_rows
+            found = self._read_inputs(inputs, rows, on_conflict, extra, shredded, conditions)
+            for read, batch, others in found:
+                yield read, batch, others
+                seen = read
         except CastError:
             without_cast = list(dict.fromkeys(map(evaluate.without_cast, inputs)))
             if without_cast == list(inputs):
                 raise
             extra = [*extra, NUMBERS]
-            for batch, others in self._read_inputs(without_cast, rows, on_conflict, extra, shredded):
-                if seen < batch.num_rows:
-                    numbered = batch.append_column(ROW_NUMBERS, others.pop()).slice(seen)
-                    yield numbered, [each.slice(seen) for each in others]
-                seen = max(0, seen - batch.num_rows)
+            for read, batch, others in self._read_inputs(without_cast, rows, on_conflict, extra, shredded):
+                # Each row is returned once.
+                done = max(0, seen - (read - batch.num_rows))
+                if done < batch.num_rows:
+                    numbered = batch.append_column(ROW_NUMBERS, others.pop()).slice(done)
+                    yield read, numbered, [each.slice(done) for each in others]
 
     def _read_inputs(
         self,
@@ -233,7 +253,8 @@ class FileReader:
         on_conflict: OnConflict,
         extra: Sequence[Projection],
         shredded: Mapping[str, Stored],
-    ) -> Iterator[tuple[pa.RecordBatch, list[Any]]]:
+        conditions: Sequence[RowCondition] = (),
+    ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
         path, deleted = self.file.path, self._deleted()
         stored = [each for each in inputs if not self._is_partition(each)]
         read = [
@@ -243,11 +264,16 @@ class FileReader:
             for each in stored
         ]
         projections = [*read, *extra]
+        tests = [
+            reader.Condition(stored.index(each.input), each.operator, each.values)
+            for each in conditions
+            if each.input in stored
+        ]
         options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted}
         try:
-            for batch in reader.read(self.native, path, projections, **options):
+            for seen, batch in reader.read_matching(self.native, path, projections, tests, **options):
                 found = self._with_constants(batch, stored, inputs) if inputs else batch
-                yield found, batch.columns[len(stored) :]
+                yield seen, found, batch.columns[len(stored) :]
         except DeltaVariantError as error:
             error.column = self.table.logical_name(error.column)
             raise

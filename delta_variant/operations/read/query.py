@@ -16,6 +16,7 @@ from ...expressions.tree import Call, Expression, Extraction, Input, is_whole
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import variant_field
+from ...scan.conditions import RowCondition, leading_conditions
 from ...scan.scope import Scope
 from .lateral import Lateral
 
@@ -96,6 +97,11 @@ class Query(msgspec.Struct, frozen=True):
         """Return an expression that is true for each row that is needed, by which files can be skipped."""
         known = tuple(each for each in (self.predicate, self.hint) if each is not None)
         return Call("and", known, pa.bool_()) if len(known) > 1 else next(iter(known), None)
+
+    @property
+    def conditions(self) -> list[RowCondition]:
+        """Return conditions that are true for each row that is needed, by which rows can be skipped."""
+        return leading_conditions(self.predicate, self.hint)
 
     def without_outputs(self) -> Query:
         """Return the query for the number of its rows: the predicate alone."""

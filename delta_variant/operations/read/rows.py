@@ -136,10 +136,13 @@ class _FileRead(msgspec.Struct, frozen=True):
         if plan.rows == []:
             return
         shredded = [name for name in self.query.shredded if file.stored_type(name) is not None]
-        for batch in file.read(self.query.inputs, plan.rows, self.on_conflict, shredded):
+        query, before = self.query, 0
+        found = file.read_matching(query.inputs, query.conditions, plan.rows, self.on_conflict, shredded)
+        for seen, batch in found:
             with error_location(file=file.file.path):
-                matching = self.query.result(batch)
-            yield _Decoded(batch.num_rows, matching)
+                matching = query.result(batch)
+            yield _Decoded(seen - before, matching)
+            before = seen
 
 
 def _consume(started: Iterable[_Started], report: ReadReport | None) -> RowBatches:

@@ -3,6 +3,7 @@
 //! The modules state what bounds their memory.
 
 mod columns;
+pub mod conditions;
 pub mod filter;
 pub mod odd_rows;
 pub mod read;

@@ -2,6 +2,7 @@
 //!
 //! At most twice `DECODED_BYTES` are decoded ahead of the consumer.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::iter;
@@ -13,20 +14,22 @@ use arrow_array::{
     Array, ArrayRef, BooleanArray, Int64Array, LargeListArray, ListArray, MapArray, OffsetSizeTrait,
     RecordBatch, RecordBatchOptions, StructArray, new_null_array,
 };
-use arrow_buffer::BooleanBuffer;
+use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::{DataType, Field, Fields, Schema};
+use arrow_select::concat::concat_batches;
 use parquet::schema::types::Type;
 use rayon::prelude::*;
 use roaring::RoaringTreemap;
 
 use super::columns::{locate, row_group_rows};
+use super::conditions::Condition;
 use super::filter::filter_rows;
 use crate::error::{Error, Result};
 use crate::legacy;
 use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan, members};
 use crate::parquet::variants::check_variant_column;
 use crate::shred::OnConflict;
-use crate::shred::extract::{extract, leaf_count, leaves_needed, needs_metadata};
+use crate::shred::extract::{extract, leaf_count, leaves_needed, needs_metadata, stored_text};
 use crate::shred::print::to_json;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::unshred::unshred;
@@ -73,6 +76,13 @@ pub enum What {
     Position,
 }
 
+/// Rows of a result.
+pub struct Found {
+    /// The number of rows that were read for it, those that a condition dropped included.
+    pub rows_read: usize,
+    pub batch: RecordBatch,
+}
+
 /// The result of a read: record batches of the projections, in the order of the file.
 pub struct DataFileReader {
     query: Query,
@@ -80,7 +90,7 @@ pub struct DataFileReader {
     decoder: Decoder,
     /// Row groups of which leaves are read, in the order of the file.
     reading: VecDeque<LeafReader>,
-    ready: VecDeque<RecordBatch>,
+    ready: VecDeque<Found>,
     failed: bool,
 }
 
@@ -100,6 +110,8 @@ struct Query {
     legacy: Option<LegacyLayout>,
     /// Rows of the file that are not read.
     deleted: Option<RoaringTreemap>,
+    /// Rows for which one of them is not true may be dropped.
+    conditions: Vec<Condition>,
 }
 
 /// The rows of one row group that are read.
@@ -148,6 +160,55 @@ impl RowNumbers {
     }
 }
 
+/// The rows of a batch that are kept, and their numbers in the file.
+struct Kept<'a> {
+    batch: Cow<'a, RecordBatch>,
+    /// The rows of the file from which the batch was read.
+    rows: &'a [Range<u64>],
+    /// Which of them are kept; `None` for all.
+    mask: Option<BooleanBuffer>,
+}
+
+impl<'a> Kept<'a> {
+    fn new(batch: &'a RecordBatch, rows: &'a [Range<u64>]) -> Self {
+        Kept { batch: Cow::Borrowed(batch), rows, mask: None }
+    }
+
+    /// Keep those of the rows that are set in `mask`, or all.
+    fn select(self, mask: Option<BooleanBuffer>) -> Result<Self> {
+        let Some(mask) = mask else { return Ok(self) };
+        let batch = filter_rows(&self.batch, &BooleanArray::new(mask.clone(), None))?;
+        let mask = match &self.mask {
+            Some(before) => within(before, &mask),
+            None => mask,
+        };
+        Ok(Kept { batch: Cow::Owned(batch), rows: self.rows, mask: Some(mask) })
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = u64> + Clone {
+        let all = || self.rows.iter().cloned().flatten();
+        let kept =
+            self.mask.as_ref().map(|mask| all().zip(mask).filter(|(_, kept)| *kept).map(|(row, _)| row));
+        let whole = kept.is_none().then(all);
+        whole.into_iter().flatten().chain(kept.into_iter().flatten())
+    }
+
+    /// Replace the row of the batch in an error by its number in the file.
+    fn locate(&self, error: Error) -> Error {
+        error.map_row(|row| self.numbers().nth(row).unwrap_or_default() as usize)
+    }
+}
+
+/// Set those of the rows set in `mask` that are set in `selected`, which has a bit for each of them.
+fn within(mask: &BooleanBuffer, selected: &BooleanBuffer) -> BooleanBuffer {
+    let mut bits = BooleanBufferBuilder::new(mask.len());
+    bits.append_n(mask.len(), false);
+    for (row, is_selected) in mask.set_indices().zip(selected) {
+        bits.set_bit(row, is_selected);
+    }
+    bits.finish()
+}
+
 /// The state of a read of whole values, which are large, so row groups are not held in memory.
 #[derive(Default)]
 struct Decoder {
@@ -167,7 +228,7 @@ struct LeafReader {
     /// The rows that come next.
     rows: RowNumbers,
     is_at_end: bool,
-    projected: Vec<RecordBatch>,
+    projected: Vec<Found>,
 }
 
 impl DataFileReader {
@@ -187,7 +248,7 @@ impl DataFileReader {
         }
         let row_groups = selected_row_groups(&file, rows);
         Ok(DataFileReader {
-            query: Query { file, projections, on_conflict, legacy: None, deleted },
+            query: Query { file, projections, on_conflict, legacy: None, deleted, conditions: Vec::new() },
             row_groups,
             decoder: Decoder::default(),
             reading: VecDeque::new(),
@@ -202,8 +263,14 @@ impl DataFileReader {
         self
     }
 
+    /// Return the same reader for rows that meet the conditions. Some rows that do not may be among them.
+    pub fn with_conditions(mut self, conditions: Vec<Condition>) -> Self {
+        self.query.conditions = conditions;
+        self
+    }
+
     /// Return the batches that are read at once, or `None` after the last; after an error there are no more.
-    pub fn next_batches(&mut self) -> Option<Result<VecDeque<RecordBatch>>> {
+    pub fn next_batches(&mut self) -> Option<Result<VecDeque<Found>>> {
         while self.ready.is_empty() && !self.failed && !self.is_at_end() {
             if let Err(error) = self.read_ahead() {
                 self.failed = true;
@@ -238,9 +305,7 @@ impl DataFileReader {
                 decoded.par_iter().with_max_len(1).map(project).collect::<Vec<_>>()
             },
         );
-        for batch in projected {
-            ready.push_back(batch?);
-        }
+        ready.extend(query.combine(projected.into_iter().collect::<Result<_>>()?)?);
         decoding
     }
 
@@ -278,7 +343,7 @@ impl LeafReader {
 
     /// Read and project batches until `DECODED_BYTES` wait.
     fn advance(&mut self, query: &Query) -> Result<()> {
-        let mut bytes: usize = self.projected.iter().map(RecordBatch::get_array_memory_size).sum();
+        let mut bytes: usize = self.projected.iter().map(|found| found.batch.get_array_memory_size()).sum();
         while !self.is_at_end && bytes < DECODED_BYTES {
             let Some(batches) = &mut self.batches else {
                 self.batches = Some(query.read_leaves(&self.selected, self.has_metadata)?);
@@ -289,11 +354,16 @@ impl LeafReader {
                 Some(batch) if !self.has_metadata && query.lacks_metadata(&batch)? => self.add_metadata(),
                 Some(batch) => {
                     let rows = self.rows.take(batch.num_rows());
-                    self.projected.push(query.project_rows(&batch, &rows)?);
-                    bytes += batch.get_array_memory_size();
+                    let found = query.project_rows(&batch, &rows)?;
+                    bytes += match query.conditions.is_empty() {
+                        true => batch.get_array_memory_size(),
+                        false => found.batch.get_array_memory_size(),
+                    };
+                    self.projected.push(found);
                 }
             }
         }
+        self.projected = query.combine(std::mem::take(&mut self.projected))?;
         Ok(())
     }
 
@@ -353,12 +423,19 @@ impl Query {
         let kept = self.projections.iter().filter(|each| match each.what {
             What::Column => is_variant(&each.field),
             What::Stored | What::Json { .. } => true,
-            What::Path { .. } | What::Position => false,
+            What::Path { .. } => self.is_tested(each) && *each.field.data_type() == DataType::Utf8,
+            What::Position => false,
         });
         let leaves = kept
             .filter_map(|each| locate(fields, &each.column))
             .flat_map(|(first, field)| first..first + leaf_count(field.data_type()));
         leaves.collect()
+    }
+
+    fn is_tested(&self, projection: &Projection) -> bool {
+        let tested =
+            self.conditions.iter().filter_map(|condition| self.projections.get(condition.projection));
+        tested.into_iter().any(|one| std::ptr::eq(one, projection))
     }
 
     fn read_rows(&self, scan: &Scan, selected: &Selected) -> Result<RowGroupBatches> {
@@ -380,20 +457,69 @@ impl Query {
         self.read_rows(&scan, selected)
     }
 
-    /// The projections of a batch of `rows` of the file, without its deleted rows.
+    /// The projections of a batch of `rows` of the file, without its deleted rows and those that a condition drops.
     ///
     /// Deleted rows are dropped first, so that malformed values in them are not errors.
-    fn project_rows(&self, batch: &RecordBatch, rows: &[Range<u64>]) -> Result<RecordBatch> {
-        let number = |index| rows.iter().cloned().flatten().nth(index).unwrap_or_default() as usize;
-        let Some(live) = self.deleted.as_ref().and_then(|deleted| live_rows(deleted, rows)) else {
-            return self
-                .project(batch, rows.iter().cloned().flatten())
-                .map_err(|error| error.map_row(number));
-        };
-        let kept = filter_rows(batch, &BooleanArray::new(live.clone(), None))?;
-        let numbers = rows.iter().cloned().flatten().zip(&live).filter(|(_, live)| *live);
-        self.project(&kept, numbers.map(|(row, _)| row))
-            .map_err(|error| error.map_row(|row| number(live.set_indices().nth(row).unwrap_or_default())))
+    fn project_rows(&self, batch: &RecordBatch, rows: &[Range<u64>]) -> Result<Found> {
+        let live = self.deleted.as_ref().and_then(|deleted| live_rows(deleted, rows));
+        let mut selected = Kept::new(batch, rows).select(live)?;
+        let rows_read = selected.batch.num_rows();
+        for condition in &self.conditions {
+            let found = self.matching(condition, &selected.batch).map_err(|error| selected.locate(error))?;
+            selected = selected.select(found)?;
+        }
+        let batch =
+            self.project(&selected.batch, selected.numbers()).map_err(|error| selected.locate(error))?;
+        Ok(Found { rows_read, batch })
+    }
+
+    /// The rows that meet a condition; `None` for all.
+    fn matching(&self, condition: &Condition, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
+        let Some(projection) = self.projections.get(condition.projection) else { return Ok(None) };
+        let values = self.tested(projection, batch).map_err(|error| projection.locate(error))?;
+        let Some(values) = values else { return Ok(None) };
+        let matching = condition.test.matching(&values)?;
+        Ok(matching.filter(|rows| rows.count_set_bits() < rows.len()))
+    }
+
+    /// The values of a projection, with text as it is stored; `None` for values that are large to build.
+    fn tested(&self, projection: &Projection, batch: &RecordBatch) -> Result<Option<ArrayRef>> {
+        match &projection.what {
+            What::Path { path, .. } => {
+                let group = variant_group(batch, &projection.column)?;
+                let stored = group.map(|group| stored_text(&group, path, projection.field.data_type()));
+                match stored.transpose()?.flatten() {
+                    Some(stored) => Ok(Some(stored)),
+                    None => self.column(projection, batch, iter::empty()).map(Some),
+                }
+            }
+            What::Column if !has_variant(&projection.field) => {
+                self.column(projection, batch, iter::empty()).map(Some)
+            }
+            What::Column | What::Stored | What::Json { .. } | What::Position => Ok(None),
+        }
+    }
+
+    /// Combine small batches of the rows that meet conditions, so that the consumer has fewer of them.
+    fn combine(&self, batches: Vec<Found>) -> Result<Vec<Found>> {
+        if self.conditions.is_empty() {
+            return Ok(batches);
+        }
+        let size = |found: &Found| found.batch.get_array_memory_size();
+        let mut combined: Vec<Vec<Found>> = Vec::new();
+        for next in batches {
+            match combined.last_mut() {
+                Some(last)
+                    if last[0].batch.schema_ref() == next.batch.schema_ref()
+                        && last.iter().map(|one| one.batch.num_rows()).sum::<usize>() < BATCH_ROWS
+                        && last.iter().map(size).sum::<usize>() + size(&next) < DECODED_BYTES =>
+                {
+                    last.push(next);
+                }
+                _ => combined.push(vec![next]),
+            }
+        }
+        combined.into_iter().map(concat).collect()
     }
 
     /// Whether whole values are read, and not just leaves.
@@ -569,8 +695,24 @@ impl Iterator for DataFileReader {
             Ok(batches) => self.ready = batches,
             Err(error) => return Some(Err(error)),
         }
-        self.ready.pop_front().map(Ok)
+        self.ready.pop_front().map(|found| Ok(found.batch))
     }
+}
+
+/// Combine batches of one schema.
+fn concat(batches: Vec<Found>) -> Result<Found> {
+    let rows_read = batches.iter().map(|found| found.rows_read).sum();
+    let parts: Vec<&RecordBatch> = batches.iter().map(|found| &found.batch).collect();
+    let batch = match &parts[..] {
+        [only] => RecordBatch::clone(only),
+        [first, ..] if first.num_columns() > 0 => concat_batches(first.schema_ref(), parts)?,
+        _ => {
+            let rows = parts.iter().map(|part| part.num_rows()).sum();
+            let options = RecordBatchOptions::new().with_row_count(Some(rows));
+            RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?
+        }
+    };
+    Ok(Found { rows_read, batch })
 }
 
 /// Return the row groups with any of `rows`, or all.

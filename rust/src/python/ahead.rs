@@ -6,16 +6,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-use arrow_array::RecordBatch;
-
 use super::threads::spawn;
-use crate::data_file::read::DataFileReader;
+use crate::data_file::read::{DataFileReader, Found};
 use crate::error::{Error, Result};
 
 /// The batches of a reader. They are decoded ahead once the consumer has taken more than one.
 pub struct ReadAhead {
     state: State,
-    ready: VecDeque<RecordBatch>,
+    ready: VecDeque<Found>,
     is_first: bool,
 }
 
@@ -29,7 +27,7 @@ enum State {
 /// The reader and its next batches, or a panic.
 type Outcome = std::result::Result<(Box<DataFileReader>, Next), Box<dyn Any + Send>>;
 
-type Next = Option<Result<VecDeque<RecordBatch>>>;
+type Next = Option<Result<VecDeque<Found>>>;
 
 impl ReadAhead {
     pub fn new(reader: DataFileReader) -> Self {
@@ -78,7 +76,7 @@ impl ReadAhead {
 }
 
 impl Iterator for ReadAhead {
-    type Item = Result<RecordBatch>;
+    type Item = Result<Found>;
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.is_empty() && !matches!(self.state, State::Ended) {

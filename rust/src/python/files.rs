@@ -5,9 +5,11 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, RecordBatch, make_array};
 use arrow_pyarrow::{IntoPyArrow, PyArrowType};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use bytes::Bytes;
@@ -26,8 +28,9 @@ use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_opti
 use super::{callback_error, choice, run};
 use crate::bounds::{BoundsLimit, ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::check::{PathCheck, check_column, check_schema};
+use crate::data_file::conditions::{Condition, Operator, Test};
 use crate::data_file::odd_rows::is_separated;
-use crate::data_file::read::{DataFileReader, LegacyLayout, Projection, What};
+use crate::data_file::read::{DataFileReader, Found, LegacyLayout, Projection, What};
 use crate::data_file::stats::file_bounds;
 use crate::data_file::units::{Input, UnitBounds, page_units, row_group_units};
 use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
@@ -321,6 +324,28 @@ type MakeWhat = fn(Vec<PathStep>, Casting) -> What;
 /// strict, and their time zone.
 type PyProjection = (Vec<String>, Option<(String, Vec<PyStep>, bool, String)>, PyArrowType<Field>);
 
+/// The position of a projection, and "is not null", or a comparison with any of some values of its type.
+type PyCondition = (usize, String, Option<PyArray>);
+
+fn condition((projection, test, operands): PyCondition) -> PyResult<Condition> {
+    let comparisons = [
+        ("=", Operator::Equal),
+        ("<>", Operator::NotEqual),
+        ("<", Operator::Less),
+        ("<=", Operator::LessOrEqual),
+        (">", Operator::Greater),
+        (">=", Operator::GreaterOrEqual),
+    ];
+    let test = match operands {
+        Some(operands) => Test::Any(choice(&test, "a condition", &comparisons)?, make_array(operands.0)),
+        None => {
+            choice(&test, "a condition", &[("is not null", ())])?;
+            Test::IsNotNull
+        }
+    };
+    Ok(Condition { projection, test })
+}
+
 /// A range of rows, its end excluded.
 type PyRows = (u64, u64);
 
@@ -449,8 +474,9 @@ impl PyDataFile {
     /// for the ascending and disjoint ranges `rows`.
     ///
     /// `legacy` means that whole Variants are in the legacy layout: "strict" enforces the draft's rules, "compat"
-    /// follows its algorithm.
-    #[pyo3(signature = (projections, rows, on_conflict, deleted=None, legacy=None))]
+    /// follows its algorithm. Rows that do not meet all `conditions` may be left out.
+    #[pyo3(signature = (projections, rows, on_conflict, deleted=None, legacy=None, conditions=Vec::new()))]
+    #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -459,6 +485,7 @@ impl PyDataFile {
         on_conflict: &str,
         deleted: Option<&[u8]>,
         legacy: Option<&str>,
+        conditions: Vec<PyCondition>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let on_conflict = conflict_option(on_conflict)?;
         let deleted = deleted.map(deletion_vector::rows).transpose()?;
@@ -466,7 +493,8 @@ impl PyDataFile {
         let rows: Option<Vec<Range<u64>>> =
             rows.map(|rows| rows.into_iter().map(|(start, end)| start..end).collect());
         let file = self.file.clone();
-        let mut reader = DataFileReader::new(file, projections, rows.as_deref(), on_conflict, deleted)?;
+        let mut reader = DataFileReader::new(file, projections, rows.as_deref(), on_conflict, deleted)?
+            .with_conditions(conditions.into_iter().map(condition).collect::<PyResult<_>>()?);
         if let Some(word) = legacy {
             let compat = choice(word, "legacy", &[("strict", false), ("compat", true)])?;
             reader = reader.with_legacy_layout(LegacyLayout { compat });
@@ -485,7 +513,8 @@ impl PyDataFile {
     ) -> PyResult<Bound<'py, PyAny>> {
         let scan = Scan { leaves, dictionaries: Vec::new(), row_groups, batch_size };
         let mut batches = self.file.clone().read_owned(scan);
-        let batches = std::iter::from_fn(move || install(|| batches.next().transpose()).transpose());
+        let batches = std::iter::from_fn(move || install(|| batches.next().transpose()).transpose())
+            .map(|batch| batch.map(|batch| Found { rows_read: batch.num_rows(), batch }));
         Ok(PyBatches::new(batches).into_pyobject(py)?.into_any())
     }
 }
@@ -558,12 +587,13 @@ fn projection((column, what, field): PyProjection) -> Result<Projection> {
 /// The batches of a read, as a Python iterator.
 #[pyclass(name = "Batches", module = "delta_variant._native", frozen)]
 pub struct PyBatches {
-    batches: Mutex<Box<dyn Iterator<Item = Result<RecordBatch>> + Send>>,
+    batches: Mutex<Box<dyn Iterator<Item = Result<Found>> + Send>>,
+    rows_read: AtomicUsize,
 }
 
 impl PyBatches {
-    fn new(batches: impl Iterator<Item = Result<RecordBatch>> + Send + 'static) -> Self {
-        PyBatches { batches: Mutex::new(Box::new(batches)) }
+    fn new(batches: impl Iterator<Item = Result<Found>> + Send + 'static) -> Self {
+        PyBatches { batches: Mutex::new(Box::new(batches)), rows_read: AtomicUsize::new(0) }
     }
 }
 
@@ -575,14 +605,20 @@ impl PyBatches {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<PyArrowType<RecordBatch>>> {
         // The batches are decoded on the kernel's threads, for which the thread of the caller waits.
-        let batch = py.detach(|| {
+        let found = py.detach(|| {
             let mut batches = self.batches.lock().map_err(|_| Error::data_file("an earlier read failed"))?;
             batches.next().transpose()
         })?;
-        if let Some(batch) = &batch {
-            check_names(batch.schema_ref().fields(), &mut Vec::new())?;
-        }
-        Ok(batch.map(PyArrowType))
+        let Some(Found { rows_read, batch }) = found else { return Ok(None) };
+        check_names(batch.schema_ref().fields(), &mut Vec::new())?;
+        self.rows_read.fetch_add(rows_read, Relaxed);
+        Ok(Some(PyArrowType(batch)))
+    }
+
+    /// The number of rows that were read for the batches so far, also those that do not meet the conditions.
+    #[getter]
+    fn rows_read(&self) -> usize {
+        self.rows_read.load(Relaxed)
     }
 }
 

@@ -14,7 +14,7 @@ use super::shapes::Shapes;
 use super::unshred::unshred_as;
 use crate::error::{Error, Result};
 use crate::value::cast::{CastBuilder, Casting, cast_array, shows_names};
-use crate::value::column::Bytes;
+use crate::value::column::{Bytes, is_text_dictionary};
 use crate::value::metadata::{EMPTY, Metadata};
 use crate::value::path::{self, Step};
 use crate::value::sql_type::{is_variant, sql_name};
@@ -193,6 +193,20 @@ fn extract_at(
             selection.cast_unshredded_scalars(*position, &request)
         }
         Some(_) => selection.rebuild(&request),
+    }
+}
+
+/// The text at `path` as the column that holds it stores it, as dictionaries; `None` if it may be elsewhere, too.
+pub fn stored_text(group: &StructArray, path: &[Step], target: &DataType) -> Result<Option<ArrayRef>> {
+    let layout = Layout::parse_projected(group.fields())?;
+    let selection = Selection::find(group, &layout, path)?;
+    match &selection.layout.typed_value {
+        Some((position, Typed::Leaf(_))) if selection.rest.is_empty() && *target == DataType::Utf8 => {
+            let typed = selection.group.column(*position);
+            let is_alone = is_text_dictionary(typed.data_type()) && selection.rows_of_values()?.is_empty();
+            is_alone.then(|| with_nulls(typed, selection.nulls.as_ref())).transpose()
+        }
+        _ => Ok(None),
     }
 }
 

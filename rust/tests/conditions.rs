@@ -1,0 +1,146 @@
+//! Conditions drop rows before values are extracted. The rows that are left have their values and their numbers.
+
+use std::sync::Arc;
+
+use _native::data_file::conditions::{Condition, Operator, Test};
+use _native::data_file::read::{DataFileReader, Projection, What};
+use _native::parquet::read::{ParquetFile, Source};
+use _native::parquet::write::{FileWriter, WriteOptions};
+use _native::shred::OnConflict;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+};
+use arrow_schema::{DataType, Field, Schema};
+use roaring::RoaringTreemap;
+
+const ROWS: i64 = 200_000;
+
+/// Rows of `n`, the row number modulo 1,000 or null, and `ratio`.
+fn file() -> Arc<ParquetFile> {
+    let fields = vec![Field::new("n", DataType::Int64, true), Field::new("ratio", DataType::Float64, true)];
+    let schema = Arc::new(Schema::new(fields));
+    let mut bytes = Vec::new();
+    let options = WriteOptions { row_group_rows: 70_000, ..WriteOptions::default() };
+    let mut writer = FileWriter::new(&mut bytes, schema.clone(), options).unwrap();
+    let n: Int64Array = (0..ROWS).map(|row| (row % 7 > 0).then_some(row % 1_000)).collect();
+    let ratio: Float64Array = (0..ROWS).map(|row| Some(if row % 2 == 0 { -0.0 } else { 0.0 })).collect();
+    writer.write(&RecordBatch::try_new(schema, vec![Arc::new(n), Arc::new(ratio)]).unwrap()).unwrap();
+    writer.close().unwrap();
+    Arc::new(ParquetFile::open(Source::Bytes(bytes.into())).unwrap())
+}
+
+fn projections() -> Vec<Projection> {
+    let column = |name: &str, what, data_type| Projection {
+        column: vec![name.into()],
+        what,
+        field: Field::new(name, data_type, true),
+    };
+    vec![
+        column("n", What::Column, DataType::Int64),
+        column("ratio", What::Column, DataType::Float64),
+        column("number", What::Position, DataType::Int64),
+    ]
+}
+
+fn compare(projection: usize, operator: Operator, operands: ArrayRef) -> Condition {
+    Condition { projection, test: Test::Any(operator, operands) }
+}
+
+fn integers(values: &[i64]) -> ArrayRef {
+    Arc::new(Int64Array::from(values.to_vec()))
+}
+
+/// The numbers of the rows that are left, after a check of their values, and the number of rows read.
+fn read(conditions: Vec<Condition>, deleted: &RoaringTreemap) -> (Vec<i64>, usize) {
+    let reader = DataFileReader::new(file(), projections(), None, OnConflict::Error, Some(deleted.clone()));
+    let mut reader = reader.unwrap().with_conditions(conditions);
+    let (mut numbers, mut rows_read) = (Vec::new(), 0);
+    while let Some(found) = reader.next_batches() {
+        for found in found.unwrap() {
+            rows_read += found.rows_read;
+            let (n, ratio) = (found.batch.column(0).as_primitive(), found.batch.column(1).as_primitive());
+            for (index, number) in
+                found.batch.column(2).as_primitive::<Int64Type>().values().iter().enumerate()
+            {
+                let expected = (number % 7 > 0).then_some(number % 1_000);
+                let n: &arrow_array::PrimitiveArray<Int64Type> = n;
+                let ratio: &arrow_array::PrimitiveArray<Float64Type> = ratio;
+                assert_eq!(n.is_valid(index).then(|| n.value(index)), expected);
+                assert_eq!(ratio.value(index).is_sign_negative(), number % 2 == 0);
+                numbers.push(*number);
+            }
+        }
+    }
+    (numbers, rows_read)
+}
+
+fn expected(deleted: &RoaringTreemap, is_kept: impl Fn(i64) -> bool) -> Vec<i64> {
+    (0..ROWS).filter(|row| row % 7 > 0 && is_kept(row % 1_000) && !deleted.contains(*row as u64)).collect()
+}
+
+#[test]
+fn rows_that_do_not_meet_all_conditions_are_dropped_and_counted() {
+    let deleted: RoaringTreemap = (0..ROWS as u64).filter(|row| row % 13 == 5).collect();
+    let conditions = vec![
+        compare(0, Operator::GreaterOrEqual, integers(&[500])),
+        compare(0, Operator::NotEqual, integers(&[777])),
+    ];
+    let (numbers, rows_read) = read(conditions, &deleted);
+    assert_eq!(numbers, expected(&deleted, |n| n >= 500 && n != 777));
+    assert_eq!(rows_read as u64, ROWS as u64 - deleted.len());
+}
+
+#[test]
+fn each_operator_keeps_the_rows_for_which_it_is_true() {
+    let none = RoaringTreemap::new();
+    let cases: [(Operator, fn(i64) -> bool); 6] = [
+        (Operator::Equal, |n| n == 10),
+        (Operator::NotEqual, |n| n != 10),
+        (Operator::Less, |n| n < 10),
+        (Operator::LessOrEqual, |n| n <= 10),
+        (Operator::Greater, |n| n > 10),
+        (Operator::GreaterOrEqual, |n| n >= 10),
+    ];
+    for (operator, is_kept) in cases {
+        let found = read(vec![compare(0, operator, integers(&[10]))], &none).0;
+        assert_eq!(found, expected(&none, is_kept), "{operator:?}");
+    }
+    assert_eq!(
+        read(vec![compare(0, Operator::Equal, integers(&[3, 999]))], &none).0,
+        expected(&none, |n| n == 3 || n == 999)
+    );
+    assert_eq!(
+        read(vec![Condition { projection: 0, test: Test::IsNotNull }], &none).0,
+        expected(&none, |_| true)
+    );
+}
+
+#[test]
+fn a_condition_on_another_type_or_on_floats_drops_no_row() {
+    let none = RoaringTreemap::new();
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["10"]));
+    let zero: ArrayRef = Arc::new(Float64Array::from(vec![0.0]));
+    for condition in [
+        compare(0, Operator::Equal, text),
+        compare(1, Operator::Equal, zero),
+        compare(2, Operator::Less, integers(&[0])),
+        compare(9, Operator::Less, integers(&[0])),
+    ] {
+        assert_eq!(read(vec![condition], &none).0.len(), ROWS as usize);
+    }
+}
+
+#[test]
+fn text_is_compared_in_its_dictionary() {
+    let keys = Int32Array::from(vec![Some(0), None, Some(1), Some(0), Some(2)]);
+    let words: ArrayRef = Arc::new(StringArray::from(vec![Some("buy"), Some("view"), None]));
+    let values: ArrayRef = Arc::new(DictionaryArray::try_new(keys, words).unwrap());
+    let operands: ArrayRef = Arc::new(StringArray::from(vec!["buy"]));
+    let test = |operator| Test::Any(operator, operands.clone()).matching(&values).unwrap().unwrap();
+    assert_eq!(test(Operator::Equal).set_indices().collect::<Vec<_>>(), [0, 3]);
+    assert_eq!(test(Operator::Greater).set_indices().collect::<Vec<_>>(), [2]);
+    let valid = Test::IsNotNull.matching(&values).unwrap().unwrap();
+    assert_eq!(valid.set_indices().collect::<Vec<_>>(), [0, 2, 3]);
+}
