@@ -95,7 +95,8 @@ fn rows_that_do_not_meet_all_conditions_are_dropped_and_counted() {
 #[test]
 fn each_operator_keeps_the_rows_for_which_it_is_true() {
     let none = RoaringTreemap::new();
-    let cases: [(Operator, fn(i64) -> bool); 6] = [
+    type IsKept = fn(i64) -> bool;
+    let cases: [(Operator, IsKept); 6] = [
         (Operator::Equal, |n| n == 10),
         (Operator::NotEqual, |n| n != 10),
         (Operator::Less, |n| n < 10),
