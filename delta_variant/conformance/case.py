@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +23,8 @@ DEFAULT_COLUMN = "v"
 class Case:
     """One case: its rules and subject, the input of an engine, and the expected answer.
 
-    `id` is `kind/name`. `folder` contains the files that `input` names.
+    `id` is `kind/name`. `folder` contains the files that `input` names. `guards` are the published bugs, such
+    as `duckdb#24293`, in which an engine lost or altered the value of this case.
     """
 
     id: str
@@ -35,6 +37,7 @@ class Case:
     input: Mapping[str, Any]
     expect: Mapping[str, Any]
     options: Mapping[str, Any] = field(default_factory=dict)
+    guards: tuple[str, ...] = ()
 
     @property
     def error(self) -> str | None:
@@ -85,7 +88,8 @@ def _load(path: Path) -> Case:
         raise InvalidCaseError("the file does not exist").at(file=str(path)) from error
     except (_InvalidError, ValueError, RecursionError) as error:
         raise InvalidCaseError(str(error)).at(file=str(path)) from error
-    entries["rules"] = tuple(entries["rules"])
+    for key in ("rules", "guards"):
+        entries[key] = tuple(entries.get(key, ()))
     return Case(id=f"{kind}/{folder.name}", kind=kind, folder=folder, **entries)
 
 
@@ -107,7 +111,10 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 REQUIRED = frozenset({"rules", "verdict", "section", "about", "input", "expect"})
-OPTIONAL = frozenset({"options"})
+OPTIONAL = frozenset({"options", "guards"})
+
+# An issue or pull request of a project on GitHub, or a commit of this library.
+BUG = re.compile(r"[A-Za-z][\w-]*#[1-9][0-9]*|delta_variant@[0-9a-f]{7}", re.ASCII)
 
 
 def _check_keys(what: str, entries: Any, required: Collection[str], optional: Collection[str]) -> None:
@@ -128,6 +135,13 @@ def _check_metadata(entries: Mapping[str, Any]) -> None:
     for key in ("section", "about"):
         _check(isinstance(entries[key], str) and bool(entries[key]), f"expected {key} to be text")
     _check(isinstance(entries.get("options", {}), dict), "expected options to be a JSON object")
+    guards = entries.get("guards", ["duckdb#1"])
+    _check(
+        isinstance(guards, list)
+        and bool(guards)
+        and all(isinstance(each, str) and BUG.fullmatch(each) for each in guards),
+        "expected guards to be a list of at least one bug, such as duckdb#24293",
+    )
 
 
 @dataclass(frozen=True)
@@ -239,6 +253,22 @@ def _one_typed(folder: Path, values: Any) -> None:
     _typed(folder, values[0])
 
 
+def _found(folder: Path, row: Any) -> None:
+    _check_keys("a selected row", row, ("id",), ("found",))
+
+
+def _where(folder: Path, value: Any) -> None:
+    is_known = isinstance(value, list) and bool(value) and value[0] in OPERATORS
+    _check(
+        is_known and len(value) == 1 + OPERATORS[value[0]],
+        f"expected where to be one of {', '.join(OPERATORS)}, and a literal if the operator has one",
+    )
+
+
+def _true(folder: Path, value: Any) -> None:
+    _check(value is True, "expected compact to be true")
+
+
 def _list(folder: Path, values: Any) -> None:
     _check(isinstance(values, list) and bool(values), "expected json to be a list of at least one value")
 
@@ -259,6 +289,9 @@ def _schema(folder: Path, value: Any) -> None:
     _check(problem is None, str(problem))
 
 
+OPERATORS = {"=": 1, "<": 1, "<=": 1, ">": 1, ">=": 1, "is null": 0, "is not null": 0}
+"""The operators of `where`, and the number of their literals."""
+
 _COLUMN = {"column": _check_text("column")}
 _ROWS = {"rows": _list_of("rows", _typed_or_null)}
 _READS = Kind({"file": _file}, _COLUMN, _ROWS)
@@ -275,6 +308,17 @@ KINDS: Mapping[str, Kind] = {
     "file": _READS,
     "table": Kind(
         {"table": _table}, {"version": _check_count("version")}, {"rows": _list_of("rows", _object)}
+    ),
+    "select": Kind(
+        {"table": _table, "path": _check_texts("path"), "type": _schema},
+        {"where": _where, **_COLUMN},
+        {"rows": _list_of("rows", _found)},
+    ),
+    "rewrite": Kind(
+        {"table": _table},
+        {"compact": _true, "delete": _check_count("delete"), **_COLUMN},
+        {"rows": _list_of("rows", _object)},
+        one_of=("compact", "delete"),
     ),
     "stats": Kind(
         {},

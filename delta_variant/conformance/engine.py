@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-__all__ = ["Cell", "Engine", "NotOfferedError", "VariantBytes"]
+__all__ = ["Cell", "Engine", "NotOfferedError", "Query", "VariantBytes"]
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,21 @@ class VariantBytes:
 
 Cell: TypeAlias = Any
 """A value of a column: VariantBytes, None for SQL NULL, a Python value, or lists and dicts of them."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A query of the kind `select`: a path of a Variant column, cast to a type.
+
+    Without a condition it returns `id` and `found`, the value of each row. With one, an operator and its
+    literal, it returns the `id` of each row for which the condition is true. An empty path is the column
+    itself.
+    """
+
+    column: str
+    path: tuple[str, ...]
+    type: str
+    where: tuple[Any, ...] = ()
 
 
 class NotOfferedError(Exception):
@@ -46,6 +61,10 @@ class Engine:
     """`(file, column)`: the rows of a Variant column of a Parquet file."""
     read_table: Callable[..., Sequence[Mapping[str, Cell]]] | None = None
     """`(folder, version)`: all rows of a Delta table; version None is the latest."""
+    select: Callable[..., Sequence[Mapping[str, Cell]]] | None = None
+    """`(folder, query)`: the rows of a Query on a Delta table, of which each Parquet file is part."""
+    rewrite: Callable[..., None] | None = None
+    """`(folder, delete)`: delete the row with this `id` from a Delta table, or compact it if None."""
     decode_stats: Callable[..., VariantBytes] | None = None
     """`(text)`: the Variant in the z85 text of statistics."""
     encode_stats: Callable[..., str] | None = None

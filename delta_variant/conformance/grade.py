@@ -14,11 +14,13 @@ from .invoke import VARIANT_KEY, Answer
 from .shredding_schema import Schema
 from .typed_values import Difference, compare, describe
 
-__all__ = ["STATUSES", "Result", "Status", "grade"]
+__all__ = ["STATUSES", "Effect", "Result", "Status", "grade"]
 
 Status: TypeAlias = Literal[
     "pass", "wrong value", "accepted", "refused", "crashed", "timed out", "not offered"
 ]
+
+Effect: TypeAlias = Literal["lost", "altered"]
 
 STATUSES: tuple[Status, ...] = (
     "pass",
@@ -44,6 +46,8 @@ class Result:
     expected: str
     got: str = ""
     notes: tuple[str, ...] = ()
+    effect: Effect | None = None
+    """What a wrong answer did to the expected one: a row, a field or an element is lost, or altered."""
 
     @property
     def is_finding(self) -> bool:
@@ -75,8 +79,32 @@ def _grade_content(case: Case, engine: str, content: Any, expected: str) -> Resu
     try:
         notes = tuple(GRADERS[case.kind](case, content))
     except _WrongError as wrong:
-        return Result(case, engine, "wrong value", expected, f"{wrong}; the whole answer: {got}")
+        effect: Effect = "lost" if _is_lost(case, content) else "altered"
+        got = f"{wrong}; the whole answer: {got}"
+        return Result(case, engine, "wrong value", expected, got, effect=effect)
     return Result(case, engine, "pass", expected, got, notes)
+
+
+def _is_lost(case: Case, content: Any) -> bool:
+    try:
+        found = {"rows": _stored_rows(case, content)} if case.kind == "rewrite" else _decoded(content)
+    except _WrongError:
+        return False
+    return any(_lacks(found.get(key), wanted) for key, wanted in case.expect.items() if key in found)
+
+
+def _lacks(found: Any, wanted: Any) -> bool:
+    """Return whether a value lacks a row, a field or an element of the expected one, or is null instead."""
+    if found in (None, {"null": None}):
+        return wanted not in (None, {"null": None})
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        # Typed values have one key, their type: another type is another value, and not a missing field.
+        if len(wanted) == len(found) == 1 and wanted.keys() != found.keys():
+            return False
+        return any(name not in found or _lacks(found[name], part) for name, part in wanted.items())
+    if isinstance(wanted, list) and isinstance(found, list):
+        return len(found) < len(wanted) or any(map(_lacks, found, wanted))
+    return False
 
 
 def expectation(case: Case) -> str:
@@ -206,6 +234,52 @@ def _compare_pairs(schema: Schema, wanted: Any, found: Any, where: str) -> Itera
         yield f"{where}: expected the columns {describe(wanted)}, got {describe(found)}"
 
 
+def _grade_select(case: Case, content: Any) -> Iterator[str]:
+    wanted, found = case.expect["rows"], content["rows"]
+    _check_ids(wanted, found)
+    yield from _compare_rows(wanted, found)
+
+
+def _grade_rewrite(case: Case, content: Any) -> Iterator[str]:
+    wanted, found = case.expect["rows"], _stored_rows(case, content)
+    _check_ids(wanted, found)
+    for row, other in zip(wanted, found, strict=True):
+        value, stored = row[case.column], other[case.column]
+        where = f"row {row['id']}"
+        if value is None or stored is None:
+            if value is not stored:
+                raise _WrongError(f"{where}: expected {describe(value)}, got {describe(stored)}")
+            continue
+        for difference in compare(value, stored):
+            if not difference.equal:
+                raise _WrongError(f"{where}, {difference}")
+    yield from ()
+
+
+def _check_ids(wanted: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> None:
+    ids, others = [row["id"] for row in wanted], [row["id"] for row in found]
+    if ids != others:
+        raise _WrongError(f"expected the rows {ids}, got {others}")
+
+
+def _stored_rows(case: Case, content: Any) -> list[Mapping[str, Any]]:
+    """Return the rows of all files by `id`, with their Variants assembled from the stored columns."""
+    rows = [
+        {"id": row["id"], case.column: _assembled(file["schema"], _decoded(row["pair"]), f"row {row['id']}")}
+        for file in content["files"]
+        for row in file["rows"]
+    ]
+    return sorted(rows, key=lambda row: row["id"])
+
+
+def _assembled(schema: Schema, pair: Any, where: str) -> Any:
+    try:
+        # Columns that are both null in a row that is not SQL NULL are a Variant null.
+        return None if pair is None else assemble(schema, pair) or {"null": None}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _WrongError(f"{where}: the columns violate VariantShredding.md: {error}") from error
+
+
 def _grade_stats(case: Case, content: Any) -> Iterator[str]:
     if "rows" in case.expect:
         yield from _compare_rows(case.expect["rows"], content["rows"])
@@ -237,6 +311,8 @@ GRADERS: Mapping[str, Callable[[Case, Any], Iterator[str]]] = {
     "unshred": _grade_rows,
     "file": _grade_rows,
     "table": _grade_rows,
+    "select": _grade_select,
+    "rewrite": _grade_rewrite,
     "stats": _grade_stats,
     "log": _grade_log,
 }

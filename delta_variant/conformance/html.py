@@ -222,7 +222,8 @@ def _case(case: Case, findings: Sequence[tuple[int, Result]]) -> Iterator[str]:
         else ""
     )
     yield f'<article class="case"><h3>{_text(case.id)}</h3><p>{_text(case.about)}{_text(options)}.</p>'
-    yield f'<p class="quiet">{rules}{_text(case.verdict)} · {_text(case.section)}</p>'
+    guards = f" · lost values: {', '.join(case.guards)}" if case.guards else ""
+    yield f'<p class="quiet">{rules}{_text(case.verdict)} · {_text(case.section)}{_text(guards)}</p>'
     yield f"<dl><dt>expected</dt><dd><pre>{_text(findings[0][1].expected)}</pre></dd></dl>"
     for number, result in findings:
         status = result.status if result.is_finding else NOTE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timezone
@@ -17,7 +18,8 @@ import pyarrow.parquet as pq
 
 from . import parquet_annotation, shredded_columns
 from .case import Case
-from .engine import Engine, NotOfferedError, VariantBytes
+from .engine import Engine, NotOfferedError, Query, VariantBytes
+from .stored_rows import read_stored
 
 __all__ = ["VARIANT_KEY", "Answer", "invoke"]
 
@@ -106,9 +108,30 @@ def _read(engine: Engine, case: Case, scratch: Path) -> Any:
 def _table(engine: Engine, case: Case, scratch: Path) -> Any:
     read_table = _require(engine.read_table, engine, "read a Delta table")
     rows = [dict(row) for row in _call_on_table(read_table, case)]
+    return {"rows": _plain(_by_id(rows))}
+
+
+def _by_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if all("id" in row for row in rows):
         rows.sort(key=lambda row: (row["id"] is None, row["id"]))
-    return {"rows": _plain(rows)}
+    return rows
+
+
+def _select(engine: Engine, case: Case, scratch: Path) -> Any:
+    select = _require(engine.select, engine, "select rows by a path of a Variant")
+    where = tuple(case.input.get("where", ()))
+    query = Query(case.column, tuple(case.input["path"]), case.input["type"], where)
+    rows = select(case.folder / case.input["table"], query, **case.options)
+    return {"rows": _plain(_by_id([dict(row) for row in rows]))}
+
+
+def _rewrite(engine: Engine, case: Case, scratch: Path) -> Any:
+    """Return the columns that the engine stored, so that its own reader cannot hide a loss."""
+    rewrite = _require(engine.rewrite, engine, "rewrite the files of a Delta table")
+    table = scratch / "table"
+    shutil.copytree(case.folder / case.input["table"], table)
+    rewrite(table, case.input.get("delete"), **case.options)
+    return {"files": _plain(read_stored(table, case.column))}
 
 
 def _call_on_table(function: Callable[..., Any], case: Case) -> Any:
@@ -140,6 +163,8 @@ INVOKERS: Mapping[str, Callable[[Engine, Case, Path], Any]] = {
     "unshred": _read,
     "file": _read,
     "table": _table,
+    "select": _select,
+    "rewrite": _rewrite,
     "stats": _stats,
     "log": _log,
 }

@@ -18,6 +18,7 @@ __all__ = [
     "matrix_rows",
     "of_kind",
     "score",
+    "status_text",
     "text_lines",
 ]
 
@@ -96,9 +97,16 @@ def text_lines(run: Run) -> Iterator[str]:
             yield f"absent: {engine.absent}"
     for engine in run.engines:
         for result in engine.findings:
-            yield f"{engine.name}: {result.status} in {result.case.id}: {result.case.about}"
+            yield f"{engine.name}: {status_text(result)} in {result.case.id}: {result.case.about}"
             yield f"  expected {_shorten(result.expected)}"
             yield f"  got      {_shorten(result.got)}"
+
+
+def status_text(result: Result) -> str:
+    """Return the status, what a wrong answer did to the value, and the bugs that the case guards."""
+    effect = f" ({result.effect})" if result.effect else ""
+    guards = f" [{', '.join(result.case.guards)}]" if result.case.guards else ""
+    return f"{result.status}{effect}{guards}"
 
 
 def _shorten(text: str, length: int = 300) -> str:
@@ -123,6 +131,7 @@ def _case(case: Any) -> Mapping[str, Any]:
         "section": case.section,
         "about": case.about,
         "options": case.options,
+        "guards": case.guards,
     }
 
 
@@ -137,6 +146,7 @@ def _engine(engine: EngineRun) -> Mapping[str, Any]:
             {
                 "case": result.case.id,
                 "status": result.status,
+                "effect": result.effect,
                 "expected": result.expected,
                 "got": result.got,
                 "notes": result.notes,

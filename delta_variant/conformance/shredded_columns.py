@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .engine import VariantBytes
+from .shredding_schema import Schema
 from .typed_values import DECIMAL_DIGITS
 
-__all__ = ["TYPED_KEY", "read"]
+__all__ = ["TYPED_KEY", "read", "schema_of"]
 
 TYPED_KEY = "$typed"
 """The only key of an object that represents a leaf of `typed_value`: its typed value."""
@@ -30,6 +31,25 @@ def read(file: Path, column: str) -> list[Pair | None]:
     if not pa.types.is_struct(rows.type) or "metadata" not in {field.name for field in rows.type}:
         raise ValueError(f"expected the column {column!r} to be a Variant, got {rows.type}")
     return [_row(rows, row) for row in range(len(rows))]
+
+
+def schema_of(file: Path, column: str) -> Schema:
+    """Return the shredding schema of a column, with `string` for each leaf: its type is in the rows."""
+    return _schema(pq.read_schema(file).field(column).type)
+
+
+def _schema(group: Any) -> Schema:
+    group = getattr(group, "storage_type", group)
+    typed = next((field.type for field in group if field.name == "typed_value"), None)
+    if typed is None:
+        return None
+    if pa.types.is_struct(typed):
+        return {"object": {field.name: _schema(field.type) for field in typed}}
+    return {"array": _schema(typed.value_type)} if _is_list(typed) else "string"
+
+
+def _is_list(arrow_type: Any) -> bool:
+    return bool(pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type))
 
 
 def _storage(array: Any) -> Any:
@@ -58,7 +78,7 @@ def _typed(array: Any, row: int, metadata: bytes) -> Any:
     if pa.types.is_struct(array.type):
         fields = [(field.name, _storage(array.field(field.name))) for field in array.type]
         return {name: _pair(part, row, metadata) for name, part in fields}
-    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+    if _is_list(array.type):
         start, end = array.offsets[row].as_py(), array.offsets[row + 1].as_py()
         elements = _storage(array.values)
         return [_pair(elements, each, metadata) for each in range(start, end)]

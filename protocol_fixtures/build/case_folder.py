@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from guards import guards_of
 
 __all__ = ["CASES", "Case", "commit", "new_case", "write_parquet"]
 
@@ -18,7 +19,12 @@ Case = dict[str, Any]
 
 
 def new_case(kind: str, name: str, case: Case) -> Path:
-    """Create the folder of a case again with its `case.json`, and return the folder."""
+    """Create the folder of a case again with its `case.json`, and return the folder.
+
+    The case also lists the bugs that it guards, if there are any.
+    """
+    guards = guards_of(f"{kind}/{name}")
+    case = {**case, **({"guards": guards} if guards else {})}
     folder = CASES / kind / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Element", "annotate", "logical_type", "rewrite_schema"]
+__all__ = ["BINARY", "FALSE", "Element", "annotate", "logical_type", "rewrite_schema", "rewrite_statistics"]
 
 MAGIC = b"PAR1"
 
@@ -19,8 +19,11 @@ MAGIC = b"PAR1"
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
 
 # Fields of FileMetaData and SchemaElement in parquet.thrift.
-SCHEMA = 2
+SCHEMA, ROW_GROUPS = 2, 4
 REPETITION, NAME, NUM_CHILDREN, CONVERTED, SCALE, PRECISION, LOGICAL = 3, 4, 5, 6, 7, 8, 10
+
+# Fields of RowGroup, ColumnChunk and ColumnMetaData.
+COLUMNS, META_DATA, PATH_IN_SCHEMA, STATISTICS = 1, 3, 3, 12
 
 # Members of the union LogicalType.
 LOGICAL_TYPES = {"MAP": 2, "LIST": 3, "ENUM": 4, "JSON": 12, "BSON": 13, "UUID": 14, "VARIANT": 16}
@@ -80,17 +83,40 @@ def annotate(path: Path, *columns: tuple[str, ...], version: int | None = 1) -> 
 
 def rewrite_schema(path: Path, change: Callable[[Element], None]) -> None:
     """Call `change` with the root of a file's schema; the result must fit the pages."""
-    data = path.read_bytes()
-    (size,) = struct.unpack("<I", data[-8:-4])
-    assert data[-4:] == MAGIC, path
-    start = len(data) - 8 - size
-    footer = Reader(data[start:-8]).struct()
+    start, footer = _footer(path)
     kind, elements = footer[SCHEMA][1]
     root = _tree(iter(elements))
     change(root)
     footer[SCHEMA] = (LIST, (kind, _flat(root)))
+    _write_footer(path, start, footer)
+
+
+def rewrite_statistics(path: Path, column: str, change: Callable[[Struct], None]) -> None:
+    """Call `change` with the statistics of a column in each row group; `v.typed_value` is such a path."""
+    start, footer = _footer(path)
+    changed = 0
+    for row_group in footer[ROW_GROUPS][1][1]:
+        for chunk in row_group[COLUMNS][1][1]:
+            metadata = chunk[META_DATA][1]
+            if b".".join(metadata[PATH_IN_SCHEMA][1][1]).decode() == column:
+                change(metadata[STATISTICS][1])
+                changed += 1
+    assert changed, f"{path} has no column {column}"
+    _write_footer(path, start, footer)
+
+
+def _footer(path: Path) -> tuple[int, Struct]:
+    """Return where the footer starts, and its content."""
+    data = path.read_bytes()
+    (size,) = struct.unpack("<I", data[-8:-4])
+    assert data[-4:] == MAGIC, path
+    start = len(data) - 8 - size
+    return start, Reader(data[start:-8]).struct()
+
+
+def _write_footer(path: Path, start: int, footer: Struct) -> None:
     written = _struct(footer)
-    path.write_bytes(data[:start] + written + struct.pack("<I", len(written)) + MAGIC)
+    path.write_bytes(path.read_bytes()[:start] + written + struct.pack("<I", len(written)) + MAGIC)
 
 
 def _tree(elements: Any) -> Element:

@@ -328,6 +328,49 @@ NESTED = {
         [(obj(A=int8(2), a=int8(1)), pair({"a": pair(1)}, obj(A=int8(2))))],
         section=OBJECTS,
     ),
+    "name_that_differs_in_case_from_the_shredded_one": Shredding(
+        "E-O6 P-S10",
+        "The shredded field Foo does not take foo, which stays in `value`",
+        {"object": {"Foo": "int64"}},
+        [
+            (obj(foo=int8(2)), pair({"Foo": MISSING}, obj(foo=int8(2)))),
+            (obj(Foo=int8(1), foo=int8(2)), pair({"Foo": pair(1)}, obj(foo=int8(2)))),
+        ],
+        section=OBJECTS,
+    ),
+    "name_that_begins_like_a_shredded_one": Shredding(
+        "E-O6 W7",
+        "A shredded field does not take those whose names begin with its name, or are the beginning of it",
+        {"object": {"path": "int64"}},
+        [
+            (
+                obj(path=int8(1), pathpath=int8(2), pat=int8(3)),
+                pair({"path": pair(1)}, obj(pathpath=int8(2), pat=int8(3))),
+            )
+        ],
+        section=OBJECTS,
+    ),
+    "rest_of_an_object_in_part": Shredding(
+        "W1 W7",
+        "The fields of an object that are not shredded stay in `value`, each with its value",
+        {"object": {"id": "int64"}},
+        [
+            (
+                obj(
+                    id=int8(number),
+                    name={"string": name},
+                    city={"string": "Oslo"},
+                    tags=obj(x={"null": None}),
+                ),
+                pair(
+                    {"id": pair(number)},
+                    obj(name={"string": name}, city={"string": "Oslo"}, tags=obj(x={"null": None})),
+                ),
+            )
+            for number, name in ((1, "Ada"), (2, ""))
+        ],
+        section=OBJECTS,
+    ),
     "names_with_an_underscore": Shredding(
         "P-X1 P-X3 P-X5",
         "A field called _id is shredded like any other, and no member is added",

@@ -476,6 +476,19 @@ def strings() -> None:
         keys(s=text("a" * 32)),
         keys(s=text("x" * 32 + last)),
     )
+    below, emoji = "\uff5e", "\U0001f600"
+    bounds(
+        "text_beyond_the_basic_plane",
+        "TR3",
+        "keeps",
+        "Bounds of row groups are merged by UTF-8 bytes, by which U+FF5E is below U+1F600",
+        kind,
+        [obj(s=text(each)) for each in (below, emoji)],
+        keys(s=text(below)),
+        keys(s=text(emoji)),
+        section="LogicalTypes.md, STRING",
+        row_group_size=1,
+    )
 
 
 def main() -> None:

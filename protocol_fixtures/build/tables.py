@@ -743,6 +743,40 @@ def checkpoints() -> None:
         _write_checkpoint(table / "_delta_log" / f"{0:020}.checkpoint.parquet", actions, variant)
 
 
+def compactions() -> None:
+    """Q10: a log compaction instead of its commits, which are there as well."""
+    section = "PROTOCOL.md, Log Compaction Files"
+    for name, verdict, about, newest_first in (
+        ("compaction", "keeps", "A log compaction has the rows of the commits that it covers", False),
+        (
+            "compaction_newest_first",
+            "breaks",
+            "A file that a log compaction adds and removes is removed, in whatever order the actions are",
+            True,
+        ),
+    ):
+        rows = rows_of(a_is(10), a_is(20), a_is(30))
+        table = table_case(name, "Q10", verdict, section, about, {"rows": rows})
+        parts = (rows_of(a_is(1), a_is(2)), rows[:2], rows[2:])
+        adds = [
+            add(f"part-{number}.parquet", write_rows(table / f"part-{number}.parquet", part, AS_SHREDDED))
+            for number, part in enumerate(parts)
+        ]
+        removed = {
+            "remove": {"path": "part-0.parquet", "deletionTimestamp": 1700000000000, "dataChange": True}
+        }
+        start = (protocol(*SHREDDING), metadata(**ENABLED))
+        commit(table, 0, *start, adds[0])
+        commit(table, 1, removed, adds[1])
+        commit(table, 2, adds[2])
+        compacted = (
+            [adds[2], adds[1], removed, adds[0], *start] if newest_first else [*start, removed, *adds[1:]]
+        )
+        text = "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in compacted)
+        path = table / "_delta_log" / f"{0:020}.{2:020}.compacted.json"
+        path.write_text(text, encoding="utf-8")
+
+
 def _write_checkpoint(path: Path, actions: Sequence[Json], bound: Json) -> None:
     """Write a checkpoint of protocol, metaData and one add, with `bound` on both sides of `v`."""
     texts = pa.map_(pa.string(), pa.string())
@@ -782,6 +816,7 @@ def _write_checkpoint(path: Path, actions: Sequence[Json], bound: Json) -> None:
 def main() -> None:
     """Write all cases."""
     checkpoints()
+    compactions()
     protocols()
     schemas()
     shredding()

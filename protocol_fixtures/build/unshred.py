@@ -172,6 +172,21 @@ ROWS = {
         [obj(a=obj(b=int64(1), c=int8(2)), c=int8(3))],
         section=OBJECTS,
     ),
+    "reserved_bits_in_value": FileCase(
+        "E-M3 E-O1 E-A1",
+        "Readers ignore the reserved bits of metadata, and of objects and arrays in `value`",
+        variant(OF_A),
+        # The header of metadata has bit 5, that of the object bit 7, that of the array bits 5 to 7.
+        [
+            row(
+                {"a": pair(1)},
+                bytes.fromhex("82 01 01 0006 e3 01 00 02 0c05"),
+                of=bytes.fromhex("21 02 00 01 02 6162"),
+            )
+        ],
+        [{"object": {"a": int64(1), "b": {"array": [int8(5)]}}}],
+        section="VariantEncoding.md, Value encoding",
+    ),
     "fields_sorted_by_utf8": FileCase(
         "R19 E-O3",
         "A shredded field and one that is not come in the order of their UTF-8 bytes",

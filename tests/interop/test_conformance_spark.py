@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import load_cases
+from delta_variant.conformance.corpus import OWN_CASES, load_cases
 from delta_variant.conformance.engine import Engine
 from delta_variant.conformance.engines import start
 from delta_variant.conformance.grade import Result, grade
@@ -99,3 +99,21 @@ def test_spark_decodes_encodes_and_computes_statistics(
     file = max(unpack_table("c_stats_ga").glob("*.parquet"), key=lambda path: path.stat().st_size)
     result = grade_on_spark("stats", file.parent, {"file": file.name, "column": "v"}, {"min": {"object": {}}})
     assert (result.status, """{"$['a']": {"int64": """ in result.got) == ("wrong value", True), result.got
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "select/shredded_and_unshredded_files",
+        "select/value_of_another_type_in_a_row_group",
+        "select/last_timestamp",
+        "select/binary_above_a_truncated_bound",
+        "rewrite/compact_files_of_other_layouts",
+        "rewrite/delete_from_objects_in_part",
+    ],
+)
+@pytest.mark.usefixtures("compiled_casts")
+def test_spark_selects_and_rewrites(engine: Engine, tmp_path: Path, name: str):
+    [case] = [case for case in load_cases([OWN_CASES]) if case.id == name]
+    result = grade(case, "spark", invoke(engine, case, tmp_path))
+    assert result.status == "pass", result.got

@@ -20,11 +20,21 @@ __all__ = ["start"]
 def start(scratch: Path) -> Engine:
     """Return the engine. It has no Variant functions and reads Parquet files only as part of a table."""
     version = deltalake.__version__
-    return Engine(name="deltalake", version=version, read_table=_read_table, load_log=_load_log)
+    return Engine(
+        name="deltalake", version=version, read_table=_read_table, rewrite=_rewrite, load_log=_load_log
+    )
 
 
 def _read_table(folder: Path, version: int | None) -> Sequence[Mapping[str, Cell]]:
     return table_cells(DeltaTable(str(folder), version=version).to_pyarrow_table())
+
+
+def _rewrite(folder: Path, deleted: int | None) -> None:
+    table = DeltaTable(str(folder))
+    if deleted is None:
+        table.optimize.compact()
+    else:
+        table.delete(f"id = {deleted}")
 
 
 def _load_log(folder: Path, version: int | None) -> Mapping[str, Any]:

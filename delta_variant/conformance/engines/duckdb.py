@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from ..cells import table_cells, variant_cells
-from ..engine import Cell, Engine, NotOfferedError
+from ..engine import Cell, Engine, NotOfferedError, Query
 from ..shredding_schema import Schema, decimal_of
 
 __all__ = ["start"]
@@ -43,6 +43,7 @@ def start(scratch: Path) -> Engine:
         shred=_shred,
         read=_read,
         read_table=_read_table if _has_delta() else None,
+        select=_select,
     )
 
 
@@ -91,6 +92,26 @@ def _shred(file: Path, column: str, schema: Schema, out: Path) -> None:
 def _read_table(folder: Path, version: int | None) -> Sequence[Mapping[str, Cell]]:
     at = "" if version is None else f", version => {version}"
     return table_cells(_table(f"SELECT * FROM delta_scan({_literal(str(folder))}{at})"))
+
+
+def _select(folder: Path, query: Query) -> Sequence[Mapping[str, Cell]]:
+    # Its extension for Delta is not part of the package, and every file in the folder is part of the table.
+    files = ", ".join(_literal(str(file)) for file in sorted(folder.glob("*.parquet")))
+    path = _quote(query.column)
+    for name in query.path:
+        path = f"variant_extract({path}, {_literal(name)})"
+    found = f"{path}::{_sql_type(query.type)}"
+    if not query.where:
+        return table_cells(_table(f"SELECT id, {found} AS found FROM read_parquet([{files}])"))
+    operator, *literals = query.where
+    literal = "".join(_value(query.type, each) for each in literals)
+    return table_cells(_table(f"SELECT id FROM read_parquet([{files}]) WHERE {found} {operator} {literal}"))
+
+
+def _value(kind: str, value: Any) -> str:
+    if kind == "binary":
+        return f"from_hex({_literal(value)})"
+    return f"{_literal(str(value))}::{_sql_type(kind)}"
 
 
 def _quote(name: str) -> str:

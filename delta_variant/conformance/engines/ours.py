@@ -16,6 +16,8 @@ from ...data_file.reader import LegacyMode, Projection, open_file
 from ...data_file.statistics import file_stats
 from ...data_file.writer import FileSeries
 from ...log.load import load_snapshot
+from ...operations.delete import delete
+from ...operations.optimize.optimize import optimize
 from ...operations.read import read_table
 from ...protocol.schema.arrow import variant_field
 from ...protocol.statistics import decode_bound, encode_bound
@@ -24,8 +26,9 @@ from ...storage.store import open_store
 from ...variant import values as variant_values
 from ...variant.shredding import ShreddingSchema, Spec
 from ..cells import column_cells, table_cells
-from ..engine import Cell, Engine, VariantBytes
+from ..engine import Cell, Engine, Query, VariantBytes
 from ..shredding_schema import Schema, decimal_of
+from .spark_sql import condition, projection
 
 __all__ = ["start"]
 
@@ -41,6 +44,8 @@ def start(scratch: Path) -> Engine:
         shred=_shred,
         read=_read,
         read_table=_read_table,
+        select=_select,
+        rewrite=_rewrite,
         decode_stats=_decode_stats,
         encode_stats=_encode_stats,
         collect_stats=_collect_stats,
@@ -117,6 +122,21 @@ LEAVES: Mapping[str, pa.DataType] = {
 
 def _read_table(folder: Path, version: int | None, **options: Any) -> Sequence[Mapping[str, Cell]]:
     return table_cells(read_table(str(folder), version=version, **options).to_table())
+
+
+def _select(folder: Path, query: Query) -> Sequence[Mapping[str, Cell]]:
+    if query.where:
+        scan = read_table(str(folder), columns=["id"], where=condition(query))
+    else:
+        scan = read_table(str(folder), columns={"id": "id", "found": projection(query)})
+    return table_cells(scan.to_table())
+
+
+def _rewrite(folder: Path, deleted: int | None) -> None:
+    if deleted is None:
+        optimize(str(folder))
+    else:
+        delete(str(folder), f"id = {deleted}")
 
 
 def _decode_stats(text: str) -> VariantBytes:

@@ -12,8 +12,8 @@ from pysail.spark import SparkConnectServer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit, parse_json
 
-from ..engine import Cell, Engine
-from .spark_rows import cell, quote, row_cells
+from ..engine import Cell, Engine, Query
+from .spark_rows import cell, quote, row_cells, select_rows
 
 __all__ = ["start"]
 
@@ -33,6 +33,7 @@ def start(scratch: Path) -> Engine:
         parse_json=adapter.parse_json,
         read=adapter.read,
         read_table=adapter.read_table,
+        select=adapter.select,
     )
 
 
@@ -61,3 +62,6 @@ class _Adapter:
         if version is not None:
             reader = reader.option("versionAsOf", version)
         return row_cells(reader.load(str(folder)).collect())
+
+    def select(self, folder: Path, query: Query) -> Sequence[Mapping[str, Cell]]:
+        return select_rows(self.session.read.format("delta").load(str(folder)), query)

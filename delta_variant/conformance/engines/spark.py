@@ -18,10 +18,10 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit, parse_json
 
-from ..engine import Cell, Engine, NotOfferedError, VariantBytes
+from ..engine import Cell, Engine, NotOfferedError, Query, VariantBytes
 from ..shredding_schema import Schema, decimal_of
 from .delta_schema import column_types
-from .spark_rows import cell, quote, row_cells
+from .spark_rows import cell, quote, row_cells, select_rows
 
 __all__ = ["start"]
 
@@ -88,6 +88,8 @@ def start(scratch: Path) -> Engine:
         shred=adapter.shred,
         read=adapter.read,
         read_table=adapter.read_table,
+        select=adapter.select,
+        rewrite=adapter.rewrite,
         decode_stats=adapter.decode_stats,
         encode_stats=adapter.encode_stats,
         collect_stats=adapter.collect_stats,
@@ -134,6 +136,15 @@ class _Adapter:
         if version is not None:
             reader = reader.option("versionAsOf", version)
         return row_cells(reader.load(str(folder)).collect())
+
+    def select(self, folder: Path, query: Query) -> Sequence[Mapping[str, Cell]]:
+        return select_rows(self.session.read.format("delta").load(str(folder)), query)
+
+    def rewrite(self, folder: Path, deleted: int | None) -> None:
+        table = f"delta.{quote(str(folder))}"
+        self.session.sql(
+            f"OPTIMIZE {table}" if deleted is None else f"DELETE FROM {table} WHERE id = {deleted}"
+        )
 
     def decode_stats(self, text: str) -> VariantBytes:
         return _variant(self._delta("util.DeltaStatsJsonUtils").decodeVariantFromZ85(text))

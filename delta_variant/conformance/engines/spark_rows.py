@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql.types import VariantVal
 
-from ..engine import Cell, VariantBytes
+from ..engine import Cell, Query, VariantBytes
+from .spark_sql import condition, projection
 
-__all__ = ["cell", "quote", "row_cells"]
+__all__ = ["cell", "quote", "row_cells", "select_rows"]
+
+
+def select_rows(rows: DataFrame, query: Query) -> list[dict[str, Cell]]:
+    """Return the answer of a query on the rows of a table."""
+    if query.where:
+        return row_cells(rows.where(condition(query)).select("id").collect())
+    return row_cells(rows.selectExpr("id", f"{projection(query)} AS found").collect())
 
 
 def row_cells(rows: list[Row]) -> list[dict[str, Cell]]:

@@ -1,0 +1,45 @@
+"""Express a query in Spark's SQL, which this library and Sail have as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..engine import Query
+from ..shredding_schema import decimal_of
+
+__all__ = ["condition", "projection"]
+
+TYPES: Mapping[str, str] = {
+    "boolean": "boolean",
+    "int64": "bigint",
+    "double": "double",
+    "date": "date",
+    "timestamp": "timestamp",
+    "binary": "binary",
+    "string": "string",
+}
+
+
+def projection(query: Query) -> str:
+    """Return the expression of the path, cast to the type of the query."""
+    column = f"`{query.column}`"
+    if not query.path:
+        return column
+    path = "$" + "".join(f'["{name}"]' for name in query.path)
+    kind = query.type if decimal_of(query.type) else TYPES[query.type]
+    return f"variant_get({column}, '{path}', '{kind}')"
+
+
+def condition(query: Query) -> str:
+    """Return the condition of a query that has one."""
+    operator, *literal = query.where
+    return " ".join([projection(query), operator, *(_literal(query.type, each) for each in literal)])
+
+
+def _literal(kind: str, value: Any) -> str:
+    if kind in ("date", "timestamp"):
+        return f"{kind} '{value}'"
+    if kind == "binary":
+        return f"X'{value}'"
+    return "'" + value.replace("'", "\\'") + "'" if isinstance(value, str) else str(value)
