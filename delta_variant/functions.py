@@ -6,6 +6,7 @@ SQL text (`columns`, `where`, the values of `update`) has the same functions for
 from __future__ import annotations
 
 from .expressions.variant_get import try_variant_get, variant_get
+from .variant.constructors import array, create_map, named_struct
 from .variant.functions import (
     is_valid_variant,
     is_variant_null,
@@ -30,8 +31,11 @@ from .variant.functions import (
 from .variant.values import parse_json, to_json
 
 __all__ = [
+    "array",
+    "create_map",
     "is_valid_variant",
     "is_variant_null",
+    "named_struct",
     "parse_json",
     "schema_of_variant",
     "schema_of_variant_agg",

@@ -17,6 +17,7 @@ from documents import Page
 import delta_variant as dv
 from delta_variant.errors import ExpressionError
 from delta_variant.expressions.bind import FUNCTIONS, FUNCTIONS_OF_TIME
+from delta_variant.expressions.constructors import CONSTRUCTORS
 from delta_variant.expressions.sql import PARAMETRIC_TYPES, RULES, parse_expression, parse_sql_type
 from delta_variant.expressions.types import SIMPLE_TYPES
 from delta_variant.expressions.variant_functions import VARIANT_FUNCTIONS
@@ -89,9 +90,9 @@ def first_cells(*headings: str) -> set[str]:
 
 
 def test_every_operator_and_function_is_on_the_page():
-    listed = " ".join(first_cells("Operators", "Functions", "Functions of Variants")).split()
+    listed = " ".join(first_cells("Operators", "Functions", "Functions of Variants", "Constructors")).split()
     words = {re.split(r"\(", word)[0] for word in listed} | {"is null"}
-    names = {*FUNCTIONS, *FUNCTIONS_OF_TIME, *VARIANT_FUNCTIONS}
+    names = {*FUNCTIONS, *FUNCTIONS_OF_TIME, *VARIANT_FUNCTIONS, *CONSTRUCTORS}
     assert {SPELLINGS.get(name, name) for name in names} <= words
 
 

@@ -18,6 +18,7 @@ from ..errors import ExpressionError
 from ..variant.moments import DATE_PARTS, UTC
 from ..variant.paths import split_pattern
 from .cast import can_cast, cast_scalar
+from .constructors import CONSTRUCTORS, bind_constructor
 from .evaluate import ARITHMETIC, call_kernel
 from .tree import (
     Call,
@@ -42,6 +43,10 @@ VARIANT_EXTENSION = b"arrow.parquet.variant"
 
 # A LIKE pattern in which each backslash escapes a wildcard or a backslash.
 LIKE_PATTERN = re.compile(r"(?:[^\\]|\\[\\%_])*", re.DOTALL)
+
+# Functions that return their operands, which have the common type of all of them, even if a literal would fit
+# into that of the columns.
+VALUE_FUNCTIONS = frozenset({"coalesce", *CONSTRUCTORS})
 
 COMPARABLE: frozenset[Kind] = NUMERIC | {"string", "boolean", "binary", "date", "timestamp", "timestamp_ntz"}
 
@@ -89,6 +94,10 @@ def _bind(expression: Expression, scope: NameScope) -> Expression:
             bound = [_bind(argument, scope) for argument in arguments]
             if function in VARIANT_FUNCTIONS:
                 return bind_variant_function(function, bound)
+            if function in CONSTRUCTORS:
+                return bind_constructor(
+                    function, bound, lambda name, parts: _unify_parts(name, parts, scope.timezone)
+                )
             if function in FUNCTIONS_OF_TIME:
                 return FUNCTIONS_OF_TIME[function](function, bound, scope.timezone)
             return FUNCTIONS[function](function, bound)
@@ -296,9 +305,7 @@ def _to_json(function: str, arguments: list[Expression], timezone: str) -> Expre
 
 
 def _typeof(function: str, arguments: list[Expression]) -> Expression:
-    arrow_type = output_type(arguments[0])
-    is_null = arrow_type is not None and pa.types.is_null(arrow_type)
-    return Literal(pa.scalar("void" if is_null else type_name(arrow_type, quote="")))
+    return Literal(pa.scalar(type_name(output_type(arguments[0]), quote="")))
 
 
 def _is_variant_null(function: str, arguments: list[Expression], timezone: str) -> Expression:
@@ -379,7 +386,7 @@ def _unify(function: str, arguments: list[Expression], timezone: str) -> list[Ex
         if output_type(argument) is None:
             known = _known_types(arguments)
             raise _variant_error(argument, _proposal(known))
-        if _kind(argument) == "nested" and function != "coalesce":
+        if _kind(argument) == "nested" and function not in VALUE_FUNCTIONS:
             raise ExpressionError(
                 f"cannot compare `{describe(argument)}` of type {type_name(output_type(argument))}",
                 column=_column_of(argument),
@@ -388,9 +395,22 @@ def _unify(function: str, arguments: list[Expression], timezone: str) -> list[Ex
     return [_cast(argument, target, timezone) for argument in arguments]
 
 
+def _unify_parts(function: str, parts: list[Expression], timezone: str) -> list[Expression]:
+    """Return the elements, keys or values that a constructor joins, cast to one type; it may be Variant."""
+    if any(output_type(part) is None for part in parts):
+        known = _known_types(parts)
+        if known:
+            raise ExpressionError(
+                f"`{function}` requires operands of one type, got Variants and {type_name(known[0])}: "
+                "cast them"
+            )
+        return [_bind_cast(Cast(part, None, True), timezone) for part in parts]
+    return _unify(function, parts, timezone) if _known_types(parts) else parts
+
+
 def _common_type(function: str, arguments: list[Expression]) -> pa.DataType:
     variable = _known_types([argument for argument in arguments if not isinstance(argument, Literal)])
-    if function != "coalesce" and len(set(variable)) == 1 and _literals_fit(arguments, variable[0]):
+    if function not in VALUE_FUNCTIONS and len(set(variable)) == 1 and _literals_fit(arguments, variable[0]):
         return variable[0]
     types = _known_types(arguments)
     if not types:

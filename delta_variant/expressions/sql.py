@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
@@ -19,6 +19,7 @@ from sqlglot.tokenizer_core import TokenType
 from .._checks import check_text, is_unicode, list_of
 from ..errors import ArgumentTypeError, ExpressionError
 from ..variant.paths import MAX_INDEX, parse_pattern
+from .constructors import CONSTRUCTORS
 from .tree import Call, Cast, Expression, Literal, Name, Path
 from .types import MAX_PRECISION, SIMPLE_TYPES
 from .variant_functions import VARIANT_FUNCTIONS
@@ -46,15 +47,26 @@ PARSER_ERRORS = (SqlglotError, AttributeError, IndexError, KeyError, TypeError, 
 SUPPORTED = (
     "use only columns, Variant paths (event:user.id), literals, casts (::, cast, try_cast), "
     "comparisons, between, in, like, is null, and/or/not, + - * / %, coalesce, length, year, month, day, "
-    "hour, typeof, variant_get, try_variant_get, to_json, is_variant_null and the functions of Variants"
+    "hour, typeof, variant_get, try_variant_get, to_json, is_variant_null, the functions of Variants, array, "
+    "struct, named_struct, map, map_from_arrays and map_from_entries"
 )
 
 
 class Dialect(Databricks):
-    """Databricks SQL in which a doubled quote in a string literal is an escaped quote, as in Spark 4."""
+    """Databricks SQL in which a doubled quote in a string literal is an escaped quote, as in Spark 4.
+
+    Constructors are parsed as any function: sqlglot would pair the arguments, and drop the last one.
+    """
 
     class Tokenizer(Databricks.Tokenizer):
         STRING_ESCAPES = ["\\", "'", '"']
+
+    class Parser(Databricks.Parser):  # type: ignore[misc,valid-type]
+        FUNCTIONS = {
+            name: parse
+            for name, parse in Databricks.Parser.FUNCTIONS.items()
+            if name.lower() not in {"struct", *CONSTRUCTORS} - {"array"}
+        }
 
 
 def parse_expression(text: str) -> Expression:
@@ -378,11 +390,34 @@ def _function(node: Any) -> Expression:
     name, arguments = str(node.this).lower(), node.expressions
     if name in VARIANT_FUNCTIONS or (name == "is_variant_null" and len(arguments) == 1):
         return Call(name, tuple(_convert(argument) for argument in arguments))
+    if name in CONSTRUCTORS:
+        return Call(name, tuple(_convert(argument) for argument in arguments))
+    if name == "struct":
+        return Call("named_struct", tuple(_fields(arguments)))
     if name in TABLE_FUNCTIONS:
         _reject(node, f"it returns rows: pass lateral='{name}(…) as item'")
     if name in ("variant_get", "try_variant_get") and len(arguments) in (2, 3):
         return _variant_get(node, strict=name == "variant_get")
     _reject(node)
+
+
+def _fields(arguments: Sequence[Any]) -> Iterator[Expression]:
+    """Yield the name and the value of each argument of a `struct`, with the names that Spark gives them."""
+    for position, argument in enumerate(arguments, 1):
+        is_named = isinstance(argument, exp.Alias) and not _unknown_parts(argument)
+        value = _convert(argument.this if is_named else argument)
+        name = argument.alias if is_named else _name_of(value)
+        yield from (Literal(pa.scalar(name or f"col{position}")), value)
+
+
+def _name_of(value: Expression) -> str | None:
+    """Return the last name of a column or a path, None for another expression."""
+    match value:
+        case Name(parts):
+            return parts[-1]
+        case Path(_, path):
+            return next((step for step in reversed(path) if isinstance(step, str)), None)
+    return None
 
 
 def _variant_get(node: Any, *, strict: bool) -> Expression:
@@ -527,6 +562,7 @@ RULES: dict[type[Any], Callable[[Any], Expression]] = {
     exp.Like: _like,
     exp.Is: _is,
     exp.Coalesce: _coalesce,
+    exp.Array: lambda node: Call("array", tuple(_convert(part) for part in node.expressions)),
     exp.JSONFormat: _to_json,
     exp.Length: _call("length"),
     exp.ParseJSON: _call("parse_json"),

@@ -112,6 +112,8 @@ class VariantCall(msgspec.Struct, frozen=True):
     `constants` are its other arguments: paths, booleans and types. `cast` returns any value as a Variant,
     `matches` an array of the values at a path with wildcards.
     `variant_get` and `to_json` are the paths, casts and JSON text of Variants that are not columns.
+    A constructor (`array`, `map`, `map_from_arrays`, `map_from_entries`, `named_struct`) builds a value of
+    `type`.
     """
 
     function: str
@@ -287,6 +289,10 @@ def _variant_call_text(call: VariantCall) -> str:
         if call.type is None:
             return part
         return f"{'cast' if strict else 'try_cast'}({part} as {type_name(call.type)})"
+    if call.function == "named_struct":
+        fields: Any = call.type
+        names = [repr(field.name) for field in fields]
+        arguments = [text for pair in zip(names, arguments, strict=True) for text in pair]
     texts = [repr(each) if isinstance(each, str) else str(each).lower() for each in call.constants]
     shown = [] if call.function == "to_json" else texts
     return f"{call.function}({', '.join([arguments[0], *shown, *arguments[1:]])})"

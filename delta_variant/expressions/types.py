@@ -8,6 +8,8 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
+from ..variant.objects import is_variant
+
 Kind: TypeAlias = OneOf[
     "integer",
     "decimal",
@@ -39,7 +41,7 @@ SIMPLE_TYPES: dict[str, pa.DataType] = {
     "timestamp": pa.timestamp("us", "UTC"),
     "timestamp_ntz": pa.timestamp("us"),
 }
-NAMES = {arrow_type: name for name, arrow_type in SIMPLE_TYPES.items()}
+NAMES = {pa.null(): "void", **{arrow_type: name for name, arrow_type in SIMPLE_TYPES.items()}}
 
 # The decimal digits that Spark uses for each integer type.
 INTEGER_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
@@ -97,10 +99,15 @@ def type_name(arrow_type: pa.DataType | None, quote: str = "`") -> str:
     if pa.types.is_decimal(arrow_type):
         return f"decimal({arrow_type.precision},{arrow_type.scale})"
     if pa.types.is_map(arrow_type):
-        return f"map<{type_name(arrow_type.key_type, quote)},{type_name(arrow_type.item_type, quote)}>"
+        value = _name_within(arrow_type.item_field, quote)
+        return f"map<{type_name(arrow_type.key_type, quote)},{value}>"
     if pa.types.is_list(arrow_type):
-        return f"array<{type_name(arrow_type.value_type, quote)}>"
+        return f"array<{_name_within(arrow_type.value_field, quote)}>"
     if pa.types.is_struct(arrow_type):
-        fields = (f"{quote}{each.name}{quote}:{type_name(each.type, quote)}" for each in arrow_type)
+        fields = (f"{quote}{each.name}{quote}:{_name_within(each, quote)}" for each in arrow_type)
         return f"struct<{','.join(fields)}>"
     return NAMES.get(arrow_type, str(arrow_type))
+
+
+def _name_within(field: pa.Field[Any], quote: str) -> str:
+    return type_name(None if is_variant(field) else field.type, quote)

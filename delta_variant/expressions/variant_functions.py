@@ -14,7 +14,7 @@ from ..errors import CastError, ExpressionError, InvalidJsonError, VariantPathEr
 from ..variant import functions
 from ..variant.paths import parse_path
 from ..variant.values import extract, parse_json, to_json
-from . import tree
+from . import constructors, tree
 from .tree import Expression, VariantCall, describe, output_type
 from .types import Kind, kind_of, type_name
 
@@ -149,7 +149,10 @@ def _unexpected(function: str, parameter: Parameter, argument: Expression) -> Ex
 
 def apply(call: VariantCall, columns: Sequence[Array]) -> Array:
     """Return the values of a call for arrays of its arguments; raises CastError, which names the call."""
+    build = constructors.OPERATIONS.get(call.function)
     try:
+        if build is not None:
+            return build(call.type, *columns)
         values = OPERATIONS[call.function](*columns, *call.constants)
     except (CastError, InvalidJsonError, VariantPathError) as error:
         raise CastError(f"`{describe(call)}`: {error.message}").at(row=error.row, path=error.path) from error

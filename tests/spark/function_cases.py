@@ -83,6 +83,41 @@ OTHERS = (
     "to_json(variant_set(parse_json('{}'), '', 1))",
     "to_json(variant_strip_nulls(cast(null as variant)))",
     "to_json(to_variant_object(1))",
+    "to_json(to_variant_object(array(1, 'x')))",
+    "to_json(to_variant_object(map(null, 2)))",
+    "to_json(to_variant_object(map(1, 2)))",
+    "to_json(cast(array(1, null) as variant))",
+    "to_json(cast(array(parse_json('1'), null, parse_json('null')) as variant))",
+)
+
+VALUES = ("1", "2.5", "'x'", "null", "true", "1e0", "date'2020-01-01'", "x'00ff'", "parse_json('[1]')")
+CONSTRUCTED = (
+    *("array(array(1), null)", "array(array(1), array(2))", "array('a', cast(null as string))"),
+    *("array(1, '2')", "array(1, 2.5, 3e0)", "array(parse_json('1'), null)"),
+    *(
+        "array(named_struct('a', 1), named_struct('a', 2))",
+        "array(named_struct('a', 1), named_struct('b', 2))",
+    ),
+    *("array(date'2020-01-01', timestamp'2020-01-01 00:00:00')", "array(date'2020-01-01', '2020-01-02')"),
+    *("array(cast(9007199254740993 as bigint), 1.5)", "array(cast(1 as tinyint), cast(2 as smallint))"),
+    *("array(timestamp'2020-01-01 00:00:00', timestamp_ntz'2020-01-01 00:00:00')", "struct()"),
+    *("struct(1 as a, 'x' as b)", "struct(1, 'x', 2 as n)", "struct(array(1) as a, map('k', 2) as m)"),
+    *("struct(parse_json('{\"a\": 1}'):a, parse_json('{\"b\": [1]}'):b[0], parse_json('1')::int)",),
+    *("named_struct('a', 1, 'b', 'x')", "named_struct('b', 1, 'a', named_struct('z', 1, 'y', 2))"),
+    *("named_struct('a', 1, 'A', 2)", "named_struct('', 1, 'a b', 2)", "named_struct('a')"),
+    *("named_struct('a', 1, 'b')", "named_struct(1, 2)", "named_struct(cast(null as string), 2)"),
+    *("map('b', 1, 'a', 2)", "map('a', 1, 'a', 2)", "map('a', 1, cast(null as string), 2)", "map('a')"),
+    *("map('a', 1, 'b', 2.5)", "map('a', array(1), 'b', array(2))", "map('a', cast(null as int))"),
+    *("map('a', parse_json('[1]'), 'b', parse_json('null'))", "map(parse_json('1'), 2)"),
+    *("map_from_arrays(array('a', 'b'), array(1, 2))", "map_from_arrays(array('a'), array(1, 2))"),
+    *("map_from_arrays(array('a', 'a'), array(1, 2))", "map_from_arrays(array('a', null), array(1, 2))"),
+    *("map_from_arrays(array('a'), array(cast(null as int)))", "map_from_arrays('a', 1)"),
+    *("map_from_entries(array(struct('a', 1), struct('b', 2)))", "map_from_entries(array(struct('a')))"),
+    *(
+        "map_from_entries(array(struct('a', 1), struct('a', 2)))",
+        "map_from_entries(array(struct('a', 1), null))",
+    ),
+    *("array(map('a', 1), map('b', 2))", "array(parse_json('1'), 2)", "array(true, 1)"),
 )
 
 
@@ -113,6 +148,16 @@ def expressions() -> Iterator[str]:
         yield f"to_json(cast({scalar} as variant))"
         yield f"to_json(variant_set(parse_json('{{}}'), '$.a', {scalar}))"
     yield from OTHERS
+    for value in VALUES:
+        for other in VALUES:
+            yield f"typeof(struct(array({value}) as a, {other} as b))"
+        # Spark converts no part of type void.
+        if value != "null":
+            yield f"to_json(to_variant_object(struct({value} as a, array({value}, null) as b)))"
+            yield f"to_json(to_variant_object(map('k', {value})))"
+    for constructor in CONSTRUCTED:
+        yield f"typeof({constructor})"
+        yield f"to_json(to_variant_object({constructor}))"
 
 
 def answers(spark: Any, texts: Sequence[str]) -> list[Any]:
