@@ -39,6 +39,7 @@ __all__ = [
     "canonical",
     "change_path",
     "check_shredding_schema",
+    "contains_variants",
     "date_part",
     "delete_paths",
     "describe_bound",
@@ -255,6 +256,9 @@ class MergedSchema:
 
 def sort_keys(variants: pa.Array[Any]) -> pa.BinaryArray:
     """Return a key of each Variant: bytes that are equal for equal values and in the order of the values."""
+
+def contains_variants(variants: pa.Array[Any], values: pa.Array[Any]) -> pa.BooleanArray:
+    """Return whether each Variant contains the value in the same row; null if either is null."""
 
 def array_lengths(variants: pa.Array[Any]) -> pa.Int32Array:
     """Return the number of elements of each array, null for every other value."""

@@ -76,6 +76,7 @@ VARIANT_FUNCTIONS: dict[str, VariantFunction] = {
     "is_valid_variant": VariantFunction(("variant",), pa.bool_(), functions.is_valid_variant),
     "schema_of_variant": VariantFunction(("variant",), pa.string(), functions.schema_of_variant),
     "variant_array_length": VariantFunction(("variant",), pa.int32(), functions.variant_array_length),
+    "variant_contains": VariantFunction(("variant", "value"), pa.bool_(), functions.variant_contains),
     "variant_keys": VariantFunction(("variant",), STRINGS, functions.variant_keys),
     "variant_sort_key": VariantFunction(("variant",), pa.binary(), functions.variant_sort_key),
     "variant_insert": VariantFunction(CHANGES, None, _put(functions.variant_insert)),

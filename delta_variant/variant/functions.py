@@ -31,6 +31,7 @@ __all__ = [
     "try_variant_set",
     "variant_array_append",
     "variant_array_length",
+    "variant_contains",
     "variant_delete",
     "variant_explode",
     "variant_explode_outer",
@@ -187,6 +188,33 @@ def variant_array_length(variants: ArrowArray) -> pa.Int32Array:
         [2, 0, None]
     """
     return _native.array_lengths(to_arrow_array(variants))
+
+
+def variant_contains(variants: ArrowArray, value: Any) -> pa.BooleanArray:
+    """Return whether a value occurs in each Variant, at any depth, with the semantics of DuckDB.
+
+    An object contains an object of which it has all fields, and an array an array of which it has all
+    elements, in any order. Scalars are equal as in `variant_sort_key`. Names of fields are not values.
+
+    Args:
+        variants: Variants as an array, shredded or not, or a chunked array.
+        value: An Arrow array with a value or a Variant for each row, or one Python object for all rows.
+
+    Returns:
+        An array of booleans, null where the Variant or the value is null.
+
+    Raises:
+        ArgumentTypeError: `variants` is not an array, or `value` has another length or type.
+        MalformedVariantError: Bytes are not a Variant; `row` is the row.
+
+    Example:
+        >>> from delta_variant.functions import parse_json, variant_contains
+        >>> events = parse_json(['{"tags": ["a", "b"]}', '{"user": {"id": 7, "name": "ann"}}'])
+        >>> variant_contains(events, "b").to_pylist(), variant_contains(events, {"id": 7}).to_pylist()
+        ([True, False], [False, True])
+    """
+    array = to_arrow_array(variants)
+    return _native.contains_variants(array, to_variants(value, len(array)))
 
 
 def variant_keys(variants: ArrowArray) -> pa.ListArray[Any]:

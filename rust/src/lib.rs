@@ -40,6 +40,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::functions::are_valid, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::array_lengths, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::change_path, module)?)?;
+    module.add_function(wrap_pyfunction!(python::functions::contains_variants, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::delete_paths, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::explode_variants, module)?)?;
     module.add_function(wrap_pyfunction!(python::functions::matches_of, module)?)?;

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 import duckdb
 import pyarrow as pa
 import pytest
 from interop.corpus import CORPORA, json_table, read_lines
+from spark.function_cases import random_document
 
 import delta_variant as dv
+from delta_variant import functions
 
 
 @pytest.mark.parametrize("name", CORPORA)
@@ -87,3 +89,37 @@ def test_duckdb_reads_one_column_of_files_whose_odd_rows_are_apart(
         assert found == [(sum(number for number in range(3000) if number % 10), 2700)]
         read[odd_rows] = bytes_read() - before
     assert read["apart"] < read["inline"] / 2
+
+
+def test_a_variant_contains_what_duckdb_says(duckdb_connection: duckdb.DuckDBPyConnection):
+    source = Random(5)
+    documents = [random_document(source) for _ in range(4000)]
+    pairs = [
+        (one, _needle(source, one) if source.random() < 0.6 else other)
+        for one, other in zip(documents, source.sample(documents, len(documents)), strict=True)
+    ]
+    haystacks, needles = ([json.dumps(pair[side]) for pair in pairs] for side in range(2))
+    query = "SELECT variant_contains(h::JSON::VARIANT, n::JSON::VARIANT) FROM pairs"
+    pairs_table = pa.table({"h": haystacks, "n": needles})
+    duckdb_connection.register("pairs", pairs_table)
+    expected = [answer for (answer,) in duckdb_connection.execute(query).fetchall()]
+    found = functions.variant_contains(dv.parse_json(haystacks), dv.parse_json(needles)).to_pylist()
+    wrong = [
+        (h, n, answer)
+        for h, n, answer, ours in zip(haystacks, needles, expected, found, strict=True)
+        if ours != answer
+    ]
+    # DuckDB converts a JSON null to SQL NULL.
+    assert [pair for pair in wrong if "null" not in pair[:2]] == []
+    assert 1000 < expected.count(True) < 3500
+
+
+def _needle(source: Random, value: Any) -> Any:
+    """Return a value that mostly occurs in `value`: a part of it, without some of its fields and elements."""
+    while isinstance(value, dict | list) and value and source.random() < 0.5:
+        value = source.choice(list(value.values()) if isinstance(value, dict) else value)
+    if isinstance(value, dict):
+        return {name: _needle(source, part) for name, part in value.items() if source.random() < 0.7}
+    if isinstance(value, list):
+        return [_needle(source, part) for part in source.sample(value, len(value)) if source.random() < 0.7]
+    return value

@@ -46,7 +46,8 @@ pub fn keys(variants: &StructArray) -> Result<BinaryArray> {
     Ok(parts.iter().flatten().collect())
 }
 
-fn push(names: &Metadata<'_>, bytes: &[u8], depth: usize, out: &mut Vec<u8>) -> Result<()> {
+/// Append the key of a value.
+pub(super) fn push(names: &Metadata<'_>, bytes: &[u8], depth: usize, out: &mut Vec<u8>) -> Result<()> {
     if depth > MAX_DEPTH {
         return Err(too_deep());
     }

@@ -3,6 +3,7 @@
 //! Each takes Variants that are not shredded, as `struct<metadata, value>`, and works on ranges of rows in parallel.
 
 pub mod change;
+pub mod contains;
 pub mod contents;
 pub mod explode;
 pub mod key;

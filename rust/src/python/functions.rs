@@ -10,7 +10,7 @@ use super::{choice, run};
 use crate::error::{Error, Result};
 use crate::functions::change::{self, Change};
 use crate::functions::schema_of::{self, Type};
-use crate::functions::{contents, explode, key, matches};
+use crate::functions::{contains, contents, explode, key, matches};
 use crate::shred::OnConflict;
 use crate::shred::unshred::unshred;
 use crate::value::path::Step;
@@ -89,6 +89,15 @@ pub fn schema_of_variants(py: Python<'_>, variants: PyArray) -> PyResult<PyArray
 #[pyfunction]
 pub fn sort_keys(py: Python<'_>, variants: PyArray) -> PyResult<PyArray> {
     run(py, || Ok::<_, Error>(PyArrowType(key::keys(&plain(variants)?)?.to_data())))
+}
+
+/// Return whether each Variant contains another one.
+#[pyfunction]
+pub fn contains_variants(py: Python<'_>, variants: PyArray, values: PyArray) -> PyResult<PyArray> {
+    run(py, || {
+        let found = contains::contains(&plain(variants)?, &plain(values)?)?;
+        Ok::<_, Error>(PyArrowType(found.to_data()))
+    })
 }
 
 /// Return the number of elements of each array.
