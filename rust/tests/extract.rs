@@ -108,6 +108,14 @@ fn targets() -> Vec<DataType> {
         DataType::Decimal128(10, 1),
         DataType::Date32,
         list(DataType::Int64),
+        list(structure(&[("n", DataType::Int64)])),
+        structure(&[("x", DataType::Int64)]),
+        structure(&[("y", DataType::Float64), ("missing", DataType::Utf8)]),
+        structure(&[
+            ("s", DataType::Utf8),
+            ("o", structure(&[("t", list(DataType::Utf8)), ("y", DataType::Utf8)])),
+        ]),
+        structure(&[("l", list(structure(&[("n", DataType::Utf8)]))), ("o", DataType::Utf8)]),
         structure(&[("n", DataType::Int64), ("y", DataType::Utf8)]),
         variant(),
     ]
@@ -223,6 +231,22 @@ fn a_shredded_leaf_needs_only_its_two_columns() {
     assert_eq!(needed(&[], &variant()), leaves(&[0, 1, 2, 3, 4, 5], None));
     let fields: Fields = column.fields().iter().filter(|f| f.name() != "value").cloned().collect();
     assert_eq!(leaves_needed(&fields, &[field("z")], &DataType::Int64).unwrap(), leaves(&[0], None));
+}
+
+#[test]
+fn a_struct_needs_only_the_columns_of_its_fields() {
+    let inner = structure(&[("a", DataType::Int64), ("b", DataType::Utf8)]);
+    let column = column(&structure(&[("x", inner.clone()), ("y", list(inner)), ("z", DataType::Utf8)]));
+    // metadata, value, x.{value, a.{value, typed_value}, b.{…}}, y.{value, element.{value, a.{…}, b.{…}}}, z.{…}
+    let needed = |target: &DataType| leaves_needed(column.fields(), &[], target).unwrap().leaves;
+    let of_x = |fields: &[(&str, DataType)]| structure(&[("x", structure(fields))]);
+    assert_eq!(needed(&of_x(&[("b", DataType::Utf8)])), [1, 2, 5, 6]);
+    assert_eq!(needed(&of_x(&[("c", DataType::Utf8)])), [1, 2, 3]);
+    assert_eq!(needed(&structure(&[("c", DataType::Utf8)])), [1, 2]);
+    let of_y = structure(&[("y", list(structure(&[("a", DataType::Int64)])))]);
+    assert_eq!(needed(&of_y), [1, 7, 8, 9, 10]);
+    assert_eq!(needed(&structure(&[("x", DataType::Utf8)])), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(needed(&structure(&[("x", variant()), ("z", DataType::Int64)])), [1, 2, 3, 4, 5, 6, 13, 14]);
 }
 
 #[test]

@@ -186,6 +186,18 @@ def random_path(source: random.Random) -> str:
     return "$" + "".join(steps)
 
 
+def random_type(source: random.Random, depth: int = 3) -> str:
+    """Return a SQL type with few names, so that random documents often have values of it."""
+    kind = source.randrange(8 if depth else 4)
+    if kind < 4:
+        return ("bigint", "string", "double", "boolean")[kind]
+    if kind < 6:
+        inner = random_type(source, depth - 1)
+        return f"array<{inner}>" if kind == 4 else f"map<string,{inner}>"
+    fields = (f"{name}: {random_type(source, depth - 1)}" for name in source.sample("abcde", 3))
+    return f"struct<{', '.join(fields)}>"
+
+
 def main() -> None:
     """Write `spark_functions.json` with the answers of the installed Spark."""
     from pyspark.sql import SparkSession

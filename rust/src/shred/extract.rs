@@ -36,14 +36,10 @@ pub fn leaves_needed(fields: &Fields, path: &[Step], target: &DataType) -> Resul
     let layout = Layout::parse(fields)?;
     let metadata = layout.metadata.map(|position| leaves_before(fields, position));
     let (group, fields, first, rest) = locate(&layout.group, fields, path);
-    let mut leaves: Vec<usize> =
-        group.value.iter().map(|&position| first + leaves_before(fields, position)).collect();
-    if let (Some((position, typed)), []) = (&group.typed_value, rest) {
-        let start = first + leaves_before(fields, *position);
-        let count = leaf_count(fields[*position].data_type());
-        // Any column in an object or array shows whether it is present.
-        let all = matches!(typed, Typed::Leaf(_)) || shows_names(target) || is_list(target);
-        leaves.extend(start..start + if all { count } else { count.min(1) });
+    let mut leaves = Vec::new();
+    push_value(group, fields, first, &mut leaves);
+    if rest.is_empty() {
+        push_typed_value(group, fields, first, target, &mut leaves);
     }
     leaves.sort_unstable();
     let may_need_names = shows_names(target) || rest.iter().any(|step| matches!(step, Step::Field(_)));
@@ -53,6 +49,51 @@ pub fn leaves_needed(fields: &Fields, path: &[Step], target: &DataType) -> Resul
         return Ok(NeededLeaves { leaves, metadata: None });
     }
     Ok(NeededLeaves { leaves, metadata: metadata.filter(|_| may_need_names || is_list(target)) })
+}
+
+fn push_value(group: &Group, fields: &Fields, first: usize, leaves: &mut Vec<usize>) {
+    leaves.extend(group.value.iter().map(|&position| first + leaves_before(fields, position)));
+}
+
+/// Append the leaves of `typed_value` that a cast to `target` needs. A cast to a struct needs only its own fields.
+fn push_typed_value(
+    group: &Group,
+    fields: &Fields,
+    first: usize,
+    target: &DataType,
+    leaves: &mut Vec<usize>,
+) {
+    let Some((position, typed)) = &group.typed_value else { return };
+    let start = first + leaves_before(fields, *position);
+    let data_type = fields[*position].data_type();
+    let before = leaves.len();
+    match (typed, target, data_type) {
+        (Typed::Object(shredded), DataType::Struct(wanted), DataType::Struct(children))
+            if !is_variant(target) =>
+        {
+            for field in shredded {
+                let Some((_, part)) = wanted.find(&field.name) else { continue };
+                let first = start + leaves_before(children, field.position);
+                let Some(fields) = struct_fields(children[field.position].data_type()) else { continue };
+                push_value(&field.group, fields, first, leaves);
+                push_typed_value(&field.group, fields, first, part.data_type(), leaves);
+            }
+        }
+        (Typed::List(element), DataType::List(part), DataType::List(item) | DataType::LargeList(item)) => {
+            if let Some(fields) = struct_fields(item.data_type()) {
+                push_value(element, fields, start, leaves);
+                push_typed_value(element, fields, start, part.data_type(), leaves);
+            }
+        }
+        _ if matches!(typed, Typed::Leaf(_)) || shows_names(target) || is_list(target) => {
+            leaves.extend(start..start + leaf_count(data_type));
+        }
+        _ => {}
+    }
+    // Any column in an object or array shows whether it is present.
+    if leaves.len() == before {
+        leaves.push(start);
+    }
 }
 
 /// The leaf columns of a shredded path, as positions among all leaf columns of the group, depth first.
