@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .operations.merge.builder import Merge, merge
     from .operations.optimize.optimize import OptimizeResult, optimize
     from .operations.read import read_table
+    from .operations.read.aggregate import Aggregation, aggregate
     from .operations.read.explanation import Explanation
     from .operations.read.scan import Scan
     from .operations.read.shredded_columns import shredded_columns
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from .writer.json_lines import read_json
 
 __all__ = [
+    "Aggregation",
     "AmbiguousWriteError",
     "ArgumentTypeError",
     "Audit",
@@ -140,6 +142,7 @@ __all__ = [
     "__version__",
     "add_columns",
     "add_constraint",
+    "aggregate",
     "audit_table",
     "change_type",
     "convert",
@@ -191,6 +194,7 @@ _LAZY = {
     "log.snapshot": ("Snapshot",),
     "operations.changes": ("read_changes",),
     "operations.read": ("read_table",),
+    "operations.read.aggregate": ("Aggregation", "aggregate"),
     "operations.write": ("write_table",),
     "operations.write.committing": ("WriteResult",),
     "variant.shredding": (

@@ -36,6 +36,8 @@ from .operations.merge.builder import merge as _merge
 from .operations.optimize.optimize import OptimizeResult
 from .operations.optimize.optimize import optimize as _optimize
 from .operations.read import read_table as _read_table
+from .operations.read.aggregate import Aggregation
+from .operations.read.aggregate import aggregate as _aggregate
 from .operations.read.scan import Scan
 from .operations.read.shredded_columns import shredded_columns as _shredded_columns
 from .operations.restore import RestoreResult
@@ -176,6 +178,27 @@ class Table:
             on_conflict=on_conflict,
             variants=variants,
         )
+
+    def aggregate(
+        self,
+        aggregates: Mapping[str, str] | Sequence[str],
+        where: str | None = None,
+        *,
+        timezone: str = UTC,
+        on_conflict: OnConflict = "error",
+    ) -> Aggregation:
+        """Return counts and extremes of the rows, from the log where its statistics are exact.
+
+        The parameters, the result and the errors are those of `aggregate`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.aggregate({"n": "count(*)", "last": "max(id)"}).values
+            {'n': 2, 'last': 2}
+        """
+        return _aggregate(self, aggregates, where, timezone=timezone, on_conflict=on_conflict)
 
     def shredded_columns(self, *, strict: bool = True) -> dict[str, str]:
         """Return the columns and each shredded path of the Variants, as `columns` of a scan.

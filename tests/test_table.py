@@ -19,6 +19,7 @@ from delta_variant.errors import ArgumentTypeError, TableNotFoundError
 METHODS: dict[str, tuple[str, set[str]]] = {
     "snapshot": ("load_snapshot", {"version", "timestamp"}),
     "scan": ("read_table", {"version", "timestamp"}),
+    "aggregate": ("aggregate", {"version", "timestamp"}),
     "shredded_columns": ("shredded_columns", {"version", "timestamp"}),
     "changes": ("read_changes", set()),
     "history": ("history", set()),

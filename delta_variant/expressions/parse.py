@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
-from .tree import Expression
+from .tree import Aggregate, Expression
 
-__all__ = ["parse", "parse_columns", "parse_lateral", "parse_type"]
+__all__ = ["parse", "parse_aggregates", "parse_columns", "parse_lateral", "parse_type"]
 
 # `sql` is imported on demand: importing sqlglot takes longer than the rest of `import delta_variant`.
 
@@ -47,6 +47,13 @@ def parse_lateral(text: str) -> tuple[str, Expression, str]:
     from .sql import parse_table_function
 
     return parse_table_function(text)
+
+
+def parse_aggregates(aggregates: Mapping[str, str] | Sequence[str]) -> dict[str, Aggregate]:
+    """Return the aggregate of each output column, in order; the names are those of `parse_columns`."""
+    from .sql import parse_aggregates
+
+    return parse_aggregates(aggregates)
 
 
 def parse_type(text: str) -> pa.DataType | None:

@@ -20,7 +20,7 @@ from .._checks import check_text, is_unicode, list_of
 from ..errors import ArgumentTypeError, ExpressionError
 from ..variant.paths import MAX_INDEX, parse_pattern
 from .constructors import CONSTRUCTORS
-from .tree import Call, Cast, Expression, Literal, Name, Path
+from .tree import Aggregate, AggregateFunction, Call, Cast, Expression, Literal, Name, Path
 from .types import MAX_PRECISION, SIMPLE_TYPES
 from .variant_functions import VARIANT_FUNCTIONS
 
@@ -109,6 +109,34 @@ def parse_table_function(text: str) -> tuple[str, Expression, str]:
             f"got {_shorten(text)!r}"
         )
     return function, _convert(call.expressions[0]), name
+
+
+def parse_aggregates(aggregates: Mapping[str, str] | Sequence[str]) -> dict[str, Aggregate]:
+    if isinstance(aggregates, Mapping):
+        for name in aggregates:
+            check_text("an aggregate name", name)
+        return {name: _aggregate(_parse(text, exp.Expr)) for name, text in aggregates.items()}
+    named: dict[str, Aggregate] = {}
+    for text in list_of("aggregates, or a dict of names to aggregates", "aggregates", aggregates):
+        node = _parse(text, exp.Expr)
+        is_named = isinstance(node, exp.Alias) and not _unknown_parts(node)
+        name = node.alias if is_named else text.strip()
+        if name in named:
+            raise ExpressionError(
+                f"two aggregates are named {name!r}: write `aggregate as name` for one of them"
+            )
+        named[name] = _aggregate(node.this if is_named else node)
+    return named
+
+
+def _aggregate(node: Any) -> Aggregate:
+    function = AGGREGATES.get(type(node))
+    arguments = [] if function is None else [node.this, *node.expressions]
+    if function is None or len(arguments) != 1 or _unknown_parts(node) - {"big_int"}:
+        _reject(node, "expected count(*), count(expression), min(expression) or max(expression)")
+    if function == "count" and isinstance(arguments[0], exp.Star):
+        return Aggregate("count", None)
+    return Aggregate(function, _convert(arguments[0]))
 
 
 def parse_sql_type(text: str) -> pa.DataType | None:
@@ -539,6 +567,7 @@ OPERATORS: dict[type[Any], str] = {
     exp.Div: "/",
     exp.Mod: "%",
 }
+AGGREGATES: dict[type[Any], AggregateFunction] = {exp.Count: "count", exp.Min: "min", exp.Max: "max"}
 RULES: dict[type[Any], Callable[[Any], Expression]] = {
     **{operator: _operate(function) for operator, function in OPERATORS.items()},
     exp.And: _connect("and"),

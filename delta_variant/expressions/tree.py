@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias, TypeGuard
+from typing import Literal as OneOf
 
 import msgspec
 import pyarrow as pa
@@ -120,6 +121,16 @@ class VariantCall(msgspec.Struct, frozen=True):
     arguments: tuple[Expression, ...]
     constants: tuple[Any, ...]
     type: pa.DataType | None
+
+
+AggregateFunction: TypeAlias = OneOf["count", "max", "min"]
+
+
+class Aggregate(msgspec.Struct, frozen=True):
+    """An aggregate function of the values of an expression; None is the `*` of `count(*)`."""
+
+    function: AggregateFunction
+    argument: Expression | None
 
 
 Input: TypeAlias = Column | Extraction

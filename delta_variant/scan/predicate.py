@@ -22,6 +22,7 @@ __all__ = [
     "NullTest",
     "PartitionTest",
     "PruningPredicate",
+    "leaf_of",
     "leaves",
     "pruning_predicate_of",
 ]
@@ -180,7 +181,7 @@ def _is_nan(value: pa.Scalar[Any]) -> bool:
 
 
 def _null_test(operand: Expression, *, is_null: bool) -> PruningPredicate:
-    leaf = _leaf(operand)
+    leaf = leaf_of(operand)
     # A path is also null if its value cannot be cast.
     return None if leaf is None or (leaf.path is not None and is_null) else NullTest(leaf, is_null)
 
@@ -197,7 +198,7 @@ def _like(value: Expression, pattern: Expression) -> PruningPredicate:
 def _ordered(operand: Expression) -> tuple[Leaf | None, tuple[pa.DataType, ...]]:
     """Return the leaf that an expression reads and its casts if all of them preserve the order of values."""
     if not isinstance(operand, Cast):
-        return _leaf(operand), ()
+        return leaf_of(operand), ()
     leaf, casts = _ordered(operand.operand)
     source = output_type(operand.operand)
     if leaf is None or source is None or operand.type is None or not _keeps_order(source, operand.type):
@@ -210,12 +211,13 @@ def _keeps_order(source: pa.DataType, target: pa.DataType) -> bool:
     return kinds in ORDER_PRESERVING or (kinds[0] in EXACT and kinds[1] in EXACT | {"floating"})
 
 
-def _leaf(operand: Expression) -> Leaf | None:
+def leaf_of(operand: Expression) -> Leaf | None:
+    """Return the column or path that an expression reads, None for any other expression."""
     match operand:
         case Column(name, arrow_type):
             return Leaf((name,), None, arrow_type)
         case Field(inner, name, arrow_type):
-            outer = _leaf(inner)
+            outer = leaf_of(inner)
             return outer and Leaf((*outer.names, name), None, arrow_type)
         case Extraction(column, path, arrow_type, _, False, fields, _) if arrow_type is not None:
             names = [step for step in path if isinstance(step, str)]

@@ -14,7 +14,7 @@ from .._arrow import Array
 from .._options import JsonKind
 from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
 from ..expressions.cast import cast_values
-from ..expressions.evaluate import filter_mask
+from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Expression, inputs
 from ..expressions.types import kind_of
 from ..log.snapshot import Snapshot
@@ -30,7 +30,16 @@ from ..variant.paths import normalize
 from .predicate import Leaf
 from .prune import Bounds
 
-__all__ = ["file_bounds", "partition_matches", "partition_test", "row_counts"]
+__all__ = [
+    "EXACT_UNITS",
+    "are_tight",
+    "file_bounds",
+    "null_counts",
+    "partition_matches",
+    "partition_test",
+    "partition_values",
+    "row_counts",
+]
 
 TextReader: TypeAlias = Callable[[Array, pa.DataType], Array]
 
@@ -40,6 +49,8 @@ FILES_AT_ONCE = 100_000
 SIDES = ("minValues", "maxValues", "nullCount")
 
 PLACEHOLDER = "\0"
+
+WIDE = r'"tightBounds"\s*:\s*false'
 
 MILLISECOND = 999
 """How many microseconds a timestamp may exceed the maximum in statistics, which has milliseconds."""
@@ -263,6 +274,36 @@ def row_counts(files: pa.Table) -> Array:
     return pc.if_else(is_count, remaining, pa.scalar(None, pa.int64()))
 
 
+def null_counts(snapshot: Snapshot, names: tuple[str, ...]) -> Array:
+    """Return how many values of a column are null in each file, deleted rows included; null if unknown."""
+    mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+    physical = _physical_names(names, snapshot.schema, mode)
+    if physical is None:
+        return pa.nulls(snapshot.num_files, pa.int64())
+    (numbers,) = texts_at(snapshot.files["stats"], [(("nullCount", *physical), "number")])
+    return counts_of(numbers)
+
+
+def are_tight(files: pa.Table) -> Array:
+    """Return whether the statistics of each file are those of its rows, and not of rows that were deleted.
+
+    PROTOCOL.md, "Per-file Statistics": bounds are tight unless `tightBounds` is false.
+    """
+    has_no_deletions: Array = pc.is_null(files["deletion_vector"].combine_chunks())
+    # The text elsewhere makes the statistics of a file unknown, which is safe.
+    texts: Array = files["stats"].combine_chunks()
+    is_wide: Array = pc.match_substring_regex(texts, WIDE)
+    return pc.and_(has_no_deletions, pc.invert(pc.fill_null(is_wide, True)))
+
+
+def partition_values(snapshot: Snapshot, expression: Expression) -> Array:
+    """Return the value of an expression over partition columns for each file.
+
+    Raises CastError, MalformedLogError and UnsupportedFeatureError if it cannot be evaluated.
+    """
+    return _Partitions(snapshot).evaluate(expression)
+
+
 class _Partitions(msgspec.Struct, frozen=True):
     snapshot: Snapshot
 
@@ -273,12 +314,17 @@ class _Partitions(msgspec.Struct, frozen=True):
             return pa.repeat(pa.scalar(True), self.snapshot.num_files)
 
     def matches(self, expression: Expression) -> Array:
+        return filter_mask(expression, self._batch(expression))
+
+    def evaluate(self, expression: Expression) -> Array:
+        return evaluate(expression, self._batch(expression))
+
+    def _batch(self, expression: Expression) -> pa.RecordBatch:
         names = [each.name for each in inputs([expression])]  # type: ignore[union-attr]
         arrays = [self._values(name) for name in names]
         # An extra column gives the batch its length if there are no inputs.
         paths = self.snapshot.files["path"].combine_chunks()
-        batch = pa.record_batch([paths, *arrays], names=[PLACEHOLDER, *names])
-        return filter_mask(expression, batch)
+        return pa.record_batch([paths, *arrays], names=[PLACEHOLDER, *names])
 
     def _values(self, name: str) -> Array:
         """Return the value of a partition column for each file."""

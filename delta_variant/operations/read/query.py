@@ -61,6 +61,11 @@ class Query(msgspec.Struct, frozen=True):
             predicate, parts = parts.select(predicate)
         return cls({}, predicate, (), lateral=parts)._with(outputs, None)
 
+    @classmethod
+    def of_expressions(cls, outputs: Mapping[str, Expression], predicate: Expression | None) -> Query:
+        """Return the query for bound expressions."""
+        return cls({}, predicate, ())._with(outputs, None)
+
     def _with(self, outputs: Mapping[str, Expression], hint: Expression | None) -> Query:
         """Return the query for other outputs, with the inputs that it needs."""
         used = [*outputs.values(), *(each for each in (self.predicate,) if each is not None)]

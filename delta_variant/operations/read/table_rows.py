@@ -89,16 +89,20 @@ class TableRows:
         counts = row_counts(files)
         return None if counts.null_count else int(pc.sum(counts).as_py() or 0)
 
+    def read(self, names: Collection[str], files: pa.Table) -> RowBatches:
+        """Return some columns of the rows of some files, rows of `Snapshot.files`."""
+        return self._read(self.query.narrow(names, None), files, None, ahead=True)
+
     def count(self) -> int:
         """Return the number of rows; read only files whose number the log does not say."""
-        files = self._whole_files()
+        files = self.whole_files()
         if files is None:
             return self._count(self.plan.files)
         counts = row_counts(files)
         unknown: Array = pc.is_null(counts)
         return int(pc.sum(counts).as_py() or 0) + self._count(files.filter(unknown))
 
-    def _whole_files(self) -> pa.Table | None:
+    def whole_files(self) -> pa.Table | None:
         """Return the files of which all rows match, if all others have none; None if that is unknown."""
         predicate = self.query.predicate
         if self.query.lateral is not None:
