@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypedDict, final, type_check_only
 
 import pyarrow as pa
 
-from ._options import Change, DuplicateKeys, Encoding, Floats, JsonKind, Numeric, OnConflict
+from ._options import Change, DuplicateKeys, Encoding, Floats, JsonKind, Numeric, OnConflict, PageVersion
 
 __all__ = [
     "END_BYTES",
@@ -464,6 +464,7 @@ class DataFileWriter:
         on_invalid: str,
         annotate: bool,
         compression: str,
+        page_version: PageVersion,
         row_group_bytes: int,
     ) -> DataFileWriter:
         """Create the file.
@@ -478,6 +479,7 @@ class DataFileWriter:
             on_invalid: What to do with text that is not JSON: "error", "reject" the row, or "null".
             annotate: Whether Variant columns get the Parquet annotation `VARIANT(1)`.
             compression: "zstd", "snappy", "gzip", "lz4" or "none".
+            page_version: The version of data pages.
             row_group_bytes: The encoded size at which a row group ends.
 
         Raises:

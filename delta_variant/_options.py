@@ -6,7 +6,16 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-__all__ = ["Change", "DuplicateKeys", "Encoding", "Floats", "JsonKind", "Numeric", "OnConflict"]
+__all__ = [
+    "Change",
+    "DuplicateKeys",
+    "Encoding",
+    "Floats",
+    "JsonKind",
+    "Numeric",
+    "OnConflict",
+    "PageVersion",
+]
 
 Change: TypeAlias = Literal["insert", "set", "replace", "append"]
 """What happens to the value at a path: `set` creates a missing one, `replace` does not."""
@@ -21,6 +30,7 @@ A Variant that is already shredded is also written unchanged."""
 Floats: TypeAlias = Literal["decimal", "double"]
 """The Variant type of a JSON number with a fraction."""
 
+PageVersion: TypeAlias = Literal[1, 2]
 JsonKind: TypeAlias = Literal["number", "string"]
 
 Numeric: TypeAlias = Literal["value", "strict"]

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import Literal, TypeAlias, get_args
 
 from .._checks import check_option, check_path, is_number, to_integer
-from .._options import DuplicateKeys, Floats, Numeric
+from .._options import DuplicateKeys, Floats, Numeric, PageVersion
 from ..errors import ArgumentTypeError
 from ..protocol.statistics import Path
 from ..variant.shredding import ShreddingSchema
@@ -184,6 +184,7 @@ class WriteOptions:
     json: JsonOptions = JsonOptions()
     sample_bytes: int = SAMPLE_BYTES
     has_odd_rows: bool = False
+    page_version: PageVersion = 1
 
     def __post_init__(self) -> None:
         """Raise ArgumentTypeError or ValueError for an invalid option."""

@@ -282,6 +282,7 @@ class _FileWriter:
             on_invalid=options.json.on_invalid,
             annotate=options.files.annotate,
             compression=options.files.codec,
+            page_version=options.page_version,
             row_group_bytes=ROW_GROUP_BYTES,
         )
         with _write_errors(storage.uri_of(store, path)):

@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from .._checks import check_text
+from .._options import PageVersion
 from ..errors import ArgumentTypeError, ProtocolError
 
 __all__ = [
@@ -253,6 +254,15 @@ def _compression(text: str) -> Codec:
     return codec
 
 
+def _page_version(text: str) -> PageVersion:
+    """Return the version of data pages (PROTOCOL.md, "Table Properties"); raises ValueError."""
+    if text == "1.0.0":
+        return 1
+    if re.fullmatch(r"2\.[0-9]+\.[0-9]+", text, re.ASCII) is None:
+        raise ValueError(text)
+    return 2
+
+
 def _optional_column_names(text: str) -> ColumnNames | None:
     return column_names(text) if text.strip() else ()
 
@@ -334,6 +344,13 @@ MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME = _text(
     "delta.rowTracking.materializedRowCommitVersionColumnName"
 )
 MATERIALIZED_ROW_ID_COLUMN_NAME = _text("delta.rowTracking.materializedRowIdColumnName")
+PARQUET_FORMAT_VERSION: TableProperty[PageVersion] = TableProperty(
+    "delta.parquet.format.version",
+    _page_version,
+    1,
+    _accepts(_page_version),
+    "1.0.0 for data pages of version 1, or 2.MINOR.PATCH, such as 2.12.0, for version 2",
+)
 RANDOMIZE_FILE_PREFIXES = _boolean("delta.randomizeFilePrefixes", False)
 RANDOM_PREFIX_LENGTH = _number("delta.randomPrefixLength", 2, 1, "an integer from 1")
 ROW_TRACKING_SUSPENDED = _boolean("delta.rowTrackingSuspended", False)
@@ -366,6 +383,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         ISOLATION_LEVEL,
         MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
         MATERIALIZED_ROW_ID_COLUMN_NAME,
+        PARQUET_FORMAT_VERSION,
         RANDOMIZE_FILE_PREFIXES,
         RANDOM_PREFIX_LENGTH,
         ROW_TRACKING_SUSPENDED,
@@ -386,7 +404,6 @@ _OTHER_ROWS: tuple[TableProperty[Any], ...] = (
     _duration("delta.sampleRetentionDuration"),
     _duration("delta.setTransactionRetentionDuration"),
     _number("delta.dataSkippingStringPrefixLength", None, 0, "an integer from 0"),
-    _text("delta.parquet.format.version"),
     _text("delta.targetFileSize"),
     _choice("delta.autoOptimize.autoCompact", "false", "true", "auto", "legacy"),
 )

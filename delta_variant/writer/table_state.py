@@ -89,7 +89,7 @@ def assign_column_ids(
 
 
 def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> WriteOptions:
-    """Return options with the compression of a table, and without shredding and statistics that it excludes.
+    """Return options with the file properties of a table, without shredding and statistics that it excludes.
 
     Files are shredded only if the table enables variantShredding, and have Variant bounds only if it supports
     the feature (PROTOCOL.md, "Writer Requirements for Variant Shredding", "Variant Statistics"). The files of
@@ -111,7 +111,8 @@ def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> W
     is_unshredded = properties.get(settings, properties.COMPATIBILITY) == "unshredded"
     if is_unshredded or files.compatibility == "unshredded":
         files = replace(files, annotate=False)
-    options = replace(options, files=files)
+    page_version = properties.get(settings, properties.PARQUET_FORMAT_VERSION)
+    options = replace(options, files=files, page_version=page_version)
     if features.enables_shredding(state.protocol, settings) and not is_unshredded:
         return options
     if isinstance(options.shredding, ShreddingSchema):

@@ -4,7 +4,7 @@ use std::slice::from_ref;
 use std::sync::Arc;
 
 use _native::parquet::page_index::PageIndex;
-use _native::parquet::{FileWriter, ParquetFile, Source, WriteOptions, to_parquet};
+use _native::parquet::{FileWriter, PageVersion, ParquetFile, Source, WriteOptions, to_parquet};
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::*;
@@ -14,11 +14,13 @@ use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::basic::{Compression, GzipLevel, Type as PhysicalType, ZstdLevel};
+use parquet::basic::{Compression, GzipLevel, PageType, Type as PhysicalType, ZstdLevel};
+use parquet::column::page::Page;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, RowGroupMetaData,
 };
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 use proptest::prelude::*;
 
@@ -168,7 +170,9 @@ fn check_random(seed: u64) {
         })
         .collect();
     let row_group_rows = [7, 64, 500, 1 << 18][random.below(4)];
-    let options = WriteOptions { row_group_rows, compression: codec(&mut random), ..WriteOptions::default() };
+    let compression = codec(&mut random);
+    let page_version = if random.is_one_in(2) { PageVersion::V2 } else { PageVersion::V1 };
+    let options = WriteOptions { row_group_rows, compression, page_version, ..WriteOptions::default() };
     let ours = write(&schema, &batches, options);
     let theirs = oracle(&schema, &batches, row_group_rows);
     let (read_ours, read_theirs) = (try_read(&ours), try_read(&theirs));
@@ -189,6 +193,60 @@ proptest! {
     #[test]
     fn random_columns_are_those_of_the_reference_writer(seed in any::<u64>()) {
         check_random(seed);
+    }
+}
+
+/// The types of the pages of each column chunk, with the number of rows that pages of version 2 state.
+fn pages(bytes: &Bytes) -> Vec<Vec<(PageType, Option<u32>)>> {
+    let reader = SerializedFileReader::new(bytes.clone()).unwrap();
+    let groups = (0..reader.num_row_groups()).map(|group| reader.get_row_group(group).unwrap());
+    groups
+        .flat_map(|group| {
+            (0..group.num_columns())
+                .map(|column| {
+                    let pages = group.get_column_page_reader(column).unwrap();
+                    pages.map(|page| page.unwrap()).map(|page| (page.page_type(), rows_of(&page))).collect()
+                })
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn rows_of(page: &Page) -> Option<u32> {
+    match page {
+        Page::DataPageV2 { num_rows, .. } => Some(*num_rows),
+        _ => None,
+    }
+}
+
+#[test]
+fn data_pages_have_the_version_of_the_options() {
+    let list = DataType::List(Arc::new(Field::new("element", DataType::Int64, true)));
+    let fields = [("n", DataType::Int64), ("s", DataType::Utf8), ("l", list), ("none", DataType::Utf8)];
+    let schema = Arc::new(Schema::new(fields.map(|(name, kind)| Field::new(name, kind, true)).to_vec()));
+    let mut random = Random(7);
+    let batch = random_batch(&mut random, &schema, 25_000);
+    let columns = batch.columns()[..3].iter().cloned().chain([new_null_array(&DataType::Utf8, 25_000)]);
+    let batch = RecordBatch::try_new(schema.clone(), columns.collect()).unwrap();
+    for compression in [Compression::UNCOMPRESSED, Compression::ZSTD(ZstdLevel::default())] {
+        let file = |page_version| {
+            let options = WriteOptions { compression, page_version, ..WriteOptions::default() };
+            write(&schema, from_ref(&batch), options)
+        };
+        let (one, two) = (file(PageVersion::V1), file(PageVersion::V2));
+        assert_eq!(read(&one), read(&two));
+        for (pages, expected) in [(pages(&one), PageType::DATA_PAGE), (pages(&two), PageType::DATA_PAGE_V2)] {
+            let data: Vec<_> = pages.into_iter().flatten().collect();
+            assert!(data.iter().all(|(kind, _)| *kind == expected || *kind == PageType::DICTIONARY_PAGE));
+            assert!(data.len() > 6);
+            let rows: u32 = data.iter().filter_map(|(_, rows)| *rows).sum();
+            assert_eq!(rows, if expected == PageType::DATA_PAGE { 0 } else { 4 * 25_000 });
+        }
+        let version = |bytes: &Bytes| {
+            let chunk = open(bytes).row_groups()[0].column(1).clone();
+            chunk.page_encoding_stats().map(|stats| stats.last().unwrap().page_type)
+        };
+        assert!(version(&two).is_none_or(|kind| kind == PageType::DATA_PAGE_V2));
     }
 }
 

@@ -174,8 +174,14 @@ class _Contents:
         schema = pa.schema([add, remove, *kinds])
         sink = io.BytesIO()
         codec = properties.get(self.state.configuration, properties.COMPRESSION_CODEC) or "snappy"
+        page_version = properties.get(self.state.configuration, properties.PARQUET_FORMAT_VERSION)
         with pq.ParquetWriter(
-            sink, schema, compression=codec, use_dictionary=False, store_schema=False
+            sink,
+            schema,
+            compression=codec,
+            data_page_version="2.0" if page_version == 2 else "1.0",
+            use_dictionary=False,
+            store_schema=False,
         ) as writer:
             writer.write_batch(_actions(self.table_actions, schema))
             for batch in self.state.files.to_batches(_BATCH_ROWS):

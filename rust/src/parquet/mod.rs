@@ -17,7 +17,7 @@ mod unpacking;
 pub mod variants;
 pub mod write;
 
-pub use encode::{Bound, EncodedExtremes};
+pub use encode::{Bound, EncodedExtremes, PageVersion};
 pub use inspect::{FileReport, GroupReport, LeafReport, inspect};
 pub use read::{ParquetFile, RangeReader, Scan, Source};
 pub use schema::{UUID_EXTENSION, VARIANT_EXTENSION, to_parquet};

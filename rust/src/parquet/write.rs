@@ -17,7 +17,7 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
 use rayon::prelude::*;
 
 use super::copy::{CREATED_BY, EncodedRowGroup};
-use super::encode::{Chunk, ChunkEncoder, EncodedExtremes, LeafStatistics, leaves};
+use super::encode::{Chunk, ChunkEncoder, EncodedExtremes, LeafStatistics, PageVersion, leaves};
 use super::read::ParquetFile;
 use super::schema::{is_variant, to_parquet};
 use crate::error::{Error, Result};
@@ -33,6 +33,7 @@ pub struct WriteOptions {
     /// Annotate Variant columns as `VARIANT(1)` (Spark 4.0 and older cannot read it).
     pub annotate: bool,
     pub compression: Compression,
+    pub page_version: PageVersion,
     /// A row group ends when its encoded columns reach this size …
     pub row_group_bytes: usize,
     /// … or this many rows, whichever comes first.
@@ -44,6 +45,7 @@ impl Default for WriteOptions {
         WriteOptions {
             annotate: true,
             compression: Compression::ZSTD(ZstdLevel::default()),
+            page_version: PageVersion::V1,
             row_group_bytes: 64 << 20,
             row_group_rows: 1 << 18,
         }
@@ -216,10 +218,11 @@ impl<W: Write + Send> FileWriter<W> {
         let mut roles = Vec::with_capacity(columns.len());
         self.schema.fields().iter().for_each(|field| leaf_roles(field, Role::Ordinary, &mut roles));
         let encoder = |(column, role): (&_, Role)| {
-            let compression = self.options.compression;
+            let WriteOptions { compression, page_version, .. } = self.options;
             ChunkEncoder::new(
                 Arc::clone(column),
                 compression,
+                page_version,
                 role.statistics(column),
                 role == Role::Metadata,
             )

@@ -36,6 +36,7 @@ use crate::data_file::units::{Input, UnitBounds, page_units, row_group_units};
 use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
 use crate::deletion_vector;
 use crate::error::{Error, Result};
+use crate::parquet::PageVersion;
 use crate::parquet::inspect::{FileReport, inspect};
 use crate::parquet::read::{ParquetFile, RangeReader, Scan, Source};
 use crate::parquet::write::WriteOptions;
@@ -92,7 +93,7 @@ pub struct PyDataFileWriter {
 #[pymethods]
 impl PyDataFileWriter {
     #[new]
-    #[pyo3(signature = (sink, schema, encodings, *, numeric, floats, duplicate_keys, on_invalid, annotate, compression, row_group_bytes))]
+    #[pyo3(signature = (sink, schema, encodings, *, numeric, floats, duplicate_keys, on_invalid, annotate, compression, page_version, row_group_bytes))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
     fn new(
         sink: PathOrObject,
@@ -104,6 +105,7 @@ impl PyDataFileWriter {
         on_invalid: &str,
         annotate: bool,
         compression: &str,
+        page_version: u8,
         row_group_bytes: usize,
     ) -> PyResult<Self> {
         let choices = [("error", OnInvalid::Error), ("reject", OnInvalid::Reject), ("null", OnInvalid::Null)];
@@ -113,7 +115,9 @@ impl PyDataFileWriter {
         let encodings =
             encodings.into_iter().map(|one| encoding(one, numeric)).collect::<Result<Vec<_>>>()?;
         let compression = compression_option(compression)?;
-        let options = WriteOptions { annotate, compression, row_group_bytes, ..WriteOptions::default() };
+        let page_version = if page_version == 2 { PageVersion::V2 } else { PageVersion::V1 };
+        let options =
+            WriteOptions { annotate, compression, page_version, row_group_bytes, ..WriteOptions::default() };
         let sink: Sink = match sink {
             PathOrObject::Path(path) => Box::new(BufWriter::with_capacity(1 << 20, create(&path)?)),
             PathOrObject::Object(object) => Box::new(BufWriter::with_capacity(8 << 20, ObjectSink(object))),

@@ -18,7 +18,7 @@ use parquet::schema::types::ColumnDescPtr;
 use super::compress::compress;
 use super::extremes::{Bound, EncodedExtremes as Extremes, state, statistics};
 use super::fixed::{BooleanValues, FixedValues};
-use super::levels::{Leaf, Levels, encode};
+use super::levels::{Leaf, Levels, encode, split};
 use super::numbers::NumberValues;
 use super::strings::StringValues;
 use super::values::{Dictionary, Values};
@@ -45,10 +45,20 @@ pub(in crate::parquet) enum LeafStatistics {
     Page,
 }
 
+/// The version of data pages. Pages state it, so readers need not know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageVersion {
+    /// Compresses levels and values together.
+    V1,
+    /// Compresses the values alone.
+    V2,
+}
+
 /// Encodes one leaf column, column chunk after column chunk.
 pub(in crate::parquet) struct ChunkEncoder {
     column: ColumnDescPtr,
     compression: Compression,
+    version: PageVersion,
     statistics: LeafStatistics,
     values: Box<dyn Values>,
     /// The levels of the page in progress.
@@ -90,6 +100,7 @@ impl ChunkEncoder {
     pub fn new(
         column: ColumnDescPtr,
         compression: Compression,
+        version: PageVersion,
         statistics: LeafStatistics,
         always_dictionary: bool,
     ) -> Self {
@@ -107,7 +118,7 @@ impl ChunkEncoder {
             }
         };
         let (parts, body, pages, extremes) = Default::default();
-        ChunkEncoder { column, compression, statistics, values, parts, body, pages, extremes }
+        ChunkEncoder { column, compression, version, statistics, values, parts, body, pages, extremes }
     }
 
     /// Encode the values of `leaf`.
@@ -141,6 +152,7 @@ impl ChunkEncoder {
         let values = self.pending(|part| part.values);
         self.body.clear();
         encode(&self.parts, &mut self.body);
+        let levels = self.body.len();
         self.parts.clear();
         let (encoding, extremes) = match values {
             0 => (self.values.choice().encode_none(&mut self.body), Extremes::default()),
@@ -150,6 +162,20 @@ impl ChunkEncoder {
                 (flushed.encoding, flushed.extremes)
             }
         };
+        let nulls = entries - values;
+        let page = match self.version {
+            PageVersion::V1 => self.page_v1(encoding, entries)?,
+            PageVersion::V2 => self.page_v2(encoding, levels, rows, entries, nulls)?,
+        };
+        let offset = self.pages.bytes.len();
+        let written = write_page(page, &mut self.pages.bytes)?;
+        self.pages.uncompressed += written.uncompressed_size;
+        let size = written.compressed_size;
+        self.pages.list.push(PageRecord { offset, size, rows, entries, nulls, encoding, extremes });
+        Ok(())
+    }
+
+    fn page_v1(&self, encoding: Encoding, entries: usize) -> Result<CompressedPage> {
         let page = Page::DataPage {
             buf: compress(self.compression, &self.body)?,
             num_values: count(entries)?,
@@ -158,13 +184,41 @@ impl ChunkEncoder {
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
-        let offset = self.pages.bytes.len();
-        let written = write_page(CompressedPage::new(page, self.body.len()), &mut self.pages.bytes)?;
-        self.pages.uncompressed += written.uncompressed_size;
-        let nulls = entries - values;
-        let size = written.compressed_size;
-        self.pages.list.push(PageRecord { offset, size, rows, entries, nulls, encoding, extremes });
-        Ok(())
+        Ok(CompressedPage::new(page, self.body.len()))
+    }
+
+    /// The page of a body whose first bytes are the `levels`, with their lengths.
+    fn page_v2(
+        &self,
+        encoding: Encoding,
+        levels: usize,
+        rows: usize,
+        entries: usize,
+        nulls: usize,
+    ) -> Result<CompressedPage> {
+        let (levels, values) = self.body.split_at(levels);
+        let column = &self.column;
+        let (repetition, definition) = split(levels, column.max_rep_level() > 0, column.max_def_level() > 0);
+        let mut buf = [repetition, definition].concat();
+        let uncompressed = buf.len() + values.len();
+        // Not every reader decompresses nothing.
+        let is_compressed = self.compression != Compression::UNCOMPRESSED && !values.is_empty();
+        match is_compressed {
+            true => buf.extend_from_slice(&compress(self.compression, values)?),
+            false => buf.extend_from_slice(values),
+        }
+        let page = Page::DataPageV2 {
+            buf: buf.into(),
+            num_values: count(entries)?,
+            encoding,
+            num_nulls: count(nulls)?,
+            num_rows: count(rows)?,
+            def_levels_byte_len: count(definition.len())?,
+            rep_levels_byte_len: count(repetition.len())?,
+            is_compressed,
+            statistics: None,
+        };
+        Ok(CompressedPage::new(page, uncompressed))
     }
 
     /// End the column chunk; `None` if it has no rows. The next values belong to the next chunk.
@@ -236,8 +290,9 @@ impl ChunkEncoder {
         if dictionary > 0 {
             encodings.insert(Encoding::PLAIN);
             // Readers skip by dictionaries only if they know that all pages use them.
-            builder =
-                builder.set_dictionary_page_offset(Some(0)).set_page_encoding_stats(pages.encoding_stats());
+            builder = builder
+                .set_dictionary_page_offset(Some(0))
+                .set_page_encoding_stats(pages.encoding_stats(self.version));
         }
         if pages.variable_bytes > 0 {
             builder = builder.set_unencoded_byte_array_data_bytes(Some(pages.variable_bytes as i64));
@@ -287,11 +342,15 @@ impl Pages {
     }
 
     /// The number of pages of each encoding, the dictionary first.
-    fn encoding_stats(&self) -> Vec<PageEncodingStats> {
+    fn encoding_stats(&self, version: PageVersion) -> Vec<PageEncodingStats> {
+        let data_page = match version {
+            PageVersion::V1 => PageType::DATA_PAGE,
+            PageVersion::V2 => PageType::DATA_PAGE_V2,
+        };
         let (page_type, encoding) = (PageType::DICTIONARY_PAGE, Encoding::PLAIN);
         let mut stats = vec![PageEncodingStats { page_type, encoding, count: 1 }];
         for page in &self.list {
-            let (page_type, encoding) = (PageType::DATA_PAGE, page.encoding);
+            let (page_type, encoding) = (data_page, page.encoding);
             match stats.iter_mut().find(|one| (one.page_type, one.encoding) == (page_type, encoding)) {
                 Some(known) => known.count += 1,
                 None => stats.push(PageEncodingStats { page_type, encoding, count: 1 }),

@@ -331,6 +331,20 @@ pub(super) fn encode(parts: &[Arc<Levels>], page: &mut Vec<u8>) {
     }
 }
 
+/// Return the repetition and the definition levels in what [`encode`] appended, as data pages of version 2 have them:
+/// without their lengths.
+pub(super) fn split(mut encoded: &[u8], has_repetition: bool, has_definition: bool) -> (&[u8], &[u8]) {
+    let mut take = |is_present: bool| match encoded.split_first_chunk() {
+        Some((length, rest)) if is_present => {
+            let (levels, rest) = rest.split_at(u32::from_le_bytes(*length) as usize);
+            encoded = rest;
+            levels
+        }
+        _ => &[],
+    };
+    (take(has_repetition), take(has_definition))
+}
+
 /// The definition level of all entries of `parts`, if it is the same.
 fn uniform(parts: &[Arc<Levels>]) -> Option<u32> {
     let mut levels = parts.iter().map(|part| match part.definition {

@@ -15,6 +15,7 @@ mod numbers;
 mod strings;
 mod values;
 
+pub use chunk::PageVersion;
 pub(super) use chunk::{Chunk, ChunkEncoder, LeafStatistics};
 #[cfg(test)]
 pub(super) use delta::encode as encode_deltas;
