@@ -18,7 +18,7 @@ from seeds import MAX_INPUT, PROJECT, write_seeds
 
 CRATE = PROJECT / "rust" / "fuzz"
 WORK = PROJECT / ".cache" / "fuzz"
-TARGETS = ("variant", "json", "parquet", "split_variant", "deletion_vector", "lines")
+TARGETS = ("variant", "functions", "json", "parquet", "split_variant", "deletion_vector", "lines")
 # The flags that `cargo fuzz` passes, without the sanitizers, which stable Rust does not have.
 COVERAGE = " ".join(
     ["-Cpasses=sancov-module"]
@@ -52,7 +52,8 @@ def build() -> Path:
     command = ["cargo", "build", "--locked", "--package", "delta-variant-fuzz", "--features", "libfuzzer"]
     command += ["--profile", "fuzz", "--target", host[1]]
     subprocess.run(command, cwd=CRATE.parent, env={**os.environ, "RUSTFLAGS": COVERAGE}, check=True)
-    return CRATE.parent / "target" / host[1] / "fuzz" / "fuzz"
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or CRATE.parent / "target")
+    return target / host[1] / "fuzz" / "fuzz"
 
 
 def run(fuzzer: Path, target: str, seconds: int) -> Outcome:
@@ -103,11 +104,12 @@ def main() -> int:
     arguments = parser.parse_args()
     fuzzer = build()
     write_seeds(WORK / "seeds")
-    failed = False
+    failed, executions = False, 0
     for target in arguments.targets or TARGETS:
         one = run(fuzzer, target, arguments.seconds)
         # A run without executions means that the fuzzer did not start.
         failed |= bool(one.findings) or one.executions == 0
+        executions += one.executions
         print(
             f"{target:16} {one.executions:>11,} executions {one.edges:>7,} edges "
             f"{one.peak_bytes / 2**20:>6.1f} MB at most, {len(one.findings)} findings ({one.log})",
@@ -115,6 +117,7 @@ def main() -> int:
             sep="\n  ",
             flush=True,
         )
+    print(f"{'all targets':16} {executions:>11,} executions", flush=True)
     if not arguments.targets:
         # Text that Python parses is fuzzed by a loop of the test suite.
         command = [sys.executable, str(PROJECT / "tests" / "hostile_text.py"), str(arguments.seconds)]

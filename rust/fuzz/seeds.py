@@ -36,6 +36,7 @@ def write_seeds(folder: Path) -> None:
     """Write the inputs of each target to a folder named after it."""
     targets = {
         "variant": _variants(),
+        "functions": _functions(),
         "json": _json(),
         "parquet": _parquet(),
         "split_variant": _split(),
@@ -68,6 +69,17 @@ def _concatenated() -> Iterator[bytes]:
 def _variants() -> Iterator[bytes]:
     for content in _concatenated():
         yield from (_part(schema) + content for schema in SCHEMAS)
+
+
+def _functions() -> Iterator[bytes]:
+    """Yield a path, options, an argument and a Variant for each."""
+    arguments = [dv.Variant.from_json(text) for text in ("7", '"x"', '{"a": [null]}', "[1, [2]]")]
+    paths = [b"", b"\x00", b"\x01\x80", b"\x81\x00", b"\x00\x01\x02"]
+    for number, content in enumerate(_concatenated()):
+        argument = arguments[number % len(arguments)]
+        path = paths[number % len(paths)]
+        for options in (number % 4, number % 4 + 12):
+            yield _part(path) + bytes([options]) + _part(argument.metadata + argument.value) + content
 
 
 def _split() -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 //! The fuzz targets: functions that panic if an input violates an invariant.
 
 pub mod deletion_vector;
+pub mod functions;
 pub mod json;
 pub mod lines;
 pub mod parquet;
@@ -29,8 +30,9 @@ pub struct Target {
     pub decoded_size: Option<fn(&[u8]) -> usize>,
 }
 
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 7] = [
     Target { name: "variant", run: variant::run, decoded_size: None },
+    Target { name: "functions", run: functions::run, decoded_size: None },
     Target { name: "json", run: json::run, decoded_size: None },
     Target { name: "parquet", run: parquet::run, decoded_size: Some(parquet::decoded_size) },
     Target { name: "split_variant", run: split_variant::run, decoded_size: None },

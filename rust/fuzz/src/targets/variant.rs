@@ -47,7 +47,8 @@ pub fn run(mut input: &[u8]) {
     }
 }
 
-fn variants(metadata: &[u8], value: &[u8]) -> StructArray {
+/// Return a column of one Variant, whether its bytes are valid or not.
+pub fn variants(metadata: &[u8], value: &[u8]) -> StructArray {
     let columns = [metadata, value].map(|bytes| Arc::new(BinaryArray::from(vec![bytes])) as ArrayRef);
     StructArray::new(variant_fields(), columns.to_vec(), None)
 }
