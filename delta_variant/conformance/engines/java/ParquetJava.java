@@ -13,6 +13,9 @@ import org.apache.avro.generic.GenericRecord;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.parquet.Version;
 import org.apache.parquet.avro.AvroParquetReader;
+import org.apache.parquet.avro.AvroReadSupport;
+import org.apache.parquet.avro.AvroSchemaConverter;
+import org.apache.parquet.hadoop.ParquetFileReader;
 import org.apache.parquet.hadoop.ParquetReader;
 import org.apache.parquet.hadoop.ParquetWriter;
 import org.apache.parquet.hadoop.api.WriteSupport;
@@ -69,13 +72,24 @@ final class ParquetJava {
   private static List<Variant> rows(JsonNode request) throws Exception {
     List<Variant> rows = new ArrayList<>();
     LocalInputFile file = new LocalInputFile(Path.of(request.get("file").asText()));
-    try (ParquetReader<GenericRecord> reader = AvroParquetReader.<GenericRecord>builder(file).build()) {
+    ParquetReader.Builder<GenericRecord> builder = AvroParquetReader.builder(file);
+    try (ParquetReader<GenericRecord> reader = builder.withConf(configuration(file)).build()) {
       for (GenericRecord record = reader.read(); record != null; record = reader.read()) {
         Object cell = record.get(request.get("column").asText());
         rows.add(cell == null ? null : variant((GenericRecord) cell));
       }
     }
     return rows;
+  }
+
+  /** Reads by the Parquet schema: writers may store an Avro schema that has the columns of a shredded Variant. */
+  private static Configuration configuration(LocalInputFile file) throws Exception {
+    Configuration configuration = new Configuration(false);
+    try (ParquetFileReader reader = ParquetFileReader.open(file)) {
+      MessageType schema = reader.getFileMetaData().getSchema();
+      AvroReadSupport.setAvroReadSchema(configuration, new AvroSchemaConverter(configuration).convert(schema));
+    }
+    return configuration;
   }
 
   private static Variant variant(GenericRecord group) {

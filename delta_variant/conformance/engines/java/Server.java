@@ -37,9 +37,18 @@ final class Server {
       answer.put("answer", operations.get(request.get("operation").asText()).answer(request));
     } catch (Exception | StackOverflowError | AssertionError error) {
       answer.put("error", error.getClass().getSimpleName());
-      answer.put("message", String.valueOf(error.getMessage()));
+      answer.put("message", message(error));
     }
     return answer;
+  }
+
+  /** Returns the message of an error, and its first cause, which Parquet's errors hide. */
+  private static String message(Throwable error) {
+    Throwable cause = error;
+    while (cause.getCause() != null) {
+      cause = cause.getCause();
+    }
+    return cause == error ? String.valueOf(error.getMessage()) : error.getMessage() + ": " + cause;
   }
 
   static byte[] bytes(JsonNode hex) {
