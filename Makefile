@@ -16,6 +16,7 @@ NEWEST_SPARK := 4.3.0
 NEWEST_PYSPARK := $(CURDIR)/.cache/pyspark-$(NEWEST_SPARK)
 # A folder for each engine of the conformance kit that has packages of its own.
 ENGINES := .cache/engines
+SYSTEMATIC := .cache/systematic
 PYTHON_ENGINES := $(addprefix $(ENGINES)/,chdb datafusion delta-kernel pyiceberg)
 JAVA_ENGINES := $(addprefix $(ENGINES)/,parquet-java iceberg)
 AZURITE_VERSION := 3.35.0
@@ -186,8 +187,10 @@ browser:
 # An engine that does not start, such as Spark without Java, is reported and left out.
 conformance: build engines
 	$(BIN)/maturin develop --release --extras dev,conformance
+	rm -rf $(SYSTEMATIC)
+	$(BIN)/python protocol_fixtures/build/systematic.py $(SYSTEMATIC)
 	$(BIN)/delta-variant conformance --cases delta_variant/conformance --cases $(DELTA_VARIANT_CORPORA)/parquet-testing \
-	  --packages $(ENGINES) --history docs/about/conformance-history.json \
+	  --cases $(SYSTEMATIC) --packages $(ENGINES) --history docs/about/conformance-history.json \
 	  --html .cache/conformance.html --json > .cache/conformance.json
 	$(BIN)/python tests/conformance_matrix.py
 
