@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from delta_variant.cli.app import app
 from delta_variant.conformance.case import Case
 from delta_variant.conformance.engine import Engine, VariantBytes
 from delta_variant.conformance.engines import ENGINES, iceberg, parquet_java
@@ -179,3 +182,18 @@ def test_an_engine_without_json_is_graded_by_its_typed_value(
     case = a_case("decode", ONE, {"rows": [expect], "json": [1]})
     result: Result = grade(case, "x", invoke(engine, case, tmp_path))
     assert (result.status, len(result.notes)) == (status, expect == {"int16": 1})
+
+
+def test_the_command_uses_the_packages_of_a_folder(tmp_path: Path):
+    package = tmp_path / "engines" / "polars" / "polars.py"
+    package.parent.mkdir(parents=True)
+    package.write_text('__version__ = "0.0-of-the-folder"\n', encoding="utf-8")
+    case = tmp_path / "cases" / "encode" / "one"
+    case.mkdir(parents=True)
+    entries = {"rules": ["E-V6"], "verdict": "keeps", "section": "VariantEncoding.md", "about": "A number"}
+    entries |= {"input": {"json": "1"}, "expect": {"rows": [{"int8": 1}]}}
+    (case / "case.json").write_text(json.dumps(entries), encoding="utf-8")
+    arguments = ["--cases", str(tmp_path), "--engine", "polars", "--packages", str(tmp_path / "engines")]
+    result = CliRunner().invoke(app, ["conformance", *arguments])
+    assert result.exit_code == 0, result.output
+    assert "polars 0.0-of-the-folder" in result.stdout
