@@ -14,6 +14,11 @@ STORAGE_JAR := $(JARS)/delta-storage-4.4.0.jar
 # Delta has no JARs for the newest Spark yet: it is tested without them, beside the one of .venv.
 NEWEST_SPARK := 4.3.0
 NEWEST_PYSPARK := $(CURDIR)/.cache/pyspark-$(NEWEST_SPARK)
+# A folder for each engine of the conformance kit that has packages of its own.
+ENGINES := .cache/engines
+SYSTEMATIC := .cache/systematic
+PYTHON_ENGINES := $(addprefix $(ENGINES)/,chdb datafusion delta-kernel pyiceberg)
+JAVA_ENGINES := $(addprefix $(ENGINES)/,parquet-java iceberg)
 AZURITE_VERSION := 3.35.0
 AZURITE := $(CURDIR)/.cache/azurite
 NATIVE_SOURCES := rust/Cargo.toml rust/Cargo.lock $(shell find rust/src -name '*.rs')
@@ -52,7 +57,7 @@ LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
 .PHONY: build check test newest-spark test-rust coverage coverage-rust coverage-python corpora browser faults \
-  conformance fuzz bench docs demo demo-spark wheel dist advisories clean
+  conformance engines fuzz bench docs demo demo-spark wheel dist advisories clean
 .DEFAULT_GOAL := build
 
 build: .venv/built
@@ -180,13 +185,35 @@ browser:
     --no-install-recommends chromium chromium-driver; }
 
 # An engine that does not start, such as Spark without Java, is reported and left out.
-conformance: build
+conformance: build engines
 	$(BIN)/maturin develop --release --extras dev,conformance
+	rm -rf $(SYSTEMATIC)
+	$(BIN)/python protocol_fixtures/build/systematic.py $(SYSTEMATIC)
 	$(BIN)/delta-variant conformance --cases delta_variant/conformance --cases $(DELTA_VARIANT_CORPORA)/parquet-testing \
+	  --cases $(SYSTEMATIC) --packages $(ENGINES) --history docs/about/conformance-history.json \
 	  --html .cache/conformance.html --json > .cache/conformance.json
+	$(BIN)/python tests/conformance_matrix.py
 
-# Without Maven, Spark fetches Delta's JARs by itself at each start.
+# Engines whose packages are large or exclude others have a folder of their own, with fixed versions. They use the
+# pyarrow of .venv.
+$(ENGINES)/chdb: PACKAGES := --no-deps chdb==4.4.0 chdb-core==26.9.0
+$(ENGINES)/datafusion: PACKAGES := --no-deps datafusion==55.0.0 cloudpickle==3.1.2
+$(ENGINES)/delta-kernel: PACKAGES := --no-deps delta-kernel-rust-sharing-wrapper==0.3.3
+$(ENGINES)/pyiceberg: PACKAGES := pyiceberg==0.12.0
+
+engines: $(PYTHON_ENGINES) $(ENGINES)/spark-newest
+
+$(PYTHON_ENGINES): | build
+	$(BIN)/pip install --quiet --target $@.part $(PACKAGES)
+	mv $@.part $@
+
+$(ENGINES)/spark-newest: $(NEWEST_PYSPARK)
+	mkdir -p $(ENGINES)
+	ln -sfn $< $@
+
+# Without Maven, Spark fetches Delta's JARs by itself at each start, and the engines of Java are left out.
 ifneq ($(shell command -v mvn),)
+engines test: $(JAVA_ENGINES)
 test conformance: $(DELTA_JAR)
 conformance: export PYSPARK_SUBMIT_ARGS := --jars $(DELTA_JAR),$(STORAGE_JAR) \
   --driver-class-path $(DELTA_JAR):$(STORAGE_JAR) pyspark-shell
@@ -197,6 +224,12 @@ MAVEN_TIMEOUTS := -Dmaven.wagon.rto=60000 -Daether.connector.requestTimeout=6000
 
 $(DELTA_JAR):
 	mvn -q -B $(MAVEN_TIMEOUTS) -f tests/interop/pom.xml dependency:copy-dependencies -DoutputDirectory=$(JARS)
+
+# `--strict-checksums` rejects a JAR whose checksum is not that of the repository.
+$(JAVA_ENGINES):
+	mvn -q -B --strict-checksums $(MAVEN_TIMEOUTS) -f delta_variant/conformance/engines/java/$(@F).xml \
+	  dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@.part
+	mv $@.part $@
 
 # `make bench PAIRS=write/orjson` runs one pair, in at most three minutes once its tables exist.
 bench: PAIRS :=

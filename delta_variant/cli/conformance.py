@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 
 from rich.console import Console
@@ -10,6 +11,7 @@ from rich.console import Console
 from ..conformance.corpus import load_cases
 from ..conformance.engines import ENGINES
 from ..conformance.grade import Result
+from ..conformance.history import load_history
 from ..conformance.html import html_page
 from ..conformance.report import json_report, matrix_rows, text_lines
 from ..conformance.runner import OURS, Run, run
@@ -22,7 +24,13 @@ __all__ = ["conform"]
 
 
 def conform(
-    folders: Sequence[str], engines: Sequence[str], html: str | None, json: bool, timeout_seconds: float
+    folders: Sequence[str],
+    engines: Sequence[str],
+    packages: str | None,
+    history: str | None,
+    html: str | None,
+    json: bool,
+    timeout_seconds: float,
 ) -> int:
     """Run engines on cases, print the report, and return the exit status.
 
@@ -30,19 +38,38 @@ def conform(
     printed to standard error.
     """
     cases = load_cases(map(Path, folders))
+    if history is not None:
+        # An invalid file is an error before the engines run.
+        load_history(Path(history))
     out = console(stderr=True)
     with out.status("") as status:
 
         def show(result: Result) -> None:
             status.update(printable(f"{result.engine}: {result.case.id}"))
 
-        found = run(cases, engines or ENGINES, timeout_seconds=timeout_seconds, on_result=show)
+        found = run(
+            cases,
+            engines or ENGINES,
+            timeout_seconds=timeout_seconds,
+            packages=None if packages is None else Path(packages),
+            on_result=show,
+        )
+    if history is not None:
+        _record_history(found, Path(history), console(stderr=json))
     if html is not None:
         write_page(html, html_page(found))
     if json:
         print_json(json_report(found))
     _print_text(found, console(stderr=json))
     return _status(found, engines or [OURS])
+
+
+def _record_history(found: Run, file: Path, out: Console) -> None:
+    """Add a run to a history, and print what changed in each engine since its last record."""
+    history = load_history(file)
+    for change in history.add(found, datetime.now(timezone.utc).date().isoformat()):
+        print_lines(out, *change.lines())
+    history.save(file)
 
 
 def _print_text(found: Run, out: Console) -> None:

@@ -53,6 +53,8 @@ class Engine:
     options: frozenset[str] = frozenset()
     to_json: Callable[..., str] | None = None
     """`(file, column)`: the JSON text of the one Variant in an unshredded Parquet file."""
+    decode: Callable[..., Mapping[str, Any]] | None = None
+    """`(variant)`: the typed value, by the accessors of an engine that has no JSON text."""
     parse_json: Callable[..., VariantBytes] | None = None
     """`(text)`"""
     shred: Callable[..., None] | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import product
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from .case import Case
 from .grade import STATUSES, Result, Status
@@ -15,7 +16,7 @@ from .runner import EngineRun, Run
 
 __all__ = ["html_page"]
 
-NOTE = "note"
+NOTE: Literal["note"] = "note"
 CLASSES: Mapping[str, str] = {
     "pass": "pass",
     "wrong value": "wrong",
@@ -27,13 +28,19 @@ CLASSES: Mapping[str, str] = {
     NOTE: "note",
 }
 DETAILS: tuple[str, ...] = (*FINDINGS, NOTE)
-"""The statuses in the list of details, worst first."""
+"""What the details list, worst first."""
 
 SCORING = (
     "A cell shows the passed cases of those that an engine offers. The score is 100 if all of them pass. "
     "A pass counts 1, an unexpected error (refused) 0, an answer instead of the expected error (accepted) "
     "-1/2, a crash or a timeout -1, a wrong value -2. Cases that are not offered do not count."
 )
+
+NAMED = 4
+"""How many cases the line of a group names."""
+
+TEXT, GIST = 600, 120
+"""Characters of an answer and of its start, so that a page can have 20,000. JSON has whole answers."""
 
 # The page loads nothing and runs nothing.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -70,15 +77,21 @@ def _head(run: Run) -> Iterator[str]:
 
 
 def _filter_style(engines: int) -> str:
-    """Return CSS that hides all findings but those of the chosen engine and status, and cases without any."""
-    engine_choices = [("", ""), *((f":has(#engine-{n}:checked)", f".e{n}") for n in range(engines))]
+    """Return CSS that hides the groups and findings without the chosen engine and status.
+
+    A group has a class for each engine and status of its cases, so that no rule looks into the groups: a page
+    has thousands of findings.
+    """
+    engine_choices = [("", ""), *((f":has(#engine-{n}:checked)", f"e{n}") for n in range(engines))]
     names = [CLASSES[status] for status in DETAILS]
-    status_choices = [("", ""), *((f":has(#status-{name}:checked)", f".{name}") for name in names)]
+    status_choices = [("", ""), *((f":has(#status-{name}:checked)", name) for name in names)]
     lines = []
     for (engine, engine_class), (status, status_class) in product(engine_choices, status_choices):
-        wanted, body = f"{engine_class}{status_class}", f"body{engine}{status}"
+        wanted = [each for each in (engine_class, status_class) if each]
         if wanted:
-            hidden = f"{body} .finding:not({wanted}), {body} .case:not(:has(.finding{wanted}))"
+            # Not of the body: a browser looks for the checked button in all that `:has` is asked of.
+            kinds, finding = f".filters{engine}{status} ~ .kind", "".join(f".{each}" for each in wanted)
+            hidden = f"{kinds} .group:not(.has-{'-'.join(wanted)}), {kinds} .finding:not({finding})"
             lines.append(f"{hidden} {{ display: none }}")
     return "\n".join(lines)
 
@@ -87,7 +100,7 @@ def _summary(run: Run) -> Iterator[str]:
     kinds = kinds_of(run)
     yield "<header><h1>Variant conformance</h1>"
     yield f"<p>{len(run.cases):,} cases of Variant in Parquet and Delta, for each engine.</p>"
-    yield f'<p class="legend">{"".join(map(_chip, STATUSES))}</p></header>'
+    yield f'<p class="legend">{"".join(map(_chip, (*STATUSES, NOTE)))}</p></header>'
     yield '<section><div class="wide"><table class="matrix"><thead><tr><th>engine</th>'
     yield '<th class="number">score</th><th class="number">all</th>'
     yield "".join(f'<th class="number count">{status}</th>' for status in FINDINGS)
@@ -167,7 +180,8 @@ def _rules(run: Run) -> Iterator[str]:
     by_case = [{result.case.id: result for result in engine.results} for engine in engines]
     yield '<details class="rules"><summary><h2>Rules</h2> the worst status of each rule, by engine</summary>'
     yield '<div class="wide"><table><thead><tr><th>rule</th><th class="number">cases</th>'
-    yield f"{''.join(f'<th>{_text(engine.name)}</th>' for engine in engines)}</tr></thead><tbody>"
+    yield "".join(f'<th class="number">{_text(engine.name)}</th>' for engine in engines)
+    yield "</tr></thead><tbody>"
     for rule, cases in _by_rule(run.cases).items():
         cells = [_worst([results[case.id] for case in cases]) for results in by_case]
         yield f'<tr><th>{_text(rule)}</th><td class="number">{len(cases)}</td>{"".join(cells)}</tr>'
@@ -193,28 +207,82 @@ SEVERITY: tuple[Status, ...] = (*FINDINGS, "pass", "not offered")
 def _worst(results: Sequence[Result]) -> str:
     found = counts(results)
     worst = next(status for status in SEVERITY if found[status])
-    number = "" if worst in ("pass", "not offered") else f" {found[worst]}"
-    return f'<td><span class="chip {CLASSES[worst]}">{worst}{number}</span></td>'
+    number = "" if worst in ("pass", "not offered") else found[worst]
+    hidden = f'<span class="hidden">{worst}</span>'
+    return (
+        f'<td class="number"><span class="mark {CLASSES[worst]}" title="{worst}">{number}{hidden}</span></td>'
+    )
+
+
+Row: TypeAlias = tuple[Status | Literal["note"], ...]
+"""What each engine does in a case. A correct answer that differs from the expected one is a note."""
 
 
 def _details(run: Run) -> Iterator[str]:
-    found: dict[str, list[tuple[int, Result]]] = {}
-    for number, engine in enumerate(run.engines):
+    engines = [(number, engine) for number, engine in enumerate(run.engines) if not engine.absent]
+    by_case: dict[str, list[tuple[int, Result]]] = {case.id: [] for case in run.cases}
+    for number, engine in engines:
         for result in engine.results:
-            if result.is_finding or result.notes:
-                found.setdefault(result.case.id, []).append((number, result))
+            by_case[result.case.id].append((number, result))
     for kind in kinds_of(run):
         cases = [case for case in run.cases if case.kind == kind]
-        yield f'<section><h2 id="kind-{kind}">{kind}</h2>'
-        if not any(case.id in found for case in cases):
-            yield '<p class="quiet">Every engine that offers this passes all cases.</p>'
+        groups: dict[Row, list[Case]] = {}
         for case in cases:
-            if case.id in found:
-                yield from _case(case, found[case.id])
+            groups.setdefault(tuple(_status(result) for _, result in by_case[case.id]), []).append(case)
+        yield f'<section class="kind"><h2 id="kind-{kind}">{kind} <small>{len(cases):,} cases</small></h2>'
+        yield _engine_heading(engines)
+        for row, members in sorted(groups.items(), key=_severity_of_group):
+            yield from _group(row, members, by_case, engines)
         yield "</section>"
 
 
-def _case(case: Case, findings: Sequence[tuple[int, Result]]) -> Iterator[str]:
+def _status(result: Result) -> Status | Literal["note"]:
+    return NOTE if result.status == "pass" and result.notes else result.status
+
+
+def _severity_of_group(group: tuple[Row, list[Case]]) -> tuple[int, ...]:
+    """Return a sort key that puts wrong values first, and those of the most engines before others."""
+    return tuple(-group[0].count(status) for status in DETAILS)
+
+
+def _engine_heading(engines: Sequence[tuple[int, EngineRun]]) -> str:
+    """Return the names of the engines above their columns; a name selects the engine in the filters."""
+    names = "".join(
+        f'<label for="engine-{number}"><span>{_text(engine.name)}</span></label>'
+        for number, engine in engines
+    )
+    return f'<div class="line names" style="--engines:{len(engines)}"><span></span>{names}</div>'
+
+
+def _group(
+    row: Row,
+    cases: Sequence[Case],
+    by_case: Mapping[str, Sequence[tuple[int, Result]]],
+    engines: Sequence[tuple[int, EngineRun]],
+) -> Iterator[str]:
+    """Yield the cases in which each engine does the same, as one line that opens."""
+    tokens = {
+        token
+        for (number, _), status in zip(engines, row, strict=True)
+        if status in DETAILS
+        for token in (f"has-e{number}", f"has-{CLASSES[status]}", f"has-e{number}-{CLASSES[status]}")
+    }
+    names = ", ".join(case.id.partition("/")[2] for case in cases[:NAMED])
+    title = names if len(cases) <= NAMED else f"{len(cases):,} cases: {names}, …"
+    yield f'<details class="{" ".join(["group", *sorted(tokens)])}">'
+    yield f'<summary class="line" style="--engines:{len(engines)}"><span class="title">{_text(title)}</span>'
+    marks = (
+        f'<i class="{CLASSES[status]}" title="{_text(engine.name)}: {status}">'
+        f'<span class="hidden">{_text(engine.name)}: {status}</span></i>'
+        for (_, engine), status in zip(engines, row, strict=True)
+    )
+    yield f"{''.join(marks)}</summary>"
+    for case in cases:
+        yield from _case(case, by_case[case.id])
+    yield "</details>"
+
+
+def _case(case: Case, results: Sequence[tuple[int, Result]]) -> Iterator[str]:
     rules = "".join(f"<b>{_text(rule)}</b> " for rule in case.rules)
     options = (
         f" with {', '.join(f'{name}={value!r}' for name, value in case.options.items())}"
@@ -224,11 +292,21 @@ def _case(case: Case, findings: Sequence[tuple[int, Result]]) -> Iterator[str]:
     yield f'<article class="case"><h3>{_text(case.id)}</h3><p>{_text(case.about)}{_text(options)}.</p>'
     guards = f" · lost values: {', '.join(case.guards)}" if case.guards else ""
     yield f'<p class="quiet">{rules}{_text(case.verdict)} · {_text(case.section)}{_text(guards)}</p>'
-    yield f"<dl><dt>expected</dt><dd><pre>{_text(findings[0][1].expected)}</pre></dd></dl>"
+    findings = [(number, result) for number, result in results if _status(result) in DETAILS]
+    if findings:
+        expected = _shorten(findings[0][1].expected)
+        yield f"<dl><dt>expected</dt><dd><pre>{_text(expected)}</pre></dd></dl>"
     for number, result in findings:
-        status = result.status if result.is_finding else NOTE
-        got = result.got if result.is_finding else "\n".join(result.notes)
-        yield f'<details class="finding e{number} {CLASSES[status]}">'
-        yield f"<summary>{_text(result.engine)} {_chip(status)}"
-        yield f'<span class="gist">{_text(got[:300])}</span></summary><pre>{_text(got)}</pre></details>'
+        yield from _finding(number, result)
     yield "</article>"
+
+
+def _finding(number: int, result: Result) -> Iterator[str]:
+    got = _shorten(result.got if result.is_finding else "\n".join(result.notes))
+    yield f'<details class="finding e{number} {CLASSES[_status(result)]}">'
+    yield f"<summary>{_text(result.engine)} {_chip(_status(result))}"
+    yield f'<span class="gist">{_text(got[:GIST])}</span></summary><pre>{_text(got)}</pre></details>'
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= TEXT else f"{text[:TEXT]}…"

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import IO, Any
 
 from .case import Case
@@ -45,21 +46,31 @@ def worker_command(name: str) -> list[str]:
 class EngineProcess:
     """A worker process that answers one case after another and is restarted after a crash or a hang.
 
-    A worker that exceeds its memory limit is killed, which counts as a crash.
+    A worker that exceeds its memory limit is killed, which counts as a crash. `packages` is a folder of the
+    engine's Python packages or JARs; without it, those of this interpreter are used.
     """
 
-    def __init__(self, name: str, command: Sequence[str], *, start_seconds: float, memory_gb: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        start_seconds: float,
+        memory_gb: float,
+        packages: Path | None = None,
+    ) -> None:
         self._name = name
         self._command = list(command)
         self._start_seconds = start_seconds
         self._memory_gb = memory_gb
+        self._packages = packages
         self._running: _Running | None = None
         self._number = 0
         self.version = ""
 
     def start(self) -> None:
         """Start the engine; raises AbsentError."""
-        self._running = _Running.of(self._command, self._memory_gb)
+        self._running = _Running.of(self._command, self._memory_gb, _environment(self._packages))
         try:
             message = self._running.message(self._start_seconds)
         except _MemoryLimitError as error:
@@ -109,6 +120,17 @@ class EngineProcess:
             self._running = None
 
 
+def _environment(packages: Path | None) -> dict[str, str]:
+    """Return the environment of a worker that finds the Python packages and the JARs of a folder first."""
+    environment = dict(os.environ)
+    if packages is not None and packages.is_dir():
+        folder = str(packages.resolve())
+        for name, entry in (("PYTHONPATH", folder), ("CLASSPATH", f"{folder}/*")):
+            others = environment.get(name)
+            environment[name] = f"{entry}{os.pathsep}{others}" if others else entry
+    return environment
+
+
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -140,11 +162,11 @@ class _Running:
         self._pending = b""
 
     @classmethod
-    def of(cls, command: Sequence[str], memory_gb: float) -> _Running:
+    def of(cls, command: Sequence[str], memory_gb: float, environment: Mapping[str, str]) -> _Running:
         errors = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process runs
         # Child processes may write there until they are killed.
         scratch = tempfile.TemporaryDirectory(prefix="conformance-", ignore_cleanup_errors=True)
-        environment = {**os.environ, "TMPDIR": scratch.name}
+        environment = {**environment, "TMPDIR": scratch.name}
         pipe = subprocess.PIPE
         # A new session, so that child processes are killed with the engine.
         process = subprocess.Popen(

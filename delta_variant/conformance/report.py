@@ -18,6 +18,7 @@ __all__ = [
     "matrix_rows",
     "of_kind",
     "score",
+    "score_of",
     "status_text",
     "text_lines",
 ]
@@ -45,12 +46,17 @@ def counts(results: Iterable[Result]) -> Counter[Status]:
 
 
 def score(results: Iterable[Result]) -> int | None:
+    """Return the score of results, as `score_of` does."""
+    return score_of(result.status for result in results)
+
+
+def score_of(statuses: Iterable[Status]) -> int | None:
     """Return the points of the cases that an engine offers, of at most 100; None if it offers none.
 
     A pass counts 1, an unexpected error 0, an answer instead of the expected error -1/2, a crash or a timeout
     -1, a wrong value -2. The score may be negative.
     """
-    points = [POINTS[result.status] for result in results if result.status in POINTS]
+    points = [POINTS[status] for status in statuses if status in POINTS]
     return round(100 * sum(points) / len(points)) if points else None
 
 

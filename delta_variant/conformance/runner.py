@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from .case import Case
 from .engines import ENGINES
@@ -51,6 +52,7 @@ def run(
     timeout_seconds: float = TIMEOUT_SECONDS,
     start_seconds: float = START_SECONDS,
     memory_gb: float = MEMORY_GB,
+    packages: Path | None = None,
     command: Callable[[str], Sequence[str]] = worker_command,
     on_result: Callable[[Result], None] = lambda result: None,
 ) -> Run:
@@ -58,10 +60,17 @@ def run(
 
     `command` returns the command of the worker of an engine by its name. `on_result` is called after each
     case. An engine whose processes exceed `memory_gb` is killed (Linux only), as is one that times out.
+    `packages` contains a folder for each engine that has packages of its own, by the engine's name.
     """
 
     def process(name: str) -> EngineProcess:
-        return EngineProcess(name, command(name), start_seconds=start_seconds, memory_gb=memory_gb)
+        return EngineProcess(
+            name,
+            command(name),
+            start_seconds=start_seconds,
+            memory_gb=memory_gb,
+            packages=None if packages is None else packages / name,
+        )
 
     runs = [
         _run_engine(cases, process(name), name, timeout_seconds, on_result) for name in dict.fromkeys(engines)

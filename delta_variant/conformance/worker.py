@@ -25,7 +25,7 @@ __all__ = ["case_from_line", "case_line", "serve"]
 
 def case_line(number: int, case: Case) -> str:
     """Return a case as a line, without its expectation, so that no engine can know it."""
-    request = {"id": case.id, "kind": case.kind, "folder": str(case.folder)}
+    request = {"id": case.id, "kind": case.kind, "folder": str(case.folder.resolve())}
     return json.dumps({"number": number, **request, "input": case.input, "options": case.options})
 
 

@@ -18,14 +18,14 @@ CASES = Path(__file__).resolve().parents[2] / "delta_variant" / "conformance" / 
 Case = dict[str, Any]
 
 
-def new_case(kind: str, name: str, case: Case) -> Path:
+def new_case(kind: str, name: str, case: Case, cases: Path = CASES) -> Path:
     """Create the folder of a case again with its `case.json`, and return the folder.
 
     The case also lists the bugs that it guards, if there are any.
     """
     guards = guards_of(f"{kind}/{name}")
     case = {**case, **({"guards": guards} if guards else {})}
-    folder = CASES / kind / name
+    folder = cases / kind / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     (folder / "case.json").write_text(_layout(case) + "\n", encoding="utf-8")

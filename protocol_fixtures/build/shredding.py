@@ -28,7 +28,11 @@ KINDS = {
     "date32[day]": "date",
     "timestamp[us, tz=UTC]": "timestamp",
     "timestamp[us]": "timestamp_ntz",
+    "timestamp[ns, tz=UTC]": "timestamp_nanos",
+    "timestamp[ns]": "timestamp_ntz_nanos",
     "time64[us]": "time",
+    "binary": "binary",
+    "fixed_size_binary[16]": "uuid",
 }
 
 
@@ -92,6 +96,8 @@ def _kind(kind: Any) -> str | None:
 def _payload(name: str, payload: Any) -> Any:
     if name.startswith("decimal"):
         return Decimal(payload)
+    if name in ("binary", "uuid"):
+        return bytes.fromhex(payload.replace("-", ""))
     return float(payload) if name in ("float", "double") else payload
 
 

@@ -26,6 +26,20 @@ def conformance(
         list[str] | None,
         typer.Option(metavar="NAME", help=f"One of {', '.join(ENGINES)}; repeatable. Default: all."),
     ] = None,
+    packages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            help="A folder with the packages of engines: DIR/NAME has the Python packages or JARs of NAME.",
+        ),
+    ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Add the outcomes to a history, and print what changed since the last version of an engine.",
+        ),
+    ] = None,
     html: Annotated[
         str | None, typer.Option(metavar="FILE", help="Write an HTML page with all details.")
     ] = None,
@@ -40,6 +54,6 @@ def conformance(
     unknown = [name for name in engine or () if name not in ENGINES]
     if unknown:
         raise typer.BadParameter(f"unknown engine {unknown[0]!r}: expected one of {', '.join(ENGINES)}")
-    status = conform(cases or [str(OWN_CASES)], engine or [], html, json, timeout)
+    status = conform(cases or [str(OWN_CASES)], engine or [], packages, history, html, json, timeout)
     if status:
         raise typer.Exit(status)

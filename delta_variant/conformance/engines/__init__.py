@@ -9,7 +9,23 @@ from ..engine import Engine
 
 __all__ = ["ENGINES", "start"]
 
-ENGINES = ("ours", "spark", "duckdb", "sail", "deltalake", "pyarrow")
+ENGINES = (
+    "ours",
+    "spark",
+    "spark-newest",
+    "sail",
+    "duckdb",
+    "parquet-java",
+    "iceberg",
+    "pyiceberg",
+    "deltalake",
+    "delta-kernel",
+    "datafusion",
+    "chdb",
+    "polars",
+    "pyarrow",
+)
+"""The module of an engine has its name, with `_` for `-`."""
 
 
 def start(name: str, scratch: Path) -> Engine:
@@ -17,5 +33,5 @@ def start(name: str, scratch: Path) -> Engine:
 
     `scratch` is an empty folder that exists as long as the engine.
     """
-    engine: Engine = import_module(f"{__name__}.{name}").start(scratch)
+    engine: Engine = import_module(f"{__name__}.{name.replace('-', '_')}").start(scratch)
     return engine
