@@ -693,7 +693,7 @@ class DataFile:
         on_conflict: OnConflict,
         deleted: bytes | None = None,
         legacy: str | None = None,
-        conditions: list[tuple[int, str, pa.Array[Any] | None]] = [],
+        conditions: list[tuple[int, str, pa.Array[Any] | None]] | None = None,
     ) -> Batches:
         """Read columns, decoding only the leaf columns that they need.
 
@@ -708,7 +708,7 @@ class DataFile:
             legacy: "strict" or "compat" if whole Variants are in the legacy layout.
             conditions: Each the position of a projection, and "is not null" and None, or a comparison such as
                 ">=" and its right sides, of the projection's type. Rows for which it is true for none of them
-                may be left out.
+                may be left out. None for no conditions.
 
         Returns:
             An iterator of batches. About 64 MiB of decoded leaves are held ahead of the consumer. Errors

@@ -479,7 +479,7 @@ impl PyDataFile {
     ///
     /// `legacy` means that whole Variants are in the legacy layout: "strict" enforces the draft's rules, "compat"
     /// follows its algorithm. Rows that do not meet all `conditions` may be left out.
-    #[pyo3(signature = (projections, rows, on_conflict, deleted=None, legacy=None, conditions=Vec::new()))]
+    #[pyo3(signature = (projections, rows, on_conflict, deleted=None, legacy=None, conditions=None))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
     fn read<'py>(
         &self,
@@ -489,7 +489,7 @@ impl PyDataFile {
         on_conflict: &str,
         deleted: Option<&[u8]>,
         legacy: Option<&str>,
-        conditions: Vec<PyCondition>,
+        conditions: Option<Vec<PyCondition>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let on_conflict = conflict_option(on_conflict)?;
         let deleted = deleted.map(deletion_vector::rows).transpose()?;
@@ -498,7 +498,7 @@ impl PyDataFile {
             rows.map(|rows| rows.into_iter().map(|(start, end)| start..end).collect());
         let file = self.file.clone();
         let mut reader = DataFileReader::new(file, projections, rows.as_deref(), on_conflict, deleted)?
-            .with_conditions(conditions.into_iter().map(condition).collect::<PyResult<_>>()?);
+            .with_conditions(conditions.into_iter().flatten().map(condition).collect::<PyResult<_>>()?);
         if let Some(word) = legacy {
             let compat = choice(word, "legacy", &[("strict", false), ("compat", true)])?;
             reader = reader.with_legacy_layout(LegacyLayout { compat });
