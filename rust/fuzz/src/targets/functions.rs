@@ -61,7 +61,7 @@ pub fn run(mut input: &[u8]) {
         check_schema(&one);
         check_text(&one);
     } else {
-        let _ = (delete_rows(&one, &[path.clone()]), strip_nulls_rows(&one, flags & 8 != 0));
+        let _ = (delete_rows(&one, std::slice::from_ref(&path)), strip_nulls_rows(&one, flags & 8 != 0));
         let _ = (explode(&one, true), keys(&one), schema_of(&one), array_lengths(&one), object_keys(&one));
         let _ = matches(&one, &path.into_iter().map(Some).chain([None]).collect::<Vec<_>>());
     }
