@@ -273,7 +273,7 @@ class TestContents:
         assert file.name == f"{0:020d}.checkpoint{unique}.parquet"
         rows = pq.read_table(file).to_pylist()
         assert [row.get("checkpointMetadata") for row in rows][:1] == (
-            [{"version": 0, "tags": None}] if policy == "v2" else [None]
+            [{"version": 0, "tags": [("numOfAddFiles", "1")]}] if policy == "v2" else [None]
         )
 
     def test_a_table_with_an_unknown_feature_gets_no_checkpoint(self, tmp_path):

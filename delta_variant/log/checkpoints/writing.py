@@ -152,7 +152,9 @@ class _Contents:
     def table_actions(self) -> Sequence[Action]:
         """Return the actions that are not files."""
         state = self.state
-        first = [CheckpointMetadata(version=state.version)] if self.is_v2 else []
+        # PROTOCOL.md, "Well-Known Checkpoint Metadata Tags"; the others describe sidecars.
+        tags: dict[str, str | None] = {"numOfAddFiles": str(state.num_files)}
+        first = [CheckpointMetadata(version=state.version, tags=tags)] if self.is_v2 else []
         return [*first, state.protocol, state.metadata, *state.txns.values(), *state.domain_metadata.values()]
 
     @property
