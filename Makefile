@@ -14,6 +14,8 @@ STORAGE_JAR := $(JARS)/delta-storage-4.4.0.jar
 # Delta has no JARs for the newest Spark yet: it is tested without them, beside the one of .venv.
 NEWEST_SPARK := 4.3.0
 NEWEST_PYSPARK := $(CURDIR)/.cache/pyspark-$(NEWEST_SPARK)
+OLD_SPARKS := 4.0.2 4.1.1
+OLD_PYSPARKS := $(addprefix $(CURDIR)/.cache/pyspark-,$(OLD_SPARKS))
 # A folder for each engine of the conformance kit that has packages of its own.
 ENGINES := .cache/engines
 SYSTEMATIC := .cache/systematic
@@ -56,7 +58,7 @@ RUST_FLOOR := 89
 LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
-.PHONY: build check test newest-spark test-rust coverage coverage-rust coverage-python corpora browser faults \
+.PHONY: build check test newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser faults \
   conformance engines fuzz bench docs demo demo-spark wheel dist advisories clean
 .DEFAULT_GOAL := build
 
@@ -88,10 +90,15 @@ test: build browser $(NEWEST_PYSPARK) $(AZURITE)
 	$(MAKE) coverage-python
 	$(PYTEST) -m "not unit and not nightly"
 	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark/test_data_source.py tests/spark/test_streams.py
+	SPARK_REMOTE='local[2]' $(PYTEST) --numprocesses 1 tests/spark/test_core.py
 
 # All tests of the pipeline on the newest Spark: `make test` runs those of the interfaces that PySpark calls.
 newest-spark: build $(NEWEST_PYSPARK)
 	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark
+
+# The core of the pipeline on the older versions of Spark that it supports.
+old-spark: build $(OLD_PYSPARKS)
+	for folder in $(OLD_PYSPARKS); do PYTHONPATH=$$folder $(PYTEST) --numprocesses 1 tests/spark/test_core.py || exit; done
 
 # The Rust tests, and the unit tier of the Python tests. Python's tests cover the binding in rust/src/python, too, but
 # this is not measured.
@@ -141,8 +148,8 @@ dist: .venv/created
 $(LLVM_COV):
 	cargo install --quiet --locked --root .cache/cargo cargo-llvm-cov@$(LLVM_COV_VERSION)
 
-$(NEWEST_PYSPARK): | build
-	$(BIN)/pip install --quiet --target $@.part pyspark==$(NEWEST_SPARK)
+$(NEWEST_PYSPARK) $(OLD_PYSPARKS): | build
+	$(BIN)/pip install --quiet --target $@.part pyspark==$(patsubst pyspark-%,%,$(@F))
 	mv $@.part $@
 
 # Tables on Azure lie in its emulator. Where npm cannot install that, their tests are skipped, and say so.

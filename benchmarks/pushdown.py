@@ -76,7 +76,7 @@ def by_duckdb(source: Any, query: str) -> Any:
         if isinstance(source, Path):
             connection.execute(f"create view source as from read_parquet('{source}/*.parquet')")
         else:
-            connection.register("source", source.to_dataset())
+            connection.register("source", source.to_dataset(read_dictionary="type"))
         return connection.sql(SQL[query]).fetchall()
 
 
@@ -92,7 +92,7 @@ def by_datafusion(source: Any, query: str) -> Any:
     if isinstance(source, Path):
         context.register_parquet("source", str(source))
     else:
-        context.register_dataset("source", source.to_dataset())
+        context.register_dataset("source", source.to_dataset(read_dictionary="type"))
     return [tuple(row.values()) for row in context.sql(SQL[query]).to_pylist()]
 
 
@@ -103,7 +103,7 @@ def by_daft(source: Any, query: str) -> Any:
     if isinstance(source, Path):
         frame = daft.read_parquet(f"{source}/*.parquet")
     else:
-        frame = daft_fragments.read(source.to_dataset())
+        frame = daft_fragments.read(source.to_dataset(read_dictionary="type"))
     return [tuple(row.values()) for row in daft.sql(SQL[query], source=frame).to_pylist()]
 
 

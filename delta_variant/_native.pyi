@@ -503,14 +503,29 @@ class DataFileWriter:
         must discard the file that is written.
         """
 
+    def transfer(self, file: DataFile, row_group: int) -> bool:
+        """Append the rows of a row group of another file, and return whether this was done.
+
+        The columns are decoded and encoded again, and odd rows are set apart. It is not done unless the file
+        has the same schema and all columns are written as they are stored, for a large row group, and for
+        one that cannot be decoded. The rows are written together with the next ones, or by `flush`. Raises
+        DataFileError; then the caller must discard the file that is written.
+        """
+
+    def flush(self) -> None:
+        """Write the rows that were transferred last. Raises DataFileError."""
+
     def separate(self, is_separating: bool) -> None:
         """Set the odd rows of all following batches apart, or write them to the file again.
 
         A row is odd if a `value` that has a `typed_value` next to it is neither null nor Variant null.
         """
 
-    def take_odd_rows(self) -> list[pa.RecordBatch]:
-        """Take the rows that were set apart, as they were in the batches."""
+    def take_odd_rows(self, least: int) -> list[pa.RecordBatch]:
+        """Take the rows that were set apart, as they were in the batches.
+
+        While they are fewer than `least` rows and of little size, take none.
+        """
 
     @property
     def bytes_written(self) -> int:
@@ -632,6 +647,9 @@ class DataFile:
     def is_separated(self) -> bool:
         """Whether the rows are as a writer leaves them that sets odd rows apart."""
 
+    def has_schema_of(self, other: DataFile) -> bool:
+        """Whether another file has the same columns, with the same names, types and annotations."""
+
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema; a Variant column is its group. Raises DataFileError for duplicate names."""
@@ -694,6 +712,7 @@ class DataFile:
         deleted: bytes | None = None,
         legacy: str | None = None,
         conditions: list[tuple[int, str, pa.Array[Any] | None]] | None = None,
+        is_count: bool = False,
     ) -> Batches:
         """Read columns, decoding only the leaf columns that they need.
 
@@ -709,6 +728,8 @@ class DataFile:
             conditions: Each the position of a projection, and "is not null" and None, or a comparison such as
                 ">=" and its right sides, of the projection's type. Rows for which it is true for none of them
                 may be left out. None for no conditions.
+            is_count: Whether only the number of rows that meet the conditions is needed. Batches in which the
+                conditions decide about each row have no columns.
 
         Returns:
             An iterator of batches. About 64 MiB of decoded leaves are held ahead of the consumer. Errors

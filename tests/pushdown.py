@@ -404,7 +404,8 @@ def read_by_fragments(source: Source, condition: Filter, names: Sequence[str], d
 def read_by_duckdb(source: Source, condition: Filter, names: Sequence[str], draw: Random) -> pa.Table:
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'")
-        connection.register("source", source.dataset)
+        dictionaries = draw.sample(["day", "word", "t"], draw.randrange(4))
+        connection.register("source", source.scan.to_dataset(read_dictionary=dictionaries))
         columns = ", ".join(f'"{name}"' for name in names)
         return connection.sql(f"select {columns} from source where {condition.sql}").to_arrow_table()
 

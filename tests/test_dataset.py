@@ -72,6 +72,50 @@ def test_a_scan_is_a_dataset_of_pyarrow(table: Path):
     assert dataset.take([3, 0], columns=["id"]).to_pylist() == [{"id": 3}, {"id": 0}]
 
 
+def test_columns_of_strings_are_read_as_dictionaries(table: Path):
+    # The first files store dictionaries. This one has the text in `value`, and a null.
+    events = [{"event": {"type": "b"}}, {"event": {"type": None}}, {"event": {"type": ["x"]}}]
+    rows = [{"id": 4 + n, "day": "d4", **event} for n, event in enumerate(events)]
+    dv.write_table(table, rows, mode="append", shredding=None)
+    columns = {**COLUMNS, "type": "try_cast(event:type as string)", "label": "coalesce(day, '-')"}
+    scan = dv.read_table(table, columns=columns)
+    dataset = scan.to_dataset(read_dictionary=["type", "day", "label"])
+    text = pa.dictionary(pa.int32(), pa.string())
+    assert dataset.schema.types == [pa.int64(), text, pa.int64(), text, text]
+    assert dataset.to_table().schema == dataset.schema
+    assert dataset.to_table().to_pylist() == scan.to_pylist()
+    assert dataset.count_rows(pc.field("type") == "b") == 3
+    assert [part.count_rows() for part in dataset.get_fragments(pc.field("day") == "d2")] == [2]
+    query = "select type, count(*) from dataset group by type order by type nulls first"
+    assert duckdb.sql(query).fetchall() == [(None, 1), ('["x"]', 1), ("a", 2), ("b", 3)]
+
+
+def test_dictionaries_do_not_depend_on_rows_that_a_predicate_excludes(table: Path):
+    append_text_as_user(table)
+    where = "id < 4 and event:user.id::bigint >= 11 and event:type::string = 'b'"
+    scan = dv.read_table(table, columns={"type": "event:type::string"}, where=where)
+    assert scan.to_dataset("type").to_table().to_pylist() == [{"type": "b"}, {"type": "b"}]
+
+
+def test_strings_of_parts_of_variants_are_dictionaries(tmp_path: Path):
+    rows = [{"event": {"items": [{"k": "x"}, {"k": "y"}]}}, {"event": {"items": [{"k": "x"}]}}]
+    dv.write_table(tmp_path / "t", rows, variant_columns=["event"])
+    lateral = "variant_explode(event:items) as item"
+    scan = dv.read_table(tmp_path / "t", columns={"k": "item.value:k::string"}, lateral=lateral)
+    assert scan.to_dataset("k").to_table().to_pylist() == [{"k": "x"}, {"k": "y"}, {"k": "x"}]
+    assert scan.to_lazyframe().collect().to_dicts() == [{"k": "x"}, {"k": "y"}, {"k": "x"}]
+
+
+def test_only_columns_of_strings_are_dictionaries(table: Path):
+    scan = dv.read_table(table, columns=COLUMNS)
+    with pytest.raises(
+        ValueError, match=r"expected a column of strings, got 'user': the scan has 'day', 'type'$"
+    ):
+        scan.to_dataset(read_dictionary=["user"])
+    with pytest.raises(dv.ArgumentTypeError, match="read_dictionary"):
+        scan.to_dataset(read_dictionary={"type": True})  # type: ignore[arg-type]
+
+
 def test_a_dataset_can_be_read_many_times_and_stays_at_its_version(table: Path):
     dataset = dataset_of(table)
     dv.delete_all(table)

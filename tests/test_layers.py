@@ -61,7 +61,7 @@ OWNERS = {
     "jsonpath_rfc9535": {"variant.paths"},
     "msgspec": {"expressions", "protocol", "log", "scan", "writer", "operations", "spark", "cli"},
     "obstore": {"storage"},
-    "pandas": {"operations.read.scan"},
+    "pandas": {"operations.read.scan", "spark.buckets"},
     "polars": {f"{ENGINES}.polars", "operations.read.lazy_frame", "operations.read.scan"},
     "py4j": {"spark"},
     "pyarrow": {""},

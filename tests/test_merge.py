@@ -372,6 +372,19 @@ def test_only_values_of_rows_that_a_clause_changes_are_cast(tmp_path: Path):
         ).execute()
 
 
+def test_a_predicate_casts_the_values_of_matched_rows_only(tmp_path: Path):
+    texts = ['{"n":"none"}', '{"n":1}', '{"n":"two"}', '{"n":3}']
+    dv.write_table(tmp_path, pa.table({"id": [1, 2, 3, 4], "event": pa.array(texts, pa.json_())}))
+    merge = dv.merge(tmp_path, pa.table({"key": [2, 4]}), "id = key")
+    merge = merge.when_matched_update({"event:n": "0"}, where="target.event:n::bigint = 1")
+    assert merge.execute().rows_updated == 1
+    assert read_by_id(str(tmp_path), "event:n::string") == {1: "none", 2: "0", 3: "two", 4: "3"}
+    failing = dv.merge(tmp_path, pa.table({"key": [2, 3]}), "id = key")
+    failing = failing.when_matched_delete("target.event:n::bigint = 0")
+    with raises_at(CastError, "two", row=2):
+        failing.execute()
+
+
 def test_an_append_only_table_takes_inserts_alone(tmp_path: Path):
     table = str(tmp_path / "t")
     dv.write_table(table, pa.table({"id": [1]}), configuration={"delta.appendOnly": "true"})

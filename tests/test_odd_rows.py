@@ -20,6 +20,7 @@ import delta_variant as dv
 from delta_variant.cli.app import app
 from delta_variant.data_file import writer as file_writer
 from delta_variant.data_file.writer import FileSeries
+from delta_variant.operations.optimize import layout
 from delta_variant.writer import partitioned, stored_rows
 
 TYPED = '{"x": 1, "name": "a"}'
@@ -356,6 +357,19 @@ def test_rows_are_sorted_within_the_files_of_each_kind(tmp_path: Path):
     dv.optimize(tmp_path / "t", sort_by="-id")
     clean = [row for row in range(19, -1, -1) if row % 10 not in (2, 7)]
     assert files(tmp_path / "t") == [(False, clean), (True, [17, 12, 7, 2])]
+
+
+def test_odd_rows_do_not_decide_how_sorted_files_are_shredded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    long = json.dumps({"x": 1, "name": "a" * 1000})
+    append_events(tmp_path / "t", [ODD if row in (3, 90) else long for row in range(200)], 0)
+    # The sample has one long row, and all odd ones.
+    monkeypatch.setattr(layout, "SAMPLE_BYTES", 2000)
+    (group,) = dv.optimize(tmp_path / "t", sort_by="-id").groups
+    assert group.gained == ()
+    clean = [row for row in range(199, -1, -1) if row not in (3, 90)]
+    assert files(tmp_path / "t") == [(False, clean), (True, [90, 3])]
 
 
 def test_partitions_have_files_of_odd_rows_after_an_optimization(tmp_path: Path):

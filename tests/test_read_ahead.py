@@ -17,6 +17,14 @@ def files(sizes):
     return [FileEntry(str(number), {}, size=size) for number, size in enumerate(sizes)]
 
 
+def int_of(file):
+    return int(file.path)
+
+
+def fail(file):
+    raise AssertionError(file)
+
+
 def reading_threads():
     return [thread for thread in threading.enumerate() if thread.name.startswith(PREFIX)]
 
@@ -35,22 +43,39 @@ def test_results_have_the_order_of_the_files():
     release = threading.Event()
 
     def start(file):
-        # The first file is finished last.
-        if file.path == "0":
+        # The first file that is read ahead is finished last.
+        if file.path == "1":
             release.wait(10)
-        elif file.path == "1":
+        elif file.path == "2":
             release.set()
-        return int(file.path)
+        return int_of(file)
 
-    assert list(ahead.read_ahead(files([1] * 20), start)) == list(range(20))
+    assert list(ahead.read_ahead(files([1] * 20), int_of, start)) == list(range(20))
     assert not reading_threads()
 
 
-def test_a_single_file_is_read_by_the_caller():
-    assert list(ahead.read_ahead(files([1]), lambda file: threading.current_thread())) == [
-        threading.current_thread()
-    ]
-    assert list(ahead.read_ahead([], lambda file: file)) == []
+def thread_of(file):
+    return threading.current_thread()
+
+
+def test_the_first_file_is_read_by_the_caller():
+    own = threading.current_thread()
+    assert list(ahead.read_ahead(files([1]), thread_of, fail)) == [own]
+    assert list(ahead.read_ahead([], fail, fail)) == []
+    threads = list(ahead.read_ahead(files([1, 1, 1]), thread_of, thread_of))
+    assert threads[0] is own
+    assert own not in threads[1:]
+
+
+def test_files_are_read_while_a_large_one_before_them_is_consumed():
+    begun = threading.Event()
+    sizes = [ahead.BYTES_AHEAD * 5, 1, ahead.BYTES_AHEAD, 1]
+    started = ahead.read_ahead(files(sizes), thread_of, lambda file: begun.set() or thread_of(file))
+    threads = [next(started)]
+    assert begun.wait(10)
+    threads += started
+    own = threading.current_thread()
+    assert [thread is own for thread in threads] == [True, False, True, False]
 
 
 def test_an_error_is_raised_in_the_place_of_its_file():
@@ -59,7 +84,7 @@ def test_an_error_is_raised_in_the_place_of_its_file():
             raise DataFileError("broken", file=file.path)
         return file.path
 
-    started = ahead.read_ahead(files([1] * 6), start)
+    started = ahead.read_ahead(files([1] * 6), start, start)
     assert [next(started), next(started)] == ["0", "1"]
     with pytest.raises(DataFileError) as caught:
         next(started)
@@ -70,7 +95,7 @@ def test_an_error_is_raised_in_the_place_of_its_file():
 @pytest.mark.parametrize("size", [ahead.BYTES_AHEAD, ahead.BYTES_AHEAD * 5, None])
 def test_large_files_are_read_one_after_another(size):
     begun = []
-    started = ahead.read_ahead(files([size] * 5), lambda file: begun.append(file.path))
+    started = ahead.read_ahead(files([size] * 5), lambda file: begun.append(file.path), fail)
     for number in range(5):
         next(started)
         assert begun == [str(each) for each in range(number + 1)]
@@ -78,7 +103,11 @@ def test_large_files_are_read_one_after_another(size):
 
 def test_the_files_in_flight_are_bounded():
     begun = []
-    started = ahead.read_ahead(files([ahead.BYTES_AHEAD // 3] * 20), lambda file: begun.append(file.path))
+
+    def start(file):
+        begun.append(file.path)
+
+    started = ahead.read_ahead(files([ahead.BYTES_AHEAD // 3] * 20), start, start)
     next(started)
     assert len(begun) <= 4
     started.close()

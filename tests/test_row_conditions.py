@@ -168,3 +168,27 @@ def test_a_failed_cast_of_a_row_that_a_condition_drops_is_no_error(tmp_path: Pat
     with pytest.raises(dv.CastError) as raised:
         dv.read_table(tmp_path, columns=["id"], where="event:v::int = 1").to_table()
     assert raised.value.row == 1
+
+
+def counted(table: Path, where: str) -> int:
+    return sum(batch.num_rows for batch in dv.read_table(table, columns=[], where=where).to_batches())
+
+
+def test_rows_are_counted_by_conditions_on_partition_columns(tmp_path: Path) -> None:
+    rows = pa.table({"part": ["a", "b"] * 50, "n": range(100)})
+    dv.write_table(tmp_path, rows, partition_by=["part"])
+    assert counted(tmp_path, "n > 9 and part = 'a'") == 45
+    assert counted(tmp_path, "part = 'b' and n < 10") == 5
+    assert counted(tmp_path, "part = 'b'") == 50
+    assert counted(tmp_path, "part > 'a' and part in ('a', 'c')") == 0
+
+
+def test_rows_are_counted_in_files_of_another_type(tmp_path: Path) -> None:
+    dv.write_table(
+        tmp_path,
+        pa.table({"n": pa.array(range(100), pa.int32())}),
+        configuration={"delta.enableTypeWidening": "true"},
+    )
+    dv.change_type(tmp_path, "n", "bigint")
+    dv.write_table(tmp_path, pa.table({"n": pa.array(range(100, 200), pa.int64())}), mode="append")
+    assert counted(tmp_path, "n >= 90 and n <> 150") == 109

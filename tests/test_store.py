@@ -46,6 +46,34 @@ def test_a_table_is_text_a_path_a_file_uri_or_an_object_with_a_table_uri(tmp_pat
         assert store.open_store(table).uri == str(folder)
 
 
+@pytest.mark.parametrize(
+    ("uri", "instead"),
+    [
+        ("dbfs:/x/y", "/dbfs/… or /Volumes/…"),
+        ("dbfs:///x", "/dbfs/… or /Volumes/…"),
+        ("hdfs:/x", "a mount that every machine has"),
+        ("HDFS://name:8020/x", "a mount that every machine has"),
+        ("viewfs:/x", "a mount that every machine has"),
+        ("wasbs://c@a.blob.core.windows.net/t", "abfss://container@account"),
+        ("s3n://b/t", "s3://"),
+    ],
+)
+def test_a_scheme_of_hadoop_alone_is_rejected_with_what_to_pass_instead(uri, instead):
+    with pytest.raises(StoreError, match=f"only Hadoop's file systems open: .*{instead}"):
+        store.open_store(uri)
+
+
+@pytest.mark.parametrize("is_local", [True, False])
+def test_files_are_deleted_together_and_missing_ones_are_ignored(tmp_path, is_local):
+    root = store.open_store(tmp_path / "t" if is_local else f"memory:///{tmp_path.name}-together")
+    names = [f"data/{name}" for name in ODD_NAMES]
+    for name in [*names, "kept"]:
+        store.put(root, name, b"")
+    store.delete_all(root, ["missing", *names])
+    store.delete_all(root, [])
+    assert store.list_files(root, "") == ["kept"]
+
+
 def test_a_relative_path_is_below_the_working_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert store.open_store("t").local_root == tmp_path / "t"

@@ -42,15 +42,15 @@ def small_row_groups(monkeypatch: pytest.MonkeyPatch, small_files_are_shredded: 
 def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return the list of row groups that are copied from now on."""
     found: list[int] = []
-    copy = file_writer.FileSeries.copy
+    copy = file_writer._FileWriter.copy
 
-    def record(series: Any, *arguments: Any) -> bool:
-        if copy(series, *arguments):
+    def record(writer: Any, *arguments: Any) -> bool:
+        if copy(writer, *arguments):
             found.append(arguments[-1])
             return True
         return False
 
-    monkeypatch.setattr(file_writer.FileSeries, "copy", record)
+    monkeypatch.setattr(file_writer._FileWriter, "copy", record)
     return found
 
 
@@ -114,7 +114,7 @@ def texts_by_id(table: Path) -> dict[int, str | None]:
 def decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rewrites copy no row group."""
     for module in (copy_on_write, layout):
-        monkeypatch.setattr(module, "copyable_row_groups", lambda *_: ())
+        monkeypatch.setattr(module, "copyable_row_groups", lambda *_, **__: ())
 
 
 def rewritten(

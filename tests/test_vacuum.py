@@ -127,6 +127,14 @@ def test_old_files_that_no_commit_has_are_deleted(table):
     assert set(dv.vacuum(table).files) == {old, nested}
 
 
+def test_old_records_of_spark_tasks_are_deleted(table):
+    old = put(table, "_delta_variant/job/run-attempt", days=8)
+    put(table, "_delta_variant/job/run-other", days=6)
+    put(table, "_other/job/run-attempt", days=8)
+    assert dv.vacuum(table, dry_run=False).files == (old,)
+    assert list_files(table / "_delta_variant") == {"job/run-other"}
+
+
 def test_the_default_retention_is_the_table_property(tmp_path):
     retention = {"delta.deletedFileRetentionDuration": "interval 2 days"}
     append(tmp_path, 0, configuration=retention)

@@ -18,6 +18,7 @@ LONGEST = (
     "spark/test_session_timezones.py",
     "faults/test_interleavings.py",
     "spark/test_streams.py",
+    "spark/test_merging_by_tasks.py",
     "interop/test_spark_row_tracking.py",
     "interop/test_spark_feed.py",
     "interop/test_spark_writes.py",

@@ -72,15 +72,20 @@ def load_ours(documents: Sequence[Path], folder: Path) -> None:
     table.vacuum(0, dry_run=False, enforce_retention_duration=False)
 
 
+def duckdb_over(files: Sequence[Path]) -> Ask:
+    connection = engines.duckdb_connection()
+    paths = ", ".join(f"'{file}'" for file in files)
+    # Not a view: DuckDB 2.0 reads whole Variants through it.
+    connection.execute(f"SET VARIABLE files = [{paths}]").fetchall()
+    queries = statements("duckdb-variant")
+    return lambda number: connection.execute(queries[number]).fetchall()
+
+
 def ours_through_duckdb(folder: Path) -> Ask:
     import delta_variant as dv
 
-    connection = engines.duckdb_connection()
-    files = dv.load_snapshot(folder / "bluesky").files["path"].to_pylist()
-    paths = ", ".join(f"'{folder / 'bluesky' / str(path)}'" for path in files)
-    connection.execute(f"CREATE VIEW bluesky AS SELECT data FROM read_parquet([{paths}])")
-    queries = statements("duckdb-variant")
-    return lambda number: connection.execute(queries[number]).fetchall()
+    table = folder / "bluesky"
+    return duckdb_over([table / path for path in dv.load_snapshot(table).files["path"].to_pylist()])
 
 
 def ours_through_polars(folder: Path) -> Ask:
@@ -130,10 +135,7 @@ def load_duckdb_parquet(documents: Sequence[Path], folder: Path) -> None:
 
 
 def duckdb_parquet(folder: Path) -> Ask:
-    connection = engines.duckdb_connection()
-    connection.execute(f"CREATE VIEW bluesky AS SELECT data FROM '{folder / 'bluesky.parquet'}'")
-    queries = statements("duckdb-variant")
-    return lambda number: connection.execute(queries[number]).fetchall()
+    return duckdb_over([folder / "bluesky.parquet"])
 
 
 def load_clickhouse(documents: Sequence[Path], folder: Path) -> None:

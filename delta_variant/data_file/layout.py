@@ -5,8 +5,8 @@ Only the schema and the footer of the file are read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
@@ -15,7 +15,37 @@ from ..errors import DataFileError, ShreddingError
 from ..protocol.statistics import Path
 from ..variant.shredding import ShreddingSchema
 
-__all__ = ["check_layout", "numbers_are_typed", "shredding_of", "variant_columns", "variant_paths"]
+__all__ = [
+    "PerSchema",
+    "check_layout",
+    "numbers_are_typed",
+    "shredding_of",
+    "variant_columns",
+    "variant_paths",
+]
+
+MAX_SCHEMAS = 8
+
+Value = TypeVar("Value")
+
+
+class PerSchema(Generic[Value]):
+    """Values that depend on the schema of a file only, and are computed once for files that share it.
+
+    Holds the last few schemas, each with one open file.
+    """
+
+    def __init__(self) -> None:
+        self._known: tuple[tuple[_native.DataFile, Value], ...] = ()
+
+    def of(self, file: _native.DataFile, compute: Callable[[], Value]) -> Value:
+        """Return the value of a file with the same schema, or compute it."""
+        for known, value in self._known:
+            if known.has_schema_of(file):
+                return value
+        value = compute()
+        self._known = (*self._known[1 - MAX_SCHEMAS :], (file, value))
+        return value
 
 
 def shredding_of(file: _native.DataFile) -> Mapping[Path, ShreddingSchema]:

@@ -176,12 +176,15 @@ def read_matching(
     on_conflict: OnConflict = "error",
     deleted: bytes | None = None,
     legacy_mode: LegacyMode | None = None,
+    is_count: bool = False,
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the rows that meet all conditions, and maybe others, with the number of rows read so far.
 
     Only the required leaf columns are read, and only the pages that contain some of `rows`, which are
     ordered, disjoint ranges. `deleted` is a deletion vector; its rows are skipped. `legacy_mode` states that
-    whole Variants are in the legacy layout, and how strictly they are read. Errors have file and row.
+    whole Variants are in the legacy layout, and how strictly they are read. `is_count` states that only the
+    number of rows is needed: batches without columns have no row that does not meet the conditions. Errors
+    have file and row.
     """
     requested = [
         (
@@ -194,7 +197,7 @@ def read_matching(
     ranges = None if rows is None else list(rows)
     tests = [(each.projection, each.operator, each.values) for each in conditions]
     with error_location(file=path):
-        batches = file.read(requested, ranges, on_conflict, deleted, legacy_mode, tests)  # type: ignore[arg-type]
+        batches = file.read(requested, ranges, on_conflict, deleted, legacy_mode, tests, is_count)  # type: ignore[arg-type]
         for batch in batches:
             yield batches.rows_read, batch
 

@@ -55,6 +55,9 @@ MIN_CLEAN_BYTES = 4 << 20
 """Size in bytes of the smallest file that few odd rows are kept out of: to request another file takes as long
 as to read one of this size, and each small commit would add two files."""
 
+ODD_ROWS = 8 << 10
+"""The number of odd rows that are set apart at a time."""
+
 FOLDER_ATTEMPTS = 10
 """How often a folder is created that another writer removes at the same time."""
 
@@ -170,6 +173,8 @@ class FileSeries(Generic[Context]):
         while self._buffer:
             # A file that is full before the last of these rows leaves the rest in the buffer.
             self._begin(is_complete=True)
+        if self._open is not None:
+            self._flush(self._open)
         is_small = self._open is not None and self._open.writer.bytes_written < MIN_CLEAN_BYTES
         if self._open is not None and is_small and take_few is not None:
             self._open.writer.separate(False)
@@ -205,35 +210,49 @@ class FileSeries(Generic[Context]):
         invalid = file.write(batch)
         if invalid:
             self._report(context, batch, invalid)
-        if self._set_apart is not None:
-            for odd_rows in file.writer.take_odd_rows():
-                self._set_apart(odd_rows)
         self._end_if_full(file)
 
-    def copy(self, columns: pa.RecordBatch, context: Context, file: NativeFile, row_group: int) -> bool:
-        """Append a row group of another file as it is encoded, and return whether this was possible.
+    def copy(
+        self, columns: pa.RecordBatch, context: Context, file: NativeFile, row_group: int, *, as_pages: bool
+    ) -> bool:
+        """Append a row group of another file, and return whether this was possible.
 
-        `columns` is a batch without rows of the columns of the file.
+        `columns` is a batch without rows of the columns of the file. With `as_pages`, the row group stays as
+        it is encoded if no row of it is set apart.
         """
-        if self._open is None and self._options.shredding != "infer":
+        if as_pages and self._open is None and self._options.shredding != "infer":
             self._buffer.append((columns, context))
             self._begin(is_complete=False)
         if self._open is None:
             return False
-        copied = self._open.copy(file, row_group)
-        self._end_if_full(self._open)
+        opened = self._open
+        copied = as_pages and opened.copy(file, row_group)
+        copied = copied or opened.transfer(file, row_group)
+        self._end_if_full(opened)
         return copied
 
     def _end_if_full(self, file: _FileWriter) -> None:
+        self._pass_on_odd_rows(file)
         if file.writer.bytes_written >= self._options.files.target_file_size:
             self._end()
 
     def _end(self) -> None:
         if self._open is not None:
+            self._flush(self._open)
             file, self._open = self._open, None
             written = file.close(self._options, self._indexed)
             _LOGGER.debug("wrote %s: %d rows, %d bytes", file.uri, written.rows, written.bytes)
             self.files.append(written)
+
+    def _flush(self, file: _FileWriter) -> None:
+        """Write the rows that were transferred last."""
+        file.flush()
+        self._pass_on_odd_rows(file, 0)
+
+    def _pass_on_odd_rows(self, file: _FileWriter, least: int = ODD_ROWS) -> None:
+        if self._set_apart is not None:
+            for odd_rows in file.writer.take_odd_rows(least):
+                self._set_apart(odd_rows)
 
     def discard(self) -> None:
         """Remove every file that was started."""
@@ -301,6 +320,16 @@ class _FileWriter:
         """Append a row group of another file as it is encoded, and return whether this was possible."""
         with _write_errors(self.uri):
             return self.writer.copy(file, row_group)
+
+    def transfer(self, file: NativeFile, row_group: int) -> bool:
+        """Append the rows of a row group of another file, and return whether this was possible."""
+        with _write_errors(self.uri):
+            return self.writer.transfer(file, row_group)
+
+    def flush(self) -> None:
+        """Write the rows that were transferred last."""
+        with _write_errors(self.uri):
+            self.writer.flush()
 
     def close(self, options: WriteOptions, indexed: Collection[Path] | None) -> WrittenFile:
         limit = variant_bytes(options.files.max_variant_stats_bytes)

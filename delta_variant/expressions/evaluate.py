@@ -134,6 +134,9 @@ def _read(source: Column | Extraction, batch: pa.RecordBatch) -> Array:
         )
     assert isinstance(source, Extraction)
     variants = batch.column(position)
+    if source.type is not None and pa.types.is_dictionary(source.type):
+        plain = msgspec.structs.replace(source, type=source.type.value_type)
+        return _read(plain, batch).cast(source.type)
     try:
         return variant_values.extract(variants, (), source.type, strict=True, timezone=source.timezone)
     except CastError as error:

@@ -103,6 +103,8 @@ def type_name(arrow_type: pa.DataType | None, quote: str = "`") -> str:
         return f"map<{type_name(arrow_type.key_type, quote)},{value}>"
     if pa.types.is_list(arrow_type):
         return f"array<{_name_within(arrow_type.value_field, quote)}>"
+    if pa.types.is_dictionary(arrow_type):
+        return f"dictionary<{type_name(arrow_type.value_type, quote)}>"
     if pa.types.is_struct(arrow_type):
         fields = (f"{quote}{each.name}{quote}:{_name_within(each, quote)}" for each in arrow_type)
         return f"struct<{','.join(fields)}>"

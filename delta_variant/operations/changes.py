@@ -377,6 +377,10 @@ class _Changes:
         """Return some columns of the changes for which `hint` is true, and maybe of others."""
         return replace(self, feed=replace(self.feed, query=self.feed.query.narrow(names, hint)))
 
+    def with_dictionaries(self, names: Collection[str]) -> _Changes:
+        """Return the rows with some columns of text as dictionaries."""
+        return replace(self, feed=replace(self.feed, query=self.feed.query.with_dictionaries(names)))
+
     def parts(self) -> Iterator[_Changes]:
         """Yield the changes of each commit."""
         for commit in self.commits:

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from .._checks import options_of
 from ..data_file.options import FileOptions, WriteOptions
 from ..errors import ArgumentTypeError
+from ..expressions.tree import Expression
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..scan.scope import Scope
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
 from ..writer.commit_context import CommitOptions
-from ..writer.copy_on_write import delete_rows
+from ..writer.copy_on_write import RowChange, delete_rows, removal
 from ..writer.table_state import TableState
 from .rewrite.permission import check_may_rewrite
-from .rewrite.result import RewriteResult, commit_rewrite, skip_repeated
+from .rewrite.plan import RewritePlan, commit_plan
+from .rewrite.result import RewriteResult, skip_repeated
 
-__all__ = ["delete", "delete_all"]
+__all__ = ["check_where", "delete", "delete_all", "plan_delete"]
 
 
 def delete(
@@ -64,11 +67,16 @@ def delete(
         >>> delete(table, "id > 1").rows_deleted
         2
     """
-    if where is None:
-        raise ArgumentTypeError("where: expected an SQL predicate, got None: pass one, or call delete_all")
+    check_where(where)
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
     snapshot = load_latest(table, storage_options).in_timezone(timezone)
     return _delete(snapshot, where, WriteOptions(files=files), commit)
+
+
+def check_where(where: str | None) -> None:
+    """Raise ArgumentTypeError for None, because a delete of all rows must not happen by accident."""
+    if where is None:
+        raise ArgumentTypeError("where: expected an SQL predicate, got None: pass one, or call delete_all")
 
 
 def delete_all(
@@ -108,25 +116,29 @@ def delete_all(
 def _delete(
     snapshot: Snapshot, where: str | None, options: WriteOptions, commit: CommitOptions
 ) -> RewriteResult:
-    predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(where)
-    check_may_rewrite(snapshot, removes_rows=True)
+    plan = plan_delete(snapshot, where, options, commit)
     if result := skip_repeated(snapshot, commit):
         return result
-    rewritten = delete_rows(snapshot, predicate, TableState.of(snapshot), options)
-    committed = commit_rewrite(
-        snapshot,
-        rewritten,
-        predicate=predicate,
-        operation="DELETE",
-        parameters={"predicate": [] if where is None else [where]},
-        metrics={"numDeletedRows": rewritten.changed, "numCopiedRows": rewritten.copied},
-        commit=commit,
-    )
-    return RewriteResult(
-        committed.version,
-        metrics=committed.metrics,
-        rows_deleted=rewritten.changed,
-        rows_copied=rewritten.copied,
-        files_removed=rewritten.removed.num_rows,
-        files=tuple(file.written for file in rewritten.files),
-    )
+    return commit_plan(plan, delete_rows(snapshot, plan.predicate, TableState.of(snapshot), options))
+
+
+def plan_delete(
+    snapshot: Snapshot, where: str | None, options: WriteOptions, commit: CommitOptions
+) -> RewritePlan:
+    """Return the plan of a delete; raises the errors of `delete` that precede reading."""
+    predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(where)
+    check_may_rewrite(snapshot, removes_rows=True)
+    parameters = {"predicate": [] if where is None else [where]}
+    return RewritePlan(snapshot, predicate, Removal(predicate), "DELETE", parameters, options, commit)
+
+
+@dataclass(frozen=True)
+class Removal:
+    """The change that deletes the rows for which a predicate is true."""
+
+    predicate: Expression | None
+
+    def __call__(self, snapshot: Snapshot) -> RowChange:
+        """Return the change for a snapshot of the table."""
+        assert self.predicate is not None, "whole files are removed without a change of rows"
+        return removal(snapshot, self.predicate)

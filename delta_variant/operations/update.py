@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -24,9 +25,10 @@ from ..writer.copy_on_write import ChangedBatch, RowChange, rewrite_rows
 from ..writer.table_state import TableState
 from .rewrite.assignment import Assignment, assign, assignments_of, check_constraints, replace_rows
 from .rewrite.permission import check_may_rewrite
-from .rewrite.result import RewriteResult, commit_rewrite, skip_repeated
+from .rewrite.plan import RewritePlan, commit_plan
+from .rewrite.result import RewriteResult, skip_repeated
 
-__all__ = ["update"]
+__all__ = ["plan_update", "update"]
 
 
 def update(
@@ -86,35 +88,43 @@ def update(
     """
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
     snapshot = load_latest(table, storage_options).in_timezone(timezone)
+    options = WriteOptions(files=files)
+    plan = plan_update(snapshot, updates, where, options, commit)
+    if result := skip_repeated(snapshot, commit):
+        return result
+    candidates, state = plan_files(snapshot, plan.predicate), TableState.of(snapshot)
+    return commit_plan(plan, rewrite_rows(snapshot, candidates, plan.change(snapshot), state, options))
+
+
+def plan_update(
+    snapshot: Snapshot,
+    updates: Mapping[str, str | None],
+    where: str | None,
+    options: WriteOptions,
+    commit: CommitOptions,
+) -> RewritePlan:
+    """Return the plan of an update; raises the errors of `update` that precede reading."""
     scope = Scope.of(snapshot.schema, snapshot.timezone)
     predicate = scope.predicate(where)
     assignments = assignments_of(updates, scope, scope.bind)
     if not assignments:
         raise ValueError("updates is empty: pass a mapping from a column or path to an SQL expression")
     check_may_rewrite(snapshot, removes_rows=True)
-    if result := skip_repeated(snapshot, commit):
-        return result
-    options = WriteOptions(files=files)
-    change = _change(snapshot, predicate, assignments)
-    plan = plan_files(snapshot, predicate)
-    rewritten = rewrite_rows(snapshot, plan, change, TableState.of(snapshot), options)
-    committed = commit_rewrite(
-        snapshot,
-        rewritten,
-        predicate=predicate,
-        operation="UPDATE",
-        parameters={} if where is None else {"predicate": [where]},
-        metrics={"numUpdatedRows": rewritten.changed, "numCopiedRows": rewritten.copied},
-        commit=commit,
-    )
-    return RewriteResult(
-        committed.version,
-        metrics=committed.metrics,
-        rows_updated=rewritten.changed,
-        rows_copied=rewritten.copied,
-        files_removed=rewritten.removed.num_rows,
-        files=tuple(file.written for file in rewritten.files),
-    )
+    parameters = {} if where is None else {"predicate": [where]}
+    change = AssignedRows(predicate, assignments)
+    return RewritePlan(snapshot, predicate, change, "UPDATE", parameters, options, commit)
+
+
+@dataclass(frozen=True)
+class AssignedRows:
+    """The change that assigns values to the rows for which a predicate is true."""
+
+    predicate: Expression | None
+    assignments: Sequence[Assignment]
+
+    def __call__(self, snapshot: Snapshot) -> RowChange:
+        """Return the change for a snapshot of the table."""
+        return _change(snapshot, self.predicate, self.assignments)
 
 
 def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Sequence[Assignment]) -> RowChange:

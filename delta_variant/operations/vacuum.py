@@ -47,6 +47,9 @@ _LOGGER = logging.getLogger(__name__)
 
 HOUR = 3_600_000
 CHANGE_DATA = "_change_data"
+TASK_RECORDS = "_delta_variant"
+"""The folder of the records of Spark tasks that write to the table, which killed drivers leave."""
+
 LOG_FOLDER = "/_delta_log/"
 ICEBERG_FOLDER = "metadata"
 UNIFORM_FORMATS = "delta.universalFormat.enabledFormats"
@@ -94,8 +97,8 @@ def vacuum(
     A vacuum deletes files that no version within the retention uses: files whose removal was committed before
     it, and files that no commit added and that were last written before it. Older versions can then no longer
     be read. Folders stay, and so do files and folders whose names start with `_` or `.`, except for
-    partitions and the change data feed. Two commits, VACUUM START and VACUUM END, record what was
-    deleted, also if the vacuum is interrupted.
+    partitions, the change data feed and the records of Spark tasks. Two commits, VACUUM START and VACUUM END,
+    record what was deleted, also if the vacuum is interrupted.
 
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
@@ -235,7 +238,7 @@ def _partition_prefixes(snapshot: Snapshot) -> Iterator[str]:
 
 def _is_hidden(path: str, prefixes: tuple[str, ...]) -> bool:
     *folders, name = path.split("/")
-    if folders[:1] == [CHANGE_DATA]:
+    if folders[:1] in ([CHANGE_DATA], [TASK_RECORDS]):
         folders = folders[1:]
     return name.startswith(("_", ".")) or any(
         folder.startswith(("_", ".")) and not folder.startswith(prefixes) for folder in folders

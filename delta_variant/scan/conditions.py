@@ -13,7 +13,7 @@ from ..expressions.tree import Call, Column, Expression, Extraction, Input
 from ..expressions.types import kind_of
 from .predicate import FLIPPED, ORDERED
 
-__all__ = ["RowCondition", "leading_conditions"]
+__all__ = ["RowCondition", "are_conditions", "leading_conditions"]
 
 MAX_OPTIONS = 16
 """The kernel compares each value with all options of `in`."""
@@ -43,6 +43,11 @@ def leading_conditions(*predicates: Expression | None) -> list[RowCondition]:
             break
         found.append(condition)
     return found
+
+
+def are_conditions(predicate: Expression) -> bool:
+    """Return whether a bound `predicate` is true for exactly the rows that meet its leading conditions."""
+    return all(_condition(operand) is not None for operand in _operands((predicate,)))
 
 
 def _operands(predicates: tuple[Expression | None, ...]) -> Iterator[Expression]:

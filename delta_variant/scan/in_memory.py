@@ -8,12 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import Array
 from ..data_file.options import WriteOptions
 from ..expressions.tree import Column, Input, input_name
 from ..protocol.types import VARIANT, StructType
 from ..variant import values as variant_values
+from ..variant.values import VARIANT_TYPE
 
-__all__ = ["inputs_of", "parse_json_columns", "parse_valid_json_columns"]
+__all__ = ["inputs_of", "parse_json_columns", "parse_valid_json_columns", "plain_variants"]
 
 ROWS = "\0rows"
 
@@ -36,6 +38,12 @@ def parse_json_columns(batch: pa.RecordBatch, columns: StructType) -> pa.RecordB
         if field.type == VARIANT and not pa.types.is_struct(batch.column(index).type):
             batch = batch.set_column(index, field.name, variant_values.parse_json(batch.column(index)))
     return batch
+
+
+def plain_variants(variants: Array) -> Array:
+    """Return Variants, with children in any order, in the Arrow type of Variant columns."""
+    parts = [pc.fill_null(variants.field(name), b"") for name in ("metadata", "value")]
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=variants.is_null())
 
 
 def parse_valid_json_columns(

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
+import msgspec
 import pyarrow as pa
 
 from .._arrow import retype_array
@@ -39,7 +41,7 @@ from .conditions import RowCondition
 from .predicate import Leaf
 from .row_tracking import RowTracking
 
-__all__ = ["FileEntry", "FileReader", "TableReader", "files_of"]
+__all__ = ["POSITION", "FileEntry", "FileReader", "TableReader", "files_of"]
 
 ABSENT = "\0"
 """A name that no column of a Parquet file has: reading it gives nulls."""
@@ -50,6 +52,9 @@ FILES_AHEAD = 8
 
 NUMBERS = Projection(pa.field("number", pa.int64()), (), "position")
 """The position of each row in its file, for errors."""
+
+POSITION = Column("\0position", pa.int64())
+"""An input for the position of each row in its file, counting deleted rows."""
 
 
 Stored: TypeAlias = Literal["stored"] | None
@@ -98,7 +103,7 @@ class TableReader:
 
     def column(self, each: Input, array: Any) -> Any:
         """Return a column in its table type: cast, with logical nested names and nulls for absent fields."""
-        if isinstance(each, Extraction):
+        if isinstance(each, Extraction) or each == POSITION:
             return array
         field = self.fields[each.name]
         physical = physical_schema(StructType((field,)), self.mode)
@@ -116,23 +121,37 @@ class TableReader:
 
     def open_all(self, files: Iterable[FileEntry]) -> Iterator[FileReader]:
         """Yield open data files in order; files of a remote store are opened ahead of the consumer."""
+        return (open_file() for open_file in self.open_each(files))
+
+    def open_each(self, files: Iterable[FileEntry]) -> Iterator[Callable[[], FileReader]]:
+        """Yield a function for each data file that returns it open, like `open_all`."""
         if self.snapshot.store.local_root is not None:
-            yield from map(self.open, files)
+            yield from (partial(self.open, file) for file in files)
             return
         ahead: deque[Future[FileReader]] = deque()
         with ThreadPoolExecutor(FILES_AHEAD) as threads:
             for file in files:
                 ahead.append(threads.submit(self.open, file))
                 if len(ahead) == FILES_AHEAD:
-                    yield ahead.popleft().result()
+                    yield ahead.popleft().result
             while ahead:
-                yield ahead.popleft().result()
+                yield ahead.popleft().result
 
     def open(self, file: FileEntry) -> FileReader:
         """Open a data file; raises DataFileError."""
         opened = open_file(self.snapshot.store, file.path)
         names = _names_by_id(opened.schema) if self.mode == "id" else None
         return FileReader(self, file, opened, names)
+
+
+class _Tests(msgspec.Struct, frozen=True):
+    """Conditions on rows, and whether only the number of rows that meet all of them is needed."""
+
+    conditions: Sequence[RowCondition] = ()
+    is_count: bool = False
+
+
+NO_TESTS = _Tests()
 
 
 @dataclass(frozen=True)
@@ -177,13 +196,18 @@ class FileReader:
         rows: Sequence[RowRange] | None,
         on_conflict: OnConflict,
         shredded: Collection[str] = (),
+        *,
+        is_count: bool = False,
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield the rows that meet the conditions on inputs, and maybe others, like `read`.
 
-        Each batch is returned with the number of rows that were read so far.
+        Each batch is returned with the number of rows that were read so far. With `is_count`, only the
+        number of rows that meet the conditions is needed: batches in which they decide about each row have no
+        columns.
         """
         stored: dict[str, Stored] = dict.fromkeys(shredded, None)
-        for seen, batch, _ in self._read(inputs, rows, on_conflict, (), stored, conditions):
+        tests = _Tests(conditions, is_count)
+        for seen, batch, _ in self._read(inputs, rows, on_conflict, (), stored, tests):
             yield seen, batch
 
     def read_with_row_ids(
@@ -219,7 +243,7 @@ class FileReader:
         on_conflict: OnConflict,
         extra: Sequence[Projection],
         shredded: Mapping[str, Stored],
-        conditions: Sequence[RowCondition] = (),
+        tests: _Tests = NO_TESTS,
     ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
         """Yield the number of rows read so far, a batch of the inputs, and columns of extra projections.
 
@@ -230,7 +254,7 @@ class FileReader:
         """
         seen = 0
         try:
-            found = self._read_inputs(inputs, rows, on_conflict, extra, shredded, conditions)
+            found = self._read_inputs(inputs, rows, on_conflict, extra, shredded, tests)
             for read, batch, others in found:
                 yield read, batch, others
                 seen = read
@@ -253,7 +277,7 @@ class FileReader:
         on_conflict: OnConflict,
         extra: Sequence[Projection],
         shredded: Mapping[str, Stored],
-        conditions: Sequence[RowCondition] = (),
+        tests: _Tests = NO_TESTS,
     ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
         path, deleted = self.file.path, self._deleted()
         stored = [each for each in inputs if not self._is_partition(each)]
@@ -264,15 +288,18 @@ class FileReader:
             for each in stored
         ]
         projections = [*read, *extra]
-        tests = [
+        conditions = [
             reader.Condition(stored.index(each.input), each.operator, each.values)
-            for each in conditions
+            for each in tests.conditions
             if each.input in stored
         ]
-        options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted}
+        # A condition on a partition column is not tested.
+        is_count = tests.is_count and len(conditions) == len(tests.conditions)
+        options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted, "is_count": is_count}
         try:
-            for seen, batch in reader.read_matching(self.native, path, projections, tests, **options):
-                found = self._with_constants(batch, stored, inputs) if inputs else batch
+            for seen, batch in reader.read_matching(self.native, path, projections, conditions, **options):
+                is_counted = is_count and not batch.num_columns
+                found = self._with_constants(batch, stored, inputs) if inputs and not is_counted else batch
                 yield seen, found, batch.columns[len(stored) :]
         except DeltaVariantError as error:
             error.column = self.table.logical_name(error.column)
@@ -330,6 +357,8 @@ class FileReader:
         return pa.repeat(constant, rows)
 
     def _projection(self, each: Input) -> Projection:
+        if each == POSITION:
+            return NUMBERS
         if isinstance(each, Column):
             physical = physical_schema(StructType((self.table.fields[each.name],)), self.table.mode)
             (arrow_field,) = to_arrow(physical)

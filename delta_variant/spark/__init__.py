@@ -8,17 +8,25 @@ check_installed("pyspark", "delta_variant[spark]")
 
 from .auditing import audit_table, repair_statistics
 from .data_source import register
+from .merging import merge
 from .optimizing import optimize
 from .reading import read_table
-from .streams import batch_writer
+from .rewriting import delete, update
+from .streams import batch_merger, batch_writer
+from .task_errors import restore_errors
 from .writing import write_table
 
 __all__ = [
     "audit_table",
+    "batch_merger",
     "batch_writer",
+    "delete",
+    "merge",
     "optimize",
     "read_table",
     "register",
     "repair_statistics",
+    "restore_errors",
+    "update",
     "write_table",
 ]

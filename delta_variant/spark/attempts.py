@@ -3,25 +3,25 @@
 Spark may run a task again, or twice at once, and delivers the result of one attempt. The others may leave
 files, and an attempt that was killed cannot remove its own. An attempt therefore writes an empty file to
 `_delta_variant/<job>/` before its first data file, and the names of its data files contain job, run and
-attempt. The table is listed only if more attempts started than were delivered. Other writers and VACUUM skip
-folders whose names begin with `_`.
+attempt. The table is listed only if more attempts started than were delivered. Other writers skip folders
+whose names begin with `_`. The next run of the same write removes what a killed driver left, and `vacuum`
+removes old records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from ..errors import StoreError
+from ..operations.vacuum import TASK_RECORDS
 from ..protocol.actions import Txn
 from ..storage import store as storage
 from ..storage.store import Store
 
 __all__ = ["Attempt", "Job", "forget", "remove_lost"]
-
-FOLDER = "_delta_variant"
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,20 @@ class Job:
 
     @classmethod
     def of(cls, txn: Txn | None) -> Job:
-        identity = uuid4() if txn is None else uuid5(NAMESPACE_URL, f"{txn.app_id}/{txn.version}")
-        return cls(str(identity), uuid4().hex[:8])
+        identity = str(uuid4()) if txn is None else _identity(txn.app_id, txn.version)
+        return cls(identity, uuid4().hex[:8])
+
+    def of_batch(self, query: str, batch: str) -> Job:
+        """Return the job of a micro-batch in this run: each run of the batch has the same identity."""
+        return replace(self, identity=_identity(query, batch))
 
     @property
     def folder(self) -> str:
-        return f"{FOLDER}/{self.identity}"
+        return f"{TASK_RECORDS}/{self.identity}"
+
+
+def _identity(writer: str, number: int | str) -> str:
+    return str(uuid5(NAMESPACE_URL, f"{writer}/{number}"))
 
 
 @dataclass
@@ -93,15 +101,13 @@ def _started_by_run(table: Store, job: Job) -> set[str]:
 
 
 def _remove_files(store: Store, lost: Collection[str]) -> None:
-    for path in storage.list_files(store, ""):
-        if any(f"-{attempt}-c" in path for attempt in lost):
-            storage.delete(store, path)
+    paths = storage.list_files(store, "")
+    storage.delete_all(store, [path for path in paths if any(f"-{attempt}-c" in path for attempt in lost)])
 
 
 def _forget(table: Store, job: Job, attempts: Iterable[str]) -> None:
-    for attempt in attempts:
-        storage.delete(table, f"{job.folder}/{attempt}")
-    for path in (job.folder, FOLDER):
+    storage.delete_all(table, [f"{job.folder}/{attempt}" for attempt in attempts])
+    for path in (job.folder, TASK_RECORDS):
         # Only a local file system keeps empty folders.
         if folder := storage.local_path(table, path):
             with suppress(OSError):

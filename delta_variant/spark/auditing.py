@@ -18,8 +18,9 @@ from ..operations.audit import Audit
 from ..operations.statistics_repair import FileRepair, RepairResult
 from ..storage.store import TableLocation
 from ..writer.commit_context import CommitOptions, without_txn
+from .credentials import session_options
 from .reading import file_groups
-from .running import check_classic, run_task
+from .running import parallelism, run_task
 from .task_errors import restore_errors
 from .tasks import TaskTable, message, messages, unpack_batches
 
@@ -42,11 +43,12 @@ def audit_table(
     The driver audits the log. If the table cannot be loaded, the driver does the whole audit.
 
     Args:
-        spark: A classic session, not one of Spark Connect.
+        spark: A session, classic or of Spark Connect.
         table: A path, a URI or a `deltalake.DeltaTable`.
         data: Check every row of the data files, too.
         version: The version to audit, by default the latest.
-        storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
+        storage_options: Options of the object store, with the keys of deltalake; sent to the executors. By
+            default those of the session's settings for Hadoop's file systems.
 
     Returns:
         The audit, equal to that of `delta_variant.audit_table`.
@@ -55,7 +57,6 @@ def audit_table(
         TableNotFoundError: The location does not contain a table.
         VersionNotFoundError: The table does not have `version`.
         StoreError: The store cannot be opened or listed.
-        UnsupportedFeatureError: `spark` is a session of Spark Connect.
 
     Example:
         >>> import tempfile
@@ -67,7 +68,7 @@ def audit_table(
         >>> dvs.audit_table(spark, table, data=True).is_clean
         True
     """
-    check_classic()
+    storage_options = session_options(spark, table, storage_options)
     of_log = audit.audit_table(table, files=(), version=version, storage_options=storage_options)
     snapshot = of_log.snapshot
     if snapshot is None:
@@ -97,12 +98,13 @@ def repair_statistics(
     Data files are read and never changed. All other fields of a file stay as they are.
 
     Args:
-        spark: A classic session, not one of Spark Connect.
+        spark: A session, classic or of Spark Connect.
         table: A path, a URI or a `deltalake.DeltaTable`.
         dry_run: Commit nothing and report what would be committed.
         max_variant_stats_paths: The maximum number of paths of each Variant column that get bounds.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
+        storage_options: Options of the object store, with the keys of deltalake; sent to the executors. By
+            default those of the session's settings for Hadoop's file systems.
 
     Returns:
         The repair, equal to that of `delta_variant.repair_statistics`. `version` is None if nothing was
@@ -112,8 +114,7 @@ def repair_statistics(
         TableNotFoundError: The location does not contain a table.
         CommitConflictError: A concurrent commit changed one of the files.
         ProtocolError: The protocol and the metadata of the table contradict each other.
-        UnsupportedFeatureError: This version cannot commit to the table, or `spark` is a session of Spark
-            Connect.
+        UnsupportedFeatureError: This version cannot commit to the table.
 
     Example:
         >>> import tempfile
@@ -125,8 +126,8 @@ def repair_statistics(
         >>> dvs.repair_statistics(spark, table, dry_run=False).files
         ()
     """
-    check_classic()
     commit = without_txn(options_of("commit", commit, CommitOptions), "repair_statistics")
+    storage_options = session_options(spark, table, storage_options)
     snapshot = load_latest(table, storage_options)
     statistics_repair.check_may_repair(snapshot)
     task = RepairTask(TaskTable.of(snapshot, storage_options), max_variant_stats_paths)
@@ -168,7 +169,7 @@ class RepairTask:
 def _run(spark: SparkSession, task: AuditTask | RepairTask, snapshot: Snapshot) -> Sequence[Any]:
     """Return the results of a task for each group of a snapshot's files."""
     files = [(file, file["size"] or 0) for file in snapshot.files.to_pylist()]
-    groups = file_groups(files, ROUNDS * spark.sparkContext.defaultParallelism)
+    groups = file_groups(files, ROUNDS * parallelism(spark))
     if not groups:
         return ()
     with restore_errors():

@@ -15,25 +15,27 @@ from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame
+from pyspark.sql.utils import is_remote
 
 from ..errors import AmbiguousWriteError
 from ..storage.store import TableLocation, location_key
 
-__all__ = ["QUERY_ID", "BatchWrite", "MicroBatch", "is_written", "number_write"]
+__all__ = ["BATCH_ID", "QUERY_ID", "BatchWrite", "MicroBatch", "is_written", "number_write"]
 
 QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
 EXECUTION_ID = "spark.sql.execution.root.id"
 STREAM_THREAD = "stream execution thread"
 
-REMEDY = "pass app_id= to batch_writer, a different one for each write"
+REMEDY = "pass app_id= to batch_writer or batch_merger, a different one for each write"
 
 
 @dataclass(frozen=True)
 class MicroBatch:
     """One run of a micro-batch.
 
-    `query` is None if the thread does not belong to a streaming query. `is_own_thread` is False in threads
-    that the batch starts.
+    `query` is None if the thread does not belong to a streaming query, or on Spark Connect. `is_own_thread`
+    is False in threads that the batch starts.
     """
 
     query: str | None
@@ -45,6 +47,9 @@ class MicroBatch:
     def of(cls, df: DataFrame, number: int) -> MicroBatch:
         """Return the batch that this thread runs."""
         session: Any = df.sparkSession
+        if is_remote():
+            # The function runs in a process of its own, which Spark does not tell about the query.
+            return cls(None, session.session_id, number, False)
         context = session.sparkContext
         query = context.getLocalProperty(QUERY_ID)
         # Each start of a query clones the session, and each batch is an execution.

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType as SparkStruct
 
 from ..errors import SchemaError
@@ -27,6 +26,7 @@ from ..protocol.types import (
     primitives_of,
 )
 from ..protocol.types import describe as describe_type
+from .versions import arrow_schema
 
 __all__ = ["cast_for_spark", "from_spark", "quote", "to_spark"]
 
@@ -52,6 +52,14 @@ def from_spark(
     if missing := chosen.keys() - {key(field.name) for field in columns.fields}:
         name = min(chosen[each] for each in missing)
         raise SchemaError(f"variant_columns names {name!r}, but the data has no such column", column=name)
+    names = [field.name for field in columns.fields if key(field.name) in chosen]
+    if ambiguous := [name for name in names if [key(each) for each in names].count(key(name)) > 1]:
+        name = chosen[key(ambiguous[0])]
+        raise SchemaError(
+            f"variant_columns names {name!r}, which is ambiguous: the data has the columns "
+            f"{', '.join(map(repr, ambiguous))}",
+            column=name,
+        )
     fields = (_plain_field(field) for field in columns.fields)
     return StructType(tuple(_as_variant(field) if key(field.name) in chosen else field for field in fields))
 
@@ -73,10 +81,10 @@ def cast_for_spark(batches: Iterable[pa.RecordBatch], spark_schema: SparkStruct)
     Spark takes the first field of a Variant struct as `value`. No field of the struct may be null, even if
     the Variant is.
     """
-    arrow_schema = to_arrow_schema(spark_schema, timezone="UTC")
+    schema = arrow_schema(spark_schema)
     for batch in batches:
-        arrays = [_cast(array, field.type) for array, field in zip(batch.columns, arrow_schema, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=arrow_schema)
+        arrays = [_cast(array, field.type) for array, field in zip(batch.columns, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _cast(array: Any, target: Any) -> Any:

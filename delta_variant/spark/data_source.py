@@ -17,10 +17,12 @@ from pyspark.sql.types import StructType
 
 from ..errors import UnsupportedFeatureError
 from ..variant.moments import UTC
+from .credentials import HadoopSettings, add_options, hadoop_settings
 from .options import READ, STREAM_READ, STREAM_WRITE, WRITE, Parse, parse_options
 from .running import session_timezone
-from .sinks import BatchSink, StreamSink
-from .sources import BatchSource, FilteringBatchSource, StreamSource, file_reader
+from .sinks import BatchSink
+from .sources import BatchSource, file_reader
+from .versions import check_version
 
 __all__ = ["DeltaVariantSource", "register"]
 
@@ -34,9 +36,15 @@ def register(spark: SparkSession) -> None:
     have these limits. The option `userMetadata` of a write is the user metadata of its commit, as in the
     format `delta`.
 
-    Spark does not pass its time zone to Python data sources. The format interprets local times in SQL text in
-    the session's time zone at the time of this call, unless the option `timezone` is set. Register the format
-    again after you set `spark.sql.session.timeZone`.
+    A DataFrame or temporary view of the format is of the version that is the latest at its first action, also
+    after an INSERT INTO the view: Spark plans the reader once. Create it again to read later versions, with
+    `CREATE OR REPLACE TEMPORARY VIEW` in SQL. REFRESH TABLE has no effect. Spark cannot have tables of the
+    format in its catalog.
+
+    Spark does not pass its settings to Python data sources. The format interprets local times in SQL text in
+    the session's time zone at the time of this call, unless the option `timezone` is set. It opens object
+    stores with the credentials that the session then has for Hadoop's file systems, unless options with the
+    prefix `storage.` configure the store. Register the format again after you change these settings.
 
     Args:
         spark: The session.
@@ -52,7 +60,7 @@ def register(spark: SparkSession) -> None:
         >>> spark.read.format("delta_variant").load(table).count()
         2
     """
-    in_session = {"timezone": session_timezone(spark)}
+    in_session = {"timezone": session_timezone(spark), "hadoop": hadoop_settings(spark)}
     spark.dataSource.register(type("DeltaVariantSource", (DeltaVariantSource,), in_session))
 
 
@@ -61,6 +69,9 @@ class DeltaVariantSource(DataSource):
 
     timezone: ClassVar[str] = UTC
     """The default of the option `timezone`."""
+
+    hadoop: ClassVar[HadoopSettings] = {}
+    """The session's settings of Hadoop's file systems."""
 
     @classmethod
     def name(cls) -> str:
@@ -71,17 +82,28 @@ class DeltaVariantSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = self._parse_options(READ)
-        kind = FilteringBatchSource if options.get("push_filters") else BatchSource
-        return kind(file_reader(options, schema))
+        reader = file_reader(options, schema)
+        if not options.get("push_filters"):
+            return BatchSource(reader)
+        check_version((4, 1), "set the option push_filters", "set the option where")
+        from .predicates import FilteringBatchSource
+
+        return FilteringBatchSource(reader)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return BatchSink(schema, self._parse_options(WRITE), overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        check_version((4, 2), "stream from a table", "read it as a batch")
+        from .stream_sources import StreamSource
+
         options = self._parse_options(STREAM_READ)
         return StreamSource(file_reader(options, schema), options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802 - Spark's name
+        check_version((4, 1), "stream into the format", "write with delta_variant.spark.batch_writer")
+        from .stream_sinks import StreamSink
+
         if overwrite:
             raise UnsupportedFeatureError(
                 "a stream into the format delta_variant can only append: for outputMode('complete') write "
@@ -91,4 +113,6 @@ class DeltaVariantSource(DataSource):
         return StreamSink(schema, options, self.options.get("checkpointlocation"))
 
     def _parse_options(self, known: Mapping[str, Parse]) -> dict[str, Any]:
-        return {"timezone": self.timezone, **parse_options(self.options, known)}
+        options = {"timezone": self.timezone, **parse_options(self.options, known)}
+        storage_options = add_options(options["path"], options["storage_options"], self.hadoop)
+        return {**options, "storage_options": storage_options}

@@ -28,11 +28,12 @@ from ..storage.store import TableLocation
 from ..writer.commit_context import CommitOptions
 from ..writer.partitioned import PartitionFile, discard
 from .attempts import Job
+from .credentials import session_options
 from .ordering import row_columns, sort_rows, split_by_group
-from .running import check_classic, distribute, run_task, session_timezone
+from .running import distribute, run_task, session_timezone
 from .task_errors import restore_errors
 from .tasks import TaskTable, Written, attempt_of, message, messages, unpack_batches
-from .writing import commit_won, write_by_tasks
+from .writing import commit_won, files_written, write_by_tasks
 
 __all__ = ["optimize"]
 
@@ -64,7 +65,7 @@ def optimize(
     Files of tasks that fail or that Spark repeats are removed. A job that fails commits nothing.
 
     Args:
-        spark: A classic session, not one of Spark Connect.
+        spark: A session, classic or of Spark Connect.
         table: A path, a URI or a `deltalake.DeltaTable`.
         where: A predicate in SQL over partition columns: only the partitions for which it is true are
             optimized. None is the whole table.
@@ -75,7 +76,8 @@ def optimize(
         dry_run: Commit nothing and return the plan.
         files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
+        storage_options: Options of the object store, with the keys of deltalake; sent to the executors. By
+            default those of the session's settings for Hadoop's file systems.
 
     Returns:
         The groups of files, and the new version. `version` is None if there was nothing to do, or with
@@ -84,8 +86,7 @@ def optimize(
     Raises:
         ExpressionError: `where` or `sort_by` cannot be parsed, or names an unknown column.
         CommitConflictError: A concurrent commit removed one of the files.
-        UnsupportedFeatureError: Rows of the table must not be moved, or `spark` is a session of Spark
-            Connect.
+        UnsupportedFeatureError: Rows of the table must not be moved.
 
     Example:
         >>> import tempfile
@@ -98,7 +99,7 @@ def optimize(
         >>> dvs.optimize(spark, table, sort_by="id").version
         2
     """
-    check_classic()
+    storage_options = session_options(spark, table, storage_options)
     work = plan_optimize(
         load_latest(table, storage_options).in_timezone(session_timezone(spark)),
         where,
@@ -120,7 +121,8 @@ def optimize(
         parts = [replace(group, files=group.files.select(READ_COLUMNS)) for group in groups]
         written = write_by_tasks(distribute(spark, parts), GroupTask(task_table, job), job, folders)
     written = _merge_odd_files(spark, work, task_table, job, written)
-    return commit_won(lambda files: commit_groups(work, groups, files), written, job, folders)
+    new = files_written(written)
+    return commit_won(lambda: commit_groups(work, groups, new), written, job, folders)
 
 
 def _plan_groups(spark: SparkSession, work: OptimizePlan, table: TaskTable) -> list[FileGroup]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..data_file.options import FileOptions, JsonOptions, WriteOptions
+from ..errors import UnsupportedFeatureError
 from ..operations.write.preparation import TableOptions
 
 __all__ = ["READ", "STREAM_READ", "STREAM_WRITE", "WRITE", "parse_options", "table_options", "write_options"]
@@ -16,6 +17,8 @@ Parse = Callable[[str], Any]
 STORAGE = "storage."
 # Options that Spark itself adds.
 SPARK_OPTIONS = frozenset({"checkpointlocation", "queryname", "__v1tabledistribution"})
+# Options that Spark adds where SQL creates a table of its catalog.
+CATALOG_OPTIONS = frozenset({"owner", "location"})
 
 
 def _flag(text: str) -> bool:
@@ -87,8 +90,15 @@ STREAM_WRITE: Mapping[str, Parse] = {
 def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[str, Any]:
     """Return options by name; `storage_options` has those with the prefix `storage.`, or is None.
 
-    Raises ValueError for an unknown option, and for an invalid value.
+    Raises ValueError for an unknown option, and for an invalid value. Raises UnsupportedFeatureError for a
+    table of Spark's catalog.
     """
+    if CATALOG_OPTIONS & {key.lower() for key in given}:
+        raise UnsupportedFeatureError(
+            "cannot create a table of Spark's catalog because Spark does not pass its path to Python data "
+            "sources when it is read: create a view, with CREATE TEMPORARY VIEW name USING delta_variant "
+            "OPTIONS (path '…')"
+        )
     found: dict[str, Any] = {"storage_options": _storage_options(given)}
     for key, text in given.items():
         name = key.lower()

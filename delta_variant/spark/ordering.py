@@ -23,7 +23,7 @@ from ..scan.reader import FileEntry
 from ..scan.row_tracking import RowTracking
 from .columns import cast_for_spark, quote, to_spark
 from .reading import file_groups, sized_files
-from .running import run_task
+from .running import parallelism, run_task
 from .tasks import TaskTable, unpack_batches
 
 __all__ = ["row_columns", "sort_rows", "split_by_group"]
@@ -33,7 +33,7 @@ def sort_rows(
     spark: SparkSession, table: TaskTable, groups: Sequence[FileGroup], keys: Sequence[Expression]
 ) -> DataFrame:
     """Return the rows of groups sorted by group and keys, with a partition for each file to write."""
-    tasks = spark.sparkContext.defaultParallelism
+    tasks = parallelism(spark)
     parts = [
         (number, files)
         for number, group in enumerate(groups)

@@ -1,9 +1,10 @@
-"""Convert filters that Spark pushes into a data source to SQL text."""
+"""A batch reader that accepts filters, which PySpark 4.1 and newer push into a data source."""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -21,8 +22,9 @@ from pyspark.sql.datasource import (
 )
 
 from .columns import quote
+from .sources import BatchSource
 
-__all__ = ["filters_to_sql"]
+__all__ = ["FilteringBatchSource", "filters_to_sql"]
 
 OPERATORS: dict[type[Filter], str] = {
     EqualTo: "=",
@@ -32,6 +34,15 @@ OPERATORS: dict[type[Filter], str] = {
     LessThan: "<",
     LessThanOrEqual: "<=",
 }
+
+
+class FilteringBatchSource(BatchSource):
+    """A BatchSource that accepts pushed filters; needs `spark.sql.python.filterPushdown.enabled`."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Skip files by the filters, and return them all, so that Spark evaluates them again."""
+        self._reader = replace(self._reader, where=filters_to_sql(filters, self._reader.where))
+        return filters
 
 
 def filters_to_sql(filters: Iterable[Filter], where: str | None = None) -> str | None:

@@ -23,7 +23,8 @@ from ..scan.predicate import pruning_predicate_of
 from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation, open_store
 from .columns import cast_for_spark, to_spark
-from .running import check_classic, run_task, session_timezone
+from .credentials import session_options
+from .running import parallelism, run_task, session_timezone
 from .scanning import has_our_semantics, scan, select, unsupported_by_scan
 from .tasks import strip_files, unpack_batches
 
@@ -50,11 +51,11 @@ def read_table(
 ) -> DataFrame:
     """Return the rows of a table as a DataFrame, and skip files whose statistics exclude `where`.
 
-    Errors of tasks are raised as Spark's exceptions when the DataFrame is computed. Their text contains the
-    class, the message and the attributes of the error.
+    Errors of tasks are raised as Spark's exceptions when the DataFrame is computed. In a block of
+    `restore_errors` they are raised as errors of this package.
 
     Args:
-        spark: A classic session, not one of Spark Connect.
+        spark: A session, classic or of Spark Connect.
         table: A path, a URI or a `deltalake.DeltaTable`.
         columns: SQL text of the columns, by output name or as a sequence, such as `event:user.id::bigint`.
             None is every column.
@@ -68,7 +69,8 @@ def read_table(
             with Spark's own Parquet scan, and Spark evaluates the SQL text, so that later filters of the
             DataFrame reach the scan. `"auto"` is the kernel if there are `columns`, or if the scan would
             not read the table correctly (deletion vectors, column mapping and the like), else the scan.
-        storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
+        storage_options: Options of the object store, with the keys of deltalake; sent to the executors. By
+            default those of the session's settings for Hadoop's file systems.
 
     Returns:
         The DataFrame. Its columns of type VARIANT are Spark's.
@@ -78,8 +80,8 @@ def read_table(
         ProtocolError: The protocol and the metadata of the table contradict each other.
         SchemaError: Delta does not allow the schema of the table.
         TableNotFoundError: The location does not contain a table.
-        UnsupportedFeatureError: This version cannot read the table, `reader="scan"` would read it
-            incorrectly, or `spark` is a session of Spark Connect.
+        UnsupportedFeatureError: This version cannot read the table, or `reader="scan"` would read it
+            incorrectly.
         VersionNotFoundError: The table does not have `version`.
 
     Example:
@@ -92,12 +94,13 @@ def read_table(
         >>> dvs.read_table(spark, table, where="id > 1").count()
         1
     """
-    check_classic()
     check_option("reader", reader, ("auto", "scan", "kernel"))
+    own_credentials = bool(storage_options)
+    storage_options = session_options(spark, table, storage_options)
     snapshot = load_readable(table, version, storage_options).in_timezone(session_timezone(spark))
     query = Query.of(snapshot, columns, where)
     files = plan_files(snapshot, query.predicate).files
-    reason = unsupported_by_scan(spark, snapshot, files, own_credentials=bool(storage_options))
+    reason = unsupported_by_scan(spark, snapshot, files, own_credentials=own_credentials)
     if reader == "scan" and reason:
         raise UnsupportedFeatureError(
             f"Spark's scan cannot read {snapshot.uri} because {reason}: pass reader='kernel'",
@@ -160,5 +163,5 @@ def _spark_schema(query: Query) -> SparkStruct:
 
 
 def _read_by_tasks(spark: SparkSession, task: FileReader, files: pa.Table) -> DataFrame:
-    groups = file_groups(sized_files(files), spark.sparkContext.defaultParallelism)
+    groups = file_groups(sized_files(files), parallelism(spark))
     return run_task(spark, groups, task, task.schema)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.utils import is_remote
 
@@ -16,9 +17,10 @@ from .tasks import MESSAGE, NamedColumns, ReportingTask, Task, pack
 __all__ = [
     "Jobs",
     "check_batch",
-    "check_classic",
     "distribute",
+    "is_case_sensitive",
     "map_by_task",
+    "parallelism",
     "run_task",
     "session_timezone",
 ]
@@ -26,14 +28,17 @@ __all__ = [
 JOB_GROUP = "spark.jobGroup.id"
 MAX_WAIT_SECONDS = 10.0
 
+MANY_ROWS = 1 << 20
+"""More rows than a cluster runs tasks at once."""
 
-def check_classic() -> None:
-    """Raise UnsupportedFeatureError for Spark Connect, whose jobs cannot be tracked."""
-    if is_remote():
-        raise UnsupportedFeatureError(
-            "delta_variant.spark expected a classic SparkSession, got one of Spark Connect: run with "
-            "spark-submit or set a master"
-        )
+
+def parallelism(spark: SparkSession) -> int:
+    """Return how many tasks Spark runs at once by default."""
+    if not is_remote():
+        return spark.sparkContext.defaultParallelism
+    # A client of Spark Connect does not know the cluster: a range has as many partitions by default.
+    last = spark.range(MANY_ROWS).select(sql.spark_partition_id().alias("number")).agg({"number": "max"})
+    return int(last.collect()[0][0]) + 1
 
 
 def session_timezone(spark: SparkSession) -> str:
@@ -41,13 +46,22 @@ def session_timezone(spark: SparkSession) -> str:
     return str(spark.conf.get("spark.sql.session.timeZone"))
 
 
-def check_batch(df: DataFrame) -> None:
+def is_case_sensitive(spark: SparkSession) -> bool:
+    """Return whether the names of columns are case-sensitive in a session."""
+    return spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+
+
+def check_batch(df: DataFrame, function: Literal["write_table", "merge"]) -> None:
     """Raise UnsupportedFeatureError for a streaming DataFrame."""
+    remedies = {
+        "write_table": "write it with df.writeStream.foreachBatch(delta_variant.spark.batch_writer(table)) "
+        "or df.writeStream.format('delta_variant')",
+        "merge": "merge each micro-batch with "
+        "df.writeStream.foreachBatch(delta_variant.spark.batch_merger(build))",
+    }
     if df.isStreaming:
         raise UnsupportedFeatureError(
-            "write_table expected a batch DataFrame, got a streaming one: write it with "
-            "df.writeStream.foreachBatch(delta_variant.spark.batch_writer(table)) or "
-            "df.writeStream.format('delta_variant')"
+            f"{function} expected a batch DataFrame, got a streaming one: {remedies[function]}"
         )
 
 
@@ -65,20 +79,23 @@ def run_task(
     return distribute(spark, values).mapInArrow(ReportingTask(task), schema)
 
 
-def map_by_task(df: DataFrame, task: Task) -> DataFrame:
-    """Return the messages that a task yields for each partition of a DataFrame.
+def map_by_task(df: DataFrame, task: Task, schema: str = MESSAGE) -> DataFrame:
+    """Return the rows that a task yields for each partition of a DataFrame, by default messages.
 
     Columns are renamed on the way, because Spark's `mapInArrow` resolves columns by name and parses a name
     with a dot or a backtick as a path.
     """
     plain = df.toDF(*(f"column{number}" for number in range(len(df.columns))))
-    return plain.mapInArrow(ReportingTask(NamedColumns(task, tuple(df.columns))), MESSAGE)
+    return plain.mapInArrow(ReportingTask(NamedColumns(task, tuple(df.columns))), schema)
 
 
 class Jobs:
-    """The jobs that a thread starts after this object is made."""
+    """The jobs that a thread starts after this object is made. Spark Connect does not tell about them."""
 
     def __init__(self, spark: SparkSession) -> None:
+        self._tracker: Any = None
+        if is_remote():
+            return
         context: Any = spark.sparkContext
         self._tracker = context.statusTracker()
         self._group = context.getLocalProperty(JOB_GROUP)
@@ -86,6 +103,8 @@ class Jobs:
 
     def wait(self) -> None:
         """Wait, up to MAX_WAIT_SECONDS, until their tasks end: Spark kills those of a failed job late."""
+        if self._tracker is None:
+            return
         end = time.monotonic() + MAX_WAIT_SECONDS
         while self._active_tasks() and time.monotonic() < end:
             time.sleep(0.1)

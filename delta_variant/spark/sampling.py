@@ -1,10 +1,13 @@
-"""Infer one shredding schema for all files of a write, from the first rows of some partitions."""
+"""Infer one shredding schema for all files of a write, from the first rows of some partitions.
+
+The rows are persisted while the write runs, so that the sample does not compute them a second time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -17,29 +20,54 @@ from ..writer.partitioned import infer_shared_shredding
 from .columns import quote
 from .running import map_by_task
 
-__all__ = ["with_sampled_shredding"]
+__all__ = ["sampled_shredding"]
 
 PARTITIONS = 16
 PARTITION_ROWS = 4096
 PARTITION_BYTES = 1 << 20
 
+ROW_NUMBER_BITS = 33
+"""The low bits of `monotonically_increasing_id`, which number the rows of a partition."""
 
-def with_sampled_shredding(write: PreparedWrite, df: DataFrame) -> PreparedWrite:
-    """Return the write with one shredding schema for all files, if the schema is to be inferred.
 
-    If the sampled partitions have no rows, each file infers its own schema.
+@contextmanager
+def sampled_shredding(write: PreparedWrite, df: DataFrame) -> Iterator[tuple[PreparedWrite, DataFrame]]:
+    """Yield the write with one shredding schema for all files, and the persisted rows to write.
+
+    If there is no schema to infer, both are yielded unchanged. If there are no rows, each file infers its own
+    schema.
     """
     names = [field.name for field in write.state.data_columns.fields if has_variant(field.type)]
-    present = _present(df, names)
-    if write.options.shredding != "infer" or not present:
-        return write
+    variants = _present(df, names)
+    if write.options.shredding != "infer" or not variants:
+        yield write, df
+        return
+    with _persisted(df) as rows:
+        yield _with_schema(write, rows, variants), rows
+
+
+def _with_schema(write: PreparedWrite, df: DataFrame, variants: Sequence[str]) -> PreparedWrite:
     keys = _present(df, write.state.metadata.partition_columns)
-    sample = _sample(df.select([sql.col(quote(name)) for name in (*present, *keys)]))
+    sample = _sample(df, [*variants, *keys])
     if not sample:
         return write
     batches = [batch for part in sample for batch in part.to_batches()]
     rows = _rows_of_a_file(sample, keys)
     return replace(write, options=infer_shared_shredding(write.options, batches, write.state, rows))
+
+
+@contextmanager
+def _persisted(df: DataFrame) -> Iterator[DataFrame]:
+    """Yield the DataFrame, persisted until the end of the body unless its user has persisted it."""
+    level = df.storageLevel
+    if level.useMemory or level.useDisk:
+        yield df
+        return
+    df.persist()
+    try:
+        yield df
+    finally:
+        df.unpersist()
 
 
 def _present(df: DataFrame, names: Iterable[str]) -> list[str]:
@@ -55,37 +83,16 @@ def _rows_of_a_file(sample: Sequence[pa.Table], keys: Sequence[str]) -> int:
     return rows // files * (EXPECTED_GROWTH if is_limited else 1)
 
 
-def _sample(df: DataFrame) -> list[pa.Table]:
-    """Return the first rows of some partitions that have any."""
-    parts = map_by_task(_limit_partitions(df), FirstRows(PARTITION_BYTES))
-    return [pa.ipc.open_stream(row[0]).read_all() for row in _rows_of_some(parts)]
-
-
-def _limit_partitions(df: DataFrame) -> DataFrame:
-    """Return up to PARTITION_ROWS rows of each partition.
-
-    Spark does not reuse a Python process that left rows unread, and starting another one is slow.
-    """
-    session: Any = df.sparkSession
-    # Spark plans a limit of the DataFrame on top of a limit of each partition; only the latter is wanted.
-    limited = df.limit(PARTITION_ROWS)._jdf.queryExecution().analyzed().child()
-    classic = session.sparkContext._jvm.org.apache.spark.sql.classic
-    return DataFrame(classic.Dataset.ofRows(session._jsparkSession, limited), session)
-
-
-def _rows_of_some(parts: DataFrame) -> list[Any]:
-    """Return the rows of up to PARTITIONS partitions, evenly spread over all."""
-    count = _partitions(parts)
-    if count <= PARTITIONS:
-        return parts.collect()
-    chosen = [index * count // PARTITIONS for index in range(PARTITIONS)]
-    # This way rows pass through one more Python process, so it is only used for many partitions.
-    return parts.sparkSession.sparkContext.runJob(parts.rdd, list, chosen)
-
-
-def _partitions(df: DataFrame) -> int:
-    java: Any = df._jdf
-    return int(java.rdd().getNumPartitions())
+def _sample(df: DataFrame, names: Sequence[str]) -> list[pa.Table]:
+    """Return columns of the first rows of up to PARTITIONS partitions, evenly spread over those with rows."""
+    partition = sql.spark_partition_id()
+    found = df.groupBy(partition.alias("partition")).count().collect()
+    count, partitions = len(found), sorted(row["partition"] for row in found)
+    chosen = [partitions[index * count // PARTITIONS] for index in range(PARTITIONS)] if count else []
+    row_number = sql.monotonically_increasing_id().bitwiseAND((1 << ROW_NUMBER_BITS) - 1)
+    first = df.where(partition.isin(sorted(set(chosen))) & (row_number < PARTITION_ROWS))
+    parts = map_by_task(first.select([sql.col(quote(name)) for name in names]), FirstRows(PARTITION_BYTES))
+    return [pa.ipc.open_stream(row[0]).read_all() for row in parts.collect()]
 
 
 @dataclass(frozen=True)

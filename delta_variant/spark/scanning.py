@@ -8,9 +8,9 @@ from functools import reduce
 from typing import Any
 
 import pyarrow as pa
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
+from pyspark.sql.utils import is_remote
 
 from ..expressions.parse import parse_columns
 from ..log.snapshot import Snapshot
@@ -20,6 +20,7 @@ from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.types import VOID, StructField, StructType, primitives_of
 from ..scan.reader import FileEntry, files_of
 from .columns import quote, to_spark
+from .versions import INSTALLED, SPARK_ERRORS
 
 __all__ = ["has_our_semantics", "scan", "select", "unsupported_by_scan"]
 
@@ -55,8 +56,11 @@ def unsupported_by_scan(
 def has_our_semantics(spark: SparkSession) -> bool:
     """Return whether this session evaluates SQL text as we do.
 
-    We raise an error for a cast that fails, and `timestamp` is the type of instants.
+    We raise an error for a cast that fails, and `timestamp` is the type of instants. Spark 4.0 does not know
+    paths such as `event:id`.
     """
+    if INSTALLED < (4, 1):
+        return False
     ours = {"spark.sql.ansi.enabled": "true", "spark.sql.timestampType": "TIMESTAMP_LTZ"}
     return all(spark.conf.get(name) == value for name, value in ours.items())
 
@@ -111,12 +115,14 @@ def _column(field: StructField, values: Mapping[str, str | None], snapshot: Snap
 
 
 def _has_file_system(spark: SparkSession, snapshot: Snapshot) -> bool:
-    """Return whether Spark has a file system for the table's URI."""
+    """Return whether Spark has a file system for the table's URI; a client of Spark Connect cannot know."""
+    if is_remote():
+        return False
     jvm: Any = spark.sparkContext._jvm
     context: Any = spark.sparkContext._jsc
     scheme = snapshot.uri.split(":", 1)[0]
     try:
         jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, context.hadoopConfiguration())
-    except Py4JJavaError:
+    except SPARK_ERRORS:
         return False
     return True

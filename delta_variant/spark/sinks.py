@@ -1,4 +1,4 @@
-"""Writers of the data source: tasks write files, and the writer commits them without a session."""
+"""The batch writer of the data source: tasks write files, and the writer commits them without a session."""
 
 from __future__ import annotations
 
@@ -6,17 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
-from ..errors import AmbiguousWriteError, CommitConflictError, DeltaVariantError, UnsupportedFeatureError
+from ..errors import AmbiguousWriteError, CommitConflictError
 from ..log.snapshot import Snapshot
 from ..operations.write.committing import result_without_writing
 from ..operations.write.preparation import (
@@ -27,19 +22,18 @@ from ..operations.write.preparation import (
     prepare,
 )
 from ..protocol.actions import Metadata, Protocol
-from ..storage import store as storage
 from ..storage.store import open_store
 from ..writer.commit_context import CommitOptions, Transaction, transaction_of, with_transaction
 from ..writer.table_state import TableState
-from .attempts import Job, remove_lost
-from .batches import QUERY_ID
+from .attempts import Job, forget, remove_lost
+from .batches import BATCH_ID, QUERY_ID
 from .columns import from_spark
 from .options import table_options, write_options
 from .task_errors import report_errors
 from .tasks import MAX_OPEN_PARTITIONS, FileTask, Written
 from .writing import commit_written
 
-__all__ = ["BatchSink", "Sink", "StreamSink", "query_of"]
+__all__ = ["BatchSink", "Message", "Sink", "abort", "messages_of"]
 
 
 @dataclass(frozen=True)
@@ -90,10 +84,17 @@ class Sink:
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
-        with report_errors():
-            written = self.task.write(batches)
         context = TaskContext.get()
-        return Message(written, self, None if context is None else context.getLocalProperty(QUERY_ID))
+        query, batch = (
+            None if context is None else context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID)
+        )
+        task = self.task
+        if query is not None and batch is not None:
+            # The next run of the batch finds the files that a killed driver left by the name of the job.
+            task = replace(task, job=task.job.of_batch(query, batch))
+        with report_errors():
+            written = task.write(batches)
+        return Message(written, replace(self, task=task), query)
 
     def commit(self, written: Sequence[Written], transaction: Transaction | None) -> None:
         """Commit the files of tasks, or remove them if the table already has the transaction.
@@ -110,6 +111,7 @@ class Sink:
             raise
         if result:
             self.abort()
+            forget(store, self.task.job)
             return
         if self.before is None:
             # If another writer has created the table since, the commit detects it and adapts the files.
@@ -161,13 +163,14 @@ class Message(WriterCommitMessage):
     query: str | None = None
 
 
-def _messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[Message]:
+def messages_of(messages: Sequence[WriterCommitMessage | None]) -> list[Message]:
+    """Return the messages of the tasks that wrote rows."""
     return [message for message in messages if isinstance(message, Message)]
 
 
-def _abort(messages: Sequence[WriterCommitMessage | None], sink: Sink) -> None:
+def abort(messages: Sequence[WriterCommitMessage | None], sink: Sink) -> None:
     """Remove the files of all tasks if a task failed. If the commit failed, it may still have happened."""
-    received = _messages_of(messages)
+    received = messages_of(messages)
     if len(received) < len(messages):
         (received[0].sink if received else sink).abort()
 
@@ -186,61 +189,8 @@ class BatchSink(DataSourceArrowWriter):
         return self._sink.write(iterator)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        if received := _messages_of(messages):
+        if received := messages_of(messages):
             received[0].sink.commit([message.written for message in received], self._transaction)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _abort(messages, self._sink)
-
-
-class StreamSink(DataSourceStreamArrowWriter):
-    """Appends each micro-batch exactly once: the `txn` of its commit is the query's id and the batch number.
-
-    If the user sets an application id, it is bound to the query: another query with the same id raises
-    AmbiguousWriteError.
-    """
-
-    def __init__(self, schema: SparkStruct, options: Mapping[str, Any], checkpoint: str | None) -> None:
-        self._app_id = options.get("txn_app_id")
-        self._checkpoint = checkpoint
-        if self._app_id is None and checkpoint is None:
-            raise UnsupportedFeatureError(
-                "exactly-once writes of a stream need an id that outlives the query: set the option "
-                "checkpointLocation or txn_app_id"
-            )
-        self._sink = Sink.of(schema, options, None)
-
-    def write(self, iterator: Any) -> WriterCommitMessage:
-        return self._sink.write(iterator)
-
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        if received := _messages_of(messages):
-            transaction = self._transaction(batchId, received[0].query)
-            received[0].sink.commit([message.written for message in received], transaction)
-
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
-        _abort(messages, self._sink)
-
-    def _transaction(self, batch: int, query: str | None) -> Transaction | None:
-        if self._app_id is None:
-            return transaction_of(CommitOptions((query_of(self._checkpoint or ""), batch)))
-        # The tasks report the query, because its checkpoint may be in a store that is not accessible here.
-        assert query is not None
-        return Transaction.of_run(self._app_id, batch, query, query)
-
-
-class _Query(msgspec.Struct):
-    id: str
-
-
-def query_of(checkpoint: str) -> str:
-    """Return the id of the query with a checkpoint at a path or URI. It lasts as long as the checkpoint."""
-    try:
-        # Hadoop writes file:/path instead of file:///path.
-        store = open_store(checkpoint.removeprefix("file:") if checkpoint[:7] != "file://" else checkpoint)
-        return msgspec.json.decode(storage.read(store, "metadata"), type=_Query).id
-    except (DeltaVariantError, msgspec.MsgspecError) as error:
-        raise UnsupportedFeatureError(
-            f"cannot read the id of the query from its checkpoint {checkpoint}: {error}; set the option "
-            "txn_app_id to an id that only this query uses, or write with delta_variant.spark.batch_writer"
-        ) from error
+        abort(messages, self._sink)

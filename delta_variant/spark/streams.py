@@ -1,8 +1,9 @@
-"""Write each micro-batch of a stream exactly once."""
+"""Write or merge each micro-batch of a stream exactly once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from inspect import signature
 from typing import Any
@@ -11,14 +12,16 @@ from pyspark.sql import DataFrame
 
 from .._checks import options_of
 from ..errors import UnsupportedFeatureError
+from ..log.snapshot import Snapshot
+from ..operations.merge.builder import Merge, with_commit
+from ..operations.rewrite.result import RewriteResult
 from ..operations.write.committing import WriteResult
 from ..storage.store import TableLocation
 from ..writer.commit_context import CommitOptions, Transaction, application_txn, with_transaction
 from .batches import BatchWrite, MicroBatch, is_written, number_write
-from .running import check_classic
 from .writing import write_table
 
-__all__ = ["batch_writer"]
+__all__ = ["batch_merger", "batch_writer"]
 
 
 def batch_writer(
@@ -37,19 +40,19 @@ def batch_writer(
     An `app_id` belongs to one query. A query with a new checkpoint counts its batches from 0 again. With the
     `app_id` of an earlier query it raises AmbiguousWriteError, because the batch numbers do not identify its
     batches. Start threads as `pyspark.InheritableThread`. Other threads do not belong to the query, and the
-    function then skips a batch number that the table already has for the `app_id`.
+    function then skips a batch number that the table already has for the `app_id`. So it does on Spark
+    Connect, which does not name the query: set an `app_id`, and a new one with a new checkpoint.
 
     Args:
         table: A path, a URI or a `deltalake.DeltaTable`.
         app_id: The application id of the `txn`, by default the query's id, which lasts as long as its
             checkpoint.
-        options: Arguments of `write_table`, by default `mode="append"` and `one_shredding=False`: each file
-            infers its own shredding schema, so that a batch is computed only once.
+        options: Arguments of `write_table`, by default `mode="append"`.
 
     Returns:
         A function of a DataFrame and the number of the batch that returns the WriteResult. It raises the
         errors of `write_table`, AmbiguousWriteError for a write that the table may already have, and
-        UnsupportedFeatureError outside a streaming query without an `app_id`.
+        UnsupportedFeatureError outside a streaming query, or on Spark Connect, without an `app_id`.
 
     Raises:
         TypeError: `write_table` does not have an option.
@@ -68,7 +71,7 @@ def batch_writer(
         >>> dvs.read_table(spark, table).count()
         1
     """
-    arguments: dict[str, Any] = {"mode": "append", "one_shredding": False, **options}
+    arguments: dict[str, Any] = {"mode": "append", **options}
     commit = options_of("commit", arguments.pop("commit", None), CommitOptions)
     if commit.txn is not None:
         raise ValueError("batch_writer sets txn itself: pass app_id instead")
@@ -76,29 +79,92 @@ def batch_writer(
     signature(write_table).bind(table, None, **arguments)
 
     def write_batch(df: DataFrame, batch_id: int) -> WriteResult:
-        check_classic()
         batch = MicroBatch.of(df, batch_id)
-        write = BatchWrite(batch, table, app_id or _query_id(batch), arguments, df)
-        with number_write(write) as number:
-            txn = _transaction(write, number, has_own_id=app_id is not None)
+        write = BatchWrite(batch, table, app_id or _query_id(batch, "batch_writer"), arguments, df)
+        with _transaction(write, has_own_id=app_id is not None) as txn:
             return write_table(table, df, commit=with_transaction(commit, txn), **arguments)
 
     return write_batch
 
 
-def _query_id(batch: MicroBatch) -> str:
+def batch_merger(
+    build: Callable[[DataFrame], Merge], *, app_id: str | None = None
+) -> Callable[[DataFrame, int], RewriteResult]:
+    """Return a function for `df.writeStream.foreachBatch(…)` that merges each micro-batch into a table once.
+
+    `build` returns the merge of a micro-batch, and the function executes it. Each merge is committed with a
+    `txn` of `app_id` and the batch number. If Spark repeats a batch after a crash, the function skips the
+    merge that is committed already. It logs a skip, and `repeated` of the result is True.
+
+    A batch may merge into one table several times, and write to it with `batch_writer`. What `batch_writer`
+    says about `app_id`, the order of the calls and threads holds here, too.
+
+    Args:
+        build: A function of a DataFrame that returns a merge with its clauses, which it does not execute.
+        app_id: The application id of the `txn`, by default the query's id, which lasts as long as its
+            checkpoint.
+
+    Returns:
+        A function of a DataFrame and the number of the batch that returns the RewriteResult. It raises the
+        errors of `merge` and of its `execute()`, AmbiguousWriteError for a merge that the table may already
+        have, UnsupportedFeatureError outside a streaming query without an `app_id`, and ValueError if the
+        merge has a `txn`.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> import delta_variant as dv
+        >>> from delta_variant import spark as dvs
+        >>> lines, table, checkpoint = (tempfile.mkdtemp() for _ in range(3))
+        >>> size = Path(lines, "0.txt").write_text('2\\n3\\n')
+        >>> result = dv.write_table(table, [{"id": 1}, {"id": 2}])
+        >>> def build(batch):
+        ...     merge = dvs.merge(table, batch, "target.id = source.id")
+        ...     return merge.when_not_matched_insert_all()
+        >>> stream = spark.readStream.text(lines).selectExpr("bigint(value) AS id")
+        >>> stream = stream.writeStream.foreachBatch(dvs.batch_merger(build))
+        >>> query = stream.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
+        >>> query.awaitTermination()
+        >>> dvs.read_table(spark, table).count()
+        3
+    """
+
+    def merge_batch(df: DataFrame, batch_id: int) -> RewriteResult:
+        batch = MicroBatch.of(df, batch_id)
+        with ExitStack() as numbered:
+
+            def commit_of(snapshot: Snapshot, commit: CommitOptions) -> CommitOptions:
+                if commit.txn is not None:
+                    raise ValueError("batch_merger sets txn itself: pass app_id instead")
+                own_id = app_id or _query_id(batch, "batch_merger")
+                write = BatchWrite(batch, snapshot.uri, own_id, build, df)
+                txn = numbered.enter_context(_transaction(write, has_own_id=app_id is not None))
+                return with_transaction(commit, txn)
+
+            return with_commit(build(df), commit_of).execute()
+
+    return merge_batch
+
+
+def _query_id(batch: MicroBatch, function: str) -> str:
     if batch.query is None:
         raise UnsupportedFeatureError(
-            "the function of batch_writer was called outside a streaming query: pass it to "
-            "writeStream.foreachBatch, start threads as pyspark.InheritableThread, or set app_id"
+            f"cannot identify the streaming query because {function} runs outside of one, or on Spark "
+            "Connect: set app_id to an id that only this query uses, or, in a classic session, pass the "
+            "function to writeStream.foreachBatch and start threads as pyspark.InheritableThread"
         )
     return batch.query
 
 
-def _transaction(write: BatchWrite, number: int, *, has_own_id: bool) -> Transaction:
-    app_id = write.app_id if number == 0 else f"{write.app_id}#{number + 1}"
-    version, query = write.batch.number, write.batch.query
-    if query is None or not has_own_id:
-        return Transaction(application_txn(app_id, version))
-    without_id = replace(write, app_id=query)
-    return Transaction.of_run(app_id, version, query, None if is_written(without_id) else query)
+@contextmanager
+def _transaction(write: BatchWrite, *, has_own_id: bool) -> Iterator[Transaction]:
+    """Yield the transaction of a write of a micro-batch; the block makes the write."""
+    with number_write(write) as number:
+        app_id = write.app_id if number == 0 else f"{write.app_id}#{number + 1}"
+        version, query = write.batch.number, write.batch.query
+        if query is None or not has_own_id:
+            yield Transaction(application_txn(app_id, version))
+        else:
+            without_id = replace(write, app_id=query)
+            unnamed = None if is_written(without_id) else query
+            yield Transaction.of_run(app_id, version, query, unnamed)

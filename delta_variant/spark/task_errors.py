@@ -9,10 +9,9 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pyspark.errors import PySparkException
-
 from .. import errors
 from ..errors import DeltaVariantError
+from .versions import SPARK_ERRORS
 
 __all__ = ["TaskError", "report_errors", "restore_errors"]
 
@@ -38,10 +37,37 @@ def report_errors() -> Iterator[None]:
 
 @contextmanager
 def restore_errors() -> Iterator[None]:
-    """Raise the error that a task reported in place of Spark's; any other error of Spark passes unchanged."""
+    """Raise the error that a task reported in place of Spark's; any other error of Spark passes unchanged.
+
+    The functions of this package use it themselves. Spark computes a DataFrame of `read_table` or of the
+    format `delta_variant` when one of its actions is called, and raises an error of its own: a
+    PySparkException, or a Py4JJavaError with the stack of the JVM. Call the action in a block of this
+    context manager to get the error of this package, with its attributes.
+
+    Returns:
+        A context manager.
+
+    Raises:
+        DeltaVariantError: The error of the task, of its own class. Its `__cause__` is the error of Spark.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import delta_variant as dv
+        >>> from delta_variant import spark as dvs
+        >>> table = tempfile.mkdtemp()
+        >>> result = dv.write_table(table, pa.table({"event": pa.array(["1"], pa.json_())}))
+        >>> df = dvs.read_table(spark, table, columns={"day": "event::date"})
+        >>> try:
+        ...     with dvs.restore_errors():
+        ...         rows = df.collect()
+        ... except dv.errors.CastError as error:
+        ...     print(error.column, error.row)
+        event 0
+    """
     try:
         yield
-    except PySparkException as error:
+    except SPARK_ERRORS as error:
         if restored := _restore(str(error)):
             raise restored from error
         raise

@@ -37,6 +37,7 @@ __all__ = [
     "messages",
     "pack",
     "strip_files",
+    "unpack",
     "unpack_batches",
 ]
 
@@ -161,6 +162,11 @@ def pack(value: object) -> bytes:
     return pickle.dumps(value)
 
 
+def unpack(content: bytes) -> Any:
+    """Return the value of a message's content."""
+    return pickle.loads(content)
+
+
 def message(value: object) -> pa.RecordBatch:
     """Return a message to the driver: a batch of one row."""
     return pa.record_batch([pa.array([pack(value)], pa.binary())], names=["message"])
@@ -168,7 +174,7 @@ def message(value: object) -> pa.RecordBatch:
 
 def messages(rows: Sequence[Any]) -> list[Any]:
     """Return the values of messages."""
-    return [pickle.loads(row["message"]) for row in rows]
+    return [unpack(row["message"]) for row in rows]
 
 
 def unpack_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:

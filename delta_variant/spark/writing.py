@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from os import fspath
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from .._checks import options_of, texts_of
 from ..data_file.options import FileOptions, JsonOptions, Shredding, WriteOptions
-from ..operations.optimize.optimize import OptimizeResult
 from ..operations.write.committing import NOT_COMMITTED, WriteResult, commit_files, result_without_writing
 from ..operations.write.preparation import (
     Mode,
@@ -24,17 +24,27 @@ from ..operations.write.preparation import (
 )
 from ..storage.store import Store, TableLocation, open_latest, open_store, removing_new_folders
 from ..writer.commit_context import CommitOptions, transaction_of
+from ..writer.commit_result import CommitResult
 from ..writer.partitioned import PartitionFile
 from .attempts import Job, forget, remove_lost
 from .columns import from_spark, quote
-from .running import Jobs, check_batch, check_classic, map_by_task, session_timezone
-from .sampling import with_sampled_shredding
+from .credentials import session_options
+from .running import Jobs, check_batch, is_case_sensitive, map_by_task, session_timezone
+from .sampling import sampled_shredding
 from .task_errors import restore_errors
 from .tasks import MAX_OPEN_PARTITIONS, FileTask, Task, Written, messages
 
-__all__ = ["commit_won", "commit_written", "write_by_tasks", "write_table"]
+__all__ = ["commit_won", "commit_written", "files_written", "write_by_tasks", "write_table"]
 
-Result = TypeVar("Result", WriteResult, OptimizeResult)
+Result = TypeVar("Result", bound=CommitResult)
+
+
+class Delivered(Protocol):
+    """The result of a task that Spark delivered to the driver."""
+
+    @property
+    def attempt(self) -> str:
+        """Return the identity of the attempt."""
 
 
 def write_table(
@@ -47,7 +57,7 @@ def write_table(
     schema_mode: SchemaMode = None,
     variant_columns: Sequence[str] = (),
     shredding: Shredding = "infer",
-    one_shredding: bool = True,
+    one_shredding: bool = False,
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
@@ -66,7 +76,7 @@ def write_table(
 
     Args:
         table: A path, a URI or a `deltalake.DeltaTable`.
-        df: The rows, a batch DataFrame of a classic session.
+        df: The rows, a batch DataFrame of a classic session or of Spark Connect.
         mode: If the table exists: `"error"` raises TableExistsError, `"append"` adds rows, `"overwrite"`
             replaces all rows or those that match `where`, `"ignore"` does nothing.
         where: With `mode="overwrite"`, SQL that selects the rows to replace. It must be true for the new
@@ -77,10 +87,11 @@ def write_table(
             sets `delta.enableTypeWidening`. `"overwrite"` replaces the schema of a table that is overwritten
             completely.
         variant_columns: Columns of JSON text that become Variants, without Spark's `parse_json`.
-        shredding: `"infer"` infers a shredding schema from the first rows, a ShreddingSchema is used for all
-            Variant columns, None writes unshredded Variants.
-        one_shredding: Infer one schema for all files from the first rows of some partitions. These rows are
-            computed twice. With False they are computed once, and each file infers its own schema.
+        shredding: `"infer"` infers a shredding schema of each file from its first rows, a ShreddingSchema is
+            used for all Variant columns, None writes unshredded Variants.
+        one_shredding: Infer one schema for all files from the first rows of some partitions. The rows are
+            persisted while the write runs, in memory and on the disks of the executors, so that they are
+            computed once. Without it they are computed once, too, and nothing is persisted.
         configuration: Table properties of a new table.
         name: The name of a new table.
         description: The description of a new table.
@@ -91,7 +102,8 @@ def write_table(
             its number in it. None, the default, uses the defaults.
         commit: The `txn` and the metadata of the commit; see `delta_variant.CommitOptions`. None, the
             default, sets none.
-        storage_options: Options of the object store, with the keys of deltalake; sent to the executors.
+        storage_options: Options of the object store, with the keys of deltalake; sent to the executors. By
+            default those of the session's settings for Hadoop's file systems.
 
     Returns:
         The committed version, the files and the number of rows. `repeated` is True if the write was skipped
@@ -106,8 +118,7 @@ def write_table(
         SchemaError: The data does not fit the table, or Delta does not have a type of the data.
         ShreddingNotEnabledError: `shredding` is a schema and the table does not enable shredding.
         TableExistsError: The table exists, with `mode="error"`.
-        UnsupportedFeatureError: `df` is a stream, its session is one of Spark Connect, or the table has a
-            feature that this version cannot write.
+        UnsupportedFeatureError: `df` is a stream, or the table has a feature that this version cannot write.
 
     Example:
         >>> import tempfile
@@ -116,8 +127,7 @@ def write_table(
         >>> dvs.write_table(tempfile.mkdtemp(), df, variant_columns=["event"]).rows
         1
     """
-    check_classic()
-    check_batch(df)
+    check_batch(df, "write_table")
     options = WriteOptions(
         shredding, options_of("files", files, FileOptions), options_of("json", json, JsonOptions)
     )
@@ -126,6 +136,7 @@ def write_table(
     of_table = TableOptions(
         partition_by, schema_mode, configuration, name, description, mode, where, timezone
     )
+    storage_options = session_options(df.sparkSession, table, storage_options)
     store, transaction = open_latest(table, storage_options), transaction_of(commit)
     rejected = None if options.json.rejects is None else fspath(options.json.rejects)
     if rejected is not None:
@@ -136,15 +147,15 @@ def write_table(
     if result := result_without_writing(snapshot, mode, commit):
         forget(store, job)
         return result
-    case_sensitive = df.sparkSession.conf.get("spark.sql.caseSensitive", "false") == "true"
+    case_sensitive = is_case_sensitive(df.sparkSession)
     names = texts_of("names", "variant_columns", variant_columns)
     columns = from_spark(df.schema, names, case_sensitive=case_sensitive)
     write = prepare(store, snapshot, columns, options, of_table, commit)
-    if one_shredding:
-        with restore_errors():
-            write = with_sampled_shredding(write, df)
-    task = FileTask(store.uri, storage_options, write.state, write.options, job, rejected, write.predicate)
-    with removing_new_folders(store):
+    sampled = sampled_shredding(write, df) if one_shredding else nullcontext((write, df))
+    with removing_new_folders(store), restore_errors(), sampled as (write, df):
+        task = FileTask(
+            store.uri, storage_options, write.state, write.options, job, rejected, write.predicate
+        )
         return commit_written(write, _run(task, df), job, task.folders())
 
 
@@ -159,7 +170,7 @@ def _run(task: FileTask, df: DataFrame) -> list[Written]:
     return write_by_tasks(df, task, task.job, task.folders())
 
 
-def write_by_tasks(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) -> list[Written]:
+def write_by_tasks(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) -> list[Any]:
     """Return the results of the tasks of a job, or remove their files from `folders` if one fails."""
     jobs = Jobs(df.sparkSession)
     try:
@@ -175,22 +186,24 @@ def commit_written(
     write: PreparedWrite, written: Sequence[Written], job: Job, folders: Sequence[Store]
 ) -> WriteResult:
     """Commit the files of the delivered attempts of a job, and remove those of the others from `folders`."""
-    invalid = sum(each.invalid for each in written)
-    return commit_won(lambda files: commit_files(write, files, invalid), written, job, folders)
+    invalid, files = sum(each.invalid for each in written), files_written(written)
+    return commit_won(lambda: commit_files(write, files, invalid), written, job, folders)
+
+
+def files_written(written: Iterable[Written]) -> list[PartitionFile]:
+    """Return the files of the delivered attempts."""
+    return [file for each in written for file in each.files]
 
 
 def commit_won(
-    commit: Callable[[list[PartitionFile]], Result],
-    written: Sequence[Written],
-    job: Job,
-    folders: Sequence[Store],
+    commit: Callable[[], Result], delivered: Iterable[Delivered], job: Job, folders: Sequence[Store]
 ) -> Result:
-    """Call `commit` with the files of the delivered attempts, and remove the other files from `folders`."""
+    """Call `commit`, and remove the files of all attempts that were not delivered from `folders`."""
     try:
-        result = commit([file for each in written for file in each.files])
+        result = commit()
     except NOT_COMMITTED:
         remove_lost(folders, job, (), of_all_runs=False)
         raise
-    winners = [each.attempt for each in written]
+    winners = [each.attempt for each in delivered]
     remove_lost(folders, job, winners, of_all_runs=result.version is not None)
     return result

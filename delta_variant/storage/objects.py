@@ -25,7 +25,15 @@ from obstore.store import ObjectStore
 
 from ..errors import StoreError
 
-__all__ = ["AcceptsUploads", "LocalFiles", "Objects", "RemoteObjects", "StoredFile", "Upload"]
+__all__ = [
+    "AcceptsUploads",
+    "DeletesInBulk",
+    "LocalFiles",
+    "Objects",
+    "RemoteObjects",
+    "StoredFile",
+    "Upload",
+]
 
 PART_BYTES = 8 << 20
 """Size in bytes of the parts of an upload; a smaller file is uploaded with one request."""
@@ -91,6 +99,14 @@ class AcceptsUploads(Protocol):
 
     def open_upload(self, key: str) -> Upload:
         """Start a file, which replaces an existing one when the upload is closed."""
+
+
+@runtime_checkable
+class DeletesInBulk(Protocol):
+    """Objects of which many are deleted by one request."""
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        """Delete files, of which some may not exist."""
 
 
 class LocalFiles:
@@ -271,6 +287,16 @@ class RemoteObjects:
     def delete(self, key: str) -> None:
         _check_process()
         obstore.delete(self.store, key)
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        _check_process()
+        try:
+            obstore.delete(self.store, list(keys))
+        except FileNotFoundError:
+            # Some stores stop at a key that does not exist.
+            for key in keys:
+                with suppress(FileNotFoundError):
+                    obstore.delete(self.store, key)
 
     def open_upload(self, key: str) -> Upload:
         _check_process()

@@ -28,7 +28,7 @@ from .._checks import is_unicode
 from .._system_errors import reason_of, with_remedy
 from ..errors import ArgumentTypeError, CommitUnknownError, StoreError, VersionExistsError
 from ..protocol.actions import is_absolute, local_path_of
-from .objects import AcceptsUploads, LocalFiles, Objects, RemoteObjects, StoredFile
+from .objects import AcceptsUploads, DeletesInBulk, LocalFiles, Objects, RemoteObjects, StoredFile
 from .options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, parse_options
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "TableLocation",
     "Upload",
     "delete",
+    "delete_all",
     "exists",
     "get_ranges",
     "list_file_info",
@@ -96,6 +97,15 @@ SCHEMES = (
     "memory",
 )
 """The URI schemes of table locations."""
+
+_MOUNT = "pass the path of a mount that every machine has, or move the table to an object store"
+# What to pass for a scheme that only file systems of Hadoop open.
+_INSTEAD = {
+    "dbfs": "pass the URI of the cloud storage, or the path of a mount: /dbfs/… or /Volumes/…",
+    "s3n": "pass a URI that starts with s3://",
+    **dict.fromkeys(("wasb", "wasbs"), "pass abfss://container@account.dfs.core.windows.net/…"),
+    **dict.fromkeys(("hdfs", "webhdfs", "swebhdfs", "viewfs", "har", "maprfs", "ofs", "o3fs"), _MOUNT),
+}
 
 # One letter before the colon is a Windows drive. A colon after a slash is part of a name.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
@@ -418,6 +428,16 @@ def delete(store: Store, path: str) -> None:
     _request(store, path, send)
 
 
+def delete_all(store: Store, paths: Sequence[str]) -> None:
+    """Delete files below the root that exist, with few requests where the store deletes many by one."""
+    if not isinstance(store.objects, DeletesInBulk):
+        for path in paths:
+            delete(store, path)
+    elif paths:
+        objects = store.objects
+        _request(store, "", lambda *_: objects.delete_all(paths), (objects, ""))
+
+
 class Upload:
     """A file of a remote store that is written in pieces, and exists once it is closed."""
 
@@ -477,6 +497,12 @@ def _check_scheme(uri: str) -> None:
     if scheme == "file":
         raise StoreError(
             f"cannot open {uri!r} because a file URI has an absolute path, such as file:///folder/table",
+            table=uri,
+        )
+    if scheme in _INSTEAD:
+        raise StoreError(
+            f"cannot open {uri!r} because the scheme {scheme!r} is not supported, which only Hadoop's file "
+            f"systems open: {_INSTEAD[scheme]}; write {f'./{uri}'!r} for a local folder of this name",
             table=uri,
         )
     if scheme not in SCHEMES:

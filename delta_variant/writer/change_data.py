@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
-from uuid import uuid4
 
 import pyarrow as pa
 
@@ -24,10 +23,10 @@ from ..protocol.types import PrimitiveType, StructField
 from ..scan.reader import FileEntry, TableReader
 from ..scan.scope import Scope
 from .invalid_json import InvalidValueHandler
-from .partitioned import PartitionedWriter, PartitionFile
+from .partitioned import NameFile, PartitionedWriter, PartitionFile, new_name
 from .table_state import TableState
 
-__all__ = ["ChangeWriter", "cdc_file", "has_change_data_feed", "write_whole_files"]
+__all__ = ["ChangeType", "ChangeWriter", "cdc_file", "has_change_data_feed", "write_whole_files"]
 
 ChangeType: TypeAlias = Literal["insert", "update_preimage", "update_postimage", "delete"]
 
@@ -44,11 +43,11 @@ def has_change_data_feed(state: TableState) -> bool:
 class ChangeWriter:
     """Writes rows and their change type to change data files."""
 
-    def __init__(self, snapshot: Snapshot, state: TableState) -> None:
+    def __init__(self, snapshot: Snapshot, state: TableState, name: NameFile = new_name) -> None:
         state = replace(state, extra_columns=(CHANGE_TYPE,))
         options = WriteOptions(shredding=None, files=FileOptions(max_variant_stats_paths=0))
         self._writer = PartitionedWriter(
-            snapshot.store, state, options, InvalidValueHandler("error"), _new_name, folder=FOLDER
+            snapshot.store, state, options, InvalidValueHandler("error"), _names_of(name), folder=FOLDER
         )
 
     def add(self, rows: pa.RecordBatch, change: ChangeType) -> None:
@@ -66,16 +65,21 @@ class ChangeWriter:
         self._writer.discard()
 
 
-def _new_name(number: int) -> str:
-    return f"cdc-{number:05}-{uuid4()}.c000"
+def _names_of(name: NameFile) -> NameFile:
+    """Return the names of change data files: those of data files, with the prefix that Delta gives them."""
+    return lambda number: f"cdc-{name(number).removeprefix('part-')}"
 
 
 def write_whole_files(
-    snapshot: Snapshot, state: TableState, files: Iterable[FileEntry], change: ChangeType
+    snapshot: Snapshot,
+    state: TableState,
+    files: Iterable[FileEntry],
+    change: ChangeType,
+    name: NameFile = new_name,
 ) -> list[PartitionFile]:
     """Write all rows of data files of a snapshot to change data files and return these."""
     table, columns = TableReader.of(snapshot), Scope.of(snapshot.schema).whole_columns()
-    writer = ChangeWriter(snapshot, state)
+    writer = ChangeWriter(snapshot, state, name)
     try:
         for file in files:
             for batch in table.open(file).read(expression_inputs(columns.values()), None, "error"):

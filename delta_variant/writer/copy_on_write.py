@@ -8,7 +8,7 @@ has numbers of another type, so that an unchanged Variant keeps its bytes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -31,25 +31,31 @@ from ..expressions.tree import inputs as expression_inputs
 from ..log.snapshot import Snapshot
 from ..protocol.statistics import counts_of, texts_at
 from ..scan.plan import FilePlan, plan_files, plan_rows
+from ..scan.predicate import PruningPredicate
 from ..scan.reader import FileEntry, FileReader, TableReader, files_of
 from ..scan.row_tracking import RowTracking, append_row_ids, clear_commit_versions
 from ..scan.scope import Scope
 from ..scan.statistics import partition_matches
 from .change_data import ChangeWriter, has_change_data_feed, write_whole_files
 from .invalid_json import InvalidValueHandler
-from .partitioned import OddRowsWriter, PartitionFile, discard, write_files
+from .partitioned import NameFile, OddRowsWriter, PartitionFile, discard, new_name, write_files
 from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
 from .table_state import TableState, restrict_to_table, with_row_tracking_columns
 
 __all__ = [
     "ChangedBatch",
     "RewrittenFiles",
+    "RewrittenPart",
     "RowChange",
     "add_inserted_files",
+    "combine_parts",
     "count_rows",
     "delete_rows",
     "is_partition_predicate",
     "known_rows",
+    "removal",
+    "remove_files",
+    "rewrite_files",
     "rewrite_rows",
 ]
 
@@ -126,6 +132,48 @@ class RewrittenFiles:
         return [file.written.path for file in (*self.files, *self.changes)]
 
 
+@dataclass(frozen=True)
+class RewrittenPart:
+    """The result of a rewrite of some of the files of a plan.
+
+    Attributes:
+        replaced: The paths of the files that are replaced.
+        emptied: Those of them whose rows are all deleted. They are not read completely, so `changes` does
+            not have their rows.
+        files: The files that replace them.
+        changes: The change data files of the other replaced files.
+        changed: The number of changed rows in the replaced files.
+        copied: The number of other rows in the replaced files.
+    """
+
+    replaced: tuple[str, ...]
+    emptied: tuple[FileEntry, ...]
+    files: tuple[PartitionFile, ...]
+    changes: tuple[PartitionFile, ...]
+    changed: int
+    copied: int
+
+    @property
+    def paths(self) -> list[str]:
+        """Return the paths of all files written."""
+        return [file.written.path for file in (*self.files, *self.changes)]
+
+
+def combine_parts(
+    plan: FilePlan, parts: Sequence[RewrittenPart], changes: Sequence[PartitionFile] = ()
+) -> RewrittenFiles:
+    """Return the result of a rewrite in parts, with further change data files."""
+    replaced = pa.array([path for part in parts for path in part.replaced], pa.string())
+    return RewrittenFiles(
+        plan,
+        plan.files.filter(pc.is_in(plan.files["path"], value_set=replaced)),
+        tuple(file for part in parts for file in part.files),
+        sum(part.changed for part in parts),
+        sum(part.copied for part in parts),
+        (*(file for part in parts for file in part.changes), *changes),
+    )
+
+
 def add_inserted_files(
     snapshot: Snapshot, state: TableState, rewritten: RewrittenFiles, inserted: Sequence[PartitionFile]
 ) -> RewrittenFiles:
@@ -153,15 +201,20 @@ def delete_rows(
 
     A predicate over partition columns only removes whole files without reading them.
     """
+    if predicate is None or is_partition_predicate(snapshot, predicate):
+        return remove_files(snapshot, predicate)
     plan = plan_files(snapshot, predicate)
-    if is_partition_predicate(snapshot, predicate):
-        removed = snapshot.files
-        if predicate is not None:
-            matching: Array = partition_matches(snapshot, predicate)
-            removed = removed.filter(matching)
-        return RewrittenFiles(plan, removed, (), count_rows(snapshot, removed), 0)
-    assert predicate is not None
-    return rewrite_rows(snapshot, plan, _removal(snapshot, predicate), state, options)
+    return rewrite_rows(snapshot, plan, removal(snapshot, predicate), state, options)
+
+
+def remove_files(snapshot: Snapshot, predicate: Expression | None) -> RewrittenFiles:
+    """Remove whole files: those of the partitions for which a predicate is true, or all."""
+    removed = snapshot.files
+    if predicate is not None:
+        matching: Array = partition_matches(snapshot, predicate)
+        removed = removed.filter(matching)
+    plan = plan_files(snapshot, predicate)
+    return RewrittenFiles(plan, removed, (), count_rows(snapshot, removed), 0)
 
 
 def is_partition_predicate(snapshot: Snapshot, predicate: Expression | None) -> bool:
@@ -170,7 +223,8 @@ def is_partition_predicate(snapshot: Snapshot, predicate: Expression | None) -> 
     return all(isinstance(each, Column) and each.name in snapshot.partition_columns for each in read)
 
 
-def _removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
+def removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
+    """Return the change that deletes the rows for which a bound predicate is true."""
     scope = Scope.of(snapshot.schema, snapshot.timezone)
     columns = scope.whole_columns()
 
@@ -195,65 +249,102 @@ def rewrite_rows(
     options: WriteOptions,
 ) -> RewrittenFiles:
     """Rewrite the files of a plan that contain changed rows; after an error, remove all new files."""
-    removed: list[bool] = []
+    begin("rewriting", files=plan.files.num_rows)
+    files = files_of(plan.files)
+    part = rewrite_files(snapshot, files, plan.pruning_predicate, lambda _: change, state, options)
+    if not part.changes or not part.emptied:
+        return combine_parts(plan, [part])
+    try:
+        return combine_parts(plan, [part], write_whole_files(snapshot, state, part.emptied, "delete"))
+    except BaseException:
+        discard(snapshot.store, part.paths)
+        raise
+
+
+def rewrite_files(
+    snapshot: Snapshot,
+    files: Iterable[FileEntry],
+    pruning_predicate: PruningPredicate,
+    change_of: Callable[[FileEntry], RowChange],
+    state: TableState,
+    options: WriteOptions,
+    name: NameFile = new_name,
+) -> RewrittenPart:
+    """Rewrite those of some files that contain changed rows; after an error, remove all new files.
+
+    `change_of` returns the change of the rows of a file. If the part has change data files, or another part
+    has, the rows of the emptied files belong into such files, too.
+    """
+    replaced: list[str] = []
+    emptied: list[FileEntry] = []
     begun: list[Future[_NewFiles]] = []
-    whole: list[FileEntry] = []
-    changes: list[PartitionFile] = []
-    changed = changed_whole = 0
-    odd_rows = _OddRows(snapshot, state)
+    changed = deleted = 0
+    new = _NewFileWriters(snapshot, state, options, name)
     try:
         with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
-            begin("rewriting", files=plan.files.num_rows)
-            for opened in TableReader.of(snapshot).open_all(files_of(plan.files)):
+            for opened in TableReader.of(snapshot).open_all(files):
                 advance(files=1)
-                count, rows, touched = _count_changes(opened, plan, change)
-                removed.append(count > 0)
-                changed += count
+                change = change_of(opened.file)
+                count, rows, touched = _count_changes(opened, pruning_predicate, change)
+                replaced += [opened.file.path] if count else []
                 if count and change.removes and count == rows:
-                    changed_whole += count
-                    whole.append(opened.file)
+                    deleted += count
+                    emptied.append(opened.file)
                 elif count:
+                    changed += count
                     if len(begun) >= FILES_AT_ONCE:
                         begun[-FILES_AT_ONCE].result()
-                    begun.append(threads.submit(_rewrite, opened, touched, change, state, options, odd_rows))
+                    begun.append(threads.submit(_rewrite, opened, touched, change, new))
         done = [each.result() for each in begun]
-        files = (*(file for each in done for file in each.files), *odd_rows.close())
-        changes += [file for each in done for file in each.changes]
-        if changes:
-            changes += write_whole_files(snapshot, state, whole, "delete")
+        return RewrittenPart(
+            tuple(replaced),
+            tuple(emptied),
+            (*(file for each in done for file in each.files), *new.close_odd_rows()),
+            tuple(file for each in done for file in each.changes),
+            changed + deleted,
+            sum(each.rows_read for each in done) - changed,
+        )
     except BaseException:
         _discard(snapshot, begun)
-        odd_rows.discard()
+        new.discard_odd_rows()
         raise
-    replaced = plan.files.filter(pa.array(removed, pa.bool_()))
-    copied = sum(each.rows_read for each in done) - (changed - changed_whole)
-    return RewrittenFiles(plan, replaced, files, changed, copied, tuple(changes))
 
 
-class _OddRows:
-    """The odd rows of all rewritten files, so that those of a partition are in few files."""
+class _NewFileWriters:
+    """Writers of the files that replace others.
 
-    def __init__(self, snapshot: Snapshot, state: TableState) -> None:
+    They share the writers of odd rows, so that the odd rows of a partition are in few files.
+    """
+
+    def __init__(self, snapshot: Snapshot, state: TableState, options: WriteOptions, name: NameFile) -> None:
+        self.state = state
+        self.options = options
+        self.name = name
+        self.stored = with_row_tracking_columns(state, RowTracking.of(snapshot))
+        """The state with the columns that files of moved rows have."""
         self._store = snapshot.store
-        self._state = with_row_tracking_columns(state, RowTracking.of(snapshot))
-        self._writers: dict[Numeric, OddRowsWriter] = {}
+        self._odd_rows: dict[Numeric, OddRowsWriter] = {}
         self._lock = Lock()
 
-    def writer(self, options: WriteOptions) -> OddRowsWriter | None:
+    def odd_rows(self, options: WriteOptions) -> OddRowsWriter | None:
         """Return the writer for a file with these options, None if it sets no rows apart."""
         if not separates(options):
             return None
         numeric = options.files.numeric
         with self._lock:
-            if numeric not in self._writers:
-                self._writers[numeric] = OddRowsWriter(self._store, self._state, options)
-            return self._writers[numeric]
+            if numeric not in self._odd_rows:
+                self._odd_rows[numeric] = OddRowsWriter(self._store, self.stored, options, self.name)
+            return self._odd_rows[numeric]
 
-    def close(self) -> list[PartitionFile]:
-        return [file for writer in self._writers.values() for file in writer.close()]
+    def changes(self, snapshot: Snapshot) -> ChangeWriter | None:
+        """Return a writer of change data files, None if the table has no change data feed."""
+        return ChangeWriter(snapshot, self.state, self.name) if has_change_data_feed(self.state) else None
 
-    def discard(self) -> None:
-        for writer in self._writers.values():
+    def close_odd_rows(self) -> list[PartitionFile]:
+        return [file for writer in self._odd_rows.values() for file in writer.close()]
+
+    def discard_odd_rows(self) -> None:
+        for writer in self._odd_rows.values():
             writer.discard()
 
 
@@ -275,13 +366,13 @@ def _discard(snapshot: Snapshot, begun: Sequence[Future[_NewFiles]]) -> None:
 
 
 def _count_changes(
-    file: FileReader, plan: FilePlan, change: RowChange
+    file: FileReader, pruning_predicate: PruningPredicate, change: RowChange
 ) -> tuple[int, int | None, frozenset[int]]:
-    """Return the number of changed rows of a file, and its number of rows if the plan reads all of them.
+    """Return the number of changed rows of a file, and its number of rows if none of them is pruned.
 
     Also return the row groups that have changed rows, if the file has no deleted rows.
     """
-    rows = plan_rows(file, plan.pruning_predicate).rows
+    rows = plan_rows(file, pruning_predicate).rows
     row_groups = file.row_groups
     parts = list(_parts_of_row_groups(row_groups, rows))
     touched: set[int] = set()
@@ -319,17 +410,15 @@ def _rewrite(
     file: FileReader,
     touched: frozenset[int],
     change: RowChange,
-    state: TableState,
-    options: WriteOptions,
-    odd_rows: _OddRows,
+    new: _NewFileWriters,
 ) -> _NewFiles:
     """Rewrite a file; row groups other than `touched` are copied as they are encoded where possible.
 
-    The odd rows of a file that has none before go to `odd_rows`.
+    The odd rows of a file that has none before go to the writers that files share.
     """
-    snapshot = file.table.snapshot
+    snapshot, options = file.table.snapshot, new.options
     tracking = RowTracking.of(snapshot)
-    writer = ChangeWriter(snapshot, state) if has_change_data_feed(state) else None
+    writer = new.changes(snapshot)
     numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
     # Files that have odd rows keep them: otherwise each of them would become two files.
     layout = options.files.odd_rows if file.native.is_separated else "inline"
@@ -339,7 +428,7 @@ def _rewrite(
         files=replace(options.files, numeric=numeric, odd_rows=layout),
         has_odd_rows=file.file.has_odd_rows,
     )
-    limited = restrict_to_table(same, state, snapshot.uri)
+    limited = restrict_to_table(same, new.state, snapshot.uri)
     # Change data files do not have the shredding of the file.
     copied = change.copied if writer is None else frozenset()
     shredded = file.shredded(copied, limited.shredding)
@@ -361,10 +450,11 @@ def _rewrite(
                 each if isinstance(each, StoredRows) else (each, None)
                 for each in read_or_copy(file, changed, copied_groups)
             ),
-            with_row_tracking_columns(state, tracking),
+            new.stored,
             limited,
             InvalidValueHandler("error"),
-            odd_rows=odd_rows.writer(limited),
+            name=new.name,
+            odd_rows=new.odd_rows(limited),
         )
         rows = _live_rows(snapshot, file.file, file.native.num_rows)
         return _NewFiles(files, [] if writer is None else writer.close(), rows)

@@ -50,8 +50,10 @@ from .table_state import TableState
 
 __all__ = [
     "Batches",
+    "NameFile",
     "OddRowsWriter",
     "PartitionFile",
+    "PartitionValues",
     "PartitionedWriter",
     "add_file",
     "apply_row_rules",
@@ -63,6 +65,9 @@ __all__ = [
 
 Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | None]]
 """Batches of a source, each with its origin if it comes from a file of JSON."""
+
+NameFile: TypeAlias = Callable[[int], str]
+"""Returns the name of the file of a write with a number, without folder and suffix."""
 
 MAX_OPEN_PARTITIONS = 64
 PARTITION_SAMPLE_BYTES = 1 << 20
@@ -93,7 +98,7 @@ def write_files(
     options: WriteOptions,
     invalid_values: InvalidValueHandler,
     *,
-    name: Callable[[int], str] = new_name,
+    name: NameFile = new_name,
     max_open_partitions: int = MAX_OPEN_PARTITIONS,
     odd_rows: OddRowsWriter | None = None,
 ) -> list[PartitionFile]:
@@ -198,7 +203,7 @@ class PartitionedWriter:
         state: TableState,
         options: WriteOptions,
         invalid_values: InvalidValueHandler,
-        name: Callable[[int], str],
+        name: NameFile,
         max_open: int = MAX_OPEN_PARTITIONS,
         folder: str = "",
         odd_rows: OddRowsWriter | None = None,
@@ -221,6 +226,8 @@ class PartitionedWriter:
         self._files: list[PartitionFile] = []
         self._paths: list[str] = []
         self._numbers = count()
+        # The last sample of stored rows, its partition values and its columns in files.
+        self._sample: tuple[pa.RecordBatch, PartitionValues, pa.RecordBatch] | None = None
         self._odd_rows = odd_rows
         self._own_odd_rows: OddRowsWriter | None = None
         if odd_rows is None and separates(options):
@@ -238,12 +245,14 @@ class PartitionedWriter:
             self._series(values).add(self._columns.of_files(part), BatchOrigin(origin, first, positions))
 
     def copy(self, rows: StoredRows, first: int = 0) -> None:
-        """Copy a row group, or write its rows if the new file cannot have it as it is encoded."""
-        conformed = conform(rows.sample, self._state.row_columns)
-        ((values, _),) = self._split(conformed)
-        columns = self._columns.of_files(conformed.slice(0, 0))
-        origin = BatchOrigin(None, first, None)
-        if not self._series(values).copy(columns, origin, rows.file, rows.row_group):
+        """Move a row group, or write its rows if the new file cannot take it."""
+        if self._sample is None or self._sample[0] is not rows.sample:
+            conformed = conform(rows.sample, self._state.row_columns)
+            ((values, _),) = self._split(conformed)
+            self._sample = rows.sample, values, self._columns.of_files(conformed.slice(0, 0))
+        _, values, columns = self._sample
+        origin, series = BatchOrigin(None, first, None), self._series(values)
+        if not series.copy(columns, origin, rows.file, rows.row_group, as_pages=rows.is_large):
             for batch in rows.batches():
                 self.add(batch, None, first)
                 first += batch.num_rows
@@ -363,7 +372,7 @@ class OddRowsWriter(PartitionedWriter):
         store: Store,
         state: TableState,
         options: WriteOptions,
-        name: Callable[[int], str] = new_name,
+        name: NameFile = new_name,
         max_open: int = MAX_OPEN_PARTITIONS,
         folder: str = "",
     ) -> None:

@@ -17,8 +17,8 @@ use roaring::RoaringTreemap;
 
 const ROWS: i64 = 200_000;
 
-/// Rows of `n`, the row number modulo 1,000 or null, and `ratio`.
-fn file() -> Arc<ParquetFile> {
+/// Rows of `n`, the row number modulo 1,000 or null, and `ratio`, in three row groups.
+fn file_bytes() -> Vec<u8> {
     let fields = vec![Field::new("n", DataType::Int64, true), Field::new("ratio", DataType::Float64, true)];
     let schema = Arc::new(Schema::new(fields));
     let mut bytes = Vec::new();
@@ -28,6 +28,14 @@ fn file() -> Arc<ParquetFile> {
     let ratio: Float64Array = (0..ROWS).map(|row| Some(if row % 2 == 0 { -0.0 } else { 0.0 })).collect();
     writer.write(&RecordBatch::try_new(schema, vec![Arc::new(n), Arc::new(ratio)]).unwrap()).unwrap();
     writer.close().unwrap();
+    bytes
+}
+
+fn file() -> Arc<ParquetFile> {
+    open(file_bytes())
+}
+
+fn open(bytes: Vec<u8>) -> Arc<ParquetFile> {
     Arc::new(ParquetFile::open(Source::Bytes(bytes.into())).unwrap())
 }
 
@@ -144,4 +152,57 @@ fn text_is_compared_in_its_dictionary() {
     assert_eq!(test(Operator::Greater).set_indices().collect::<Vec<_>>(), [2]);
     let valid = Test::IsNotNull.matching(&values).unwrap().unwrap();
     assert_eq!(valid.set_indices().collect::<Vec<_>>(), [0, 2, 3]);
+}
+
+/// The number of rows and of columns of each batch, after a check of the number of rows read.
+fn count(conditions: Vec<Condition>, deleted: &RoaringTreemap) -> Vec<(usize, usize)> {
+    let reader = DataFileReader::new(file(), projections(), None, OnConflict::Error, Some(deleted.clone()));
+    let mut reader = reader.unwrap().with_conditions(conditions).counting();
+    let mut batches = Vec::new();
+    while let Some(found) = reader.next_batches() {
+        batches.extend(found.unwrap());
+    }
+    let rows_read: usize = batches.iter().map(|found| found.rows_read).sum();
+    assert_eq!(rows_read as u64, ROWS as u64 - deleted.len());
+    batches.iter().map(|found| (found.batch.num_rows(), found.batch.num_columns())).collect()
+}
+
+#[test]
+fn rows_are_counted_without_columns_where_all_conditions_decide() {
+    let deleted: RoaringTreemap = (0..ROWS as u64).filter(|row| row % 13 == 5).collect();
+    let least = compare(0, Operator::GreaterOrEqual, integers(&[500]));
+    let other = compare(0, Operator::NotEqual, integers(&[777]));
+    let is_known = Condition { projection: 0, test: Test::IsNotNull };
+    for conditions in [vec![least.clone()], vec![least.clone(), other.clone()], vec![is_known, other, least]]
+    {
+        let batches = count(conditions.clone(), &deleted);
+        assert!(batches.iter().all(|(_, columns)| *columns == 0));
+        let rows: usize = batches.iter().map(|(rows, _)| rows).sum();
+        assert_eq!(rows, read(conditions, &deleted).0.len());
+    }
+}
+
+#[test]
+fn rows_have_columns_where_a_condition_does_not_decide() {
+    let none = RoaringTreemap::new();
+    let zero: ArrayRef = Arc::new(Float64Array::from(vec![0.0]));
+    let unknown = compare(1, Operator::Equal, zero);
+    let least = compare(0, Operator::GreaterOrEqual, integers(&[500]));
+    for conditions in [vec![], vec![unknown.clone(), least.clone()], vec![least, unknown]] {
+        let batches = count(conditions.clone(), &none);
+        assert!(batches.iter().all(|(_, columns)| *columns == 3));
+        let rows: usize = batches.iter().map(|(rows, _)| rows).sum();
+        assert_eq!(rows, read(conditions, &none).0.len());
+    }
+}
+
+#[test]
+fn rows_before_a_row_group_that_cannot_be_read_are_returned() {
+    let mut bytes = file_bytes();
+    let (start, length) = open(bytes.clone()).row_groups()[2].column(0).byte_range();
+    bytes[start as usize..(start + length) as usize].fill(0xff);
+    let reader = DataFileReader::new(open(bytes), projections(), None, OnConflict::Error, None).unwrap();
+    let (batches, errors): (Vec<_>, Vec<_>) = reader.into_iter().partition(|batch| batch.is_ok());
+    let rows: usize = batches.into_iter().map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!((rows, errors.len()), (140_000, 1));
 }

@@ -59,13 +59,13 @@ fn write_parsed(
     let options = WriteOptions::default();
     let mut writer =
         DataFileWriter::new(&mut bytes, &schema, encodings, parse, OnInvalid::Null, options).unwrap();
-    writer.separate(true);
+    writer.separate(true).unwrap();
     let mut apart = Vec::new();
     for (first, array) in batches {
         let numbers = Int64Array::from_iter_values(*first..first + array.len() as i64);
         let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(numbers), array.clone()]).unwrap();
         writer.write(&batch).unwrap();
-        for rows in writer.take_odd_rows() {
+        for rows in writer.take_odd_rows(0).unwrap() {
             assert_eq!(rows.schema(), schema);
             apart.push(rows);
         }
@@ -314,7 +314,7 @@ fn inline(odd_rows: usize) -> ParquetFile {
     let mut writer =
         DataFileWriter::new(&mut bytes, &schema, encodings, parse, OnInvalid::Error, options).unwrap();
     writer.write(&batch).unwrap();
-    assert!(writer.take_odd_rows().is_empty());
+    assert!(writer.take_odd_rows(0).unwrap().is_empty());
     writer.close().unwrap();
     ParquetFile::open(Source::Bytes(bytes.into())).unwrap()
 }
@@ -336,9 +336,42 @@ fn row_groups_with_odd_rows_are_not_copied() {
             WriteOptions::default(),
         )
         .unwrap();
-        writer.separate(true);
+        writer.separate(true).unwrap();
         assert_eq!([0, 1].map(|row_group| writer.copy(&file, row_group).unwrap()), expected);
-        writer.separate(false);
+        writer.separate(false).unwrap();
         assert!(writer.copy(&file, 0).unwrap());
     }
+}
+
+#[test]
+fn odd_rows_of_transferred_row_groups_are_set_apart() {
+    let file = inline(3);
+    let [id, event] = [0, 1].map(|column| file.arrow_schema().field(column).clone());
+    let schema = Schema::new(vec![id, variant_field(event.data_type())]);
+    let encodings = vec![Encoding::Plain, Encoding::Plain];
+    let (parse, options) = (ParseOptions::default(), WriteOptions::default());
+    let mut bytes = Vec::new();
+    let mut writer =
+        DataFileWriter::new(&mut bytes, &schema, encodings, parse, OnInvalid::Error, options).unwrap();
+    writer.separate(true).unwrap();
+    assert!(writer.transfer(&file, 0).unwrap() && writer.transfer(&file, 1).unwrap());
+    assert!(writer.take_odd_rows(4).unwrap().is_empty());
+    writer.flush().unwrap();
+    assert_eq!(ids(&writer.take_odd_rows(3).unwrap()), [0, 1, 2]);
+    assert_eq!(writer.close().unwrap().0.rows, 1997);
+    let written = ParquetFile::open(Source::Bytes(bytes.into())).unwrap();
+    assert_eq!(ids(&read(&written)), (3..2000).collect::<Vec<_>>());
+    assert!(is_separated(&written));
+}
+
+#[test]
+fn row_groups_of_another_schema_are_not_transferred() {
+    let file = inline(0);
+    let schema = Schema::new(vec![Field::new("id", DataType::Int64, false)]);
+    let (parse, options) = (ParseOptions::default(), WriteOptions::default());
+    let mut writer =
+        DataFileWriter::new(Vec::new(), &schema, vec![Encoding::Plain], parse, OnInvalid::Error, options)
+            .unwrap();
+    assert!(!writer.transfer(&file, 0).unwrap());
+    assert_eq!(writer.close().unwrap().0.rows, 0);
 }

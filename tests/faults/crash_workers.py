@@ -70,6 +70,7 @@ def count_file_writes(fatal: int | None) -> None:
             self.separate = self._writer.separate
             self.take_odd_rows = self._writer.take_odd_rows
             self.write = with_steps(self._writer.write, fatal)
+            self.flush = with_steps(self._writer.flush, fatal)
             self.close = with_steps(self._writer.close, fatal)
 
         @property

@@ -78,6 +78,9 @@ class InlineExecutor:
         futures = [self.submit(task, *each) for each in zip(*arguments, strict=False)]
         return (future.result() for future in futures)
 
+    def shutdown(self, **_: Any) -> None:
+        pass
+
 
 RUNTIME = VirtualRuntime()
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -56,13 +57,19 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Return the Spark session of the run, in which Delta's JARs read and write tables by path."""
     # Otherwise the workers run the python3 on the PATH, which does not have pyspark.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2,3]").appName("delta_variant interop")
+    # With SPARK_REMOTE=local[2], this starts a server of Spark Connect, and the session is one of its client.
+    remote = os.environ.get("SPARK_REMOTE")
+    builder = SparkSession.builder.remote(remote) if remote else SparkSession.builder.master("local[2,3]")
+    builder = builder.appName("delta_variant interop")
     warehouse = tmp_path_factory.mktemp("warehouse")
     delta = {**DELTA_SETTINGS, **_delta_jars(warehouse)} if HAS_DELTA else {}
     for name, value in {**SETTINGS, **delta, "spark.sql.warehouse.dir": str(warehouse)}.items():
         builder = builder.config(name, value)
     try:
-        session = builder.getOrCreate()
+        with warnings.catch_warnings():
+            # The client repeats the settings of the server, which cannot change.
+            warnings.filterwarnings("ignore", "Failed to set spark")
+            session = builder.getOrCreate()
     except Exception as error:
         pytest.fail(f"Spark did not start (it needs Java 17 or 21 on the PATH or in JAVA_HOME): {error}")
     yield session

@@ -96,6 +96,31 @@ def test_filters_that_sql_can_express_become_sql():
     assert filters_to_sql([]) is None
 
 
+def test_a_view_is_of_one_version_until_it_is_created_again(source: SparkSession, tmp_path: Path):
+    dv.write_table(tmp_path / "t", pa.table({"id": [1]}))
+    create = (
+        f"CREATE OR REPLACE TEMPORARY VIEW of_table USING delta_variant OPTIONS (path '{tmp_path / 't'}')"
+    )
+    source.sql(create)
+    df = source.read.format("delta_variant").load(str(tmp_path / "t"))
+    count = "SELECT count(*) FROM of_table"
+    assert source.sql(count).collect()[0][0] == 1
+    source.sql("INSERT INTO of_table SELECT 2")
+    source.sql("REFRESH TABLE of_table")
+    assert source.sql(count).collect()[0][0] == 1
+    assert df.count() == 2, "a DataFrame is of the version of its first action"
+    source.sql(create)
+    assert source.sql(count).collect()[0][0] == 2
+    source.catalog.dropTempView("of_table")
+
+
+@pytest.mark.parametrize("options", ["LOCATION '{}'", "OPTIONS (path '{}')"])
+def test_a_table_of_the_catalog_is_rejected(source: SparkSession, tmp_path: Path, options: str):
+    dv.write_table(tmp_path / "t", pa.table({"id": [1]}))
+    with pytest.raises(PySparkException, match="create a view"):
+        source.sql(f"CREATE TABLE of_catalog USING delta_variant {options.format(tmp_path / 't')}")
+
+
 @pytest.mark.parametrize(
     ("write", "message"),
     [

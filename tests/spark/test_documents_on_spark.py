@@ -25,10 +25,15 @@ def test_every_block_for_spark_runs_in_order(spark: SparkSession, page: Page, tm
         code = block.with_bucket(tmp_path / "bucket").code
         exec(compile(code, block.origin, "exec"), names)
     if page.name == "docs/guides/spark.md":
-        # The batch and the stream wrote each line once.
+        # The batch and the stream wrote each line once, and the view a third one.
         columns = {"id": "value:user.id::bigint"}
         rows = dv.read_table(tmp_path / "bucket" / "bronze", columns=columns).to_pylist()
-        assert sorted(row["id"] for row in rows) == [7, 7, 8, 8]
+        assert sorted(row["id"] for row in rows) == [7, 7, 8, 8, 9]
+        orders = dv.read_table(tmp_path / "bucket" / "orders", columns={"row": "to_json(row)"}).to_pylist()
+        assert sorted(order["row"] for order in orders) == [
+            '{"id":1,"status":"paid"}',
+            '{"id":3,"status":"new"}',
+        ]
 
 
 def test_the_guide_to_spark_has_blocks_that_run():

@@ -17,7 +17,7 @@ from spark.tables import finished
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import StoreError, UnsupportedFeatureError
-from delta_variant.spark.sinks import query_of
+from delta_variant.spark.stream_sinks import query_of
 
 LOCATIONS = ("dbfs:/x/y", "hdfs:/x", "s3:/b/t", "gs:/b/t", "unknown:/x")
 JOB_GROUP = "a test of locations"

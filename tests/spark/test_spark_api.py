@@ -18,7 +18,10 @@ def test_the_public_api_of_spark_is_that_of_the_checked_in_text():
 
 @pytest.mark.parametrize(
     ("name", "missing"),
-    [("optimize", {"timezone"}), ("repair_statistics", {"files"}), ("write_table", {"timezone"})],
+    [
+        *((name, {"timezone"}) for name in ("delete", "merge", "optimize", "update", "write_table")),
+        ("repair_statistics", {"files"}),
+    ],
 )
 def test_a_function_on_spark_has_the_parameters_of_its_twin(name: str, missing: set[str]):
     here, there = (list(inspect.signature(getattr(each, name)).parameters) for each in (dvs, dv))

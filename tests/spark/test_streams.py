@@ -19,9 +19,12 @@ import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import AmbiguousWriteError, SchemaError, UnsupportedFeatureError
 from delta_variant.spark import writing
+from delta_variant.spark.attempts import Attempt, Job
 from delta_variant.spark.following import Follower, Position
-from delta_variant.spark.sinks import query_of
-from delta_variant.spark.sources import StreamSource, file_reader
+from delta_variant.spark.sources import file_reader
+from delta_variant.spark.stream_sinks import query_of
+from delta_variant.spark.stream_sources import StreamSource
+from delta_variant.storage.store import open_store, put
 
 
 @pytest.fixture
@@ -125,6 +128,33 @@ def test_the_format_writes_a_stream_with_a_checkpoint_once(source: SparkSession,
     snapshot = dv.load_snapshot(tmp_path / "t")
     assert {app: txn.version for app, txn in snapshot.txns.items()} == {str(query.id): 1}
     assert rows(tmp_path / "t", n="value:n::int") == [{"n": 1}, {"n": 2}, {"n": 3}]
+    assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+def test_the_format_removes_what_a_killed_driver_left(
+    source: SparkSession, tmp_path: Path, is_committed: bool
+):
+    def run() -> StreamingQuery:
+        lines = source.readStream.text(str(tmp_path / "lines"))
+        query = lines.writeStream.format("delta_variant").option("variant_columns", "value")
+        query = query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+        return finished(query.start(str(tmp_path / "t")))
+
+    add_lines(tmp_path / "lines", '{"n":1}')
+    query = run()
+    store = open_store(tmp_path / "t")
+    lost = Attempt(store, Job.of(None).of_batch(str(query.id), "0" if is_committed else "1"), 0)
+    file = f"{lost.file_name(0)}.zstd.parquet"
+    if is_committed:
+        # The files of a batch that the table has may be those of the commit.
+        (tmp_path / "c" / "commits" / "0").unlink()
+        (tmp_path / "c" / "commits" / ".0.crc").unlink(missing_ok=True)
+    else:
+        put(store, file, b"")
+        add_lines(tmp_path / "lines", '{"n":2}')
+    run()
+    assert len(rows(tmp_path / "t", n="value:n::int")) == 1 + (not is_committed)
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
 
 

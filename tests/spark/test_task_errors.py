@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import (
+    CastError,
     ConflictingValueError,
     ConstraintViolationError,
     DataFileError,
@@ -83,6 +84,34 @@ def test_an_error_of_a_task_arrives_with_its_attributes(spark: SparkSession):
     assert str(error) == "a.ndjson, row 3, column 'event': expected a value"
     # Spark's own text has the sentence, too.
     assert f"InvalidJsonError: {error}" in str(error.__cause__)
+
+
+ACTIONS = {
+    "toPandas": lambda df, folder: df.toPandas(),
+    "write": lambda df, folder: df.write.parquet(str(folder)),
+    # Raises a Py4JJavaError.
+    "rdd": lambda df, folder: df.rdd.count(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:toPandas attempted Arrow optimization")
+@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("is_format", [False, True])
+def test_every_action_raises_the_error_of_its_task(
+    spark: SparkSession, tmp_path: Path, action: str, is_format: bool
+):
+    table = tmp_path / "t"
+    dv.write_table(table, pa.table({"event": pa.array(["1"], pa.json_())}))
+    if is_format:
+        dvs.register(spark)
+        columns = '{"day":"event::date"}'
+        df = spark.read.format("delta_variant").option("columns", columns).load(str(table))
+    else:
+        df = dvs.read_table(spark, table, columns={"day": "event::date"})
+    with pytest.raises(CastError) as caught, dvs.restore_errors():
+        ACTIONS[action](df, tmp_path / "out")
+    assert (caught.value.column, caught.value.row) == ("event", 0)
+    assert caught.value.__cause__ is not None
 
 
 def test_a_write_raises_the_error_of_reading_its_rows(spark: SparkSession, tmp_path: Path):

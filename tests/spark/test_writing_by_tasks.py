@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
+from uuid import uuid4
 
+import obstore
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
@@ -33,7 +35,7 @@ from delta_variant.protocol import actions
 from delta_variant.protocol.types import describe as describe_type
 from delta_variant.spark import sampling
 from delta_variant.spark.attempts import Attempt, Job, remove_lost
-from delta_variant.storage.store import open_store, put
+from delta_variant.storage.store import list_files, open_store, put
 
 EVENT = 'concat(\'{"n":\', id, \',"user":{"name":"u\', id % 7, \'"}}\') AS event'
 EVERY_TYPE = [
@@ -82,7 +84,7 @@ def check_unshredded(table: Path, files: int) -> None:
 
 @pytest.mark.usefixtures("small_files_are_shredded")
 def test_json_text_becomes_a_variant_with_one_shredding_schema_for_all_files(spark: SparkSession, tmp_path):
-    result = dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"])
+    result = dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"], one_shredding=True)
     assert (result.version, result.rows, result.invalid, len(result.files)) == (0, 100, 0, 3)
     paths = {tuple((path.path, str(path.type)) for path in file.variants["event"]) for file in result.files}
     assert paths == {((("n",), "int64"), (("user", "name"), "string"))}
@@ -139,7 +141,7 @@ def test_column_names_may_contain_dots_and_backticks(spark: SparkSession, tmp_pa
     mapped = {"delta.columnMapping.mode": "name"}
     arguments = {"variant_columns": ["e`.v"], "partition_by": "p.q"}
     assert dvs.write_table(table, df, configuration=mapped, **arguments).rows == 9
-    dvs.write_table(table, df, mode="append", one_shredding=False, **arguments)
+    dvs.write_table(table, df, mode="append", one_shredding=True, **arguments)
     dvs.optimize(spark, table, sort_by="`a.b`")
     expected = sorted(({"id": n, "n": n, "part": n % 3} for n in [*range(9), *range(9)]), key=str)
     assert rows(table, id="`a.b`", n="`e``.v`:n::int", part="`p.q`") == expected
@@ -239,12 +241,54 @@ def test_a_given_shredding_schema_and_none_are_used(spark: SparkSession, tmp_pat
     assert {path.path for file in written for path in file.variants["event"]} == set()
 
 
-def test_a_schema_is_inferred_from_the_first_rows_of_each_partition(spark: SparkSession):
-    first = sampling._limit_partitions(spark.range(0, 30_000, 1, 3)).selectExpr(
-        "id", "spark_partition_id() AS part"
-    )
-    counts = first.groupBy("part").agg({"id": "min", "*": "count"}).orderBy("part").collect()
-    assert [tuple(row) for row in counts] == [(part, 4096, part * 10_000) for part in range(3)]
+def test_a_schema_is_inferred_from_the_first_rows_of_some_partitions(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(sampling, "PARTITIONS", 2)
+    # Every second partition is empty.
+    df = spark.range(0, 36_000, 1, 6).where("id % 12000 < 6000").withColumnRenamed("id", "a.b")
+    sample = sampling._sample(df, ["a.b"])
+    assert [part.column(0).to_pylist() for part in sample] == [
+        list(range(first, first + sampling.PARTITION_ROWS)) for first in (0, 12_000)
+    ]
+    assert sampling._sample(spark.range(0), ["id"]) == []
+
+
+UPSTREAM = {
+    "narrow": lambda df: df,
+    "repartition": lambda df: df.repartition(3),
+    "groupBy": lambda df: df.groupBy("event").count(),
+    # Spark computes the input of a sort twice by itself: to find the ranges, and to sort.
+    "orderBy": lambda df: df.orderBy("event"),
+}
+
+
+@pytest.mark.parametrize("one_shredding", [False, True])
+@pytest.mark.parametrize("name", UPSTREAM)
+def test_the_tasks_of_a_write_compute_each_row_once(
+    spark: SparkSession, tmp_path: Path, name: str, one_shredding: bool
+):
+    computed = spark.sparkContext.accumulator(0)
+
+    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            computed.add(batch.num_rows)
+            yield batch
+
+    counted = spark.range(0, 20_000, 1, 2).selectExpr(EVENT).mapInArrow(count, "event string")
+    df = UPSTREAM[name](counted)
+    result = dvs.write_table(tmp_path / "t", df, variant_columns=["event"], one_shredding=one_shredding)
+    assert (result.rows, computed.value) == (20_000, 40_000 if name == "orderBy" else 20_000)
+    assert not df.storageLevel.useDisk
+
+
+def test_rows_that_the_user_persisted_stay_persisted(spark: SparkSession, tmp_path: Path):
+    df = events(spark).persist()
+    try:
+        dvs.write_table(tmp_path / "t", df, variant_columns=["event"], one_shredding=True)
+        assert df.storageLevel.useMemory
+    finally:
+        df.unpersist()
 
 
 def test_a_sampling_process_reads_all_rows_so_that_spark_reuses_it():
@@ -265,7 +309,9 @@ def test_tasks_generate_columns_and_check_constraints(spark: SparkSession, tmp_p
     dv.add_constraint(table, "small", "n < 100")
 
     def append(count: int) -> dvs.WriteResult:
-        return dvs.write_table(table, events(spark, count), mode="append", variant_columns=["event"])
+        df = events(spark, count)
+        # Only the driver shreds files as small as these.
+        return dvs.write_table(table, df, mode="append", variant_columns=["event"], one_shredding=True)
 
     result = append(100)
     assert rows(table, id="id", part="part", n="n")[5] == {"id": 13, "part": 1, "n": 13}
@@ -386,6 +432,27 @@ def test_a_run_keeps_the_files_of_another_run_until_the_job_is_committed(tmp_pat
     assert f"{first.file_name(0)}.parquet" in data_files(tmp_path)
     remove_lost([store], second.job, (), of_all_runs=True)
     assert data_files(tmp_path) == set()
+
+
+def test_the_records_of_many_attempts_are_deleted_by_one_request(monkeypatch: pytest.MonkeyPatch):
+    store, job = open_store(f"memory:///{uuid4()}"), Job.of(None)
+    attempts = [Attempt(store, job, number) for number in range(300)]
+    paths = [f"{attempt.file_name(0)}.parquet" for attempt in attempts]
+    for path in paths:
+        put(store, path, b"")
+    requests: list[object] = []
+    delete = obstore.delete
+
+    def record(*arguments: object) -> None:
+        requests.append(arguments)
+        delete(*arguments)
+
+    monkeypatch.setattr(obstore, "delete", record)
+    winners = [attempt.identity for attempt in attempts[:200]]
+    remove_lost([store], job, winners, of_all_runs=True)
+    assert list_files(store, "") == sorted(paths[:200])
+    # One for the files of the lost attempts, and one for the records.
+    assert len(requests) == 2
 
 
 def test_two_drivers_append_concurrently(spark: SparkSession, tmp_path: Path):

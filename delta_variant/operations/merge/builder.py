@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -27,9 +28,10 @@ from ..rewrite.result import RewriteResult
 from ..rewrite.sides import Side, Sides, side_inputs
 from .clauses import Clause, ClauseAction, When
 from .execute import execute
-from .joining import Join
+from .joining import JoinPredicate
+from .plan import MergePlan
 
-__all__ = ["Merge", "merge"]
+__all__ = ["Merge", "check_aliases", "merge", "sides_of", "with_commit"]
 
 NO_UPDATES: Mapping[str, str | None] = {}
 READABLE: Mapping[When, Side] = {"not matched": "source", "not matched by source": "target"}
@@ -89,15 +91,24 @@ def merge(
         (1, 1)
     """
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
-    for option, alias in (("source_alias", source_alias), ("target_alias", target_alias)):
-        check_text(option, alias)
+    check_aliases(source_alias, target_alias)
     snapshot = load_latest(table, storage_options).in_timezone(timezone)
     rows, columns = _in_memory(source, variant_columns, snapshot.schema)
-    sides = Sides(
-        target_alias, Scope.of(snapshot.schema, snapshot.timezone), source_alias, Scope.of(columns, timezone)
-    )
-    join = Join.of(rows, sides.predicate(on))
-    return Merge(snapshot, sides, on, join, WriteOptions(files=files), commit)
+    sides = sides_of(snapshot, target_alias, columns, source_alias)
+    plan = MergePlan(snapshot, on, JoinPredicate.of(sides.predicate(on)), WriteOptions(files=files), commit)
+    return Merge(plan, sides, partial(execute, rows))
+
+
+def check_aliases(source: str, target: str) -> None:
+    """Raise ArgumentTypeError or ValueError for invalid aliases of a merge."""
+    for option, alias in (("source_alias", source), ("target_alias", target)):
+        check_text(option, alias)
+
+
+def sides_of(snapshot: Snapshot, target_alias: str, columns: StructType, source_alias: str) -> Sides:
+    """Return the columns of a table and those of a source, with their aliases."""
+    target, source = (Scope.of(each, snapshot.timezone) for each in (snapshot.schema, columns))
+    return Sides(target_alias, target, source_alias, source)
 
 
 def _in_memory(
@@ -134,17 +145,13 @@ class Merge:
         RewriteResult(version=1, rows_updated=1, rows_inserted=1, rows_copied=1, files_removed=1, files=<2>)
     """
 
-    _snapshot: Snapshot
+    _plan: MergePlan
     _sides: Sides
-    _on: str
-    _join: Join
-    _options: WriteOptions
-    _commit: CommitOptions
-    _clauses: tuple[Clause, ...] = ()
+    _execute: Callable[[MergePlan], RewriteResult]
 
     def __repr__(self) -> str:
-        clauses = ", ".join(f"{each.when} {each.action}" for each in self._clauses)
-        return f"<Merge into {self._snapshot.uri} on {self._on}: {clauses or 'no clauses'}>"
+        clauses = ", ".join(f"{each.when} {each.action}" for each in self._plan.clauses)
+        return f"<Merge into {self._plan.snapshot.uri} on {self._plan.on}: {clauses or 'no clauses'}>"
 
     def when_matched_update(self, updates: Mapping[str, str | None], where: str | None = None) -> Merge:
         """Update matched rows.
@@ -329,11 +336,11 @@ class Merge:
             >>> merge.when_matched_delete().execute().version
             1
         """
-        if not self._clauses:
+        if not self._plan.clauses:
             raise ValueError(
                 "the merge has no clauses: call when_matched_update or another method before execute"
             )
-        return execute(self._snapshot, self._join, self._clauses, self._on, self._options, self._commit)
+        return self._execute(self._plan)
 
     def _with(
         self,
@@ -346,12 +353,18 @@ class Merge:
         assignments = assignments_of(updates, self._sides.target, self._sides.bind)
         clause = Clause(when, action, bound, assignments, where)
         _check_sides(clause)
-        return replace(self, _clauses=(*self._clauses, clause))
+        return replace(self, _plan=replace(self._plan, clauses=(*self._plan.clauses, clause)))
 
     def _all_columns(self, except_cols: Sequence[str] | None) -> dict[str, str | None]:
         excluded = () if except_cols is None else texts_of("names", "except_cols", except_cols)
         names = [name for name in self._sides.target.schema.names if name not in excluded]
         return {_quoted(name): f"{_quoted(self._sides.source_alias)}.{_quoted(name)}" for name in names}
+
+
+def with_commit(merge: Merge, commit_of: Callable[[Snapshot, CommitOptions], CommitOptions]) -> Merge:
+    """Return a merge with the commit options that a function returns for its table and its options."""
+    plan = merge._plan
+    return replace(merge, _plan=replace(plan, commit=commit_of(plan.snapshot, plan.commit)))
 
 
 def _quoted(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Join batches of the table with the source, which is in memory."""
+"""Join batches of the table with rows of the source in memory."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._arrow import Array
-from ...expressions.evaluate import evaluate, filter_mask
+from ...expressions.evaluate import ROW_NUMBERS, evaluate, filter_mask, without_cast
 from ...expressions.tree import Call, Column, Expression, Input, Literal, input_name
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.types import kind_of
 from ...scan.in_memory import inputs_of
 from ..rewrite.sides import Side, conjuncts, side_inputs, unqualify
 
-__all__ = ["Join", "Pairs"]
+__all__ = ["Join", "JoinPredicate", "KeyValues", "Pairs"]
 
 MAX_LISTED_KEYS = 200
 MAX_CROSS_ROWS = 1 << 20
@@ -36,22 +36,65 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Join:
-    """The predicate of a merge and its source.
+class KeyValues:
+    """The values of a key in the source: all distinct values if they are few, else the least and greatest.
+
+    `values` is None if the type of the key has no order.
+    """
+
+    values: Array | None
+    are_all: bool
+
+    @classmethod
+    def of(cls, keys: Array) -> KeyValues:
+        """Return the values among keys, of which some may be null."""
+        distinct = pc.unique(keys.drop_null())
+        if len(distinct) and kind_of(keys.type) not in RANGED:
+            return cls(None, False)
+        return cls._limited(distinct, are_all=True)
+
+    @classmethod
+    def combine(cls, parts: Sequence[KeyValues]) -> KeyValues:
+        """Return the values of a key in several parts of a source, at least one."""
+        found = [part.values for part in parts if part.values is not None]
+        if len(found) < len(parts):
+            return cls(None, False)
+        return cls._limited(pc.unique(pa.concat_arrays(found)), are_all=all(part.are_all for part in parts))
+
+    @classmethod
+    def _limited(cls, distinct: Array, *, are_all: bool) -> KeyValues:
+        if are_all and len(distinct) <= MAX_LISTED_KEYS:
+            return cls(distinct, are_all=True)
+        ends = pc.min_max(distinct)
+        return cls(pa.array([ends["min"], ends["max"]], distinct.type), are_all=False)
+
+    def predicate(self, target: Expression) -> Expression | None:
+        """Return a predicate that is true for all of the values, None if it is not known."""
+        if self.values is None:
+            return None
+        literals = [Literal(value) for value in self.values]
+        if self.are_all:
+            return Call("in", (target, *literals), pa.bool_()) if literals else Literal(pa.scalar(False))
+        least, greatest = literals
+        bounds = (Call(">=", (target, least), pa.bool_()), Call("<=", (target, greatest), pa.bool_()))
+        return Call("and", bounds, pa.bool_())
+
+
+@dataclass(frozen=True)
+class JoinPredicate:
+    """The predicate of a merge.
 
     Attributes:
-        source: All rows of the source.
         keys: Pairs of expressions over the table and over the source that must be equal.
         rest: The other operands of the predicate.
     """
 
-    source: pa.RecordBatch
     keys: Sequence[tuple[Expression, Expression]]
     rest: Sequence[Expression]
 
     @classmethod
-    def of(cls, source: pa.RecordBatch, on: Expression) -> Join:
-        """Return the join for a bound predicate over both tables."""
+    def of(cls, on: Expression) -> JoinPredicate:
+        """Return the keys and the other operands of a bound predicate over both tables."""
         keys, rest = [], []
         for each in conjuncts(on):
             pair = _key_pair(each)
@@ -59,22 +102,47 @@ class Join:
                 rest.append(each)
             else:
                 keys.append(pair)
-        return cls(source, keys, rest)
+        return cls(keys, rest)
 
     @property
-    def conditions(self) -> list[Expression]:
+    def operands(self) -> list[Expression]:
         """Return all expressions of the predicate."""
         return [*(each for pair in self.keys for each in pair), *self.rest]
 
-    def target_predicate(self) -> Expression | None:
-        """Return a predicate over the table that is true for all rows that may match, None if all may."""
+    def target_predicate(self, source: Sequence[KeyValues]) -> Expression | None:
+        """Return a predicate over the table that is true for all rows that may match, None if all may.
+
+        `source` has the values of each key in the source.
+        """
         parts = [unqualify(each) for each in self.rest if not side_inputs([each], "source")]
-        for (target, _), values in zip(self.keys, self._source_keys, strict=True):
-            bound = _range(unqualify(target), values)
+        for (target, _), values in zip(self.keys, source, strict=True):
+            bound = values.predicate(unqualify(target))
             parts += [] if bound is None else [bound]
         if not parts:
             return None
         return parts[0] if len(parts) == 1 else Call("and", tuple(parts), pa.bool_())
+
+    def target_keys(self, batch: pa.RecordBatch) -> list[Array]:
+        """Return the values of the keys for a batch with inputs of the table."""
+        return [_normal(evaluate(unqualify(target), batch)) for target, _ in self.keys]
+
+    def source_keys(self, rows: pa.RecordBatch) -> list[Array]:
+        """Return the values of the keys for rows of the source."""
+        keys = [unqualify(source) for _, source in self.keys]
+        batch = inputs_of(rows, expression_inputs(keys))
+        return [_normal(evaluate(each, batch)) for each in keys]
+
+
+@dataclass(frozen=True)
+class Join:
+    """All rows of a source, or of a part of it, and the predicate that joins them with the table."""
+
+    source: pa.RecordBatch
+    predicate: JoinPredicate
+
+    def key_values(self) -> list[KeyValues]:
+        """Return the values of each key in the source."""
+        return [KeyValues.of(keys) for keys in self._source_keys]
 
     def pairs(self, batch: pa.RecordBatch) -> Pairs:
         """Return the pairs of matching rows for a batch with inputs of the table."""
@@ -86,16 +154,16 @@ class Join:
         )
 
     def _pieces(self, rows: int) -> list[tuple[int, int]]:
-        length = rows if self.keys else max(1, MAX_CROSS_ROWS // max(1, self.source.num_rows))
+        length = rows if self.predicate.keys else max(1, MAX_CROSS_ROWS // max(1, self.source.num_rows))
         return [(start, min(length, rows - start)) for start in range(0, rows, max(1, length))]
 
     def _pairs(self, batch: pa.RecordBatch, start: int, length: int) -> Pairs:
         piece = batch.slice(start, length)
-        left = [_normal(evaluate(unqualify(target), piece)) for target, _ in self.keys]
+        left, rest = self.predicate.target_keys(piece), self.predicate.rest
         found = _join(left, self._source_keys, piece.num_rows, self.source.num_rows)
-        if self.rest:
-            joined = self.joined(piece, found, self.rest)
-            predicate = self.rest[0] if len(self.rest) == 1 else Call("and", tuple(self.rest), pa.bool_())
+        if rest:
+            joined = self.joined(piece, found, rest)
+            predicate = rest[0] if len(rest) == 1 else Call("and", tuple(rest), pa.bool_())
             mask = filter_mask(predicate, joined)
             found = Pairs(found.target.filter(mask), found.source.filter(mask))
         return Pairs(pc.add(found.target, start), found.source)
@@ -106,11 +174,15 @@ class Join:
         """Return the inputs of expressions over both tables, one row for each pair."""
         columns: dict[str, Array] = {"\0": pa.nulls(len(pairs.target))}
         for each in side_inputs(expressions, "target"):
-            name = input_name(unqualify(each))
-            columns[input_name(each)] = batch.column(name).take(pairs.target)
+            # A reader returns the Variant if the cast of some row fails, which may be in no pair.
+            is_cast = input_name(unqualify(each)) in batch.schema.names
+            found = each if is_cast else without_cast(each)
+            columns[input_name(found)] = batch.column(input_name(unqualify(found))).take(pairs.target)
+        if ROW_NUMBERS in batch.schema.names:
+            columns[ROW_NUMBERS] = batch.column(ROW_NUMBERS).take(pairs.target)
         read = side_inputs(expressions, "source")
-        found = self._source_inputs(read, pairs.source)
-        columns.update(zip(map(input_name, read), found.columns[1:], strict=True))
+        values = self._source_inputs(read, pairs.source)
+        columns.update(zip(map(input_name, read), values.columns[1:], strict=True))
         return pa.record_batch(list(columns.values()), names=list(columns))
 
     def _source_inputs(self, inputs: Sequence[Input], rows: Array) -> pa.RecordBatch:
@@ -124,9 +196,7 @@ class Join:
 
     @cached_property
     def _source_keys(self) -> list[Array]:
-        keys = [unqualify(source) for _, source in self.keys]
-        batch = inputs_of(self.source, expression_inputs(keys))
-        return [_normal(evaluate(each, batch)) for each in keys]
+        return self.predicate.source_keys(self.source)
 
 
 def _key_pair(condition: Expression) -> tuple[Expression, Expression] | None:
@@ -162,19 +232,3 @@ def _join(left: Sequence[Array], right: Sequence[Array], left_rows: int, right_r
     sources = pa.table([*right, pa.array(range(right_rows), pa.int64())], names=[*names, "source"])
     found = targets.join(sources, names, join_type="inner").select(["target", "source"]).sort_by("target")
     return Pairs(found["target"].combine_chunks(), found["source"].combine_chunks())
-
-
-def _range(target: Expression, keys: Array) -> Expression | None:
-    """Return a predicate that is true for all values among the keys, None if the type has no order."""
-    known = keys.drop_null()
-    if not len(known):
-        return Literal(pa.scalar(False))
-    if kind_of(keys.type) not in RANGED:
-        return None
-    distinct = pc.unique(known)
-    if len(distinct) <= MAX_LISTED_KEYS:
-        return Call("in", (target, *(Literal(value) for value in distinct)), pa.bool_())
-    ends = pc.min_max(distinct)
-    least, greatest = (Literal(ends[name]) for name in ("min", "max"))
-    bounds = (Call(">=", (target, least), pa.bool_()), Call("<=", (target, greatest), pa.bool_()))
-    return Call("and", bounds, pa.bool_())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, groupby
 from math import ceil
 from tempfile import TemporaryDirectory
@@ -12,7 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ..._packing import pack_by_size
-from ...data_file.layout import shredding_of
+from ...data_file.layout import PerSchema, shredding_of
 from ...data_file.odd_rows import separates
 from ...data_file.options import WriteOptions
 from ...data_file.reader import RowRange
@@ -178,16 +179,19 @@ def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
 
 
 def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
-    """Return how the files of a bin are rewritten, None if they stay. `snapshot.files` is not used."""
-    schemas, rows, is_separated = _inspect_files(snapshot, chosen.files)
+    """Return how the files of a bin are rewritten, None if they stay. `snapshot.files` is not used.
+
+    Files of odd rows do not decide how the rows of others are shredded.
+    """
+    schemas, typical, rows, is_separated = _inspect_files(snapshot, chosen.files)
     bytes_before = sum(int(size or 0) for size in chosen.files["size"].to_pylist())
     bytes_after = bytes_before
     if chosen.has_odd_rows:
         return _group(chosen, rows, bytes_before, replace(options, has_odd_rows=True))
-    if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
-        options = replace(options, shredding=schemas[0])
+    if options.shredding == "infer" and not chosen.reshred and len(typical) == 1 and _shreds(typical[0]):
+        options = replace(options, shredding=typical[0])
     else:
-        sample = _sample(snapshot, chosen.files)
+        sample = _sample(snapshot, _typical_files(chosen.files))
         if options.shredding == "infer" and sample:
             share = min(1.0, options.files.target_file_size / max(bytes_before, 1))
             options = infer_shared_shredding(options, sample, TableState.of(snapshot), ceil(rows * share))
@@ -221,21 +225,33 @@ def _group(
     )
 
 
-def _inspect_files(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int, bool]:
-    """Return the distinct shredding schemas of files, and the number of rows that are not deleted.
+def _typical_files(files: pa.Table) -> pa.Table:
+    """Return the files without those of odd rows, and all of them if there are no others."""
+    typical = [not has_odd_rows(tags) for tags in files["tags"].to_pylist()]
+    return files.filter(pa.array(typical)) if any(typical) else files
+
+
+def _inspect_files(
+    snapshot: Snapshot, files: pa.Table
+) -> tuple[list[Shreddings], list[Shreddings], int, bool]:
+    """Return the distinct shredding schemas of files, of the typical ones, and the rows that are not deleted.
 
     Also return whether odd rows are set apart from all files.
     """
     schemas: list[Shreddings] = []
+    typical: list[Shreddings] = []
+    typical_paths = set(_typical_files(files)["path"].to_pylist())
     rows = 0
     is_separated = True
+    shreddings = PerSchema[Shreddings]()
     for file in TableReader.of(snapshot).open_all(files_of(files)):
-        found = shredding_of(file.native)
-        if found not in schemas:
-            schemas.append(found)
+        found = shreddings.of(file.native, partial(shredding_of, file.native))
+        for known in (schemas, typical) if file.file.path in typical_paths else (schemas,):
+            if found not in known:
+                known.append(found)
         rows += int(file.native.num_rows) - int((file.file.deletion_vector or {}).get("cardinality", 0))
         is_separated = is_separated and file.native.is_separated
-    return schemas, rows, is_separated
+    return schemas, typical, rows, is_separated
 
 
 def _shreds(schemas: Shreddings) -> bool:
@@ -289,27 +305,37 @@ def read_rows(
 def read_or_copy_files(
     snapshot: Snapshot, files: Iterable[FileEntry], options: WriteOptions
 ) -> Iterator[Iterator[pa.RecordBatch | StoredRows]]:
-    """Yield the rows of each file: large row groups as they are stored, others like `read_rows`.
+    """Yield the rows of each file: row groups that the kernel can move, other rows like `read_rows`.
 
-    The files can be read at the same time.
+    The files are of one partition, and can be read at the same time.
     """
     read = _row_reader(snapshot, (), options)
     tracking = RowTracking.of(snapshot)
+    has_shredding, samples = _shredding_check(snapshot, options), PerSchema[pa.RecordBatch]()
 
-    def rows(file: FileReader) -> Iterator[pa.RecordBatch | StoredRows]:
+    def rows(open_file: Callable[[], FileReader]) -> Iterator[pa.RecordBatch | StoredRows]:
+        file = open_file()
+
         def batches(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
             return (batch for batch, _ in read(file, ranges))
 
-        copied = copyable_row_groups(file, tracking) if _has_shredding(snapshot, file, options) else ()
-        return read_or_copy(file, batches, copied)
+        copied: Sequence[int] = ()
+        if has_shredding(file) and not options.has_odd_rows:
+            copied = copyable_row_groups(file, tracking, with_small=True)
+        yield from read_or_copy(file, batches, copied, samples)
 
-    return map(rows, TableReader.of(snapshot).open_all(files))
+    return map(rows, TableReader.of(snapshot).open_each(files))
 
 
-def _has_shredding(snapshot: Snapshot, file: FileReader, options: WriteOptions) -> bool:
-    """Return whether the file stores all top-level Variants with the shredding of the options."""
+def _shredding_check(snapshot: Snapshot, options: WriteOptions) -> Callable[[FileReader], bool]:
+    """Return a function that returns whether a file stores all top-level Variants with the shredding."""
     shreddings = _shreddings(snapshot, options)
-    return file.shredded(shreddings, options.shredding) == shreddings.keys()
+    known = PerSchema[bool]()
+
+    def check(file: FileReader) -> bool:
+        return file.shredded(shreddings, options.shredding) == shreddings.keys()
+
+    return lambda file: known.of(file.native, partial(check, file))
 
 
 def _row_reader(

@@ -29,6 +29,7 @@ from ...scan.scope import Scope
 from ...scan.statistics import partition_matches
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
+from ...writer.background import BackgroundOddRowsWriter
 from ...writer.commit_context import CommitOptions, without_txn
 from ...writer.commit_result import CommitResult
 from ...writer.copy_on_write import RewrittenFiles, is_partition_predicate
@@ -306,7 +307,7 @@ def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> list[PartitionFil
         files, rows = sum(len(group.paths) for group in groups), sum(group.rows for group in groups)
         begin("rewriting", files=files, rows=rows)
     # The odd rows of all groups of a partition, so that they are in few files.
-    odd_rows = OddRowsWriter(work.snapshot.store, _target(work.snapshot), work.options)
+    odd_rows = BackgroundOddRowsWriter(work.snapshot.store, _target(work.snapshot), work.options)
     try:
         for group in groups:
             for batches in _rows_of_new_files(work, group):

@@ -15,6 +15,7 @@ from polars.io.plugins import register_io_source
 from ...variant.objects import variants_as_json
 from .explanation import ReadReport
 from .limited_rows import LimitedRows
+from .query import is_text_path
 
 __all__ = ["lazy_frame"]
 
@@ -22,12 +23,18 @@ __all__ = ["lazy_frame"]
 def lazy_frame(rows: LimitedRows, variants: Literal["json", "bytes"]) -> pl.LazyFrame:
     """Return rows as a lazy frame, with Variants in a form that Polars has."""
     plain = variants_as_json if variants == "json" else _unchanged
+    # Polars has views of strings, which take the same bytes for equal ones.
+    rows = rows.with_dictionaries([name for name, each in rows.rows.outputs.items() if is_text_path(each)])
     empty = plain(rows.schema.empty_table())
 
     def frame(table: pa.Table) -> pl.DataFrame:
-        found = pl.from_arrow(plain(table))
+        texts = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+        found = pl.from_arrow(plain(table.drop_columns(texts)))
         assert isinstance(found, pl.DataFrame)
-        return found
+        names = table.column_names
+        return pl.DataFrame(
+            [_strings(name, table[name]) if name in texts else found.get_column(name) for name in names]
+        )
 
     def read(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
@@ -46,6 +53,12 @@ def lazy_frame(rows: LimitedRows, variants: Literal["json", "bytes"]) -> pl.Lazy
 
     schema = dict(frame(rows.schema.empty_table()).schema)
     return register_io_source(read, schema=schema, explain_name="delta_variant")
+
+
+def _strings(name: str, column: Any) -> pl.Series:
+    """Return a column of dictionaries as a series of the strings in them."""
+    parts = [pl.Series(part.dictionary).gather(pl.Series(part.indices)) for part in column.chunks]
+    return pl.concat(parts).alias(name) if parts else pl.Series(name, dtype=pl.String)
 
 
 def _unchanged(table: pa.Table) -> pa.Table:

@@ -42,6 +42,9 @@ class Rows(Protocol):
     def narrow(self, names: Collection[str], hint: Expression | None) -> Rows:
         """Return some columns of the rows for which `hint` is true, and maybe of others."""
 
+    def with_dictionaries(self, names: Collection[str]) -> Rows:
+        """Return the rows with some columns of text as dictionaries."""
+
     def parts(self) -> Iterator[Rows]:
         """Yield parts of the rows, in order, that can be read concurrently."""
 
@@ -86,6 +89,10 @@ class LimitedRows:
             yield from (LimitedRows(part, None) for part in self.rows.parts())
         else:
             yield self
+
+    def with_dictionaries(self, names: Collection[str]) -> LimitedRows:
+        """Return the rows with some columns of text as dictionaries."""
+        return LimitedRows(self.rows.with_dictionaries(names), self.limit)
 
     def head(self, limit: int) -> LimitedRows:
         """Return the first rows, at most `limit`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 import pyarrow as pa
@@ -16,11 +16,13 @@ from ...expressions.tree import Call, Expression, Extraction, Input, is_whole
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import variant_field
-from ...scan.conditions import RowCondition, leading_conditions
+from ...scan.conditions import RowCondition, are_conditions, leading_conditions
 from ...scan.scope import Scope
 from .lateral import Lateral
 
-__all__ = ["Query", "rows_without_columns"]
+__all__ = ["Query", "is_text_path", "rows_without_columns"]
+
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -28,7 +30,8 @@ class Query(msgspec.Struct, frozen=True):
 
     `hint` is true for each row that the caller keeps, who selects these rows among those of the query.
     `lateral` makes a row for each part of a Variant of the rows that match the predicate. `shredded` has the
-    types of the Variant columns that are returned as files store them, by name.
+    types of the Variant columns that are returned as files store them, by name. `dictionaries` are the
+    outputs of text that are returned as dictionaries.
     """
 
     outputs: Mapping[str, Expression]
@@ -37,6 +40,7 @@ class Query(msgspec.Struct, frozen=True):
     hint: Expression | None = None
     shredded: Mapping[str, pa.DataType] = msgspec.field(default_factory=dict)
     lateral: Lateral | None = None
+    dictionaries: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -68,15 +72,16 @@ class Query(msgspec.Struct, frozen=True):
 
     def _with(self, outputs: Mapping[str, Expression], hint: Expression | None) -> Query:
         """Return the query for other outputs, with the inputs that it needs."""
-        used = [*outputs.values(), *(each for each in (self.predicate,) if each is not None)]
+        read = [self._as_read(name, each) for name, each in outputs.items()]
+        used = [*read, *(each for each in (self.predicate,) if each is not None)]
         lateral = self.lateral
         if lateral is None:
-            read = expression_inputs(used)
-            return msgspec.structs.replace(self, outputs=outputs, inputs=read, hint=hint)
+            inputs = expression_inputs(used)
+            return msgspec.structs.replace(self, outputs=outputs, inputs=inputs, hint=hint)
         used += [lateral.variants, *(each for each in (lateral.predicate,) if each is not None)]
-        read = expression_inputs(used)
-        of_parts = tuple(each for each in read if lateral.has(each))
-        of_table = tuple(each for each in read if not lateral.has(each))
+        inputs = expression_inputs(used)
+        of_parts = tuple(each for each in inputs if lateral.has(each))
+        of_table = tuple(each for each in inputs if not lateral.has(each))
         # A hint is about the rows that are returned, not about those of the table.
         return msgspec.structs.replace(
             self,
@@ -91,8 +96,21 @@ class Query(msgspec.Struct, frozen=True):
         """Return the schema of the result."""
         return pa.schema([self._field(name, each) for name, each in self.outputs.items()])
 
+    def with_dictionaries(self, names: Collection[str]) -> Query:
+        """Return the query with some outputs of text as dictionaries."""
+        query = msgspec.structs.replace(self, dictionaries=frozenset(names))
+        return query._with(self.outputs, self.hint)
+
+    def _as_read(self, name: str, bound: Expression) -> Expression:
+        """Return an output as it is read from files: a path that is a dictionary stays one."""
+        if name in self.dictionaries and self.lateral is None and is_text_path(bound):
+            return msgspec.structs.replace(bound, type=DICTIONARY)
+        return bound
+
     def _field(self, name: str, bound: Expression) -> pa.Field[Any]:
         field = _output_field(name, bound)
+        if name in self.dictionaries:
+            return field.with_type(DICTIONARY)
         if not isinstance(bound, Extraction) or not is_whole(bound) or bound.column not in self.shredded:
             return field
         return field.with_type(self.shredded[bound.column])
@@ -106,7 +124,22 @@ class Query(msgspec.Struct, frozen=True):
     @property
     def conditions(self) -> list[RowCondition]:
         """Return conditions that are true for each row that is needed, by which rows can be skipped."""
-        return leading_conditions(self.predicate, self.hint)
+        # A condition on the text at a path is tested on its dictionary.
+        outputs = self.outputs.items()
+        texts: dict[Input, Input] = {
+            each: msgspec.structs.replace(each, type=DICTIONARY)
+            for name, each in outputs
+            if is_text_path(each) and self._as_read(name, each) != each
+        }
+        found = leading_conditions(self.predicate, self.hint)
+        return [msgspec.structs.replace(each, input=texts.get(each.input, each.input)) for each in found]
+
+    @property
+    def is_count(self) -> bool:
+        """Return whether the result is the number of rows that meet the conditions."""
+        if self.outputs or self.lateral is not None or self.hint is not None or self.predicate is None:
+            return False
+        return are_conditions(self.predicate)
 
     def without_outputs(self) -> Query:
         """Return the query for the number of its rows: the predicate alone."""
@@ -128,10 +161,15 @@ class Query(msgspec.Struct, frozen=True):
         if not self.outputs:
             return rows_without_columns(batch.num_rows)
         arrays = [
-            _cast(evaluate(each, batch), field.type)
+            _cast(evaluate(self._as_read(field.name, each), batch), field.type)
             for each, field in zip(self.outputs.values(), self.schema, strict=True)
         ]
         return pa.record_batch(arrays, schema=self.schema)
+
+
+def is_text_path(bound: Expression) -> TypeGuard[Extraction]:
+    """Return whether an expression is the text at a path, cast to a string."""
+    return isinstance(bound, Extraction) and bound.type == pa.string() and not bound.as_json
 
 
 def _output_field(name: str, bound: Expression) -> pa.Field[Any]:

@@ -78,7 +78,7 @@ def read_files(
     elif snapshot.store.local_root is None:
         yield from _consume(map(read.start, table.open_all(files)), report)
     else:
-        with closing(read_ahead(files, read.start_ahead)) as started:
+        with closing(read_ahead(files, read.open, read.start_ahead)) as started:
             yield from _consume(started, report)
 
 
@@ -120,9 +120,13 @@ class _FileRead(msgspec.Struct, frozen=True):
         plan = plan_rows(file, self.predicate)
         return _Started(file, plan, [], self._batches(file, plan))
 
+    def open(self, entry: FileEntry) -> _Started:
+        """Open a file, and plan its rows."""
+        return self.start(self.table.open(entry))
+
     def start_ahead(self, entry: FileEntry) -> _Started:
         """Open a file, and read its first rows; an error in them is raised after the rows before it."""
-        started = self.start(self.table.open(entry))
+        started = self.open(entry)
         size = 0
         try:
             while size < BYTES_AHEAD and (decoded := next(started.rest, None)) is not None:
@@ -136,11 +140,16 @@ class _FileRead(msgspec.Struct, frozen=True):
         if plan.rows == []:
             return
         shredded = [name for name in self.query.shredded if file.stored_type(name) is not None]
-        query, before = self.query, 0
-        found = file.read_matching(query.inputs, query.conditions, plan.rows, self.on_conflict, shredded)
+        query, before, is_count = self.query, 0, self.query.is_count
+        found = file.read_matching(
+            query.inputs, query.conditions, plan.rows, self.on_conflict, shredded, is_count=is_count
+        )
         for seen, batch in found:
-            with error_location(file=file.file.path):
-                matching = query.result(batch)
+            if is_count and not batch.num_columns:
+                matching = batch
+            else:
+                with error_location(file=file.file.path):
+                    matching = query.result(batch)
             yield _Decoded(seen - before, matching)
             before = seen
 

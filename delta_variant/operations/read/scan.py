@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
-from ..._checks import check_installed, check_option, to_integer
+from ..._checks import check_installed, check_option, one_or_more, to_integer
 from ..._html import MAX_ROWS, html_table
 from ...expressions.types import type_name
 from ...variant.objects import VariantForm, columns_of_objects, is_variant, rows_of, variants_as_json
@@ -200,7 +200,7 @@ class Scan:
         assert isinstance(frame, pl.DataFrame)
         return frame
 
-    def to_dataset(self) -> Dataset:
+    def to_dataset(self, read_dictionary: str | Sequence[str] = ()) -> Dataset:
         """Return the rows as a dataset of pyarrow, into which engines push projections and filters.
 
         DuckDB, DataFusion and Polars (`scan_pyarrow_dataset`) accept it. A query reads only the columns that
@@ -209,11 +209,18 @@ class Scan:
         are read, so the result is that of pyarrow, whatever the filter contains. The dataset always reads
         the version of the scan.
 
+        Args:
+            read_dictionary: The name of a column of strings that is read as a dictionary,
+                `dictionary<int32, string>`, or a list of names, as in pyarrow. Engines group and join by a
+                column of few distinct strings faster then. No column by default.
+
         Returns:
             A `pyarrow.dataset.Dataset` with the columns of the scan. Name the paths that queries need in
             `columns` of the scan; see `shredded_columns` for all of them.
 
         Raises:
+            ArgumentTypeError: `read_dictionary` is not a string or a list.
+            ValueError: `read_dictionary` has a name that is not that of a column of strings.
             DeltaVariantError: While rows are read: see `to_batches`.
 
         Example:
@@ -227,7 +234,15 @@ class Scan:
         """
         from .dataset import ScanDataset
 
-        return ScanDataset(self._rows)
+        names = one_or_more("names of columns", "read_dictionary", read_dictionary)
+        strings = [field.name for field in self.schema if field.type == pa.string()]
+        for name in names:
+            if name not in strings:
+                raise ValueError(
+                    f"read_dictionary: expected a column of strings, got {name!r}: the scan has "
+                    f"{', '.join(map(repr, strings)) or 'none'}"
+                )
+        return ScanDataset(self._rows.with_dictionaries(names))
 
     def to_lazyframe(self, variants: Literal["json", "bytes"] = "json") -> pl.LazyFrame:
         """Return the rows as a lazy frame of Polars, which reads what its query needs; needs Polars.

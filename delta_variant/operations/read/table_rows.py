@@ -62,6 +62,10 @@ class TableRows:
         """Return some columns of the rows for which `hint` is true, and maybe of others."""
         return replace(self, query=self.query.narrow(names, hint))
 
+    def with_dictionaries(self, names: Collection[str]) -> TableRows:
+        """Return the rows with some columns of text as dictionaries."""
+        return replace(self, query=self.query.with_dictionaries(names))
+
     def as_stored(self) -> TableRows:
         """Return the rows with Variant columns as files store them; raises ShreddingError if they differ."""
         outputs = self.query.outputs.values()

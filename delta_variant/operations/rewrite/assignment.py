@@ -23,6 +23,7 @@ from ...protocol.schema.conforming import conform
 from ...protocol.schema.merging import merge as merge_schemas
 from ...protocol.schema.paths import path_text
 from ...protocol.types import StructType, fields_of
+from ...scan.in_memory import plain_variants
 from ...scan.scope import Scope
 from ...variant import values as variant_values
 from ...variant.values import VARIANT_TYPE
@@ -141,7 +142,9 @@ def assign(
         value = None if each.value is None else evaluate(each.value, batch)
         before = assigned.get(each.column)
         assigned[each.column] = (
-            _as_table(_variants(each, before, value)) if each.field is None else _conformed(value, each.field)
+            plain_variants(_variants(each, before, value))
+            if each.field is None
+            else _conformed(value, each.field)
         )
     return assigned
 
@@ -171,12 +174,6 @@ def _variants(each: Assignment, before: Array, value: Array) -> Array:
     return pc.if_else(value.is_valid(), made, pa.scalar(None, made.type))
 
 
-def _as_table(variants: Array) -> Array:
-    """Return Variants in the Arrow type of Variant columns."""
-    parts = [pc.fill_null(variants.field(name), b"") for name in ("metadata", "value")]
-    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=variants.is_null())
-
-
 def replace_rows(
     before: Mapping[str, Array], mask: Array, changed: Mapping[str, Array], variants: Collection[str]
 ) -> Iterator[Array]:
@@ -195,4 +192,4 @@ def replace_rows(
             yield column
             continue
         both = [column, changed[name]]
-        yield pa.concat_arrays(map(_as_table, both) if name in variants else both).take(positions)
+        yield pa.concat_arrays(map(plain_variants, both) if name in variants else both).take(positions)

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray, new_null_array,
-};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
 use arrow_select::filter::{FilterBuilder, FilterPredicate};
@@ -38,7 +36,7 @@ fn filter_array(array: &ArrayRef, filter: &FilterPredicate) -> Result<ArrayRef> 
             Ok(Arc::new(StructArray::try_new(fields.clone(), columns, nulls.transpose()?)?))
         }
         data_type if !data_type.is_nested() && array.null_count() == array.len() => {
-            Ok(new_null_array(data_type, filter.count()))
+            Ok(array.slice(0, filter.count()))
         }
         _ => Ok(filter.filter(array)?),
     }

@@ -9,5 +9,6 @@ pub mod odd_rows;
 pub mod read;
 pub mod stats;
 mod stored;
+mod transfer;
 pub mod units;
 pub mod write;

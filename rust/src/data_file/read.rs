@@ -1,18 +1,21 @@
 //! Read columns of one data file, whole Variants or values by path. Only the required leaf columns are decoded.
 //!
-//! At most twice `DECODED_BYTES` are decoded ahead of the consumer.
+//! At most `DECODED_BYTES`, and as many for each thread, are decoded ahead of the consumer.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::collections::VecDeque;
 use std::iter;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Int64Array, LargeListArray, ListArray, MapArray, OffsetSizeTrait,
-    RecordBatch, RecordBatchOptions, StructArray, new_null_array,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, LargeListArray, ListArray,
+    MapArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions, StringArray, StructArray, new_null_array,
 };
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::{DataType, Field, Fields, Schema};
@@ -35,6 +38,7 @@ use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::unshred::unshred;
 use crate::value::Zone;
 use crate::value::cast::Casting;
+use crate::value::column::is_text_dictionary;
 use crate::value::path::Step;
 
 /// Rows decoded at a time, where only leaves are read.
@@ -43,8 +47,11 @@ const BATCH_ROWS: usize = 64 << 10;
 const WHOLE_BATCH_ROWS: usize = 8 << 10;
 /// Batches of whole values that are decoded ahead of the rebuilding.
 const WHOLE_BATCHES: usize = 8;
-/// The maximum of decoded bytes that wait for the consumer, for whole values or the leaves of one row group.
+/// The maximum of decoded bytes that wait for the consumer, for whole values or the leaves of one row group. No further
+/// row group is begun while others have as many.
 const DECODED_BYTES: usize = 32 << 20;
+/// The row groups for each thread whose leaves are read at once, after the first for each thread.
+const ROW_GROUPS_AHEAD: usize = 4;
 
 /// One column of the result.
 #[derive(Debug, Clone)]
@@ -57,6 +64,14 @@ pub struct Projection {
 }
 
 impl Projection {
+    /// The type that values of a path are cast to: a dictionary has strings.
+    fn target(&self) -> &DataType {
+        match self.field.data_type() {
+            data_type if is_text_dictionary(data_type) => &DataType::Utf8,
+            data_type => data_type,
+        }
+    }
+
     fn locate(&self, error: Error) -> Error {
         error.in_column(&self.column.join("."))
     }
@@ -68,7 +83,7 @@ pub enum What {
     Column,
     /// The column as it is stored: text is dictionaries in batches in which all of it is.
     Stored,
-    /// The values at a path in a Variant, cast to the type of the result's field.
+    /// The values at a path in a Variant, cast to the type of the result's field, which may be a dictionary of strings.
     Path { path: Vec<Step>, casting: Casting },
     /// The values at a path in a Variant as JSON text, with timestamps as local times of a zone.
     Json { path: Vec<Step>, zone: Zone },
@@ -90,6 +105,8 @@ pub struct DataFileReader {
     decoder: Decoder,
     /// Row groups of which leaves are read, in the order of the file.
     reading: VecDeque<LeafReader>,
+    /// Whether the consumer has batches already.
+    has_begun: bool,
     ready: VecDeque<Found>,
     failed: bool,
 }
@@ -112,6 +129,8 @@ struct Query {
     deleted: Option<RoaringTreemap>,
     /// Rows for which one of them is not true may be dropped.
     conditions: Vec<Condition>,
+    /// Whether only the number of rows that meet the conditions is needed.
+    is_count: bool,
 }
 
 /// The rows of one row group that are read.
@@ -229,6 +248,8 @@ struct LeafReader {
     rows: RowNumbers,
     is_at_end: bool,
     projected: Vec<Found>,
+    /// The error after the rows in `projected`, which end with it.
+    error: Option<Error>,
 }
 
 impl DataFileReader {
@@ -248,10 +269,19 @@ impl DataFileReader {
         }
         let row_groups = selected_row_groups(&file, rows);
         Ok(DataFileReader {
-            query: Query { file, projections, on_conflict, legacy: None, deleted, conditions: Vec::new() },
+            query: Query {
+                file,
+                projections,
+                on_conflict,
+                legacy: None,
+                deleted,
+                conditions: Vec::new(),
+                is_count: false,
+            },
             row_groups,
             decoder: Decoder::default(),
             reading: VecDeque::new(),
+            has_begun: false,
             ready: VecDeque::new(),
             failed: false,
         })
@@ -266,6 +296,13 @@ impl DataFileReader {
     /// Return the same reader for rows that meet the conditions. Some rows that do not may be among them.
     pub fn with_conditions(mut self, conditions: Vec<Condition>) -> Self {
         self.query.conditions = conditions;
+        self
+    }
+
+    /// Return the same reader for the number of rows that meet the conditions: where these decide about each row,
+    /// batches have no columns.
+    pub fn counting(mut self) -> Self {
+        self.query.is_count = true;
         self
     }
 
@@ -309,23 +346,49 @@ impl DataFileReader {
         decoding
     }
 
-    /// Read as many row groups at once as there are threads; row groups after the first are bounded by bytes.
+    /// Read row groups on all threads. The first time, each thread reads one, so that the consumer can begin.
     fn read_leaves(&mut self) -> Result<()> {
-        let DataFileReader { query, row_groups, reading, ready, .. } = self;
-        let count = rayon::current_num_threads().saturating_sub(reading.len()).min(row_groups.len());
+        let DataFileReader { query, row_groups, reading, has_begun, ready, .. } = self;
+        let threads = rayon::current_num_threads();
+        let most = if *has_begun || query.is_count { threads * ROW_GROUPS_AHEAD } else { threads };
+        *has_begun = true;
+        let count = most.saturating_sub(reading.len()).min(row_groups.len());
         reading.extend(row_groups.drain(..count).map(LeafReader::new));
-        let advanced: Vec<Result<()>> =
-            reading.par_iter_mut().with_max_len(1).map(|reader| reader.advance(query)).collect();
-        advanced.into_iter().collect::<Result<()>>()?;
+        advance_in_order(reading, query, threads);
         while let Some(first) = reading.front_mut() {
             ready.extend(first.projected.drain(..));
-            if !first.is_at_end {
+            if !first.is_at_end || first.error.is_some() && !ready.is_empty() {
                 break;
+            }
+            if let Some(error) = first.error.take() {
+                return Err(error);
             }
             reading.pop_front();
         }
         Ok(())
     }
+}
+
+/// Advance the readers on several threads, from the first on, until `DECODED_BYTES` wait.
+fn advance_in_order(readers: &mut VecDeque<LeafReader>, query: &Query, threads: usize) {
+    let threads = threads.min(readers.len());
+    let decoded = AtomicUsize::new(readers.iter().map(LeafReader::decoded_bytes).sum());
+    let remaining = Mutex::new(readers.iter_mut().enumerate());
+    let next = || remaining.lock().ok()?.next();
+    (0..threads).into_par_iter().with_max_len(1).for_each(|_| {
+        while let Some((index, reader)) = next() {
+            // The consumer waits for the first.
+            if index == 0 || decoded.load(Relaxed) < DECODED_BYTES {
+                let before = reader.decoded_bytes();
+                if let Err(error) = reader.advance(query) {
+                    (reader.error, reader.is_at_end) = (Some(error), true);
+                }
+                decoded.fetch_add(reader.decoded_bytes().saturating_sub(before), Relaxed);
+                // Another file is not read after all row groups of this one, but at the same time.
+                rayon::yield_now();
+            }
+        }
+    });
 }
 
 impl LeafReader {
@@ -338,12 +401,18 @@ impl LeafReader {
             rows,
             is_at_end: false,
             projected: Vec::new(),
+            error: None,
         }
+    }
+
+    /// The bytes that wait for the consumer.
+    fn decoded_bytes(&self) -> usize {
+        self.projected.iter().map(|found| found.batch.get_array_memory_size()).sum()
     }
 
     /// Read and project batches until `DECODED_BYTES` wait.
     fn advance(&mut self, query: &Query) -> Result<()> {
-        let mut bytes: usize = self.projected.iter().map(|found| found.batch.get_array_memory_size()).sum();
+        let mut bytes = self.decoded_bytes();
         while !self.is_at_end && bytes < DECODED_BYTES {
             let Some(batches) = &mut self.batches else {
                 self.batches = Some(query.read_leaves(&self.selected, self.has_metadata)?);
@@ -423,7 +492,10 @@ impl Query {
         let kept = self.projections.iter().filter(|each| match each.what {
             What::Column => is_variant(&each.field),
             What::Stored | What::Json { .. } => true,
-            What::Path { .. } => self.is_tested(each) && *each.field.data_type() == DataType::Utf8,
+            What::Path { .. } => {
+                is_text_dictionary(each.field.data_type())
+                    || (self.is_tested(each) && *each.target() == DataType::Utf8)
+            }
             What::Position => false,
         });
         let leaves = kept
@@ -464,22 +536,29 @@ impl Query {
         let live = self.deleted.as_ref().and_then(|deleted| live_rows(deleted, rows));
         let mut selected = Kept::new(batch, rows).select(live)?;
         let rows_read = selected.batch.num_rows();
-        for condition in &self.conditions {
+        let mut are_decided = self.is_count;
+        for (index, condition) in self.conditions.iter().enumerate() {
             let found = self.matching(condition, &selected.batch).map_err(|error| selected.locate(error))?;
-            selected = selected.select(found)?;
+            are_decided &= found.is_some();
+            if let Some(found) = &found
+                && are_decided
+                && index + 1 == self.conditions.len()
+            {
+                return Ok(Found { rows_read, batch: without_columns(found.count_set_bits())? });
+            }
+            selected = selected.select(found.filter(|rows| rows.count_set_bits() < rows.len()))?;
         }
         let batch =
             self.project(&selected.batch, selected.numbers()).map_err(|error| selected.locate(error))?;
         Ok(Found { rows_read, batch })
     }
 
-    /// The rows that meet a condition; `None` for all.
+    /// The rows that meet a condition; `None` if it does not decide about them.
     fn matching(&self, condition: &Condition, batch: &RecordBatch) -> Result<Option<BooleanBuffer>> {
         let Some(projection) = self.projections.get(condition.projection) else { return Ok(None) };
         let values = self.tested(projection, batch).map_err(|error| projection.locate(error))?;
         let Some(values) = values else { return Ok(None) };
-        let matching = condition.test.matching(&values)?;
-        Ok(matching.filter(|rows| rows.count_set_bits() < rows.len()))
+        condition.test.matching(&values)
     }
 
     /// The values of a projection, with text as it is stored; `None` for values that are large to build.
@@ -487,7 +566,7 @@ impl Query {
         match &projection.what {
             What::Path { path, .. } => {
                 let group = variant_group(batch, &projection.column)?;
-                let stored = group.map(|group| stored_text(&group, path, projection.field.data_type()));
+                let stored = group.map(|group| stored_text(&group, path, projection.target()));
                 match stored.transpose()?.flatten() {
                     Some(stored) => Ok(Some(stored)),
                     None => self.column(projection, batch, iter::empty()).map(Some),
@@ -542,7 +621,7 @@ impl Query {
             if let What::Path { path, .. } = &projection.what
                 && let Some(group) = variant_group(batch, &projection.column)?
                 && group.column_by_name("metadata").is_none()
-                && needs_metadata(&group, path, projection.field.data_type())?
+                && needs_metadata(&group, path, projection.target())?
             {
                 return Ok(true);
             }
@@ -586,6 +665,14 @@ impl Query {
             },
             What::Stored => Ok(batch.column_by_name(&projection.column[0]).cloned().unwrap_or_else(nulls)),
             What::Path { path, casting } => match variant_group(batch, &projection.column)? {
+                Some(group) if is_text_dictionary(data_type) => {
+                    match stored_text(&group, path, &DataType::Utf8)? {
+                        Some(stored) => Ok(stored),
+                        None => {
+                            as_dictionary(extract(&group, path, &DataType::Utf8, casting, self.on_conflict)?)
+                        }
+                    }
+                }
                 Some(group) => extract(&group, path, data_type, casting, self.on_conflict),
                 None => Ok(nulls()),
             },
@@ -699,6 +786,14 @@ impl Iterator for DataFileReader {
     }
 }
 
+/// The same strings as a dictionary that has each of them, repeated or not.
+fn as_dictionary(strings: ArrayRef) -> Result<ArrayRef> {
+    let (offsets, bytes, nulls) = strings.as_string::<i32>().clone().into_parts();
+    let keys = Int32Array::new((0..strings.len() as i32).collect(), nulls);
+    let values = StringArray::new(offsets, bytes, None);
+    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values))?))
+}
+
 /// Combine batches of one schema.
 fn concat(batches: Vec<Found>) -> Result<Found> {
     let rows_read = batches.iter().map(|found| found.rows_read).sum();
@@ -706,13 +801,14 @@ fn concat(batches: Vec<Found>) -> Result<Found> {
     let batch = match &parts[..] {
         [only] => RecordBatch::clone(only),
         [first, ..] if first.num_columns() > 0 => concat_batches(first.schema_ref(), parts)?,
-        _ => {
-            let rows = parts.iter().map(|part| part.num_rows()).sum();
-            let options = RecordBatchOptions::new().with_row_count(Some(rows));
-            RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?
-        }
+        _ => without_columns(parts.iter().map(|part| part.num_rows()).sum())?,
     };
     Ok(Found { rows_read, batch })
+}
+
+fn without_columns(rows: usize) -> Result<RecordBatch> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?)
 }
 
 /// Return the row groups with any of `rows`, or all.
@@ -796,7 +892,7 @@ impl Needed {
         let all = Needed { leaves: (first..first + leaf_count(field.data_type())).collect(), metadata: None };
         match (&projection.what, field.data_type()) {
             (What::Path { path, .. }, DataType::Struct(group)) => {
-                let needed = leaves_needed(group, path, projection.field.data_type())?;
+                let needed = leaves_needed(group, path, projection.target())?;
                 let leaves = needed.leaves.iter().map(|leaf| first + leaf).collect();
                 Ok(Needed { leaves, metadata: needed.metadata.map(|leaf| first + leaf) })
             }

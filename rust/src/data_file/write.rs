@@ -10,9 +10,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 
-use super::filter::filter_columns;
+use super::filter::{filter_columns, filter_rows};
 use super::odd_rows::OddRows;
 use super::stored::add_row_group;
 use crate::bounds::ColumnBounds;
@@ -32,6 +33,8 @@ use crate::value::column::{Bytes, is_text_dictionary};
 /// The bytes of text or Variants that are converted at a time, which is also the size of a page.
 const CHUNK_BYTES: usize = 6 << 20;
 const CHUNK_ROWS: usize = 32 << 10;
+/// The size of rows set apart from which on they are taken, however few they are.
+const ODD_BYTES: usize = 16 << 20;
 
 /// What to do with a row whose JSON text is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +73,8 @@ pub struct InvalidValue {
 
 /// Writes one data file, batch after batch.
 pub struct DataFileWriter<W: Write + Send> {
-    writer: FileWriter<W>,
-    schema: SchemaRef,
+    pub(super) writer: FileWriter<W>,
+    pub(super) schema: SchemaRef,
     columns: Vec<Column>,
     bounds: Vec<ColumnBounds>,
     on_invalid: OnInvalid,
@@ -81,6 +84,8 @@ pub struct DataFileWriter<W: Write + Send> {
     apart: Vec<RecordBatch>,
     /// Columns that are not encoded yet.
     pending: Option<RecordBatch>,
+    /// Rows of another file that are not written yet: see [`DataFileWriter::transfer`].
+    pub(super) decoded: Vec<RecordBatch>,
 }
 
 enum Column {
@@ -120,21 +125,45 @@ impl<W: Write + Send> DataFileWriter<W> {
             odd_rows: None,
             apart: Vec::new(),
             pending: None,
+            decoded: Vec::new(),
         })
     }
 
     /// Set the odd rows of all following batches apart, or write them to the file again.
-    pub fn separate(&mut self, is_separating: bool) {
+    pub fn separate(&mut self, is_separating: bool) -> Result<()> {
+        self.flush()?;
         self.odd_rows = is_separating.then(|| OddRows::new(&self.schema));
+        Ok(())
     }
 
-    /// Take the rows that were set apart, as they were in the batches.
-    pub fn take_odd_rows(&mut self) -> Vec<RecordBatch> {
-        std::mem::take(&mut self.apart)
+    /// Whether no column is converted.
+    pub(super) fn writes_batches_unchanged(&self) -> bool {
+        self.columns.iter().all(|column| matches!(column, Column::Plain))
+    }
+
+    /// Take the rows that were set apart, as they were in the batches. Take none while there are few of them, fewer than
+    /// `least` rows.
+    pub fn take_odd_rows(&mut self, least: usize) -> Result<Vec<RecordBatch>> {
+        let rows: usize = self.apart.iter().map(RecordBatch::num_rows).sum();
+        let bytes: usize = self.apart.iter().map(RecordBatch::get_array_memory_size).sum();
+        if rows < least && bytes < ODD_BYTES {
+            return Ok(Vec::new());
+        }
+        let apart = std::mem::take(&mut self.apart);
+        let combine = |batches: &[RecordBatch]| match batches {
+            [only] => Ok(only.clone()),
+            _ => Ok(concat_batches(batches[0].schema_ref(), batches)?),
+        };
+        apart.chunk_by(|one, next| one.schema_ref() == next.schema_ref()).map(combine).collect()
     }
 
     /// Add the rows of `batch`. Return the values that are not valid JSON, unless they are errors.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<Vec<InvalidValue>, WriteError> {
+        self.flush()?;
+        self.write_chunks(batch)
+    }
+
+    pub(super) fn write_chunks(&mut self, batch: &RecordBatch) -> Result<Vec<InvalidValue>, WriteError> {
         let mut invalid = Vec::new();
         let mut start = 0;
         while start < batch.num_rows() {
@@ -161,6 +190,7 @@ impl<W: Write + Send> DataFileWriter<W> {
     /// Append a row group of another file without encoding it again, or return `false`: see [`FileWriter::copy`]. Also
     /// return `false` if some of its rows are to be set apart.
     pub fn copy(&mut self, file: &ParquetFile, row_group: usize) -> Result<bool> {
+        self.flush()?;
         let mut odd_rows = self.odd_rows.clone();
         if odd_rows.as_mut().is_some_and(|odd_rows| !odd_rows.admit(file, row_group)) {
             return Ok(false);
@@ -203,6 +233,7 @@ impl<W: Write + Send> DataFileWriter<W> {
 
     /// Write what is buffered and the footer.
     pub fn close(mut self) -> Result<(FileSummary, Vec<ColumnBounds>)> {
+        self.flush()?;
         if let Some(pending) = self.pending.take() {
             self.writer.write(&pending)?;
         }
@@ -263,7 +294,7 @@ impl Encoding {
     }
 }
 
-fn with_type(field: &FieldRef, array: &ArrayRef) -> FieldRef {
+pub(super) fn with_type(field: &FieldRef, array: &ArrayRef) -> FieldRef {
     match field.data_type() == array.data_type() {
         true => field.clone(),
         false => Arc::new(field.as_ref().clone().with_data_type(array.data_type().clone())),
@@ -310,6 +341,15 @@ impl WriteError {
                 WriteError::InvalidValue(InvalidValue { row: invalid.row + rows, ..invalid })
             }
             WriteError::Other(error) => WriteError::Other(error.map_row(|row| row + rows)),
+        }
+    }
+}
+
+impl From<WriteError> for Error {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::InvalidValue(invalid) => Error::data_file(invalid.message).at_row(invalid.row),
+            WriteError::Other(error) => error,
         }
     }
 }
@@ -361,7 +401,7 @@ fn convert(
     };
     let mut apart = None;
     if let Some(selected) = selected {
-        apart = Some(filter_record_batch(&chunk, &selected).map_err(Error::from)?);
+        apart = Some(filter_rows(&chunk, &selected)?);
         rows -= selected.true_count();
         arrays = remove_rows(&arrays, &selected, parsed)?;
     }

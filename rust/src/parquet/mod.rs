@@ -6,6 +6,7 @@
 mod copy;
 mod decode;
 mod encode;
+mod footers;
 pub mod inspect;
 pub mod page_index;
 mod pages;

@@ -23,6 +23,7 @@ use parquet::schema::types::{Type, TypePtr};
 use rayon::prelude::*;
 
 use super::decode::{LeafRows, Plan};
+use super::footers::{self, Footer};
 use super::pages::{Chunks, RowGroup};
 use super::thrift::check_footer;
 use crate::error::{Error, Result};
@@ -63,6 +64,56 @@ pub struct Scan {
     pub batch_size: usize,
 }
 
+/// A file whose footer is read, and parsed only if another file with the same footer was open before.
+pub struct FileToOpen {
+    store: Store,
+    bytes: Bytes,
+    footer: Option<Footer>,
+}
+
+impl FileToOpen {
+    /// Read the footer of `source`.
+    ///
+    /// Return `ErrorKind::DataFile` for bytes that do not end as a Parquet file does.
+    pub fn read(source: Source) -> Result<Self> {
+        let store = Store::open(source)?;
+        let bytes = footer_bytes(&store)?;
+        let footer = footers::known(&bytes, store.length);
+        Ok(FileToOpen { store, bytes, footer })
+    }
+
+    /// Whether `open` takes no time.
+    pub fn is_parsed(&self) -> bool {
+        self.footer.is_some()
+    }
+
+    /// Parse and check the footer.
+    ///
+    /// Return `ErrorKind::DataFile` for a footer that contradicts itself or the length of the file.
+    pub fn open(self) -> Result<ParquetFile> {
+        let FileToOpen { store, bytes, footer } = self;
+        let footer = match footer {
+            Some(footer) => footer,
+            None => {
+                let footer = parse(&bytes, store.length)?;
+                footers::keep(&bytes, store.length, &footer);
+                footer
+            }
+        };
+        Ok(ParquetFile { store, metadata: footer.metadata, arrow_schema: footer.arrow_schema })
+    }
+}
+
+fn parse(footer: &Bytes, file_length: u64) -> Result<Footer> {
+    check_footer(footer)?;
+    guarded(|| {
+        let metadata = ParquetMetaDataReader::decode_metadata(footer)?;
+        check_row_groups(&metadata, file_length)?;
+        let arrow_schema = Arc::new(shared_shapes(&metadata)?);
+        Ok(Footer { metadata: Arc::new(metadata), arrow_schema })
+    })
+}
+
 /// An open file: its footer is read and checked, its data is not.
 pub struct ParquetFile {
     store: Store,
@@ -76,16 +127,7 @@ impl ParquetFile {
     /// Return `ErrorKind::DataFile` for bytes that are not a Parquet file, and for a footer that contradicts itself or
     /// the length of the file. The caller adds the name of the file.
     pub fn open(source: Source) -> Result<Self> {
-        let store = Store::open(source)?;
-        let bytes = footer_bytes(&store)?;
-        check_footer(&bytes)?;
-        guarded(|| {
-            let metadata = ParquetMetaDataReader::decode_metadata(&bytes)?;
-            check_row_groups(&metadata, store.length)?;
-            let schema = Arc::new(shared_shapes(&metadata)?);
-            Ok((Arc::new(metadata), schema))
-        })
-        .map(|(metadata, arrow_schema)| ParquetFile { store, metadata, arrow_schema })
+        FileToOpen::read(source)?.open()
     }
 
     /// The bytes of the footer, which `open` has checked.

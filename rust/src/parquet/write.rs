@@ -128,7 +128,7 @@ impl<W: Write + Send> FileWriter<W> {
         while offset < batch.num_rows() {
             let mut file = self.opened()?;
             let remaining = self.options.row_group_rows.max(1) - file.group_rows;
-            let length = PIECE_ROWS.min(remaining).min(batch.num_rows() - offset);
+            let length = piece_rows(batch.num_rows() - offset).min(remaining);
             let piece = piece(batch, offset, length);
             offset += piece.num_rows();
             file.write(&piece, &self.options)?;
@@ -154,9 +154,14 @@ impl<W: Write + Send> FileWriter<W> {
         Ok(true)
     }
 
+    /// Whether `file` has the same columns, with the same names and types.
+    pub fn has_schema_of(&self, file: &ParquetFile) -> bool {
+        file.schema() == self.parquet_schema.root_schema()
+    }
+
     fn has_same_pages(&self, file: &ParquetFile, row_group: usize) -> bool {
         let codec = discriminant(&self.options.compression);
-        file.schema() == self.parquet_schema.root_schema()
+        self.has_schema_of(file)
             && file.row_groups().get(row_group).is_some_and(|group| {
                 group.columns().iter().all(|chunk| discriminant(&chunk.compression()) == codec)
             })
@@ -314,6 +319,12 @@ fn are_stored_alike(one: &DataType, other: &DataType) -> bool {
         | (DataType::LargeList(one), DataType::LargeList(other)) => are_alike(one, other),
         _ => one.equals_datatype(other),
     }
+}
+
+/// The rows of the next piece of `rows`: all of them if few would be left, because leaves share the levels of a page only
+/// if it consists of a single piece.
+fn piece_rows(rows: usize) -> usize {
+    if rows <= PIECE_ROWS + PIECE_ROWS / 4 { rows } else { PIECE_ROWS }
 }
 
 /// At most `length` rows of `batch` from `offset`, fewer if they are large.

@@ -38,7 +38,7 @@ use crate::deletion_vector;
 use crate::error::{Error, Result};
 use crate::parquet::PageVersion;
 use crate::parquet::inspect::{FileReport, inspect};
-use crate::parquet::read::{ParquetFile, RangeReader, Scan, Source};
+use crate::parquet::read::{FileToOpen, ParquetFile, RangeReader, Scan, Source};
 use crate::parquet::write::WriteOptions;
 use crate::shred::{Numeric, ShreddingSchema};
 use crate::value::cast::Casting;
@@ -145,15 +145,26 @@ impl PyDataFileWriter {
         run(py, || self.lock()?.as_mut().ok_or_else(closed)?.copy(&file, row_group))
     }
 
-    /// Set the odd rows of all following batches apart, or write them to the file again.
-    fn separate(&self, is_separating: bool) -> PyResult<()> {
-        self.lock()?.as_mut().ok_or_else(closed)?.separate(is_separating);
-        Ok(())
+    /// Append the rows of a row group of another file, decoded and encoded again, or return `False`: the caller then
+    /// reads and writes them. They are written together with the next ones, or by `flush`.
+    fn transfer(&self, py: Python<'_>, file: PyRef<'_, PyDataFile>, row_group: usize) -> PyResult<bool> {
+        let file = file.file.clone();
+        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.transfer(&file, row_group))
     }
 
-    /// Take the rows that were set apart, as they were in the batches.
-    fn take_odd_rows<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let batches = self.lock()?.as_mut().ok_or_else(closed)?.take_odd_rows();
+    /// Write the rows that were transferred last.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.flush())
+    }
+
+    /// Set the odd rows of all following batches apart, or write them to the file again.
+    fn separate(&self, py: Python<'_>, is_separating: bool) -> PyResult<()> {
+        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.separate(is_separating))
+    }
+
+    /// Take the rows that were set apart, as they were in the batches, or none while they are fewer than `least`.
+    fn take_odd_rows<'py>(&self, py: Python<'py>, least: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let batches = run(py, || self.lock()?.as_mut().ok_or_else(closed)?.take_odd_rows(least))?;
         batches.into_iter().map(|batch| batch.into_pyarrow(py)).collect()
     }
 
@@ -369,7 +380,13 @@ impl PyDataFile {
             PySource::Path(path) => Source::Path(path),
             PySource::Object(object) => Source::Ranges(Arc::new(ObjectRanges(object))),
         };
-        run(py, || ParquetFile::open(source)).map(|file| PyDataFile { file: Arc::new(file), name })
+        // The thread of the caller reads, because the kernel has few threads.
+        let file = py.detach(|| FileToOpen::read(source))?;
+        let file = match file.is_parsed() {
+            true => file.open()?,
+            false => run(py, || file.open())?,
+        };
+        Ok(PyDataFile { file: Arc::new(file), name })
     }
 
     #[getter]
@@ -390,6 +407,11 @@ impl PyDataFile {
     #[getter]
     fn is_separated(&self) -> bool {
         is_separated(&self.file)
+    }
+
+    /// Whether another file has the same columns, with the same names, types and annotations.
+    fn has_schema_of(&self, other: PyRef<'_, PyDataFile>) -> bool {
+        self.file.schema() == other.file.schema()
     }
 
     /// The Arrow schema of the file, Variant columns as their groups.
@@ -434,7 +456,8 @@ impl PyDataFile {
         row_groups: Option<Vec<usize>>,
     ) -> PyResult<(Vec<PyRows>, Vec<[PyArray; 4]>)> {
         let inputs: Vec<Input> = inputs.into_iter().map(input).collect();
-        let units = run(py, || match &row_groups {
+        // This takes less time than to wait for a thread of the kernel.
+        let units = py.detach(|| match &row_groups {
             None => row_group_units(&self.file, &inputs),
             Some(row_groups) => page_units(&self.file, &inputs, row_groups),
         })?;
@@ -478,8 +501,9 @@ impl PyDataFile {
     /// for the ascending and disjoint ranges `rows`.
     ///
     /// `legacy` means that whole Variants are in the legacy layout: "strict" enforces the draft's rules, "compat"
-    /// follows its algorithm. Rows that do not meet all `conditions` may be left out.
-    #[pyo3(signature = (projections, rows, on_conflict, deleted=None, legacy=None, conditions=None))]
+    /// follows its algorithm. Rows that do not meet all `conditions` may be left out. With `is_count`, only the number
+    /// of rows is needed: where the conditions decide about each row, batches have no columns.
+    #[pyo3(signature = (projections, rows, on_conflict, deleted=None, legacy=None, conditions=None, is_count=false))]
     #[allow(clippy::too_many_arguments)] // Keyword arguments of Python.
     fn read<'py>(
         &self,
@@ -490,6 +514,7 @@ impl PyDataFile {
         deleted: Option<&[u8]>,
         legacy: Option<&str>,
         conditions: Option<Vec<PyCondition>>,
+        is_count: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let on_conflict = conflict_option(on_conflict)?;
         let deleted = deleted.map(deletion_vector::rows).transpose()?;
@@ -502,6 +527,9 @@ impl PyDataFile {
         if let Some(word) = legacy {
             let compat = choice(word, "legacy", &[("strict", false), ("compat", true)])?;
             reader = reader.with_legacy_layout(LegacyLayout { compat });
+        }
+        if is_count {
+            reader = reader.counting();
         }
         Ok(PyBatches::new(ReadAhead::new(reader)).into_pyobject(py)?.into_any())
     }

@@ -257,7 +257,7 @@ pub fn json_leaves(
         .into_iter()
         .map(|(path, kind)| Ok((path, choice(&kind, "a kind of JSON value", &kinds)?)))
         .collect::<Result<Vec<_>>>()?;
-    let leaves = run(py, || in_parts(texts.0, |part| Ok(leaves::json_leaves(part, &paths))))?;
+    let leaves = in_parts(py, texts.0, |part| Ok(leaves::json_leaves(part, &paths)))?;
     Ok(leaves.into_iter().map(PyArrowType).collect())
 }
 
@@ -269,17 +269,30 @@ pub fn bound_column(
     key: &str,
     target: PyArrowType<DataType>,
 ) -> PyResult<PyArray> {
-    let bounds = run(py, || in_parts(texts.0, |part| Ok(vec![bounds::bound_column(part, key, &target.0)?])))?;
+    let bounds = in_parts(py, texts.0, |part| Ok(vec![bounds::bound_column(part, key, &target.0)?]))?;
     bounds.into_iter().next().map(PyArrowType).ok_or_else(|| Error::unsupported("no column").into())
 }
 
 /// Apply `work` to parts of the texts on all threads, and concatenate the columns.
 fn in_parts(
+    py: Python<'_>,
     texts: ArrayData,
-    work: impl Fn(&StringArray) -> Result<Vec<ArrayRef>> + Sync,
-) -> Result<Vec<ArrayData>> {
+    work: impl Fn(&StringArray) -> Result<Vec<ArrayRef>> + Send + Sync,
+) -> PyResult<Vec<ArrayData>> {
     let texts = make_array(texts);
     let texts = texts.as_string_opt::<i32>().ok_or_else(|| Error::unsupported("texts are strings"))?;
+    if texts.len() <= ROWS_PER_THREAD {
+        // The thread of the caller is done before a thread of the kernel begins.
+        let columns = py.detach(|| work(texts))?;
+        return Ok(columns.iter().map(|column| column.to_data()).collect());
+    }
+    run(py, || in_parallel(texts, work))
+}
+
+fn in_parallel(
+    texts: &StringArray,
+    work: impl Fn(&StringArray) -> Result<Vec<ArrayRef>> + Sync,
+) -> Result<Vec<ArrayData>> {
     let starts: Vec<usize> = (0..texts.len().max(1)).step_by(ROWS_PER_THREAD).collect();
     let part = |start: &usize| work(&texts.slice(*start, ROWS_PER_THREAD.min(texts.len() - start)));
     let parts = starts.par_iter().map(part).collect::<Result<Vec<_>>>()?;

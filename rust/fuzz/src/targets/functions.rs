@@ -44,8 +44,8 @@ pub fn run(mut input: &[u8]) {
         assert_eq!(valid, expected, "is_valid differs from the validation");
     }
     // Types of a later version are valid, and most functions reject them.
-    let is_valid = [(is_valid[0], subject.1), (is_valid[1], argument.1)]
-        .map(|(valid, value)| valid && is_known(value));
+    let is_valid =
+        [(is_valid[0], subject.1), (is_valid[1], argument.1)].map(|(valid, value)| valid && is_known(value));
     let change = CHANGES[usize::from(flags) % CHANGES.len()];
     if is_valid == [true, true] {
         check_change(&one, &path, &other, change);

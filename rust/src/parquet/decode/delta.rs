@@ -90,14 +90,14 @@ impl Deltas {
             self.begin_miniblock()?;
         }
         let count = self.left.min(UNIT);
-        let mut excesses = [0; UNIT];
+        let deltas = Packed { width: self.width, least: self.least, last: self.last };
         match self.bytes.rest().first_chunk() {
-            Some(padded) => unpack(self.width, padded, &mut excesses),
+            Some(padded) => unpack(deltas, padded, &mut self.unit),
             None => {
                 let mut padded = [0; PADDED];
                 let rest = self.bytes.rest();
                 padded[..rest.len()].copy_from_slice(rest);
-                unpack(self.width, &padded, &mut excesses);
+                unpack(deltas, &padded, &mut self.unit);
             }
         }
         // The last miniblock may be cut where its values end.
@@ -105,13 +105,7 @@ impl Deltas {
         if bytes.len() * 8 < count * self.width {
             return Err(broken("has deltas that end early"));
         }
-        for (value, excess) in self.unit.iter_mut().zip(excesses) {
-            *value = self.least.wrapping_add(excess as i64);
-        }
-        for value in &mut self.unit {
-            self.last = self.last.wrapping_add(*value);
-            *value = self.last;
-        }
+        self.last = self.unit[UNIT - 1];
         self.in_miniblock -= UNIT;
         self.left -= count;
         self.waiting = 0..count;
@@ -139,27 +133,38 @@ fn zigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-fn unpack_width<const WIDTH: usize>(bytes: &[u8; PADDED], out: &mut [u64; UNIT]) {
+/// How the integers of a unit are packed: each adds `least` and an excess of `width` bits to the one before it.
+#[derive(Clone, Copy)]
+struct Packed {
+    width: usize,
+    least: i64,
+    /// The integer before the unit.
+    last: i64,
+}
+
+fn unpack_width<const WIDTH: usize>(packed: Packed, bytes: &[u8; PADDED], out: &mut [i64; UNIT]) {
     let mask = if WIDTH == 0 { 0 } else { u64::MAX >> (MAX_WIDTH - WIDTH) };
+    let mut last = packed.last;
     for (index, out) in out.iter_mut().enumerate() {
         let (byte, shift) = (index * WIDTH / 8, index * WIDTH % 8);
         let word =
             |at: usize| bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |w| u64::from_le_bytes(*w));
-        let value = match WIDTH + 7 <= MAX_WIDTH {
+        let excess = match WIDTH + 7 <= MAX_WIDTH {
             true => word(byte) >> shift,
             false => ((u128::from(word(byte + 8)) << 64 | u128::from(word(byte))) >> shift) as u64,
         };
-        *out = value & mask;
+        last = last.wrapping_add(packed.least.wrapping_add((excess & mask) as i64));
+        *out = last;
     }
 }
 
-/// Unpack the values of a unit, with the width as a constant.
-fn unpack(width: usize, bytes: &[u8; PADDED], out: &mut [u64; UNIT]) {
+/// Unpack the integers of a unit, with the width as a constant.
+fn unpack(packed: Packed, bytes: &[u8; PADDED], out: &mut [i64; UNIT]) {
     macro_rules! by_width {
         ($($width:literal)*) => {
-            match width {
-                $($width => unpack_width::<$width>(bytes, out),)*
-                _ => unpack_width::<64>(bytes, out),
+            match packed.width {
+                $($width => unpack_width::<$width>(packed, bytes, out),)*
+                _ => unpack_width::<64>(packed, bytes, out),
             }
         };
     }

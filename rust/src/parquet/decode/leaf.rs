@@ -89,6 +89,7 @@ impl LeafDecoder {
     ///
     /// The slots have nulls only if the leaf `is_nullable`.
     pub fn read(&mut self, steps: &[Step], is_nullable: bool) -> Result<(ArrayRef, Levels)> {
+        self.values.expect(steps.iter().map(|step| step.read).sum());
         for step in steps {
             self.skip(step.skipped)?;
             self.read_entries(step.read)?;

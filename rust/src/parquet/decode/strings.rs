@@ -31,6 +31,8 @@ pub(super) struct Strings {
     dictionary: Option<Dictionary>,
     page: Page,
     batch: Batch,
+    /// The slots that the batch will have.
+    expected: usize,
     /// Of the page in progress.
     keys: Vec<i32>,
     lengths: Vec<i32>,
@@ -201,6 +203,7 @@ impl Strings {
             dictionary: None,
             page: Page::Plain(Cursor::default()),
             batch: Batch::Nulls(0),
+            expected: 0,
             keys: Vec::new(),
             lengths: Vec::new(),
         }
@@ -210,7 +213,11 @@ impl Strings {
     fn plain(&mut self) -> Result<&mut Plain> {
         let plain = match &mut self.batch {
             Batch::Plain(_) => None,
-            Batch::Nulls(count) => Some(Plain::with_nulls(*count)),
+            Batch::Nulls(count) => {
+                let mut plain = Plain::with_nulls(*count);
+                plain.ends.reserve(self.expected.saturating_sub(*count));
+                Some(plain)
+            }
             Batch::Keys(keys) => {
                 let mut plain = Plain::default();
                 for &key in keys.iter() {
@@ -236,7 +243,9 @@ impl Strings {
             return None;
         }
         if let Batch::Nulls(count) = self.batch {
-            self.batch = Batch::Keys(vec![0; count]);
+            let mut keys = Vec::with_capacity(self.expected.max(count));
+            keys.resize(count, 0);
+            self.batch = Batch::Keys(keys);
         }
         match &mut self.batch {
             Batch::Keys(keys) => Some(keys),
@@ -266,6 +275,10 @@ impl Values for Strings {
             other => return Err(unknown(other)),
         };
         Ok(())
+    }
+
+    fn expect(&mut self, slots: usize) {
+        self.expected = slots;
     }
 
     fn read(&mut self, count: usize) -> Result<()> {
@@ -306,8 +319,9 @@ impl Values for Strings {
 
     fn skip(&mut self, count: usize) -> Result<()> {
         let batch = std::mem::replace(&mut self.batch, Batch::Nulls(0));
+        let expected = std::mem::take(&mut self.expected);
         let skipped = self.read(count);
-        self.batch = batch;
+        (self.batch, self.expected) = (batch, expected);
         skipped
     }
 

@@ -21,6 +21,9 @@ pub(super) trait Values: Send {
     /// Continue with the values of a page.
     fn begin_page(&mut self, encoding: Encoding, bytes: Bytes) -> Result<()>;
 
+    /// Prepare for a batch of `slots`.
+    fn expect(&mut self, slots: usize);
+
     /// Append the next `count` values.
     fn read(&mut self, count: usize) -> Result<()>;
 
@@ -104,6 +107,8 @@ number!(f64, None, |_| 0);
 pub(super) struct Numbers<T> {
     data_type: DataType,
     values: Vec<T>,
+    /// The slots that the batch will have.
+    expected: usize,
     dictionary: Vec<T>,
     keys: Vec<i32>,
     page: NumberPage,
@@ -117,8 +122,8 @@ enum NumberPage {
 
 impl<T: Number> Numbers<T> {
     pub fn new(data_type: DataType) -> Self {
-        let (values, dictionary, keys) = Default::default();
-        Numbers { data_type, values, dictionary, keys, page: NumberPage::Plain(Cursor::default()) }
+        let (values, expected, dictionary, keys) = Default::default();
+        Numbers { data_type, values, expected, dictionary, keys, page: NumberPage::Plain(Cursor::default()) }
     }
 }
 
@@ -137,7 +142,12 @@ impl<T: Number> Values for Numbers<T> {
         Ok(())
     }
 
+    fn expect(&mut self, slots: usize) {
+        self.expected = slots;
+    }
+
     fn read(&mut self, count: usize) -> Result<()> {
+        self.values.reserve(self.expected.saturating_sub(self.values.len()));
         match &mut self.page {
             NumberPage::Plain(bytes) => read_plain(bytes, count, &mut self.values),
             NumberPage::Keys(keys, bytes) => {
@@ -177,7 +187,6 @@ impl<T: Number> Values for Numbers<T> {
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
         let values = std::mem::take(&mut self.values);
         let count = values.len();
-        self.values.reserve(count);
         let buffer = match &self.data_type {
             DataType::Int8 => Buffer::from_iter(values.iter().map(|&value| value.widen() as i8)),
             DataType::Int16 => Buffer::from_iter(values.iter().map(|&value| value.widen() as i16)),
@@ -250,6 +259,10 @@ impl Values for Booleans {
             other => return Err(unknown(other)),
         };
         Ok(())
+    }
+
+    fn expect(&mut self, slots: usize) {
+        self.values.reserve(slots);
     }
 
     fn read(&mut self, count: usize) -> Result<()> {

@@ -4,7 +4,7 @@ use std::ops;
 
 use ahash::HashSet;
 use arrow_array::cast::AsArray;
-use arrow_array::types::ByteArrayType;
+use arrow_array::types::{ByteArrayType, Int32Type};
 use arrow_array::{Array, ArrayRef, GenericByteArray};
 use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_data::ArrayData;
@@ -143,7 +143,12 @@ impl StringValues {
     /// Append values that are keys of an Arrow dictionary: each is looked up once.
     fn append_keys(&mut self, array: &ArrayRef, selection: &Selection) -> Result<()> {
         let dictionary = array.as_any_dictionary();
-        let (slots, distinct) = (dictionary.normalized_keys(), dictionary.values());
+        let distinct = dictionary.values();
+        let (narrow, wide) = match array.as_dictionary_opt::<Int32Type>() {
+            Some(dictionary) => (&dictionary.keys().values()[..], Vec::new()),
+            None => (&[][..], dictionary.normalized_keys()),
+        };
+        let key_of = |slot: usize| if wide.is_empty() { narrow[slot] as usize } else { wide[slot] };
         let values = selection.count(array.len());
         if values == 0 || distinct.is_empty() {
             return Ok(());
@@ -152,7 +157,7 @@ impl StringValues {
             let (mut sampled, mut count) = (HashSet::default(), 0);
             selection.for_each(array.len(), |slot| {
                 if count % sample.step == 0 {
-                    sampled.insert(slots[slot]);
+                    sampled.insert(key_of(slot));
                 }
                 count += 1;
             });
@@ -169,8 +174,9 @@ impl StringValues {
         let distinct = unpack(distinct)?;
         let value = byte_values(distinct.as_ref())?;
         selection.for_each(array.len(), |slot| {
-            let (key, length) = *keys[slots[slot]].get_or_insert_with(|| {
-                let value = value(slots[slot]);
+            let at = key_of(slot);
+            let (key, length) = *keys[at].get_or_insert_with(|| {
+                let value = value(at);
                 (self.dictionary.key(value), value.len() as u32)
             });
             self.keys.push(key);

@@ -1,0 +1,488 @@
+"""The tasks of a merge.
+
+The rows of the source are stored in chunks. The keys of the table, each with the position of its row, and the
+rows of the source are split by the hash of their keys, and the rows of each bucket are joined. The result is
+split again: changed rows by the files that have them, which other tasks rewrite, and inserted rows. Between
+tasks rows are streams of Arrow IPC, so that Spark moves few large rows and types remain as they are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._arrow import Array
+from ..data_file.options import WriteOptions
+from ..expressions.tree import Column
+from ..log.snapshot import Snapshot
+from ..operations.merge.clauses import Clause, Decision, equal_to
+from ..operations.merge.joining import Join, JoinPredicate, KeyValues
+from ..operations.merge.rows import MergeRows, columns_copied, inputs_changed, inputs_tested
+from ..operations.rewrite.sides import side_inputs
+from ..protocol.schema.arrow import to_arrow
+from ..protocol.schema.conforming import conform
+from ..protocol.types import VARIANT, StructType
+from ..scan.in_memory import parse_json_columns, plain_variants
+from ..scan.plan import plan_rows
+from ..scan.predicate import PruningPredicate
+from ..scan.reader import POSITION, FileEntry, TableReader
+from ..writer.copy_on_write import ChangedBatch, RewrittenPart, RowChange, rewrite_files
+from ..writer.invalid_json import InvalidValueHandler
+from ..writer.partitioned import NameFile, PartitionFile, apply_row_rules, write_files
+from ..writer.table_state import TableState, restrict_to_table
+from .attempts import Job
+from .buckets import buckets_of, from_ipc, split_rows, to_ipc
+from .rewrite_jobs import Rewritten, names_of
+from .tasks import TaskTable, attempt_of, message, pack, unpack_batches
+
+__all__ = [
+    "PART",
+    "SOURCE",
+    "ApplyTask",
+    "BucketTask",
+    "Chunk",
+    "JoinTask",
+    "MergeTable",
+    "Sizes",
+    "SourceTask",
+    "TargetTask",
+]
+
+SOURCE = "chunk binary, message binary"
+"""The schema of the stored source: a pickled Chunk and its rows."""
+
+PART = "part int, side int, message binary"
+"""The schema of rows for a part, which is a partition of Spark. Those with the lower side come first."""
+
+CHUNK_BYTES = 8 << 20
+TARGET_ROWS = 1 << 20
+TARGET_BYTES = 64 << 20
+"""How many rows of the table, and of which size, a task collects before it splits them by their keys."""
+
+JOIN_ROWS = 1 << 18
+JOIN_BYTES = 64 << 20
+"""How many rows of the table, and of which size, are joined at a time."""
+
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of the source: how many, their size, and the values of their keys."""
+
+    rows: int
+    bytes: int
+    keys: tuple[KeyValues, ...]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How many parts the tasks of a merge have.
+
+    Attributes:
+        buckets: The parts of the join.
+        bins: The groups of files that are rewritten; their parts have the numbers from 0.
+        inserts: The parts of inserted rows; they have the numbers after those of the bins.
+    """
+
+    buckets: int
+    bins: int
+    inserts: int
+
+
+@dataclass(frozen=True)
+class MergeTable:
+    """A merge as it is sent to tasks; `columns` are those of the source."""
+
+    table: TaskTable
+    columns: StructType
+    join: JoinPredicate
+    clauses: Sequence[Clause]
+    options: WriteOptions
+
+    def rows(self, snapshot: Snapshot, source: pa.RecordBatch) -> MergeRows:
+        """Return the merge of some rows of the source."""
+        rules = TableState.of(snapshot).row_rules()
+        return MergeRows(snapshot, Join(source, self.join), self.clauses, rules)
+
+    def source_values(self, source: pa.RecordBatch) -> pa.Table:
+        """Return the columns of source rows that updates read."""
+        values = [value for each in self.clauses if each.action == "update" for value in each.values]
+        inputs = side_inputs(values, "source")
+        names = sorted({each.name if isinstance(each, Column) else each.column for each in inputs})
+        # A table without columns would have no rows.
+        arrays: list[Any] = [pa.nulls(source.num_rows), *(source.column(name) for name in names)]
+        return pa.table(arrays, names=["\0", *names])
+
+
+def _row(part: int, side: int, value: object) -> pa.RecordBatch:
+    """Return a batch of one row of PART."""
+    arrays = [
+        pa.array([part], pa.int32()),
+        pa.array([side], pa.int32()),
+        pa.array([pack(value)], pa.binary()),
+    ]
+    return pa.record_batch(arrays, names=["part", "side", "message"])
+
+
+def _whole(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.RecordBatch:
+    """Return tables as one batch; raises ValueError for a column of more than 2 GiB."""
+    whole = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks().to_batches()
+    if len(whole) > 1:
+        raise ValueError(
+            "the source rows of a task have a column larger than 2 GiB: merge the source in parts, or raise "
+            "spark.default.parallelism"
+        )
+    return whole[0] if whole else pa.RecordBatch.from_pylist([], schema=schema)
+
+
+# Source.
+
+
+@dataclass(frozen=True)
+class SourceTask:
+    """Stores the rows of the source in chunks, with the types of Delta and Variants instead of JSON text."""
+
+    columns: StructType
+    join: JoinPredicate
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Yield rows of SOURCE."""
+        kept: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            kept.append(_source_rows(batch, self.columns))
+            size += kept[-1].nbytes
+            if size >= CHUNK_BYTES:
+                yield self._chunk(kept)
+                kept, size = [], 0
+        if kept:
+            yield self._chunk(kept)
+
+    def _chunk(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        rows = pa.Table.from_batches(batches)
+        whole = _whole([rows], rows.schema)
+        keys = tuple(KeyValues.of(each) for each in self.join.source_keys(whole))
+        values = [pack(Chunk(rows.num_rows, rows.nbytes, keys)), pack(to_ipc(rows))]
+        arrays = [pa.array([value], pa.binary()) for value in values]
+        return pa.record_batch(arrays, names=["chunk", "message"])
+
+
+def _source_rows(batch: pa.RecordBatch, columns: StructType) -> pa.RecordBatch:
+    """Return rows of the source with the Arrow types of its columns; raises InvalidJsonError."""
+    rows = parse_json_columns(conform(batch, columns), columns)
+    arrays = [
+        plain_variants(array) if field.type == VARIANT else array
+        for array, field in zip(rows.columns, columns.fields, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=to_arrow(columns))
+
+
+@dataclass(frozen=True)
+class BucketTask:
+    """Splits the rows of the source by the hash of their keys."""
+
+    join: JoinPredicate
+    buckets: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Yield the rows of each bucket."""
+        for stream in unpack_batches(batches):
+            rows = from_ipc(stream)
+            numbers = buckets_of(self.join.source_keys(_whole([rows], rows.schema)), self.buckets)
+            for bucket, part in split_rows(rows, numbers):
+                yield _row(bucket, 0, to_ipc(part))
+
+
+# Table.
+
+
+@dataclass(frozen=True)
+class TargetRows:
+    """Inputs of rows of the table. Column 0 is the number of the file within its bin."""
+
+    bin: int
+    files: Mapping[int, FileEntry]
+    rows: bytes
+
+
+@dataclass(frozen=True)
+class TargetTask:
+    """Reads what decides which rows of the table change, and splits the rows by the hash of their keys."""
+
+    merge: MergeTable
+    pruning_predicate: PruningPredicate
+    reads_all_rows: bool
+    buckets: int
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Yield the rows of each bucket, for each bin of files."""
+        snapshot = self.merge.table.open()
+        for number, files in unpack_batches(batches):
+            kept: list[pa.RecordBatch] = []
+            rows = size = 0
+            for batch in self._rows(snapshot, files):
+                is_full = rows >= TARGET_ROWS or size >= TARGET_BYTES
+                if is_full or (kept and kept[0].schema != batch.schema):
+                    yield from self._split(number, files, kept)
+                    kept, rows, size = [], 0, 0
+                kept.append(batch)
+                rows += batch.num_rows
+                size += batch.nbytes
+            yield from self._split(number, files, kept)
+
+    def _rows(self, snapshot: Snapshot, files: Sequence[FileEntry]) -> Batches:
+        tested = [*inputs_tested(self.merge.join.operands, self.merge.clauses), POSITION]
+        for number, opened in enumerate(TableReader.of(snapshot).open_all(files)):
+            rows = plan_rows(opened, self.pruning_predicate).rows
+            for batch in opened.read(tested, rows, "error") if rows != [] else ():
+                file: Any = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
+                yield pa.record_batch([file, *batch.columns], names=["\0file", *batch.schema.names])
+
+    def _split(self, number: int, files: Sequence[FileEntry], batches: Sequence[pa.RecordBatch]) -> Batches:
+        if not batches:
+            return
+        rows = pa.Table.from_batches(batches).combine_chunks()
+        keys = [self._keys(batch) for batch in rows.to_batches()]
+        whole: list[Array] = [pa.concat_arrays(list(parts)) for parts in zip(*keys, strict=True)]
+        if not self.reads_all_rows:
+            # NULL is equal to nothing.
+            valid: Array = _all_valid(whole)
+            rows, whole = rows.filter(valid), [each.filter(valid) for each in whole]
+        for bucket, part in split_rows(rows, buckets_of(whole, self.buckets)):
+            used = {each: files[each] for each in _distinct(part["\0file"])}
+            yield _row(bucket, 1, TargetRows(number, used, to_ipc(part)))
+
+    def _keys(self, batch: pa.RecordBatch) -> list[Array]:
+        return self.merge.join.target_keys(batch)
+
+
+def _distinct(numbers: Any) -> list[int]:
+    values: list[int] = pc.unique(numbers).to_pylist()
+    return values
+
+
+def _all_valid(keys: Sequence[Array]) -> Array:
+    valid: Array = keys[0].is_valid()
+    for key in keys[1:]:
+        valid = pc.and_(valid, key.is_valid())
+    return valid
+
+
+# Join.
+
+
+@dataclass(frozen=True)
+class MatchedRows:
+    """Changed rows of some files of a bin, with the columns CHANGED, and the source rows that match them."""
+
+    bin: int
+    files: Mapping[int, FileEntry]
+    rows: bytes
+    source: bytes
+
+
+CHANGED = ("file", "position", "clause")
+
+
+@dataclass(frozen=True)
+class InsertedRows:
+    """New rows, with columns of the table."""
+
+    rows: bytes
+
+
+@dataclass(frozen=True)
+class JoinTask:
+    """Joins the rows of a bucket and decides which clause applies to each."""
+
+    merge: MergeTable
+    sizes: Sizes
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Yield the changed rows of each bin, and the inserted rows."""
+        parts = _parts(batches)
+        first = next(parts, None)
+        if first is None:
+            return
+        bucket, value = first
+        values = chain([value], (value for _, value in parts))
+        source: list[pa.Table] = []
+        for value in values:
+            if isinstance(value, TargetRows):
+                values = chain([value], values)
+                break
+            source.append(from_ipc(value))
+        merging = self._merging(self.merge.table.open(), source)
+        matched: list[Array] = []
+        for group in _groups(values):
+            decision, found = merging.decide(_whole_batch([batch for _, batch in group]))
+            matched.append(found)
+            yield from self._changed(group, decision, merging.join.source)
+        for rows in merging.inserted(matched):
+            if rows.num_rows:
+                number = self.sizes.bins + bucket % self.sizes.inserts
+                yield _row(number, 0, InsertedRows(to_ipc(pa.Table.from_batches([rows]))))
+
+    def _changed(
+        self, group: Sequence[tuple[TargetRows, pa.RecordBatch]], decision: Decision, source: pa.RecordBatch
+    ) -> Batches:
+        first = 0
+        for target, batch in group:
+            clause, found = (each.slice(first, batch.num_rows) for each in (decision.clause, decision.source))
+            first += batch.num_rows
+            part = Decision(clause, found)
+            if part.changes.true_count:
+                yield _row(target.bin, 0, self._matched(target, batch, part, source))
+
+    def _merging(self, snapshot: Snapshot, source: Sequence[pa.Table]) -> MergeRows:
+        return self.merge.rows(snapshot, _whole(source, to_arrow(self.merge.columns)))
+
+    def _matched(
+        self, target: TargetRows, batch: pa.RecordBatch, decision: Decision, source: pa.RecordBatch
+    ) -> MatchedRows:
+        mask = decision.changes
+        arrays = [batch.column(0), batch.column(POSITION.name), decision.clause]
+        rows = pa.table([each.filter(mask) for each in arrays], names=list(CHANGED))
+        values = self.merge.source_values(source).take(decision.source.filter(mask))
+        used = {each: target.files[each] for each in _distinct(rows["file"])}
+        return MatchedRows(target.bin, used, to_ipc(rows), to_ipc(values))
+
+
+def _groups(targets: Iterator[TargetRows]) -> Iterator[list[tuple[TargetRows, pa.RecordBatch]]]:
+    """Yield rows of the table in groups of one schema, because each join has a cost for all source rows."""
+    group: list[tuple[TargetRows, pa.RecordBatch]] = []
+    rows = size = 0
+    for target in targets:
+        for batch in from_ipc(target.rows).combine_chunks().to_batches():
+            is_full = rows >= JOIN_ROWS or size >= JOIN_BYTES
+            if group and (is_full or batch.schema != group[0][1].schema):
+                yield group
+                group, rows, size = [], 0, 0
+            group.append((target, batch))
+            rows += batch.num_rows
+            size += batch.nbytes
+    if group:
+        yield group
+
+
+def _whole_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return _whole([pa.Table.from_batches(batches)], batches[0].schema)
+
+
+def _parts(batches: Batches) -> Iterator[tuple[int, Any]]:
+    for batch in batches:
+        yield from zip(batch.column("part").to_pylist(), unpack_batches(iter([batch])), strict=True)
+
+
+# Application.
+
+
+@dataclass(frozen=True)
+class ApplyTask:
+    """Rewrites the files of a bin, and writes inserted rows."""
+
+    merge: MergeTable
+    job: Job
+
+    def __call__(self, batches: Batches) -> Batches:
+        """Yield a message with the files that were replaced and written."""
+        values = [value for _, value in _parts(batches)]
+        matched = [value for value in values if isinstance(value, MatchedRows)]
+        inserted = [value for value in values if isinstance(value, InsertedRows)]
+        if not values:
+            return
+        snapshot = self.merge.table.open()
+        attempt = attempt_of(snapshot.store, self.job)
+        name = names_of(attempt)
+        changes = list(_changes_of(matched))
+        part = self._rewrite(snapshot, changes, name)
+        files = self._insert(snapshot, inserted, name)
+        counts: Counter[str] = Counter({"insert": sum(file.written.rows for file in files)})
+        for number, clause in enumerate(self.merge.clauses):
+            counts[clause.action] += sum(equal_to(each.clauses, number).true_count for each in changes)
+        yield message(Rewritten(attempt.identity, part, tuple(files), dict(counts)))
+
+    def _rewrite(self, snapshot: Snapshot, changes: Sequence[_FileChanges], name: NameFile) -> RewrittenPart:
+        by_path = {each.file.path: each for each in changes}
+        return rewrite_files(
+            snapshot,
+            [each.file for each in changes],
+            None,
+            lambda file: self._change(snapshot, by_path[file.path]),
+            TableState.of(snapshot),
+            self.merge.options,
+            name,
+        )
+
+    def _change(self, snapshot: Snapshot, changes: _FileChanges) -> RowChange:
+        merging = self.merge.rows(snapshot, changes.source)
+        read = [value for clause in self.merge.clauses for value in clause.values]
+        copied = columns_copied(snapshot, self.merge.clauses, merging.rules, read)
+
+        def tests(batch: pa.RecordBatch) -> Array:
+            return changes.decide(batch).changes
+
+        def apply(batch: pa.RecordBatch) -> ChangedBatch:
+            return merging.apply(batch, changes.decide(batch))
+
+        return RowChange([POSITION], tests, inputs_changed(snapshot, [POSITION]), apply, copied)
+
+    def _insert(
+        self, snapshot: Snapshot, inserted: Sequence[InsertedRows], name: NameFile
+    ) -> list[PartitionFile]:
+        state = TableState.of(snapshot)
+        limited = restrict_to_table(self.merge.options, state, snapshot.uri)
+        new = (batch for each in inserted for batch in from_ipc(each.rows).to_batches())
+        batches = apply_row_rules(((batch, None) for batch in new), state, limited)
+        return write_files(snapshot.store, batches, state, limited, InvalidValueHandler("error"), name=name)
+
+
+@dataclass(frozen=True)
+class _FileChanges:
+    """The changed rows of a file: their positions in ascending order, clauses and source rows."""
+
+    file: FileEntry
+    positions: Array
+    clauses: Array
+    source: pa.RecordBatch
+
+    @cached_property
+    def _numbers(self) -> memoryview:
+        _, numbers = self.positions.buffers()
+        first = self.positions.offset
+        return memoryview(numbers).cast("q")[first : first + len(self.positions)]
+
+    def decide(self, batch: pa.RecordBatch) -> Decision:
+        """Return the decision for each row of a batch, whose positions ascend."""
+        positions = batch.column(POSITION.name)
+        first = end = 0
+        if batch.num_rows:
+            first = bisect_left(self._numbers, positions[0].as_py())
+            end = bisect_right(self._numbers, positions[-1].as_py())
+        changed = self.positions.slice(first, end - first)
+        found = pc.index_in(positions, value_set=changed).cast(pa.int64())
+        return Decision(self.clauses.slice(first, end - first).take(found), pc.add(found, first))
+
+
+def _changes_of(matched: Sequence[MatchedRows]) -> Iterator[_FileChanges]:
+    """Yield the changed rows of each file."""
+    for number in {each.bin for each in matched}:
+        parts = [each for each in matched if each.bin == number]
+        files = {file: entry for each in parts for file, entry in each.files.items()}
+        rows = pa.concat_tables([from_ipc(each.rows) for each in parts])
+        source = pa.concat_tables([from_ipc(each.source) for each in parts])
+        numbered = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
+        for file, part in split_rows(numbered, rows["file"].combine_chunks()):
+            part = part.sort_by("position")
+            positions, clauses = (part[name].combine_chunks() for name in ("position", "clause"))
+            picked = source.take(part["row"])
+            yield _FileChanges(files[file], positions, clauses, _whole([picked], source.schema))

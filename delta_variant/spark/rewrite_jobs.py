@@ -1,0 +1,132 @@
+"""A rewrite of files by tasks: what they return, and the commit of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from ..log.snapshot import Snapshot
+from ..operations.rewrite.result import RewriteResult, skip_repeated
+from ..scan.plan import FilePlan
+from ..scan.reader import FileEntry
+from ..writer.change_data import ChangeType, write_whole_files
+from ..writer.commit_context import CommitOptions, transaction_of
+from ..writer.copy_on_write import RewrittenFiles, RewrittenPart, combine_parts
+from ..writer.partitioned import NameFile, PartitionFile
+from ..writer.table_state import TableState
+from .attempts import Attempt, Job, forget
+from .reading import file_groups
+from .running import distribute, parallelism
+from .tasks import Task, TaskTable, Written, attempt_of, message, unpack_batches
+from .writing import commit_won, files_written, write_by_tasks
+
+__all__ = ["RewriteJob", "Rewritten", "names_of"]
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What an attempt of a task did: the files that it replaced, and the files of new rows.
+
+    `counts` has the number of rows for each action of a merge.
+    """
+
+    attempt: str
+    part: RewrittenPart
+    inserted: tuple[PartitionFile, ...] = ()
+    counts: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class RewriteJob:
+    """A run of a rewrite of a table by tasks."""
+
+    spark: SparkSession
+    snapshot: Snapshot
+    table: TaskTable
+    commit: CommitOptions
+    job: Job
+
+    @classmethod
+    def of(
+        cls,
+        spark: SparkSession,
+        snapshot: Snapshot,
+        commit: CommitOptions,
+        storage_options: Mapping[str, str] | None,
+    ) -> RewriteJob:
+        transaction = transaction_of(commit)
+        job = Job.of(None if transaction is None else transaction.application)
+        return cls(spark, snapshot, TaskTable.of(snapshot, storage_options), commit, job)
+
+    def skip_repeated(self) -> RewriteResult | None:
+        """Return the result if the table already has the `txn` of the commit, None if it must proceed."""
+        result = skip_repeated(self.snapshot, self.commit)
+        if result is not None:
+            forget(self.snapshot.store, self.job)
+        return result
+
+    def write(self, df: DataFrame, task: Task) -> list[Rewritten]:
+        """Return the results of the tasks that rewrite files; if one fails, remove the files of all."""
+        return write_by_tasks(df, task, self.job, [self.snapshot.store])
+
+    def finish(
+        self,
+        candidates: FilePlan,
+        done: Sequence[Rewritten],
+        commit: Callable[[RewrittenFiles], RewriteResult],
+    ) -> RewriteResult:
+        """Commit what tasks did, with the files of new rows, and remove the files of lost attempts.
+
+        If tasks wrote change data, the files of which all rows are new or deleted get change data, too.
+        """
+        changes: list[Written] = []
+        if any(each.part.changes for each in done):
+            changes = self._write_changes(done)
+        inserted = RewrittenPart((), (), tuple(file for each in done for file in each.inserted), (), 0, 0)
+        parts = [*(each.part for each in done), inserted]
+        rewritten = combine_parts(candidates, parts, files_written(changes))
+        return commit_won(lambda: commit(rewritten), [*done, *changes], self.job, [self.snapshot.store])
+
+    def _write_changes(self, done: Sequence[Rewritten]) -> list[Written]:
+        tasks = parallelism(self.spark)
+        emptied = [(file, file.size or 0) for each in done for file in each.part.emptied]
+        inserted = [
+            (FileEntry(file.written.path, file.partition_values), file.written.bytes)
+            for each in done
+            for file in each.inserted
+        ]
+        groups: list[tuple[ChangeType, tuple[FileEntry, ...]]] = [
+            *(("delete", group) for group in file_groups(emptied, tasks)),
+            *(("insert", group) for group in file_groups(inserted, tasks)),
+        ]
+        if not groups:
+            return []
+        task = ChangeFilesTask(self.table, self.job)
+        return write_by_tasks(distribute(self.spark, groups), task, self.job, [self.snapshot.store])
+
+
+def names_of(attempt: Attempt) -> NameFile:
+    """Return the names of all files of an attempt, whichever of its writers asks for them."""
+    numbers = count()
+    return lambda _: attempt.file_name(next(numbers))
+
+
+@dataclass(frozen=True)
+class ChangeFilesTask:
+    """Writes the rows of whole files to change data files."""
+
+    table: TaskTable
+    job: Job
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a message with the change data files of each group of files."""
+        snapshot = self.table.open()
+        attempt, state = attempt_of(snapshot.store, self.job), TableState.of(snapshot)
+        name = names_of(attempt)
+        for change, files in unpack_batches(batches):
+            changes = write_whole_files(snapshot, state, files, change, name)
+            yield message(Written(attempt.identity, tuple(changes), 0))

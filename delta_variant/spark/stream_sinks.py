@@ -1,0 +1,71 @@
+"""The stream writer of the data source. PySpark 4.1 and newer have the interface that it implements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType as SparkStruct
+
+from ..errors import DeltaVariantError, UnsupportedFeatureError
+from ..storage import store as storage
+from ..storage.store import open_store
+from ..writer.commit_context import CommitOptions, Transaction, transaction_of
+from .sinks import Sink, abort, messages_of
+
+__all__ = ["StreamSink", "query_of"]
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """Appends each micro-batch exactly once: the `txn` of its commit is the query's id and the batch number.
+
+    If the user sets an application id, it is bound to the query: another query with the same id raises
+    AmbiguousWriteError.
+    """
+
+    def __init__(self, schema: SparkStruct, options: Mapping[str, Any], checkpoint: str | None) -> None:
+        self._app_id = options.get("txn_app_id")
+        self._checkpoint = checkpoint
+        if self._app_id is None and checkpoint is None:
+            raise UnsupportedFeatureError(
+                "exactly-once writes of a stream need an id that outlives the query: set the option "
+                "checkpointLocation or txn_app_id"
+            )
+        self._sink = Sink.of(schema, options, None)
+
+    def write(self, iterator: Any) -> WriterCommitMessage:
+        return self._sink.write(iterator)
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        if received := messages_of(messages):
+            transaction = self._transaction(batchId, received[0].query)
+            received[0].sink.commit([message.written for message in received], transaction)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
+        abort(messages, self._sink)
+
+    def _transaction(self, batch: int, query: str | None) -> Transaction | None:
+        if self._app_id is None:
+            return transaction_of(CommitOptions((query_of(self._checkpoint or ""), batch)))
+        # The tasks report the query, because its checkpoint may be in a store that is not accessible here.
+        assert query is not None
+        return Transaction.of_run(self._app_id, batch, query, query)
+
+
+class _Query(msgspec.Struct):
+    id: str
+
+
+def query_of(checkpoint: str) -> str:
+    """Return the id of the query with a checkpoint at a path or URI. It lasts as long as the checkpoint."""
+    try:
+        # Hadoop writes file:/path instead of file:///path.
+        store = open_store(checkpoint.removeprefix("file:") if checkpoint[:7] != "file://" else checkpoint)
+        return msgspec.json.decode(storage.read(store, "metadata"), type=_Query).id
+    except (DeltaVariantError, msgspec.MsgspecError) as error:
+        raise UnsupportedFeatureError(
+            f"cannot read the id of the query from its checkpoint {checkpoint}: {error}; set the option "
+            "txn_app_id to an id that only this query uses, or write with delta_variant.spark.batch_writer"
+        ) from error
