@@ -10,7 +10,7 @@ from .auditing import audit_table, repair_statistics
 from .data_source import register
 from .merging import merge
 from .optimizing import optimize
-from .reading import read_table
+from .reading import read_changes, read_table
 from .rewriting import delete, update
 from .streams import batch_merger, batch_writer
 from .task_errors import restore_errors
@@ -23,6 +23,7 @@ __all__ = [
     "delete",
     "merge",
     "optimize",
+    "read_changes",
     "read_table",
     "register",
     "repair_statistics",
