@@ -54,7 +54,7 @@ from .read.rows import RowBatches, check_readable, read_files
 from .read.scan import Scan
 from .read.schema_changes import describe_incompatibility
 
-__all__ = ["ChangeFeed", "ChangedFile", "check_commits", "plan_changes", "read_changes"]
+__all__ = ["ChangeFeed", "ChangedFile", "check_commits", "load_end", "plan_changes", "read_changes"]
 
 ChangeType: TypeAlias = Literal["insert", "delete"]
 Vector: TypeAlias = "DeletionVector | None"
@@ -161,12 +161,18 @@ def plan_changes(
     if end is None:
         end = timestamp if version is None else version
     first = _first_version(store, start)
-    last = load_snapshot(store, _last_version(store, end)).in_timezone(timezone)
-    check_readable(last)
+    last = load_end(store, end).in_timezone(timezone)
     _check_order(last, first, is_latest=end is None)
     commits = list(check_commits(last, first, read_versions(store, first, last.version)))
     feed = ChangeFeed.of(last, columns, where, on_conflict)
     return Changes(feed, commits, CommitTimes.of(store))
+
+
+def load_end(store: Store, end: int | Timestamp | None) -> Snapshot:
+    """Return the version that ends a range of changes; raises the errors of `read_changes`."""
+    last = load_snapshot(store, _last_version(store, end))
+    check_readable(last)
+    return last
 
 
 def _first_version(store: Store, start: int | Timestamp | None) -> int:
@@ -326,7 +332,7 @@ class ChangeFeed:
             *(ChangedFile(_entry(each.file), vectors=each.vectors) for each in marked),
         ]
 
-    def plan_all_rows(self, snapshot: Snapshot, time: int) -> list[ChangedFile]:
+    def files_of_version(self, snapshot: Snapshot, time: int) -> list[ChangedFile]:
         """Return the files of a version, committed at `time`, with each row as an insertion."""
         values = {**_values_of(snapshot.version, time), CHANGE_TYPE: "insert"}
         files = files_of(snapshot.files.sort_by("path"))
