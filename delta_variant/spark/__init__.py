@@ -11,9 +11,11 @@ from .data_source import register
 from .merging import merge
 from .optimizing import optimize
 from .reading import read_changes, read_table
+from .restoring import restore
 from .rewriting import delete, update
 from .streams import batch_merger, batch_writer
 from .task_errors import restore_errors
+from .vacuuming import vacuum
 from .writing import write_table
 
 __all__ = [
@@ -27,7 +29,9 @@ __all__ = [
     "read_table",
     "register",
     "repair_statistics",
+    "restore",
     "restore_errors",
     "update",
+    "vacuum",
     "write_table",
 ]
