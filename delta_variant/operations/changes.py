@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
@@ -33,6 +33,7 @@ from ..protocol.actions import (
     AddCDCFile,
     AddFile,
     CommitInfo,
+    DeletionVector,
     Metadata,
     Protocol,
     RemoveFile,
@@ -43,7 +44,8 @@ from ..protocol.schema.json_text import parse as parse_schema
 from ..protocol.schema.partition_values import partition_value_to_string
 from ..protocol.types import PrimitiveType, StructField, StructType
 from ..scan.plan import RowPlan, plan_files
-from ..scan.reader import TableReader, files_of
+from ..scan.predicate import pruning_predicate_of
+from ..scan.reader import FileEntry, TableReader, files_of
 from ..storage.store import Store, TableLocation
 from ..variant.moments import UTC
 from .read.explanation import FileReport, ReadReport
@@ -52,9 +54,10 @@ from .read.rows import RowBatches, check_readable, read_files
 from .read.scan import Scan
 from .read.schema_changes import describe_incompatibility
 
-__all__ = ["read_changes"]
+__all__ = ["ChangeFeed", "ChangedFile", "check_commits", "load_end", "plan_changes", "read_changes"]
 
 ChangeType: TypeAlias = Literal["insert", "delete"]
+Vector: TypeAlias = "DeletionVector | None"
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 
@@ -129,17 +132,47 @@ def read_changes(
         >>> read_changes(table, start=1, columns=["id", "_change_type"]).to_pylist()
         [{'id': 2, '_change_type': 'delete'}]
     """
+    changes = plan_changes(
+        table,
+        start=start,
+        end=end,
+        columns=columns,
+        where=where,
+        timezone=timezone,
+        on_conflict=on_conflict,
+        storage_options=storage_options,
+    )
+    return Scan(changes, limit)
+
+
+def plan_changes(
+    table: TableLocation | Snapshot,
+    *,
+    start: int | Timestamp | None,
+    end: int | Timestamp | None,
+    columns: Mapping[str, str] | Sequence[str] | None,
+    where: str | None,
+    timezone: str,
+    on_conflict: OnConflict,
+    storage_options: Mapping[str, str] | None,
+) -> Changes:
+    """Return the changes that `read_changes` reads; raises its errors."""
     store, version, timestamp = open_to_read(table, storage_options)
     if end is None:
         end = timestamp if version is None else version
     first = _first_version(store, start)
-    last = load_snapshot(store, _last_version(store, end)).in_timezone(timezone)
-    check_readable(last)
+    last = load_end(store, end).in_timezone(timezone)
     _check_order(last, first, is_latest=end is None)
-    commits = list(read_versions(store, first, last.version))
-    _check_recorded(last, first, commits)
-    feed = _Feed.of(last, columns, where, on_conflict)
-    return Scan(_Changes(feed, commits, CommitTimes.of(store)), limit)
+    commits = list(check_commits(last, first, read_versions(store, first, last.version)))
+    feed = ChangeFeed.of(last, columns, where, on_conflict)
+    return Changes(feed, commits, CommitTimes.of(store))
+
+
+def load_end(store: Store, end: int | Timestamp | None) -> Snapshot:
+    """Return the version that ends a range of changes; raises the errors of `read_changes`."""
+    last = load_snapshot(store, _last_version(store, end))
+    check_readable(last)
+    return last
 
 
 def _first_version(store: Store, start: int | Timestamp | None) -> int:
@@ -173,13 +206,18 @@ def _check_order(end: Snapshot, first: int, *, is_latest: bool) -> None:
     raise ValueError(f"the range of changes ends at version {end.version}, before it starts at {first}")
 
 
-def _check_recorded(end: Snapshot, first: int, commits: Sequence[CommitActions]) -> None:
-    """Raise unless all versions recorded changes, and their rows fit the schema at the end."""
-    protocol, metadata = load_protocol_and_metadata(end.store, first)
-    if first and {Metadata, RemoveFile} <= {type(action) for action in commits[0][1]}:
-        # The rows that this commit removes are of the columns before.
-        _check_columns(end, load_protocol_and_metadata(end.store, first - 1)[1], first - 1)
+def check_commits(end: Snapshot, first: int, commits: Iterable[CommitActions]) -> Iterator[CommitActions]:
+    """Yield the commits from the version `first` on, after a check of each.
+
+    Raises ChangesNotRecordedError or SchemaError for a version that did not record changes, or whose rows do
+    not fit the schema at the end.
+    """
     for version, actions in commits:
+        if version == first:
+            protocol, metadata = load_protocol_and_metadata(end.store, first)
+            if first and {Metadata, RemoveFile} <= {type(action) for action in actions}:
+                # The rows that this commit removes are of the columns before.
+                _check_columns(end, load_protocol_and_metadata(end.store, first - 1)[1], first - 1)
         for action in actions:
             if isinstance(action, Protocol):
                 protocol = action
@@ -195,6 +233,7 @@ def _check_recorded(end: Snapshot, first: int, commits: Sequence[CommitActions])
                 version=version,
             )
         _check_columns(end, metadata, version)
+        yield version, actions
 
 
 def _check_columns(end: Snapshot, metadata: Metadata, version: int) -> None:
@@ -219,29 +258,39 @@ def _check_columns(end: Snapshot, metadata: Metadata, version: int) -> None:
     )
 
 
-@dataclass(frozen=True)
-class _Change:
+class ChangedFile(msgspec.Struct, frozen=True):
     """A file whose rows are changes.
 
     Attributes:
-        file: The data file or change data file.
-        kind: The type of all changes, None if the file has a column with it.
-        rows: The rows that changed, None for all rows that are not deleted.
+        file: The data file or change data file. What is constant for its changes is among its partition
+            values: version and timestamp, and of data files the change type.
+        has_types: Whether it is a change data file, which has a column with the change types.
+        vectors: The deletion vectors of a data file before and after the commit: its changes are the rows
+            that only one of them marks. None for all rows that are not deleted.
     """
+
+    file: FileEntry
+    has_types: bool = False
+    vectors: tuple[Vector, Vector] | None = None
+
+
+class _Change(msgspec.Struct, frozen=True):
+    """A `ChangedFile` as the log has it; `kind` is the change type of all of its rows."""
 
     file: AddFile
     kind: ChangeType | None
-    rows: Sequence[RowRange] | None = None
+    vectors: tuple[Vector, Vector] | None = None
 
 
 @dataclass(frozen=True)
-class _Feed:
-    """A table whose rows are changes, and the query over them.
+class ChangeFeed:
+    """A table whose rows are changes, with the schema of the version `end`, and the query over them.
 
     Metadata of changes that is constant for a file is read as partition values: the change type, version and
     timestamp of data files (`data_files`), version and timestamp of change data files (`cdc_files`).
     """
 
+    end: Snapshot
     data_files: Snapshot
     cdc_files: Snapshot
     query: Query
@@ -254,7 +303,8 @@ class _Feed:
         columns: Mapping[str, str] | Sequence[str] | None,
         where: str | None,
         on_conflict: OnConflict,
-    ) -> _Feed:
+    ) -> ChangeFeed:
+        """Return the feed of a table with the schema of `end`; raises ExpressionError and SchemaError."""
         if taken := [field.name for field in end.schema.fields if field.name.lower() in _NAMES]:
             raise SchemaError(
                 f"cannot read changes of {end.uri} because the change data feed reserves the name of its "
@@ -264,32 +314,46 @@ class _Feed:
             )
         wide = replace(end, schema=StructType((*end.schema.fields, *COLUMNS)))
         data_files, cdc_files = _partition_by(wide, _NAMES), _partition_by(wide, _NAMES[1:])
-        return cls(data_files, cdc_files, Query.of(data_files, columns, where), on_conflict)
+        return cls(end, data_files, cdc_files, Query.of(data_files, columns, where), on_conflict)
 
-    def read(
-        self,
-        version: int,
-        actions: Sequence[Action],
-        times: CommitTimes,
-        report: ReadReport,
-        *,
-        ahead: bool,
-    ) -> RowBatches:
-        """Yield the changes of one commit."""
+    def plan(
+        self, version: int, actions: Sequence[Action], times: CommitTimes, report: ReadReport
+    ) -> list[ChangedFile]:
+        """Return the files with changes of one commit, without those that have no matching row."""
         info = next((action for action in actions if isinstance(action, CommitInfo)), None)
-        moment = from_milliseconds(times.time_from(info, version))
-        values = {
-            COMMIT_VERSION: str(version),
-            COMMIT_TIMESTAMP: partition_value_to_string(moment, COLUMNS[2].type),
-        }
+        values = _values_of(version, times.time_from(info, version))
         changes = [_with_values(change, values) for change in self._changes(version, actions)]
-        cdc_files = [each.file for each in changes if each.kind is None]
-        data_files = [each.file for each in changes if each.kind and each.rows is None]
-        yield from self._files(self.cdc_files, cdc_files, report, ahead=ahead)
-        yield from self._files(self.data_files, data_files, report, ahead=ahead)
-        for each in changes:
-            if each.rows is not None:
-                yield from self._rows(each, report)
+        marked = [each for each in changes if each.vectors is not None]
+        whole = [each.file for each in changes if each.kind is not None]
+        typed = [each.file for each in changes if each.kind is None and each.vectors is None]
+        return [
+            *(ChangedFile(file, has_types=True) for file in self._prune(self.cdc_files, typed, report)),
+            *(ChangedFile(file) for file in self._prune(self.data_files, whole, report)),
+            *(ChangedFile(_entry(each.file), vectors=each.vectors) for each in marked),
+        ]
+
+    def files_of_version(self, snapshot: Snapshot, time: int) -> list[ChangedFile]:
+        """Return the files of a version, committed at `time`, with each row as an insertion."""
+        values = {**_values_of(snapshot.version, time), CHANGE_TYPE: "insert"}
+        files = files_of(snapshot.files.sort_by("path"))
+        return [
+            ChangedFile(replace(file, partition_values={**file.partition_values, **values})) for file in files
+        ]
+
+    def read(self, files: Sequence[ChangedFile], report: ReadReport, *, ahead: bool) -> RowBatches:
+        """Yield the changes in files."""
+        for table, has_types in ((self.cdc_files, True), (self.data_files, False)):
+            chosen = [each.file for each in files if each.has_types == has_types and each.vectors is None]
+            predicate = None
+            if self.query.pruning is not None:
+                predicate = pruning_predicate_of(self.query.pruning, table.partition_columns)
+            if chosen:
+                yield from read_files(
+                    table, self.query, chosen, predicate, self.on_conflict, report, ahead=ahead
+                )
+        for each in files:
+            if each.vectors is not None:
+                yield from self._read_marked(each.file, each.vectors, report)
 
     def _changes(self, version: int, actions: Sequence[Action]) -> Iterator[_Change]:
         if cdc_files := [action for action in actions if isinstance(action, AddCDCFile)]:
@@ -303,67 +367,64 @@ class _Feed:
                     f"the remove action of {path} has no partitionValues, so its rows are unknown", file=path
                 ).at(table=self.data_files.uri, version=version)
             before = _file(remove, remove.partition_values or {})
-            if path in added:
-                yield from self._between(before, added[path])
-            else:
+            if path not in added:
                 yield _Change(before, "delete")
+                continue
+            after = added[path]
+            file = msgspec.structs.replace(after, deletion_vector=None)
+            yield _Change(file, None, (before.deletion_vector, after.deletion_vector))
         yield from (_Change(add, "insert") for path, add in added.items() if path not in removed)
 
-    def _between(self, before: AddFile, after: AddFile) -> Iterator[_Change]:
-        """Yield the changes between two deletion vectors of a file."""
-        deleted_after, deleted_before = (
-            deletion_vectors.load(self.data_files.store, each.deletion_vector) for each in (after, before)
-        )
-        file = msgspec.structs.replace(after, deletion_vector=None)
-        if rows := deletion_vectors.subtract_rows(deleted_after, deleted_before):
-            yield _Change(file, "delete", rows)
-        if rows := deletion_vectors.subtract_rows(deleted_before, deleted_after):
-            yield _Change(file, "insert", rows)
-
-    def _files(
-        self, table: Snapshot, files: Sequence[AddFile], report: ReadReport, *, ahead: bool
-    ) -> RowBatches:
+    def _prune(self, table: Snapshot, files: Sequence[AddFile], report: ReadReport) -> Iterator[FileEntry]:
         if files:
             table = replace(table, files=files_table(files))
             plan = plan_files(table, self.query.pruning)
             report.add(plan, table.num_files, table.num_bytes)
-            selected, predicate = files_of(plan.files), plan.pruning_predicate
-            yield from read_files(
-                table, self.query, selected, predicate, self.on_conflict, report, ahead=ahead
-            )
+            yield from files_of(plan.files)
 
-    def _rows(self, change: _Change, report: ReadReport) -> RowBatches:
-        (file,) = files_of(files_table([change.file]))
+    def _read_marked(self, file: FileEntry, vectors: tuple[Vector, Vector], report: ReadReport) -> RowBatches:
+        """Yield the rows that only one of two deletion vectors of a file marks."""
+        before, after = (deletion_vectors.load(self.data_files.store, each) for each in vectors)
+        kinds: tuple[tuple[ChangeType, Sequence[RowRange]], ...] = (
+            ("delete", deletion_vectors.subtract_rows(after, before)),
+            ("insert", deletion_vectors.subtract_rows(before, after)),
+        )
+        for kind, rows in kinds:
+            if rows:
+                values = {**file.partition_values, CHANGE_TYPE: kind}
+                yield from self._read_rows(replace(file, partition_values=values), rows, report)
+
+    def _read_rows(self, file: FileEntry, rows: Sequence[RowRange], report: ReadReport) -> RowBatches:
         opened = TableReader.of(self.data_files).open(file)
         report.num_files += 1
-        report.num_bytes += change.file.size
+        report.num_bytes += file.size or 0
         decoded = 0
         try:
-            for batch in opened.read(self.query.inputs, change.rows, self.on_conflict):
+            for batch in opened.read(self.query.inputs, rows, self.on_conflict):
                 decoded += batch.num_rows
                 result = self.query.result(batch)
                 if result.num_rows:
                     yield result
         finally:
-            plan, bytes_read = RowPlan(change.rows), opened.native.bytes_read
+            plan, bytes_read = RowPlan(rows), opened.native.bytes_read
             report.files.append(FileReport(plan, bytes_read, decoded, file.has_odd_rows))
 
 
 @dataclass(frozen=True)
-class _Changes:
+class Changes:
     """The changes of a range of commits, as the rows of a scan."""
 
-    feed: _Feed
+    feed: ChangeFeed
     commits: Sequence[CommitActions]
     times: CommitTimes
 
     @property
     def uri(self) -> str:
-        return self.feed.data_files.uri
+        return self.feed.end.uri
 
     @property
     def version(self) -> int:
-        return self.feed.data_files.version
+        return self.feed.end.version
 
     @property
     def schema(self) -> pa.Schema:
@@ -373,15 +434,15 @@ class _Changes:
     def outputs(self) -> Mapping[str, Expression]:
         return self.feed.query.outputs
 
-    def narrow(self, names: Collection[str], hint: Expression | None) -> _Changes:
+    def narrow(self, names: Collection[str], hint: Expression | None) -> Changes:
         """Return some columns of the changes for which `hint` is true, and maybe of others."""
         return replace(self, feed=replace(self.feed, query=self.feed.query.narrow(names, hint)))
 
-    def with_dictionaries(self, names: Collection[str]) -> _Changes:
+    def with_dictionaries(self, names: Collection[str]) -> Changes:
         """Return the rows with some columns of text as dictionaries."""
         return replace(self, feed=replace(self.feed, query=self.feed.query.with_dictionaries(names)))
 
-    def parts(self) -> Iterator[_Changes]:
+    def parts(self) -> Iterator[Changes]:
         """Yield the changes of each commit."""
         for commit in self.commits:
             yield replace(self, commits=[commit])
@@ -389,7 +450,17 @@ class _Changes:
     def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Yield the changes, oldest commit first."""
         for version, actions in self.commits:
-            yield from self.feed.read(version, actions, self.times, report, ahead=ahead)
+            files = self.feed.plan(version, actions, self.times, report)
+            yield from self.feed.read(files, report, ahead=ahead)
+
+    def files(self) -> list[ChangedFile]:
+        """Return the files with changes, oldest commit first."""
+        report = ReadReport()
+        return [
+            file
+            for version, actions in self.commits
+            for file in self.feed.plan(version, actions, self.times, report)
+        ]
 
     def count(self) -> int:
         """Return the number of changes; only the columns of the predicate are read."""
@@ -405,7 +476,20 @@ def _partition_by(table: Snapshot, names: Sequence[str]) -> Snapshot:
 def _with_values(change: _Change, values: Mapping[str, str | None]) -> _Change:
     kind = {} if change.kind is None else {CHANGE_TYPE: change.kind}
     partition_values = {**change.file.partition_values, **values, **kind}
-    return replace(change, file=msgspec.structs.replace(change.file, partition_values=partition_values))
+    return msgspec.structs.replace(
+        change, file=msgspec.structs.replace(change.file, partition_values=partition_values)
+    )
+
+
+def _values_of(version: int, time: int) -> dict[str, str | None]:
+    """Return the metadata that all changes of a commit have, as partition values."""
+    moment = partition_value_to_string(from_milliseconds(time), COLUMNS[2].type)
+    return {COMMIT_VERSION: str(version), COMMIT_TIMESTAMP: moment}
+
+
+def _entry(file: AddFile) -> FileEntry:
+    (entry,) = files_of(files_table([file]))
+    return entry
 
 
 def _file(action: AddCDCFile | RemoveFile, partition_values: Mapping[str, str | None]) -> AddFile:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -23,11 +25,11 @@ from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
 from ..protocol.clustering import NO_CLUSTERING
 from ..protocol.schema.rules import check_consistent
-from ..storage.store import TableLocation, exists
+from ..storage.store import Store, TableLocation, exists
 from ..writer.commit_context import CommitOptions, commit_context, now, without_txn
 from ..writer.commit_result import CommitResult
 
-__all__ = ["RestoreResult", "restore"]
+__all__ = ["RestoreResult", "find_missing_files", "restore", "restore_checked"]
 
 LOG_PROPERTIES = (
     properties.ENABLE_IN_COMMIT_TIMESTAMPS.name,
@@ -37,6 +39,9 @@ LOG_PROPERTIES = (
 """Properties of the log itself, which a restore does not change."""
 
 MAX_NAMED_FILES = 5
+
+FindMissing: TypeAlias = Callable[[Store, Sequence[str]], Iterable[str]]
+"""Returns those of the files of a table that do not exist."""
 
 LONGEST_VACUUM = 24 * 3_600_000
 """The milliseconds after which a vacuum without an end is one that was killed."""
@@ -116,6 +121,26 @@ def restore(
         >>> dv.restore(table, 0).version
         2
     """
+    return restore_checked(
+        table,
+        version,
+        timestamp=timestamp,
+        commit=commit,
+        storage_options=storage_options,
+        find_missing=find_missing_files,
+    )
+
+
+def restore_checked(
+    table: TableLocation,
+    version: int | None,
+    *,
+    timestamp: Timestamp | None,
+    commit: CommitOptions | None,
+    storage_options: Mapping[str, str] | None,
+    find_missing: FindMissing,
+) -> RestoreResult:
+    """Restore a table as `restore` does, with a function that finds the missing ones among files."""
     if version is None and timestamp is None:
         raise ValueError("pass the version or the timestamp to restore")
     commit = without_txn(options_of("commit", commit, CommitOptions), "restore")
@@ -124,7 +149,7 @@ def restore(
     added, removed = subtract_files(past.files, present.files), subtract_files(present.files, past.files)
     protocol, metadata = _protocol(past, present), _metadata(past, present)
     _check(present, past, protocol, metadata, removed)
-    _check_files_exist(past, added)
+    _check_files_exist(past, added, find_missing)
     if added.num_rows:
         _check_no_vacuum_runs(present)
     changes = _Changes(
@@ -246,18 +271,20 @@ def _check(
         )
 
 
-def _check_files_exist(past: Snapshot, files: pa.Table) -> None:
-    """Raise DataFileError if a data file or a deletion vector is missing."""
-    paths = list(_paths(files))
+def find_missing_files(store: Store, paths: Sequence[str]) -> Iterator[str]:
+    """Yield the files that do not exist."""
     with ThreadPoolExecutor(max_workers=16) as threads:
-        begin("checking files", files=len(paths))
-        missing_paths = set()
-        found = threads.map(lambda path: exists(past.store, path), paths)
-        for path, is_found in zip(paths, found, strict=True):
+        for path, is_found in zip(paths, threads.map(partial(exists, store), paths), strict=True):
             advance(files=1)
             if not is_found:
-                missing_paths.add(path)
-    missing = sorted(missing_paths)
+                yield path
+
+
+def _check_files_exist(past: Snapshot, files: pa.Table, find_missing: FindMissing) -> None:
+    """Raise DataFileError if a data file or a deletion vector is missing."""
+    paths = list(_paths(files))
+    begin("checking files", files=len(paths))
+    missing = sorted(set(find_missing(past.store, paths)))
     if missing:
         named = ", ".join(missing[:MAX_NAMED_FILES])
         more = f" and {len(missing) - MAX_NAMED_FILES:,} more" if len(missing) > MAX_NAMED_FILES else ""

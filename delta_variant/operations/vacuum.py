@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import posixpath
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -41,7 +42,14 @@ from ..storage.store import Store, TableLocation, delete, open_latest, walk
 from ..writer.commit_context import CommitOptions, commit_context, now, without_txn
 from ..writer.commit_result import CommitResult
 
-__all__ = ["VacuumInterrupted", "VacuumResult", "vacuum"]
+__all__ = [
+    "Deletions",
+    "VacuumInterrupted",
+    "VacuumResult",
+    "plan_vacuum",
+    "run_vacuum",
+    "vacuum",
+]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -129,11 +137,42 @@ def vacuum(
         >>> dv.vacuum(table, dry_run=True).files
         ()
     """
+    plan = plan_vacuum(
+        table,
+        retention_hours,
+        dry_run=dry_run,
+        enforce_retention_duration=enforce_retention_duration,
+        commit=commit,
+        storage_options=storage_options,
+    )
+    return run_vacuum(plan, ThreadDeletions(plan.snapshot.store, plan.found.files))
+
+
+@dataclass(frozen=True)
+class VacuumPlan:
+    """The files that a vacuum of a version deletes, and the arguments that its commits record."""
+
+    snapshot: Snapshot
+    found: VacuumResult
+    retention_hours: float | None
+    commit: CommitOptions
+
+
+def plan_vacuum(
+    table: TableLocation,
+    retention_hours: float | None,
+    *,
+    dry_run: bool,
+    enforce_retention_duration: bool,
+    commit: CommitOptions | None,
+    storage_options: Mapping[str, str] | None,
+) -> VacuumPlan:
+    """Return the files that `vacuum` deletes; raises the errors of its arguments and of the table."""
     commit = without_txn(options_of("commit", commit, CommitOptions), "vacuum")
     store = open_latest(table, storage_options)
     snapshot, tombstones = load_with_tombstones(store)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
-    retention = _retention(snapshot, retention_hours, enforce_retention_duration)
+    retention = _retention(snapshot, retention_hours, enforced=enforce_retention_duration)
     before = max(0, now() - retention)
     begin("listing files")
     needed = _NeededFiles.of(snapshot, _recent_tombstones(snapshot, tombstones, retention, before))
@@ -141,10 +180,10 @@ def vacuum(
     found = VacuumResult(
         None, tuple(each.path for each in unused), sum(each.size for each in unused), dry_run
     )
-    return found if dry_run or not unused else _delete(snapshot, found, retention_hours, commit)
+    return VacuumPlan(snapshot, found, retention_hours, commit)
 
 
-def _retention(snapshot: Snapshot, hours: float | None, enforced: bool) -> int:
+def _retention(snapshot: Snapshot, hours: float | None, *, enforced: bool) -> int:
     """Return the retention of removed files in milliseconds."""
     least = properties.get(snapshot.configuration, properties.DELETED_FILE_RETENTION_DURATION)
     if hours is None:
@@ -254,9 +293,11 @@ def _folders(path: str) -> Iterator[str]:
         yield path
 
 
-def _delete(
-    snapshot: Snapshot, found: VacuumResult, hours: float | None, commit: CommitOptions
-) -> VacuumResult:
+def run_vacuum(plan: VacuumPlan, deletions: Deletions) -> VacuumResult:
+    """Delete the files of a plan between two commits, unless it is a dry run; raises `vacuum`'s errors."""
+    snapshot, found, hours, commit = plan.snapshot, plan.found, plan.retention_hours, plan.commit
+    if found.dry_run or not found.files:
+        return found
     least = properties.get(snapshot.configuration, properties.DELETED_FILE_RETENTION_DURATION)
     parameters = {
         "retentionCheckEnabled": hours is None or bool(hours * HOUR >= least),
@@ -265,7 +306,6 @@ def _delete(
     }
     metrics = {"numFilesToDelete": len(found.files), "sizeOfDataToDelete": found.bytes}
     committed = _commit(snapshot, VACUUM_START, parameters, metrics, commit)
-    deletions = _Deletions(snapshot.store, found.files)
     try:
         _check_not_added_again(snapshot, found.files)
         deletions.run()
@@ -303,7 +343,7 @@ def _check_not_added_again(snapshot: Snapshot, paths: Sequence[str]) -> None:
             )
 
 
-def _commit_end(snapshot: Snapshot, deletions: _Deletions, commit: CommitOptions) -> CommitResult | None:
+def _commit_end(snapshot: Snapshot, deletions: Deletions, commit: CommitOptions) -> CommitResult | None:
     """Commit the end of a vacuum; log a warning if that is not possible."""
     is_complete = len(deletions.deleted) == len(deletions.paths)
     status = {"status": "COMPLETED" if is_complete else "FAILED"}
@@ -316,7 +356,7 @@ def _commit_end(snapshot: Snapshot, deletions: _Deletions, commit: CommitOptions
 
 
 @dataclass
-class _Deletions:
+class Deletions(ABC):
     """The deletions of a vacuum: the paths that were deleted, and the errors of those that could not be."""
 
     store: Store
@@ -324,8 +364,15 @@ class _Deletions:
     deleted: list[str] = dataclass_field(default_factory=list)
     failures: list[StoreError] = dataclass_field(default_factory=list)
 
+    @abstractmethod
     def run(self) -> None:
-        """Delete the files. An interrupt waits for deletions that have started, and cancels the others."""
+        """Delete the files. If it raises, `deleted` has those that were deleted before."""
+
+
+class ThreadDeletions(Deletions):
+    """Deletions by threads. An interrupt waits for those that have started, and cancels the others."""
+
+    def run(self) -> None:
         begin("deleting", files=len(self.paths))
         with ThreadPoolExecutor(max_workers=16) as threads:
             try:

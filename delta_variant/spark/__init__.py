@@ -10,10 +10,12 @@ from .auditing import audit_table, repair_statistics
 from .data_source import register
 from .merging import merge
 from .optimizing import optimize
-from .reading import read_table
+from .reading import read_changes, read_table
+from .restoring import restore
 from .rewriting import delete, update
 from .streams import batch_merger, batch_writer
 from .task_errors import restore_errors
+from .vacuuming import vacuum
 from .writing import write_table
 
 __all__ = [
@@ -23,10 +25,13 @@ __all__ = [
     "delete",
     "merge",
     "optimize",
+    "read_changes",
     "read_table",
     "register",
     "repair_statistics",
+    "restore",
     "restore_errors",
     "update",
+    "vacuum",
     "write_table",
 ]

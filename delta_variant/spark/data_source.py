@@ -21,7 +21,7 @@ from .credentials import HadoopSettings, add_options, hadoop_settings
 from .options import READ, STREAM_READ, STREAM_WRITE, WRITE, Parse, parse_options
 from .running import session_timezone
 from .sinks import BatchSink
-from .sources import BatchSource, file_reader
+from .sources import BatchSource, ChangeSource, check_batch_options, file_reader, first_version
 from .versions import check_version
 
 __all__ = ["DeltaVariantSource", "register"]
@@ -33,8 +33,8 @@ def register(spark: SparkSession) -> None:
     Spark's Python data sources support the save modes append and overwrite. They do not support
     `partitionBy` (set the option `partition_by`), SQL that changes rows, or column pruning (set the option
     `columns`, or pass a schema). `delta_variant.spark.read_table`, `write_table` and `batch_writer` do not
-    have these limits. The option `userMetadata` of a write is the user metadata of its commit, as in the
-    format `delta`.
+    have these limits. Options may be written as in the format `delta`: `userMetadata` of a write is the user
+    metadata of its commit, and with `readChangeFeed` a read or a stream returns the change data feed.
 
     A DataFrame or temporary view of the format is of the version that is the latest at its first action, also
     after an INSERT INTO the view: Spark plans the reader once. Create it again to read later versions, with
@@ -82,7 +82,10 @@ class DeltaVariantSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         options = self._parse_options(READ)
+        check_batch_options(options)
         reader = file_reader(options, schema)
+        if options.get("read_change_feed"):
+            return ChangeSource(reader, first_version(options))
         if not options.get("push_filters"):
             return BatchSource(reader)
         check_version((4, 1), "set the option push_filters", "set the option where")

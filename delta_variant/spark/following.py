@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from ..errors import SchemaError, UnsupportedFeatureError
-from ..log.commits import read_commits
-from ..log.load import load_snapshot
+from ..log.commits import CommitActions, read_commits
+from ..log.load import load_protocol_and_metadata, load_snapshot
 from ..log.snapshot import Snapshot
-from ..protocol import features
-from ..protocol.actions import Action, AddFile, Metadata, Protocol, RemoveFile, decode_path
+from ..log.timestamps import CommitTimes
+from ..operations.changes import ChangedFile, ChangeFeed, check_commits
+from ..operations.read.explanation import ReadReport
+from ..operations.read.schema_changes import describe_incompatibility
+from ..protocol import features, properties
+from ..protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, decode_path
 from ..protocol.schema.json_text import parse as parse_schema
-from ..scan.reader import FileEntry, files_of
+from ..scan.reader import FileEntry
 from ..storage.store import Store
+from .reading import sized_changes, sized_files
 
-__all__ = ["Follower", "Position", "Step"]
+__all__ = ["ChangeFollower", "Follower", "Position", "Step", "Tolerance"]
+
+Tolerance: TypeAlias = Literal["ignore_deletes", "ignore_changes", "skip_change_commits"]
+"""An option for commits that change or remove rows, with the meaning that it has in Delta on Spark."""
 
 
 @dataclass(frozen=True)
@@ -43,17 +51,25 @@ class Position:
 class Step:
     """A file, or None for the end of a version, and the position after it."""
 
-    file: FileEntry | None
+    file: FileEntry | ChangedFile | None
     size: int
     after: Position
 
 
+class CommitFiles(NamedTuple):
+    """The files of a commit that a stream reads, with their sizes."""
+
+    version: int
+    files: Sequence[tuple[FileEntry | ChangedFile, int]]
+
+
 @dataclass(frozen=True)
 class Follower:
-    """Follows a table, whose schema must stay that of `snapshot`."""
+    """Follows the appends to a table. The stream has the schema of `snapshot`."""
 
     store: Store
     snapshot: Snapshot
+    tolerated: Set[Tolerance] = frozenset()
 
     def latest(self) -> int:
         """Return the latest version."""
@@ -62,51 +78,123 @@ class Follower:
     def steps(self, start: Position, last: int | None = None) -> Iterator[Step]:
         """Yield the steps after a position, up to and including the version `last`.
 
-        Raises UnsupportedFeatureError for a commit that changes or removes rows, and SchemaError for one that
-        changes the schema.
+        Raises UnsupportedFeatureError for a commit that changes or removes rows and is not tolerated, and
+        SchemaError for a version whose rows do not have the schema of the stream.
         """
         if start.is_initial:
-            yield from self._files_of_version(start)
+            self._check_schema(load_protocol_and_metadata(self.store, start.version)[1], start.version)
+            files = self._files_of_version(load_snapshot(self.store, start.version))
+            yield from _steps(CommitFiles(start.version, files), start.index, is_initial=True)
             start = Position(start.version + 1)
-        for version, actions in read_commits(self.store, start.version - 1):
-            if last is not None and version > last:
-                return
-            yield from self._added_files(version, actions, start.index if version == start.version else 0)
+        commits = read_commits(self.store, start.version - 1)
+        wanted = [commit for commit in commits if last is None or commit[0] <= last]
+        for commit in self._files_of_commits(start.version, wanted):
+            yield from _steps(commit, start.index if commit.version == start.version else 0)
 
-    def _files_of_version(self, start: Position) -> Iterator[Step]:
-        files = load_snapshot(self.store, start.version).files.sort_by("path")
-        sizes = files["size"].to_pylist()
-        for number, (file, size) in enumerate(zip(files_of(files), sizes, strict=True)):
-            if number >= start.index:
-                yield Step(file, size or 0, Position(start.version, number + 1, True))
-        yield Step(None, 0, Position(start.version + 1))
+    def _files_of_version(self, version: Snapshot) -> list[tuple[Any, int]]:
+        return sized_files(version.files.sort_by("path"))
 
-    def _added_files(self, version: int, actions: list[Action], first: int) -> Iterator[Step]:
+    def _files_of_commits(self, first: int, commits: Sequence[CommitActions]) -> Iterator[CommitFiles]:
+        """Yield the files of the commits from the version `first` on, after a check of each commit."""
+        if commits and first <= self.snapshot.version:
+            self._check_schema(load_protocol_and_metadata(self.store, first)[1], first)
+        for version, actions in commits:
+            self._check_metadata(version, actions)
+            is_read = self._is_read(version, actions)
+            added = [action for action in actions if isinstance(action, AddFile) and action.data_change]
+            yield CommitFiles(version, [(_data_file(add), add.size) for add in added] if is_read else [])
+
+    def _check_metadata(self, version: int, actions: Iterable[Action]) -> None:
         for action in actions:
-            self._check(version, action)
-        added = [action for action in actions if isinstance(action, AddFile) and action.data_change]
-        for number, add in enumerate(added[first:], first):
-            yield Step(_data_file(add), add.size, Position(version, number + 1))
-        yield Step(None, 0, Position(version + 1))
+            if isinstance(action, Protocol):
+                features.check_may_read(action, self.snapshot.schema, self.store.uri)
+            if isinstance(action, Metadata):
+                self._check_schema(action, version)
 
-    def _check(self, version: int, action: Action) -> None:
-        if isinstance(action, RemoveFile) and action.data_change:
-            raise UnsupportedFeatureError(
-                f"cannot stream version {version} of {self.store.uri} because it changes or removes rows, "
-                "and a stream reads only appends: start a new query, of the whole table or with "
-                f"starting_version={version + 1}",
-                table=self.store.uri,
-                version=version,
-            )
-        if isinstance(action, Protocol):
-            features.check_may_read(action, self.snapshot.schema, self.store.uri)
-        if isinstance(action, Metadata) and parse_schema(action.schema_string) != self.snapshot.schema:
+    def _check_schema(self, metadata: Metadata, version: int) -> None:
+        """Raise SchemaError if the rows of a version do not have, or fit, the schema of the stream."""
+        schema = parse_schema(metadata.schema_string)
+        if schema == self.snapshot.schema:
+            return
+        if version > self.snapshot.version:
             raise SchemaError(
                 f"version {version} of {self.store.uri} changes the schema: restart the query to continue "
                 "with the new schema",
                 table=self.store.uri,
                 version=version,
             )
+        modes = [
+            properties.get(each, properties.COLUMN_MAPPING_MODE)
+            for each in (metadata.configuration, self.snapshot.configuration)
+        ]
+        if found := describe_incompatibility(schema, self.snapshot.schema, modes[0], modes[1]):
+            raise SchemaError(
+                f"cannot stream version {version} of {self.store.uri} with the schema of version "
+                f"{self.snapshot.version} because {found[1]}: start a new query after that change",
+                table=self.store.uri,
+                version=version,
+                column=found[0],
+            )
+
+    def _is_read(self, version: int, actions: Sequence[Action]) -> bool:
+        """Return whether the files are read that a commit adds.
+
+        Raises UnsupportedFeatureError for a commit that changes or removes rows and is not tolerated.
+        """
+        changed = [each for each in actions if isinstance(each, AddFile | RemoveFile) and each.data_change]
+        if not any(isinstance(each, RemoveFile) for each in changed):
+            return True
+        if "skip_change_commits" in self.tolerated:
+            return False
+        is_delete = not any(isinstance(each, AddFile) for each in changed)
+        if "ignore_changes" in self.tolerated or (is_delete and "ignore_deletes" in self.tolerated):
+            return True
+        operation = next((each.operation for each in actions if isinstance(each, CommitInfo)), None)
+        what, remedy = (
+            ("removes rows", "ignore_deletes to ignore such commits")
+            if is_delete
+            else ("changes or removes rows", "ignore_changes to read the files that they add")
+        )
+        raise UnsupportedFeatureError(
+            f"cannot stream version {version} of {self.store.uri} because it {what}"
+            f"{f' ({operation})' if operation else ''}, and a stream reads only appends: set the option "
+            f"{remedy}, skip_change_commits to skip all that change rows, or read_change_feed to read "
+            f"changes; or start a new query, of the whole table or with starting_version={version + 1}",
+            table=self.store.uri,
+            version=version,
+        )
+
+
+@dataclass(frozen=True)
+class ChangeFollower(Follower):
+    """Follows the change data feed of a table. All rows of its first version are insertions."""
+
+    def _files_of_version(self, version: Snapshot) -> list[tuple[Any, int]]:
+        time = CommitTimes.of(self.store).time_of(version.version)
+        return sized_changes(self._feed().files_of_version(version, time))
+
+    def _files_of_commits(self, first: int, commits: Sequence[CommitActions]) -> Iterator[CommitFiles]:
+        if not commits:
+            return
+        feed, times = self._feed(), CommitTimes.of(self.store)
+        for version, actions in check_commits(feed.end, first, self._checked(commits)):
+            files = feed.plan(version, actions, times, ReadReport())
+            yield CommitFiles(version, sized_changes(files))
+
+    def _checked(self, commits: Iterable[CommitActions]) -> Iterator[CommitActions]:
+        for version, actions in commits:
+            self._check_metadata(version, actions)
+            yield version, actions
+
+    def _feed(self) -> ChangeFeed:
+        # Without a predicate, the files of a commit and so the positions of a stream do not depend on it.
+        return ChangeFeed.of(self.snapshot, None, None, "error")
+
+
+def _steps(commit: CommitFiles, first: int, *, is_initial: bool = False) -> Iterator[Step]:
+    for number, (file, size) in enumerate(commit.files[first:], first):
+        yield Step(file, size, Position(commit.version, number + 1, is_initial))
+    yield Step(None, 0, Position(commit.version + 1))
 
 
 def _data_file(add: AddFile) -> FileEntry:

@@ -10,7 +10,16 @@ from ..data_file.options import FileOptions, JsonOptions, WriteOptions
 from ..errors import UnsupportedFeatureError
 from ..operations.write.preparation import TableOptions
 
-__all__ = ["READ", "STREAM_READ", "STREAM_WRITE", "WRITE", "parse_options", "table_options", "write_options"]
+__all__ = [
+    "RANGE",
+    "READ",
+    "STREAM_READ",
+    "STREAM_WRITE",
+    "WRITE",
+    "parse_options",
+    "table_options",
+    "write_options",
+]
 
 Parse = Callable[[str], Any]
 
@@ -38,6 +47,12 @@ def _shredding(text: str) -> str | None:
     return {"infer": "infer", "none": None}[text]
 
 
+RANGE: Mapping[str, Parse] = {
+    "starting_version": int,
+    "starting_timestamp": str,
+    "ending_version": int,
+    "ending_timestamp": str,
+}
 READ: Mapping[str, Parse] = {
     "path": str,
     "where": str,
@@ -46,12 +61,19 @@ READ: Mapping[str, Parse] = {
     "timezone": str,
     "on_conflict": str,
     "push_filters": _flag,
+    "read_change_feed": _flag,
+    **RANGE,
 }
 STREAM_READ: Mapping[str, Parse] = {
     **{name: READ[name] for name in ("path", "where", "columns", "timezone", "on_conflict")},
     "starting_version": lambda text: text if text == "latest" else int(text),
+    "starting_timestamp": str,
     "max_files_per_trigger": int,
     "max_bytes_per_trigger": int,
+    "read_change_feed": _flag,
+    "ignore_deletes": _flag,
+    "ignore_changes": _flag,
+    "skip_change_commits": _flag,
 }
 WRITE: Mapping[str, Parse] = {
     "path": str,
@@ -79,8 +101,7 @@ WRITE: Mapping[str, Parse] = {
     "description": str,
     "txn_app_id": str,
     "txn_version": int,
-    # The name of the option in Delta on Spark; keys of options are in lower case.
-    "usermetadata": str,
+    "user_metadata": str,
 }
 STREAM_WRITE: Mapping[str, Parse] = {
     name: parse for name, parse in WRITE.items() if name not in ("txn_version", "where")
@@ -89,6 +110,9 @@ STREAM_WRITE: Mapping[str, Parse] = {
 
 def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[str, Any]:
     """Return options by name; `storage_options` has those with the prefix `storage.`, or is None.
+
+    Case and underscores do not matter, so that `startingVersion`, which is the name in Delta on Spark, is
+    `starting_version`.
 
     Raises ValueError for an unknown option, and for an invalid value. Raises UnsupportedFeatureError for a
     table of Spark's catalog.
@@ -100,12 +124,14 @@ def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[
             "OPTIONS (path '…')"
         )
     found: dict[str, Any] = {"storage_options": _storage_options(given)}
+    names = {_plain(name): name for name in known}
     for key, text in given.items():
-        name = key.lower()
-        if name.startswith(STORAGE) or name in SPARK_OPTIONS:
+        if key.lower().startswith(STORAGE) or key.lower() in SPARK_OPTIONS:
             continue
-        if name not in known:
-            raise ValueError(f"unknown option {name!r}: expected one of {', '.join(sorted(known))}")
+        if (name := names.get(_plain(key))) is None:
+            raise ValueError(f"unknown option {key.lower()!r}: expected one of {', '.join(sorted(known))}")
+        if name in found:
+            raise ValueError(f"the option {name!r} is set twice: set it once")
         found[name] = _parse(name, text, known[name])
     if "path" not in found:
         raise ValueError(
@@ -134,6 +160,10 @@ def _storage_options(given: Mapping[str, str]) -> dict[str, str] | None:
     return {
         key.removeprefix(STORAGE): value for key, value in prefixed.items() if key.startswith(STORAGE)
     } or None
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
 
 
 def _parse(name: str, text: str, parse: Parse) -> Any:

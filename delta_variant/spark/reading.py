@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +15,9 @@ from .._options import OnConflict
 from .._packing import pack_by_size
 from ..errors import UnsupportedFeatureError
 from ..log.snapshot import Snapshot
+from ..log.timestamps import Timestamp
+from ..operations.changes import ChangedFile, ChangeFeed, plan_changes
+from ..operations.read.explanation import ReadReport
 from ..operations.read.query import Query
 from ..operations.read.rows import load_readable, read_files
 from ..protocol.schema.arrow import from_arrow
@@ -28,7 +31,17 @@ from .running import parallelism, run_task, session_timezone
 from .scanning import has_our_semantics, scan, select, unsupported_by_scan
 from .tasks import strip_files, unpack_batches
 
-__all__ = ["Columns", "FileReader", "Reader", "file_groups", "read_table", "sized_files"]
+__all__ = [
+    "ChangeReader",
+    "Columns",
+    "FileReader",
+    "Reader",
+    "file_groups",
+    "read_changes",
+    "read_table",
+    "sized_changes",
+    "sized_files",
+]
 
 Columns: TypeAlias = "Mapping[str, str] | Sequence[str] | None"
 Reader: TypeAlias = Literal["auto", "scan", "kernel"]
@@ -110,7 +123,86 @@ def read_table(
     if reader == "scan" or (reader == "auto" and is_scanned and (where is None or has_our_semantics(spark))):
         return select(scan(spark, snapshot, files), columns, where)
     task = FileReader(strip_files(snapshot), columns, where, on_conflict, storage_options)
-    return _read_by_tasks(spark, task, files)
+    return _read_by_tasks(spark, task, sized_files(files))
+
+
+def read_changes(
+    spark: SparkSession,
+    table: TableLocation,
+    *,
+    start: int | Timestamp | None = None,
+    end: int | Timestamp | None = None,
+    columns: Columns = None,
+    where: str | None = None,
+    on_conflict: OnConflict = "error",
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return the rows that commits inserted, deleted and updated as a DataFrame; executors read the files.
+
+    The rows have the columns of the table at the end of the range, followed by `_change_type` (string:
+    `insert`, `delete`, `update_preimage` or `update_postimage`), `_commit_version` (bigint) and
+    `_commit_timestamp` (timestamp). Their order is undefined. Files whose statistics exclude `where` are
+    skipped.
+
+    Errors of tasks are raised as Spark's exceptions when the DataFrame is computed. In a block of
+    `restore_errors` they are raised as errors of this package.
+
+    Args:
+        spark: A session, classic or of Spark Connect.
+        table: A path, a URI or a `deltalake.DeltaTable`.
+        start: The first version of the range, inclusive. A timezone-aware datetime or an ISO 8601 string is
+            the first version committed at that time or later. None, the default, starts at version 0.
+        end: The last version of the range, inclusive. A timezone-aware datetime or an ISO 8601 string is the
+            last version committed at that time or earlier. None, the default, ends at the latest version.
+        columns: SQL text of the columns, as in `read_table`, including the three columns above. None, the
+            default, returns all columns.
+        where: A predicate in SQL, as in `read_table`, that may read the three columns above. Local times in
+            it and in `columns` are in the session's time zone at the time of this call.
+        on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other, as
+            in `read_table`. `"error"` by default.
+        storage_options: Options of the object store, with the keys of deltalake; sent to the executors. By
+            default those of the session's settings for Hadoop's file systems.
+
+    Returns:
+        The DataFrame. Its columns of type VARIANT are Spark's.
+
+    Raises:
+        ChangesNotRecordedError: `delta.enableChangeDataFeed` was not set at a version of the range.
+        SchemaError: The columns changed within the range so that earlier rows do not fit the later schema.
+        VersionNotFoundError: The log does not have a version or a timestamp of the range.
+        ArgumentTypeError: An end of the range is not an integer, a datetime or a string.
+        ValueError: The range is empty.
+        DeltaVariantError: The table cannot be read; see `read_table`.
+
+    Example:
+        >>> import tempfile
+        >>> import delta_variant as dv
+        >>> from delta_variant import spark as dvs
+        >>> table = tempfile.mkdtemp()
+        >>> feed = {"delta.enableChangeDataFeed": "true"}
+        >>> result = dv.write_table(table, [{"id": 1}, {"id": 2}], configuration=feed)
+        >>> result = dvs.delete(spark, table, "id = 2")
+        >>> dvs.read_changes(spark, table, start=1, columns=["id", "_change_type"]).collect()
+        [Row(id=2, _change_type='delete')]
+    """
+    storage_options = session_options(spark, table, storage_options)
+    changes = plan_changes(
+        table,
+        start=start,
+        end=end,
+        columns=columns,
+        where=where,
+        timezone=session_timezone(spark),
+        on_conflict=on_conflict,
+        storage_options=storage_options,
+    )
+    task = ChangeReader(strip_files(changes.feed.end), columns, where, on_conflict, storage_options)
+    return _read_by_tasks(spark, task, sized_changes(changes.files()))
+
+
+def sized_changes(files: Iterable[ChangedFile]) -> list[tuple[ChangedFile, int]]:
+    """Return files with changes, with their sizes."""
+    return [(each, each.file.size or 0) for each in files]
 
 
 def sized_files(files: pa.Table) -> list[tuple[FileEntry, int]]:
@@ -139,29 +231,43 @@ class FileReader:
     @property
     def schema(self) -> SparkStruct:
         """Return the schema of the rows that are read."""
-        return _spark_schema(Query.of(self.snapshot, self.columns, self.where))
+        return to_spark(from_arrow(self.query(self.snapshot).schema))
+
+    def query(self, snapshot: Snapshot) -> Query:
+        """Return the query over the rows."""
+        return Query.of(snapshot, self.columns, self.where)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of each group of files."""
         for group in unpack_batches(batches):
             yield from self.read(group)
 
-    def read(self, files: Iterable[FileEntry]) -> Iterator[pa.RecordBatch]:
+    def read(self, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of files, with the types that Spark expects."""
         store = open_store(self.snapshot.uri, self.storage_options)
-        snapshot = replace(self.snapshot, store=store)
-        query = Query.of(snapshot, self.columns, self.where)
-        pruning_predicate = None
+        yield from cast_for_spark(self.rows(replace(self.snapshot, store=store), files), self.schema)
+
+    def rows(self, snapshot: Snapshot, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        """Yield the matching rows of files."""
+        query, pruning_predicate = self.query(snapshot), None
         if query.predicate is not None:
             pruning_predicate = pruning_predicate_of(query.predicate, snapshot.partition_columns)
-        rows = read_files(snapshot, query, files, pruning_predicate, self.on_conflict)
-        yield from cast_for_spark(rows, _spark_schema(query))
+        yield from read_files(snapshot, query, files, pruning_predicate, self.on_conflict)
 
 
-def _spark_schema(query: Query) -> SparkStruct:
-    return to_spark(from_arrow(query.schema))
+@dataclass(frozen=True)
+class ChangeReader(FileReader):
+    """Reads groups of files with changes; its snapshot is that of the schema of the changes."""
+
+    def query(self, snapshot: Snapshot) -> Query:
+        return self._feed(snapshot).query
+
+    def rows(self, snapshot: Snapshot, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        return self._feed(snapshot).read(files, ReadReport(), ahead=True)
+
+    def _feed(self, snapshot: Snapshot) -> ChangeFeed:
+        return ChangeFeed.of(snapshot, self.columns, self.where, self.on_conflict)
 
 
-def _read_by_tasks(spark: SparkSession, task: FileReader, files: pa.Table) -> DataFrame:
-    groups = file_groups(sized_files(files), parallelism(spark))
-    return run_task(spark, groups, task, task.schema)
+def _read_by_tasks(spark: SparkSession, task: FileReader, files: Sequence[tuple[File, int]]) -> DataFrame:
+    return run_task(spark, file_groups(files, parallelism(spark)), task, task.schema)

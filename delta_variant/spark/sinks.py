@@ -64,7 +64,7 @@ class Sink:
         snapshot = load_existing(store, "append")
         columns = from_spark(spark_schema, options.get("variant_columns", ()))
         of_table = table_options(options, mode="overwrite" if overwrite else "append")
-        commit = with_transaction(CommitOptions(metadata=options.get("usermetadata")), transaction)
+        commit = with_transaction(CommitOptions(metadata=options.get("user_metadata")), transaction)
         write = prepare(store, snapshot, columns, write_options(options), of_table, commit)
         task = FileTask(
             store.uri,
@@ -80,7 +80,7 @@ class Sink:
         # Raise the error for a location that cannot be opened here instead of in the tasks.
         task.folders()
         before = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
-        return cls(write.request, task, before, write.overwrite, options.get("usermetadata"))
+        return cls(write.request, task, before, write.overwrite, options.get("user_metadata"))
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""

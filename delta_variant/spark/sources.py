@@ -11,16 +11,29 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType as SparkStruct
 
 from ..errors import SchemaError
+from ..log.snapshot import Snapshot
+from ..operations.changes import ChangedFile, load_end, plan_changes
 from ..operations.read.query import Query
 from ..operations.read.rows import load_readable
 from ..scan.plan import plan_files
 from ..scan.reader import FileEntry
+from ..storage.store import open_store
 from .columns import quote
-from .reading import FileReader, file_groups, sized_files
+from .options import RANGE
+from .reading import ChangeReader, FileReader, file_groups, sized_changes, sized_files
 from .task_errors import report_errors
 from .tasks import strip_files
 
-__all__ = ["TASKS", "BatchSource", "FileGroup", "file_reader", "read_group"]
+__all__ = [
+    "TASKS",
+    "BatchSource",
+    "ChangeSource",
+    "FileGroup",
+    "check_batch_options",
+    "file_reader",
+    "first_version",
+    "read_group",
+]
 
 TASKS = 8
 """The minimum number of tasks of a read, because a reader does not know the number of cores."""
@@ -31,9 +44,9 @@ def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = N
 
     Raises SchemaError for a schema with columns that the table does not have.
     """
-    snapshot = load_readable(options["path"], options.get("version"), options["storage_options"])
-    snapshot = snapshot.in_timezone(options["timezone"])
-    reader = FileReader(
+    is_feed = options.get("read_change_feed", False)
+    snapshot = _load(options).in_timezone(options["timezone"])
+    reader = (ChangeReader if is_feed else FileReader)(
         strip_files(snapshot),
         options.get("columns"),
         options.get("where"),
@@ -53,11 +66,41 @@ def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = N
     return replace(reader, columns={name: quote(name) for name in spark_schema.names})
 
 
+def first_version(options: Mapping[str, Any]) -> int | str | None:
+    """Return the version or the timestamp at which a stream or the changes start, None without one."""
+    found: int | str | None = _either(options, "starting_version", "starting_timestamp")
+    return found
+
+
+def check_batch_options(options: Mapping[str, Any]) -> None:
+    """Raise ValueError for options of a batch that exclude each other."""
+    if options.get("read_change_feed"):
+        others = {"version", "push_filters"} & options.keys()
+        if others:
+            raise ValueError(f"the options read_change_feed and {min(others)} exclude each other: set one")
+    elif ranges := set(RANGE) & options.keys():
+        raise ValueError(f"the option {min(ranges)} needs read_change_feed: set it to true")
+
+
+def _load(options: Mapping[str, Any]) -> Snapshot:
+    end = _either(options, "ending_version", "ending_timestamp")
+    if end is None:
+        return load_readable(options["path"], options.get("version"), options["storage_options"])
+    return load_end(open_store(options["path"], options["storage_options"]), end)
+
+
+def _either(options: Mapping[str, Any], *names: str) -> Any:
+    found = [options[name] for name in names if name in options]
+    if len(found) > 1:
+        raise ValueError(f"the options {' and '.join(names)} exclude each other: set one")
+    return found[0] if found else None
+
+
 @dataclass
 class FileGroup(InputPartition):
     """The files of one task."""
 
-    files: tuple[FileEntry, ...]
+    files: tuple[FileEntry | ChangedFile, ...]
 
 
 class BatchSource(DataSourceReader):
@@ -78,6 +121,30 @@ class BatchSource(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a group of files."""
         return read_group(self._reader, partition)
+
+
+class ChangeSource(BatchSource):
+    """Plans and reads the files with the changes of a range of versions."""
+
+    def __init__(self, reader: FileReader, start: int | str | None) -> None:
+        super().__init__(reader)
+        self._start = start
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Return the files that may contain a matching change, in groups."""
+        reader = self._reader
+        changes = plan_changes(
+            reader.snapshot.uri,
+            start=self._start,
+            end=reader.snapshot.version,
+            columns=reader.columns,
+            where=reader.where,
+            timezone=reader.snapshot.timezone,
+            on_conflict=reader.on_conflict,
+            storage_options=reader.storage_options,
+        )
+        groups = file_groups(sized_changes(changes.files()), TASKS)
+        return [FileGroup(group) for group in groups] or [FileGroup(())]
 
 
 def read_group(reader: FileReader, partition: InputPartition) -> Iterator[pa.RecordBatch]:

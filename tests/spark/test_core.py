@@ -141,6 +141,27 @@ def test_rows_are_deleted_updated_and_merged(spark: SparkSession, tmp_path: Path
     assert listed_files(table) <= data_files(table)
 
 
+def test_changes_are_read_and_old_files_deleted(spark: SparkSession, tmp_path: Path):
+    table = tmp_path / "t"
+    feed = {"delta.enableChangeDataFeed": "true"}
+    dvs.write_table(table, events(spark, 10), variant_columns=["event"], configuration=feed)
+    dvs.delete(spark, table, "event:n::int >= 8")
+    columns = {"n": "event:n::int", "change": "_change_type", "version": "_commit_version"}
+    changes = dvs.read_changes(spark, table, start=1, columns=columns)
+    assert sorted(map(tuple, changes.collect())) == [(8, "delete", 1), (9, "delete", 1)]
+    assert dict(dvs.read_changes(spark, table).dtypes)["event"] == "variant"
+    dvs.register(spark)
+    reader = (
+        spark.read.format("delta_variant").option("readChangeFeed", "true").option("startingVersion", "1")
+    )
+    assert reader.load(str(table)).select("id").count() == 2
+    assert dvs.restore(spark, table, 0).version == 2
+    unused = dvs.vacuum(spark, table, 0, dry_run=False, enforce_retention_duration=False).files
+    assert len(unused) == 2
+    assert data_files(table) == listed_files(table)
+    assert len(rows(table, n="event:n::int")) == 10
+
+
 def test_the_format_writes_and_reads(spark: SparkSession, tmp_path: Path):
     dvs.register(spark)
     path = str(tmp_path / "t")

@@ -176,5 +176,10 @@ def test_credentials_of_the_session_reach_the_driver_and_the_executors(
     assert dvs.optimize(spark, table).version == 2
     assert dvs.audit_table(spark, table).is_clean
     assert dv.read_table(table, storage_options=options).count() == 20
+    assert dvs.delete(spark, table, "id < 5").version == 3
+    assert dvs.restore(spark, table, 2).version == 4
+    unused = dvs.vacuum(spark, table, 0, dry_run=False, enforce_retention_duration=False)
+    assert len(unused.files) == 5
+    assert dv.read_table(table, storage_options=options).count() == 20
     # Records of attempts are deleted with the API of many files.
     assert list_files(open_store(table, options), "_delta_variant") == []

@@ -1,0 +1,218 @@
+"""Streams of tables whose rows change: the commits that are accepted, and the change data feed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from spark.tables import finished
+from spark.twins import CHANGE_FEED
+
+import delta_variant as dv
+from delta_variant import spark as dvs
+from delta_variant.errors import ChangesNotRecordedError, SchemaError, UnsupportedFeatureError
+from delta_variant.spark.data_source import DeltaVariantSource
+from delta_variant.spark.following import Follower, Position, Tolerance
+from delta_variant.spark.options import STREAM_READ, parse_options
+from delta_variant.spark.sources import file_reader
+from delta_variant.spark.stream_sources import StreamSource
+
+TOLERANCES: list[Tolerance | None] = [None, "ignore_deletes", "ignore_changes", "skip_change_commits"]
+DELTA_NAMES = {
+    "ignore_deletes": "ignoreDeletes",
+    "ignore_changes": "ignoreChanges",
+    "skip_change_commits": "skipChangeCommits",
+}
+
+
+def append(table: Path, *ids: int, **options: Any) -> None:
+    rows = [{"id": n, "day": f"d{n % 2}", "event": {"n": n}} for n in ids]
+    dv.write_table(table, rows, mode="append", variant_columns=["event"], **options)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return a table whose commits append, delete a partition, update rows and append."""
+    append(tmp_path / "t", 1, 2, 3, 4, partition_by="day", configuration=CHANGE_FEED)
+    dv.delete(tmp_path / "t", "day = 'd1'")
+    dv.update(tmp_path / "t", {"event:n": "20"}, "id = 2")
+    append(tmp_path / "t", 5)
+    return tmp_path / "t"
+
+
+def stream_source(table: Path, **options: str) -> StreamSource:
+    found = parse_options({"path": str(table), **options}, STREAM_READ)
+    found = {"timezone": "UTC", **found}
+    return StreamSource(file_reader(found), found)
+
+
+def files_of(table: Path, tolerance: Tolerance | None, start: int) -> list[tuple[int, int]]:
+    """Return version and number of files of each commit that a stream reads."""
+    snapshot = dv.load_snapshot(table)
+    follower = Follower(snapshot.store, snapshot, frozenset({tolerance} if tolerance else ()))
+    steps = [step for step in follower.steps(Position(start)) if step.file is not None]
+    return [(step.after.version, step.after.index) for step in steps]
+
+
+def test_each_option_accepts_the_commits_that_it_names(table: Path):
+    assert files_of(table, "skip_change_commits", 0) == [(0, 1), (0, 2), (3, 1)]
+    assert files_of(table, "ignore_changes", 0) == [(0, 1), (0, 2), (2, 1), (3, 1)]
+    with pytest.raises(UnsupportedFeatureError, match=r"changes or removes rows \(UPDATE\)") as caught:
+        files_of(table, "ignore_deletes", 0)
+    assert caught.value.version == 2
+    with pytest.raises(UnsupportedFeatureError, match=r"removes rows \(DELETE\).* ignore_deletes") as caught:
+        files_of(table, None, 0)
+    assert caught.value.version == 1
+    dv.write_table(
+        table, [{"id": 9, "day": "d1", "event": None}], mode="overwrite", variant_columns=["event"]
+    )
+    with pytest.raises(
+        UnsupportedFeatureError, match=r"\(WRITE\).* skip_change_commits .*starting_version=5"
+    ):
+        files_of(table, None, 4)
+    assert files_of(table, "skip_change_commits", 4) == []
+
+
+def test_the_commits_before_one_that_fails_are_read_first(table: Path):
+    append(table, 6)
+    dv.delete_all(table)
+    source = stream_source(table, startingVersion="3")
+    end = source.latestOffset(Position(3).offset, ReadAllAvailable())
+    assert Position.of(end) == Position(5)
+    with pytest.raises(UnsupportedFeatureError, match="starting_version=6"):
+        source.latestOffset(end, ReadAllAvailable())
+
+
+def test_a_stream_continues_after_two_changes_of_the_schema(tmp_path: Path):
+    append(tmp_path, 1)
+    before = stream_source(tmp_path)
+    for name in ("more", "still_more"):
+        dv.write_table(tmp_path, [{"id": 2, name: 1}], mode="append", schema_mode="merge")
+    with pytest.raises(SchemaError, match=r"version 1 of .* restart the query"):
+        before.latestOffset(Position(1).offset, ReadAllAvailable())
+    restarted = stream_source(tmp_path)
+    assert Position.of(restarted.latestOffset(Position(1).offset, ReadAllAvailable())) == Position(3)
+
+
+@pytest.mark.parametrize("start", [Position(0), Position(0, is_initial=True)])
+def test_rows_that_do_not_fit_the_schema_fail_the_stream(tmp_path: Path, start: Position):
+    dv.write_table(tmp_path, [{"id": 1}])
+    dv.write_table(tmp_path, [{"id": "a"}], mode="overwrite", schema_mode="overwrite")
+    source = stream_source(tmp_path, skipChangeCommits="true")
+    with pytest.raises(SchemaError, match=r"version 0 .*changed its type from long to string") as caught:
+        source.latestOffset(start.offset, ReadAllAvailable())
+    assert (caught.value.version, caught.value.column) == (0, "id")
+    assert Position.of(source.latestOffset(Position(1).offset, ReadAllAvailable())) == Position(2)
+
+
+def test_the_feed_of_a_stream_must_be_recorded_at_each_version(tmp_path: Path):
+    append(tmp_path, 1, configuration=CHANGE_FEED)
+    append(tmp_path, 2)
+    dv.set_properties(tmp_path, {"delta.enableChangeDataFeed": "false"})
+    source = stream_source(tmp_path, readChangeFeed="true", startingVersion="0")
+    end = source.latestOffset(Position(0).offset, ReadAllAvailable())
+    assert Position.of(end) == Position(2)
+    with pytest.raises(ChangesNotRecordedError, match="at version 2"):
+        source.latestOffset(end, ReadAllAvailable())
+
+
+def test_a_stream_starts_at_a_time(table: Path):
+    time = dv.read_changes(table, start=2, end=2).to_table()["_commit_timestamp"][0].as_py()
+    source = stream_source(table, readChangeFeed="true", startingTimestamp=time.isoformat())
+    assert Position.of(source.initialOffset()) == Position(2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"startingVersion": "1", "starting_version": "1"}, "'starting_version' is set twice"),
+        ({"startingVersion": "1", "startingTimestamp": "2026-01-01"}, "exclude each other"),
+        ({"readChangeFeed": "yes"}, "invalid value 'yes' of the option 'read_change_feed'"),
+        ({"read_changes": "true"}, "unknown option 'read_changes'"),
+    ],
+)
+def test_contradictory_options_are_errors(table: Path, options: dict[str, str], message: str):
+    with pytest.raises(ValueError, match=message):
+        stream_source(table, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"startingVersion": "1"}, "starting_version needs read_change_feed"),
+        ({"readChangeFeed": "true", "version": "1"}, "read_change_feed and version exclude each other"),
+        (
+            {"readChangeFeed": "true", "endingVersion": "1", "endingTimestamp": "2026-01-01"},
+            "exclude each other",
+        ),
+    ],
+)
+def test_contradictory_options_of_a_batch_are_errors(table: Path, options: dict[str, str], message: str):
+    source = DeltaVariantSource({"path": str(table), **options})
+    with pytest.raises(ValueError, match=message):
+        source.reader(source.schema())
+
+
+# With Spark.
+
+
+def streamed(
+    spark: SparkSession, table: Path, name: str, folder: Path, **options: str
+) -> list[tuple[Any, ...]]:
+    """Return the rows that a stream of a format reads until now, from its last checkpoint."""
+    reader = spark.readStream.format(name)
+    for each, text in options.items():
+        reader = reader.option(each, text)
+    df = reader.load(str(table)).selectExpr("*", "to_json(event) AS text").drop("event", "_commit_timestamp")
+    query = df.writeStream.format("parquet").option("checkpointLocation", str(folder / f"{name}-checkpoint"))
+    finished(query.trigger(availableNow=True).start(str(folder / f"{name}-rows")))
+    return sorted((tuple(row) for row in spark.read.parquet(str(folder / f"{name}-rows")).collect()), key=str)
+
+
+@pytest.mark.parametrize("tolerance", TOLERANCES)
+def test_each_option_has_the_meaning_that_it_has_in_delta(
+    spark_with_delta: SparkSession, table: Path, tmp_path: Path, tolerance: Tolerance | None
+):
+    dvs.register(spark_with_delta)
+    option = {DELTA_NAMES[tolerance]: "true"} if tolerance else {}
+    found = []
+    for name in ("delta", "delta_variant"):
+        try:
+            found.append(streamed(spark_with_delta, table, name, tmp_path, startingVersion="0", **option))
+        except StreamingQueryException:
+            found.append(None)
+    assert found[0] == found[1]
+    assert (found[0] is None) == (tolerance in (None, "ignore_deletes"))
+
+
+def test_changes_are_streamed_once_as_delta_streams_them(
+    spark_with_delta: SparkSession, table: Path, tmp_path: Path
+):
+    spark = spark_with_delta
+    dvs.register(spark)
+    options = {"readChangeFeed": "true", "maxFilesPerTrigger": "1"}
+    runs = []
+    for operation in (
+        lambda: None,
+        lambda: dv.delete(table, "id = 4"),
+        lambda: dv.write_table(table, [{"id": 2, "day": "d0"}], mode="overwrite", where="id = 2"),
+    ):
+        operation()
+        found, expected = (
+            streamed(spark, table, name, tmp_path, **options) for name in ("delta_variant", "delta")
+        )
+        assert found == expected
+        runs.append(len(found))
+    # The rows of the first run are insertions, each of the latest version.
+    assert runs == [3, 4, 6]
+    batch = spark.read.format("delta_variant").option("readChangeFeed", "true").option("startingVersion", 1)
+    changes = (
+        batch.option("endingVersion", 3).load(str(table)).select("id", "_change_type", "_commit_version")
+    )
+    expected_batch = dv.read_changes(table, start=1, end=3, columns=changes.columns).to_pylist()
+    assert sorted(map(tuple, changes.collect())) == sorted(tuple(row.values()) for row in expected_batch)
+    assert len(expected_batch) == 5
