@@ -38,6 +38,7 @@ __all__ = [
     "ISOLATION_LEVEL",
     "MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME",
     "MATERIALIZED_ROW_ID_COLUMN_NAME",
+    "OPTIMIZE_WRITE",
     "OTHER_PROPERTIES",
     "PROPERTIES",
     "RANDOMIZE_FILE_PREFIXES",
@@ -344,6 +345,14 @@ MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME = _text(
     "delta.rowTracking.materializedRowCommitVersionColumnName"
 )
 MATERIALIZED_ROW_ID_COLUMN_NAME = _text("delta.rowTracking.materializedRowIdColumnName")
+# Without a value, each writer has a default of its own.
+OPTIMIZE_WRITE: TableProperty[bool | None] = TableProperty(
+    "delta.autoOptimize.optimizeWrite",
+    lambda text: text.lower() == "true",
+    None,
+    lambda text: text.lower() in ("true", "false"),
+    "true or false",
+)
 PARQUET_FORMAT_VERSION: TableProperty[PageVersion] = TableProperty(
     "delta.parquet.format.version",
     _page_version,
@@ -383,6 +392,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         ISOLATION_LEVEL,
         MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
         MATERIALIZED_ROW_ID_COLUMN_NAME,
+        OPTIMIZE_WRITE,
         PARQUET_FORMAT_VERSION,
         RANDOMIZE_FILE_PREFIXES,
         RANDOM_PREFIX_LENGTH,
@@ -394,7 +404,6 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
 
 _OTHER_ROWS: tuple[TableProperty[Any], ...] = (
     _boolean("delta.autoOptimize", False),
-    _boolean("delta.autoOptimize.optimizeWrite", False),
     _boolean("delta.enableExpiredLogCleanup", True),
     _boolean("delta.enableFullRetentionRollback", True),
     _boolean("delta.tuneFileSizesForRewrites", False),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any, TypeAlias
 
 import msgspec
@@ -18,7 +19,7 @@ from ..operations.write.overwriting import check_overwrite_predicate
 from ..storage import store as storage
 from ..storage.store import Store, open_store
 from ..writer.invalid_json import InvalidValueHandler
-from ..writer.partitioned import PartitionFile, apply_row_rules, write_files
+from ..writer.partitioned import Batches, PartitionFile, apply_row_rules, write_files
 from ..writer.table_state import TableState
 from .attempts import Attempt, Job
 from .task_errors import report_errors
@@ -133,22 +134,32 @@ class FileTask:
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows and return the new files."""
+        return self.write_groups([self.apply_rules(batches)])
+
+    def apply_rules(self, batches: Iterator[pa.RecordBatch]) -> Batches:
+        """Complete rows and check them; iterating raises the error for a row that is not allowed."""
+        rows = apply_row_rules(((batch, None) for batch in batches), self.state, self.options)
+        return check_overwrite_predicate(rows, self.state.columns, self.predicate, self.options)
+
+    def write_groups(self, groups: Iterable[Batches]) -> Written:
+        """Write groups of rows, each to files of its own, and return the new files."""
         table, *others = self.folders()
-        attempt = attempt_of(table, self.job)
+        attempt, numbers = attempt_of(table, self.job), count()
+        files: list[PartitionFile] = []
         with _Rejects(others[0] if others else None, attempt) as rejects:
             invalid_values = InvalidValueHandler(
                 self.options.json.on_invalid, rejects.keep, attempt.partition
             )
-            rows = apply_row_rules(((batch, None) for batch in batches), self.state, self.options)
-            files = write_files(
-                table,
-                check_overwrite_predicate(rows, self.state.columns, self.predicate, self.options),
-                self.state,
-                self.options,
-                invalid_values,
-                name=attempt.file_name,
-                max_open_partitions=self.max_open_partitions,
-            )
+            for rows in groups:
+                files += write_files(
+                    table,
+                    rows,
+                    self.state,
+                    self.options,
+                    invalid_values,
+                    name=lambda _: attempt.file_name(next(numbers)),
+                    max_open_partitions=self.max_open_partitions,
+                )
         return Written(attempt.identity, tuple(files), invalid_values.count)
 
     def folders(self) -> list[Store]:

@@ -27,8 +27,10 @@ from ..writer.commit_context import CommitOptions, transaction_of
 from ..writer.commit_result import CommitResult
 from ..writer.partitioned import PartitionFile
 from .attempts import Job, forget, remove_lost
+from .chunk_tasks import ChunkFilesTask
 from .columns import from_spark, quote
 from .credentials import session_options
+from .optimized_writes import is_optimized, stored_chunks
 from .running import Jobs, check_batch, is_case_sensitive, map_by_task, session_timezone
 from .sampling import sampled_shredding
 from .task_errors import restore_errors
@@ -58,6 +60,7 @@ def write_table(
     variant_columns: Sequence[str] = (),
     shredding: Shredding = "infer",
     one_shredding: bool = False,
+    optimize_write: bool | None = None,
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
@@ -66,7 +69,9 @@ def write_table(
     commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> WriteResult:
-    """Write a DataFrame to a Delta table as one commit; a task writes each partition of the DataFrame.
+    """Write a DataFrame to a Delta table as one commit; executors write the files.
+
+    A task writes each partition of the DataFrame, unless `optimize_write` distributes the rows by files.
 
     Columns of the type VARIANT stay Variants. Local times in SQL text are in the session's time zone. Columns
     that the data does not have are NULL, or have the table's default or generated value.
@@ -91,7 +96,13 @@ def write_table(
             used for all Variant columns, None writes unshredded Variants.
         one_shredding: Infer one schema for all files from the first rows of some partitions. The rows are
             persisted while the write runs, in memory and on the disks of the executors, so that they are
-            computed once. Without it they are computed once, too, and nothing is persisted.
+            computed once. Without it they are computed once, too, and nothing is persisted unless the write
+            is optimized.
+        optimize_write: Whether to distribute the rows by the files that they belong to: each partition of the
+            table gets as few files as `target_file_size` of `files` permits, instead of one from each task.
+            The rows keep their order, are computed once, and are persisted in a compressed form while the
+            write runs. By default as the table property `delta.autoOptimize.optimizeWrite` says. Without it,
+            writes to partitioned tables are optimized if `spark.sql.adaptive.enabled` is set.
         configuration: Table properties of a new table.
         name: The name of a new table.
         description: The description of a new table.
@@ -151,12 +162,14 @@ def write_table(
     names = texts_of("names", "variant_columns", variant_columns)
     columns = from_spark(df.schema, names, case_sensitive=case_sensitive)
     write = prepare(store, snapshot, columns, options, of_table, commit)
-    sampled = sampled_shredding(write, df) if one_shredding else nullcontext((write, df))
-    with removing_new_folders(store), restore_errors(), sampled as (write, df):
-        task = FileTask(
-            store.uri, storage_options, write.state, write.options, job, rejected, write.predicate
-        )
-        return commit_written(write, _run(task, df), job, task.folders())
+    task = FileTask(store.uri, storage_options, write.state, write.options, job, rejected, write.predicate)
+    with removing_new_folders(store), restore_errors():
+        if is_optimized(write, df, optimize_write):
+            written = _run_optimized(task, df, one_shredding=one_shredding)
+        else:
+            with sampled_shredding(write, df) if one_shredding else nullcontext((write, df)) as (write, df):
+                written = _run(replace(task, options=write.options), df)
+        return commit_written(write, written, job, task.folders())
 
 
 def _run(task: FileTask, df: DataFrame) -> list[Written]:
@@ -168,6 +181,13 @@ def _run(task: FileTask, df: DataFrame) -> list[Written]:
     elif partitions:
         df = df.sortWithinPartitions([sql.col(quote(name)) for name in partitions])
     return write_by_tasks(df, task, task.job, task.folders())
+
+
+def _run_optimized(task: FileTask, df: DataFrame, *, one_shredding: bool) -> list[Written]:
+    """Write the rows by the tasks of the files that they belong to."""
+    with stored_chunks(df, task) as stored:
+        rows, task = stored.distribute(one_shredding=one_shredding)
+        return write_by_tasks(rows, ChunkFilesTask(task), task.job, task.folders())
 
 
 def write_by_tasks(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) -> list[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .invalid_json import PartRows
 from .json_lines import Origin
 from .partitioned import OddRowsWriter, PartitionFile, PartitionValues
 
@@ -39,7 +40,7 @@ class BackgroundOddRowsWriter(OddRowsWriter):
         self._wait()
         return super().take_few(values, schema)
 
-    def add(self, batch: pa.RecordBatch, origin: Origin | None = None, first: int = 0) -> None:
+    def add(self, batch: pa.RecordBatch, origin: Origin | PartRows | None = None, first: int = 0) -> None:
         """Write a batch."""
         self._wait()
         super().add(batch, origin, first)

@@ -18,7 +18,15 @@ from ..errors import InvalidJsonError, StoreError
 from ..storage.store import local_location
 from .json_lines import Origin
 
-__all__ = ["BatchOrigin", "InvalidValueHandler", "RejectRecord", "RejectsFile"]
+__all__ = ["BatchOrigin", "InvalidValueHandler", "PartRows", "RejectRecord", "RejectsFile"]
+
+
+@dataclass(frozen=True)
+class PartRows:
+    """The origin of rows that were moved: a part of the data, and the number that each row has in it."""
+
+    part: int
+    numbers: pa.Array[Any]
 
 
 @dataclass(frozen=True)
@@ -26,12 +34,13 @@ class BatchOrigin:
     """The origin of the rows of a batch.
 
     Attributes:
-        origin: Where the source batch is in a file of JSON, None for Arrow data.
+        origin: Where the source batch is in a file of JSON, or its rows in the data if they were moved. None
+            for Arrow data in order.
         first: The number of the first row of the source batch in the data.
         positions: The positions of the rows in the source batch, None for all its rows in order.
     """
 
-    origin: Origin | None
+    origin: Origin | PartRows | None
     first: int
     positions: pa.Array[Any] | None
 
@@ -39,11 +48,18 @@ class BatchOrigin:
         """Return the position of a row in the source batch."""
         return row if self.positions is None else int(self.positions[row].as_py())
 
+    def number(self, row: int) -> int:
+        """Return the number of a row in the data, or in its part of it."""
+        position = self.position(row)
+        if isinstance(self.origin, PartRows):
+            return int(self.origin.numbers[position].as_py())
+        return self.first + position
+
     def locate(self, row: int) -> dict[str, Any]:
         """Return the row of the data, or the file and line, as arguments of `DeltaVariantError.at`."""
+        if self.origin is None or isinstance(self.origin, PartRows):
+            return {"row": self.number(row)}
         position = self.position(row)
-        if self.origin is None:
-            return {"row": self.first + position}
         line, _, _ = self.origin.locate(position, b"", 0, "")
         return {"file": self.origin.name, "line": line}
 
@@ -56,7 +72,7 @@ class InvalidValueHandler:
     """Raises an error for values that are not valid JSON, or counts and rejects them.
 
     `keep` receives the rejected values. `partition` is the number of a part of the data with its own row
-    numbers, for messages and rejects.
+    numbers, for messages and rejects. Moved rows have that of their origin.
     """
 
     def __init__(
@@ -76,7 +92,7 @@ class InvalidValueHandler:
             text = batch.column(value.column)[value.row].as_py()
             text = text.encode() if isinstance(text, str) else text
             column = batch.schema.names[value.column]
-            if rows.origin is None:
+            if rows.origin is None or isinstance(rows.origin, PartRows):
                 error, record = self._locate_in_rows(rows, value, column)
             else:
                 error, record = self._locate_in_file(rows, rows.origin, value, text)
@@ -97,9 +113,10 @@ class InvalidValueHandler:
     def _locate_in_rows(
         self, rows: BatchOrigin, value: InvalidValue, column: str
     ) -> tuple[InvalidJsonError, RejectRecord]:
-        row, byte, reason = rows.first + rows.position(value.row), value.offset + 1, value.message
-        partition = {} if self._partition is None else {"partition": self._partition}
-        part = "" if self._partition is None else f"partition {self._partition}, "
+        row, byte, reason = rows.number(value.row), value.offset + 1, value.message
+        number = rows.origin.part if isinstance(rows.origin, PartRows) else self._partition
+        partition = {} if number is None else {"partition": number}
+        part = "" if number is None else f"partition {number}, "
         error = InvalidJsonError(f"{part}byte {byte} of the text: {reason}").at(row=row, column=column)
         return error, {**partition, "row": row, "byte": byte, "reason": reason}
 

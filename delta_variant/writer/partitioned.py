@@ -43,7 +43,7 @@ from ..protocol.types import (
 from ..storage.store import Store, delete, remove_empty_folders
 from ..variant import values as variant_values
 from ..variant.shredding import ShreddingSchema
-from .invalid_json import BatchOrigin, InvalidValueHandler
+from .invalid_json import BatchOrigin, InvalidValueHandler, PartRows
 from .json_lines import Origin
 from .stored_rows import StoredRows
 from .table_state import TableState
@@ -60,11 +60,12 @@ __all__ = [
     "discard",
     "infer_shared_shredding",
     "new_name",
+    "split_by_partition",
     "write_files",
 ]
 
-Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | None]]
-"""Batches of a source, each with its origin if it comes from a file of JSON."""
+Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | PartRows | None]]
+"""Batches of a source, each with its origin if it comes from a file of JSON or was moved."""
 
 NameFile: TypeAlias = Callable[[int], str]
 """Returns the name of the file of a write with a number, without folder and suffix."""
@@ -160,6 +161,42 @@ def infer_shared_shredding(
     return replace(options, shredding=infer_shredding(batches, columns.variants, options, rows))
 
 
+def split_by_partition(
+    batch: pa.RecordBatch, state: TableState
+) -> Iterator[tuple[PartitionValues, pa.Array[Any] | None]]:
+    """Yield each combination of partition values and the positions of its rows, None for all rows.
+
+    The batch has the columns of the table.
+    """
+    if not state.metadata.partition_columns:
+        yield (), None
+        return
+    encoded = [_encode_partition(batch, name, state) for name in state.metadata.partition_columns]
+    codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
+    for column_codes, texts in encoded:
+        codes = pc.add(pc.multiply(codes, len(texts)), column_codes)
+    for code in pc.unique(codes).to_pylist():
+        rest, values = code, []
+        for _, texts in reversed(encoded):
+            rest, index = divmod(rest, len(texts))
+            values.append(texts[index])
+        yield tuple(reversed(values)), pc.indices_nonzero(pc.equal(codes, code))
+
+
+def _encode_partition(batch: pa.RecordBatch, name: str, state: TableState) -> tuple[Any, list[str | None]]:
+    """Return the numbers of the values of a partition column, and the text of each value."""
+    column: Any = batch.column(name).dictionary_encode(null_encoding="encode")
+    field = next(field for field in state.columns.fields if field.name == name)
+    try:
+        values = column.dictionary.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise SchemaError(
+            f"the partition column {name!r} has a value outside the years 1 to 9999: {error}", column=name
+        ) from error
+    texts = [partition_value_to_string(value, field.type) for value in values]
+    return column.indices.cast(pa.int64()), texts
+
+
 def _selected(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
     return batch.select([name for name in batch.schema.names if name.lower() in names])
 
@@ -236,11 +273,11 @@ class PartitionedWriter:
                 store, state, options, lambda _: self._next_name(), max_open, folder
             )
 
-    def add(self, batch: pa.RecordBatch, origin: Origin | None = None, first: int = 0) -> None:
+    def add(self, batch: pa.RecordBatch, origin: Origin | PartRows | None = None, first: int = 0) -> None:
         """Write a batch; `first` is the number of its first row in the source."""
         conformed = conform(batch, self._state.row_columns)
         _check_nested_variants(conformed, self._nested)
-        for values, positions in self._split(conformed):
+        for values, positions in split_by_partition(conformed, self._state):
             part = conformed if positions is None else conformed.take(positions)
             self._series(values).add(self._columns.of_files(part), BatchOrigin(origin, first, positions))
 
@@ -248,7 +285,7 @@ class PartitionedWriter:
         """Move a row group, or write its rows if the new file cannot take it."""
         if self._sample is None or self._sample[0] is not rows.sample:
             conformed = conform(rows.sample, self._state.row_columns)
-            ((values, _),) = self._split(conformed)
+            ((values, _),) = split_by_partition(conformed, self._state)
             self._sample = rows.sample, values, self._columns.of_files(conformed.slice(0, 0))
         _, values, columns = self._sample
         origin, series = BatchOrigin(None, first, None), self._series(values)
@@ -256,34 +293,6 @@ class PartitionedWriter:
             for batch in rows.batches():
                 self.add(batch, None, first)
                 first += batch.num_rows
-
-    def _split(self, batch: pa.RecordBatch) -> Iterator[tuple[PartitionValues, pa.Array[Any] | None]]:
-        """Yield each combination of partition values and the positions of its rows, None for all rows."""
-        if not self._partitions:
-            yield (), None
-            return
-        encoded = [self._encoded(batch, name) for name in self._partitions]
-        codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
-        for column_codes, texts in encoded:
-            codes = pc.add(pc.multiply(codes, len(texts)), column_codes)
-        for code in pc.unique(codes).to_pylist():
-            rest, values = code, []
-            for _, texts in reversed(encoded):
-                rest, index = divmod(rest, len(texts))
-                values.append(texts[index])
-            yield tuple(reversed(values)), pc.indices_nonzero(pc.equal(codes, code))
-
-    def _encoded(self, batch: pa.RecordBatch, name: str) -> tuple[Any, list[str | None]]:
-        column: Any = batch.column(name).dictionary_encode(null_encoding="encode")
-        field = next(field for field in self._state.columns.fields if field.name == name)
-        try:
-            values = column.dictionary.to_pylist()
-        except (OverflowError, ValueError) as error:
-            raise SchemaError(
-                f"the partition column {name!r} has a value outside the years 1 to 9999: {error}", column=name
-            ) from error
-        texts = [partition_value_to_string(value, field.type) for value in values]
-        return column.indices.cast(pa.int64()), texts
 
     def _series(self, values: PartitionValues) -> FileSeries[BatchOrigin]:
         if values not in self._open:

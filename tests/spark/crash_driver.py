@@ -1,9 +1,11 @@
 """A driver that streams lines into a table and is killed at a given step.
 
-`python crash_driver.py FOLDER STEP`: FOLDER has the lines, and gets the table and the checkpoint. STEP is
-`none`, or the step of the fourth write at which SIGKILL ends the driver and Spark: `tasks`, `commit` (the
-write is not committed yet) or `done` (it is committed, but Spark does not know). Each batch makes two writes
-to the table, of half the lines each, so a driver may be killed between them.
+`python crash_driver.py FOLDER STEP SINK`: FOLDER has the lines, and gets the table and the checkpoint. STEP
+is `none`, or the step of the fourth write at which SIGKILL ends the driver and Spark: `tasks`, `commit` (the
+write is not committed yet) or `done` (it is committed, but Spark does not know). SINK is `writer`: each batch
+makes two writes to the table, of half the lines each, so a driver may be killed between them. With `merger`
+each batch makes two merges. With `format` the format writes each batch once, in processes of Spark, and STEP
+is `none`.
 """
 
 from __future__ import annotations
@@ -18,16 +20,19 @@ from threading import Timer
 from time import sleep
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import DataStreamWriter
 
-from delta_variant import FileOptions
+import delta_variant as dv
 from delta_variant import spark as dvs
-from delta_variant.spark import writing
+from delta_variant.spark import rewrite_jobs, writing
 
 FATAL_WRITE = 4
+SMALL_FILES = dv.FileOptions(target_file_size=2000)
 
 
-def main(folder: Path, step: str) -> None:
+def main(folder: Path, step: str, sink: str) -> None:
     """Stream all lines, one file for each batch."""
     plan_crash(step)
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
@@ -37,15 +42,7 @@ def main(folder: Path, step: str) -> None:
     spark = spark.config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     session = spark.config("spark.log.level", "FATAL").getOrCreate()
     lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "lines"))
-    write = dvs.batch_writer(
-        folder / "table", variant_columns=["value"], files=FileOptions(target_file_size=2000)
-    )
-
-    def write_halves(df: DataFrame, batch: int) -> None:
-        for rest in (0, 1):
-            write(df.where(f"get_json_object(value, '$.n') % 2 = {rest}"), batch)
-
-    query = lines.repartition(2).writeStream.foreachBatch(write_halves)
+    query = SINKS[sink](session, lines.repartition(2), folder / "table")
     query = query.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
     streaming = query.start()
     print("streaming", flush=True)
@@ -53,17 +50,57 @@ def main(folder: Path, step: str) -> None:
     session.stop()
 
 
+def into_writer(_: SparkSession, lines: DataFrame, table: Path) -> DataStreamWriter:
+    write = dvs.batch_writer(table, variant_columns=["value"], files=SMALL_FILES)
+    return lines.writeStream.foreachBatch(in_halves(write))
+
+
+def into_merger(_: SparkSession, lines: DataFrame, table: Path) -> DataStreamWriter:
+    if not table.exists():
+        dv.write_table(table, pa.table({"value": pa.array([], pa.json_())}), files=SMALL_FILES)
+
+    def build(batch: DataFrame) -> dv.Merge:
+        on = "target.value:n::bigint = source.value:n::bigint"
+        merge = dvs.merge(table, batch, on, variant_columns=["value"], files=SMALL_FILES)
+        # A merge that runs twice would update the rows that it inserted.
+        merge = merge.when_matched_update({"value:n": "-1"})
+        return merge.when_not_matched_insert_all()
+
+    return lines.writeStream.foreachBatch(in_halves(dvs.batch_merger(build)))
+
+
+def into_format(session: SparkSession, lines: DataFrame, table: Path) -> DataStreamWriter:
+    dvs.register(session)
+    stream = lines.writeStream.format("delta_variant").option("path", str(table))
+    return stream.option("variant_columns", "value").option("target_file_size", "2000")
+
+
+SINKS = {"writer": into_writer, "merger": into_merger, "format": into_format}
+
+
+def in_halves(write: Callable[[DataFrame, int], Any]) -> Callable[[DataFrame, int], None]:
+    """Return a function that writes the even and then the odd numbers of a batch."""
+
+    def write_halves(df: DataFrame, batch: int) -> None:
+        for rest in (0, 1):
+            write(df.where(f"get_json_object(value, '$.n') % 2 = {rest}"), batch)
+
+    return write_halves
+
+
 def plan_crash(step: str) -> None:
     """Patch the functions of a write so that the driver is killed at a step of the fatal write."""
-    run, commit = writing._run, writing.commit_written
+    run, commit = rewrite_jobs.write_by_tasks, writing.commit_won
     if step == "tasks":
-        writing._run = in_fatal_write(lambda: Timer(random.uniform(0, 1), crash).start(), before=run)
+        run = in_fatal_write(lambda: Timer(random.uniform(0, 1), crash).start(), before=run)
         # Keep fast tasks from starting a later batch before the timer fires.
-        writing.commit_written = in_fatal_write(lambda: sleep(60), before=commit)
+        commit = in_fatal_write(lambda: sleep(60), before=commit)
     elif step == "commit":
-        writing.commit_written = in_fatal_write(crash, before=commit)
+        commit = in_fatal_write(crash, before=commit)
     elif step == "done":
-        writing.commit_written = in_fatal_write(crash, after=commit)
+        commit = in_fatal_write(crash, after=commit)
+    for module in (writing, rewrite_jobs):
+        module.write_by_tasks, module.commit_won = run, commit
 
 
 def in_fatal_write(act: Callable[[], None], *, before: Any = None, after: Any = None) -> Any:
@@ -89,4 +126,4 @@ def crash() -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2])
+    main(Path(sys.argv[1]), *sys.argv[2:])

@@ -78,6 +78,22 @@ def test_rows_are_written_and_read(spark: SparkSession, tmp_path: Path, one_shre
     assert dvs.read_table(spark, table, columns=columns).groupBy().sum("n").collect()[0][0] == 4950 + 45
 
 
+@pytest.mark.parametrize("one_shredding", [False, True])
+def test_an_optimized_write_has_a_file_for_each_partition(
+    spark: SparkSession, tmp_path: Path, one_shredding: bool
+):
+    table = tmp_path / "t"
+    arguments = {"variant_columns": ["event"], "one_shredding": one_shredding, "optimize_write": True}
+    df = events(spark, 3000, 7)
+    assert len(dvs.write_table(table, df, partition_by="part", **arguments).files) == 3
+    small = dv.FileOptions(target_file_size=10_000)
+    result = dvs.write_table(table, df, mode="append", files=small, **arguments)
+    assert (result.rows, len(result.files) >= 3) == (3000, True)
+    expected = sorted(({"id": n, "n": n, "part": n % 3} for n in [*range(3000), *range(3000)]), key=str)
+    assert rows(table, id="id", n="event:n::int", part="part") == expected
+    assert data_files(table) == listed_files(table)
+
+
 def test_columns_of_every_type_pass_unchanged(spark: SparkSession, tmp_path: Path):
     df = spark.range(2).selectExpr(
         "id",

@@ -27,9 +27,9 @@ TIMEOUT_SECONDS = 240
 
 
 @contextmanager
-def start(folder: Path, step: str) -> Iterator[subprocess.Popen[str]]:
+def start(folder: Path, step: str, sink: str) -> Iterator[subprocess.Popen[str]]:
     """Start a driver, which prints a line when it streams and writes errors to a file. Kill it at the end."""
-    command = [sys.executable, str(DRIVER), str(folder), step]
+    command = [sys.executable, str(DRIVER), str(folder), step, sink]
     environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
     with (
         (folder / "errors").open("w") as errors,
@@ -52,30 +52,40 @@ def start(folder: Path, step: str) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.timeout(900)
-def test_every_row_is_written_once_after_crashes_at_each_step_and_at_random(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("sink", "steps", "random_crashes"),
+    [
+        ("writer", STEPS, RANDOM_CRASHES),
+        ("merger", STEPS, RANDOM_CRASHES // 3),
+        ("format", (), RANDOM_CRASHES),
+    ],
+)
+def test_every_row_is_written_once_after_crashes_at_each_step_and_at_random(
+    tmp_path: Path, sink: str, steps: tuple[str, ...], random_crashes: int
+):
     (tmp_path / "lines").mkdir()
-    batches = 2 + len(STEPS) + RANDOM_CRASHES * BATCHES_PER_RUN
+    batches = 2 + len(steps) + random_crashes * BATCHES_PER_RUN
     for batch in range(batches):
         numbers = range(batch * ROWS_PER_BATCH, (batch + 1) * ROWS_PER_BATCH)
         (tmp_path / "lines" / f"{batch:02}.txt").write_text(
             "".join(f'{{"n":{n}}}\n' for n in numbers), "utf-8"
         )
 
-    for step in STEPS:
-        with start(tmp_path, step) as driver:
+    for step in steps:
+        with start(tmp_path, step, sink) as driver:
             driver.communicate(timeout=TIMEOUT_SECONDS)
         assert driver.returncode == -signal.SIGKILL, (tmp_path / "errors").read_text()
     crashes = 0
-    for _ in range(RANDOM_CRASHES):
-        with start(tmp_path, "none") as driver:
+    for _ in range(random_crashes):
+        with start(tmp_path, "none", sink) as driver:
             assert select([driver.stdout], [], [], TIMEOUT_SECONDS)[0], "the driver did not start"
             assert driver.stdout.readline() == "streaming\n", (tmp_path / "errors").read_text()
             sleep(random.uniform(0, 2))
             os.killpg(driver.pid, signal.SIGKILL)
         crashes += driver.returncode == -signal.SIGKILL
     # On a fast machine the driver may finish before it is killed.
-    assert crashes >= RANDOM_CRASHES // 2
-    with start(tmp_path, "none") as driver:
+    assert crashes >= random_crashes // 2
+    with start(tmp_path, "none", sink) as driver:
         driver.communicate(timeout=TIMEOUT_SECONDS)
     assert driver.returncode == 0, (tmp_path / "errors").read_text()
 

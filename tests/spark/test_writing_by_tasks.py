@@ -262,10 +262,11 @@ UPSTREAM = {
 }
 
 
+@pytest.mark.parametrize("optimize_write", [False, True])
 @pytest.mark.parametrize("one_shredding", [False, True])
 @pytest.mark.parametrize("name", UPSTREAM)
 def test_the_tasks_of_a_write_compute_each_row_once(
-    spark: SparkSession, tmp_path: Path, name: str, one_shredding: bool
+    spark: SparkSession, tmp_path: Path, name: str, one_shredding: bool, optimize_write: bool
 ):
     computed = spark.sparkContext.accumulator(0)
 
@@ -276,7 +277,15 @@ def test_the_tasks_of_a_write_compute_each_row_once(
 
     counted = spark.range(0, 20_000, 1, 2).selectExpr(EVENT).mapInArrow(count, "event string")
     df = UPSTREAM[name](counted)
-    result = dvs.write_table(tmp_path / "t", df, variant_columns=["event"], one_shredding=one_shredding)
+    result = dvs.write_table(
+        tmp_path / "t",
+        df,
+        variant_columns=["event"],
+        one_shredding=one_shredding,
+        optimize_write=optimize_write,
+        # Rows are sampled if they do not fit into one file.
+        files=dv.FileOptions(target_file_size=50_000),
+    )
     assert (result.rows, computed.value) == (20_000, 20_000)
     assert not df.storageLevel.useDisk
 

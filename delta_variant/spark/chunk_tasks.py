@@ -1,0 +1,158 @@
+"""The tasks of an optimized write: the first splits rows into chunks, the last writes chunks to files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyspark import TaskContext
+
+from ..protocol.schema.conforming import conform
+from ..writer.invalid_json import PartRows
+from ..writer.partitioned import Batches, split_by_partition
+from .tasks import FileTask, message
+
+__all__ = ["CHUNK", "Chunk", "ChunkFilesTask", "ChunkTask", "FirstRowsTask"]
+
+CHUNK = "task int, number int, partition string, rows long, bytes long, message binary"
+"""The schema of chunks: the columns are those of Chunk, and the rows as a stream of Arrow IPC."""
+
+BUFFER_BYTES = 32 << 20
+"""The bytes of rows that a task collects before it splits them by partition."""
+
+ROW_NUMBER = "\0row"
+"""A column with the number of a row in its partition of the DataFrame; no column of a table has the name."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a partition of the table: `number` counts the chunks of the task that read them."""
+
+    task: int
+    number: int
+    partition: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ChunkTask:
+    """Completes and checks rows, and splits them by the table's partitions into chunks."""
+
+    file_task: FileTask
+    chunk_bytes: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield rows of CHUNK."""
+        context = TaskContext.get()
+        task, number = 0 if context is None else context.partitionId(), 0
+        for rows in self._collect(batches):
+            for values, positions in split_by_partition(rows, self.file_task.state):
+                part = rows if positions is None else rows.take(positions)
+                for chunk in _slices(part, self.chunk_bytes):
+                    size = chunk.nbytes - chunk.column(ROW_NUMBER).nbytes
+                    yield _chunk_row(Chunk(task, number, _text(values), chunk.num_rows, size), chunk)
+                    number += 1
+
+    def _collect(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield larger batches with the columns of the table and the numbers of the rows."""
+        kept: list[pa.RecordBatch] = []
+        size = first = 0
+        for batch, _ in self.file_task.apply_rules(batches):
+            rows = conform(batch, self.file_task.state.row_columns)
+            numbers: Any = pa.array(range(first, first + rows.num_rows), pa.int64())
+            kept.append(rows.append_column(ROW_NUMBER, numbers))
+            first += rows.num_rows
+            size += rows.nbytes
+            if size >= BUFFER_BYTES:
+                yield from pa.Table.from_batches(kept).combine_chunks().to_batches()
+                kept, size = [], 0
+        if kept:
+            yield from pa.Table.from_batches(kept).combine_chunks().to_batches()
+
+
+def _slices(rows: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows in parts of a number of bytes, or less."""
+    step = max(1, -(-rows.num_rows * size // max(rows.nbytes, size)))
+    for first in range(0, rows.num_rows, step):
+        yield rows.slice(first, step)
+
+
+def _text(values: Sequence[str | None]) -> str:
+    return msgspec.json.encode(values).decode()
+
+
+def _chunk_row(chunk: Chunk, rows: pa.RecordBatch) -> pa.RecordBatch:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_batch(rows)
+    arrays: list[Any] = [
+        pa.array([chunk.task], pa.int32()),
+        pa.array([chunk.number], pa.int32()),
+        pa.array([chunk.partition]),
+        pa.array([chunk.rows], pa.int64()),
+        pa.array([chunk.bytes], pa.int64()),
+        pa.array([sink.getvalue().to_pybytes()], pa.binary()),
+    ]
+    return pa.record_batch(arrays, names=["task", "number", "partition", "rows", "bytes", "message"])
+
+
+def _read_chunk(stream: bytes) -> pa.Table:
+    return pa.ipc.open_stream(stream).read_all()
+
+
+@dataclass(frozen=True)
+class FirstRowsTask:
+    """Returns the first rows of each chunk, up to about `max_bytes`."""
+
+    max_bytes: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a message for each chunk, with a table."""
+        for batch in batches:
+            for stream in batch.column("message"):
+                rows = _read_chunk(stream.as_py())
+                count = max(1, self.max_bytes * rows.num_rows // max(rows.nbytes, 1))
+                yield message(rows.slice(0, count).drop_columns([ROW_NUMBER]).combine_chunks())
+
+
+@dataclass(frozen=True)
+class ChunkFilesTask:
+    """Writes each run of chunks with one file number to files of its own."""
+
+    file_task: FileTask
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a message with the new files, or nothing without rows."""
+        rows = (row for batch in batches for row in _rows(batch))
+        written = self.file_task.write_groups(
+            _batches(group) for _, group in groupby(rows, key=attrgetter("file"))
+        )
+        if written.files or written.invalid:
+            yield message(written)
+
+
+@dataclass(frozen=True)
+class _ChunkRow:
+    file: int
+    task: int
+    stream: bytes
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[_ChunkRow]:
+    files, tasks, streams = (batch.column(name) for name in ("file", "task", "message"))
+    for index in range(batch.num_rows):
+        yield _ChunkRow(files[index].as_py(), tasks[index].as_py(), streams[index].as_py())
+
+
+def _batches(chunks: Iterable[_ChunkRow]) -> Batches:
+    for chunk in chunks:
+        rows = _read_chunk(chunk.stream)
+        for batch in rows.to_batches():
+            numbers: Any = batch.column(ROW_NUMBER)
+            yield batch.drop_columns([ROW_NUMBER]), PartRows(chunk.task, numbers)
