@@ -177,13 +177,14 @@ corpora: .venv/created
 	$(BIN)/python tests/corpora.py $(DIR)
 
 # Interleavings of concurrent operations, which take 15 to 30 minutes on two cores; then concurrent writers on a
-# disk and on S3, and processes that are killed at any step, with figures; then drivers of Spark that are killed,
-# which needs Java. A seed that fails is repeated by `tests/faults/interleavings.py --seed N`.
+# disk and on S3, and processes that are killed at any step, with figures; then drivers and executors of Spark that
+# are killed, which needs Java. A seed that fails is repeated by `tests/faults/interleavings.py --seed N`.
 INTERLEAVINGS := 20000
 faults: build
 	$(BIN)/python tests/faults/interleavings.py --count $(INTERLEAVINGS) --workers 2
 	$(BIN)/python tests/faults/measure.py
 	RANDOM_CRASHES=20 $(BIN)/pytest tests/spark/test_driver_crashes.py
+	CLUSTER_RUNS=20 $(BIN)/pytest -m nightly tests/spark/test_killed_executors.py
 
 # The page of an audit is looked at in Chromium. Where it cannot be installed here, a test says what is missing.
 browser:

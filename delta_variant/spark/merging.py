@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -51,9 +52,17 @@ from .running import (
 )
 from .task_errors import restore_errors
 from .tasks import ReportingTask, unpack
-from .versions import INSTALLED
+from .versions import INSTALLED, SPARK_ERRORS
 
 __all__ = ["merge"]
+
+_LOGGER = logging.getLogger(__name__)
+
+MAX_RUNS = 4
+"""How often a merge runs at most if executors are lost."""
+
+LOST_ROWS = "CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"
+"""The error of Spark for stored rows whose executor is lost."""
 
 BUCKET_BYTES = 64 << 20
 """The bytes of source rows that a task joins, approximately."""
@@ -78,7 +87,8 @@ def merge(
 
     Executors join the source with the rows that can match it, rewrite the files with changed rows and write
     the inserted rows. The driver makes one commit. Neither side has to fit into the memory of one process.
-    `execute()` computes the source once and stores it on the executors until it returns. A column that only
+    `execute()` computes the source once and stores it on the executors until it returns. If one of them is
+    lost, it runs again, at most three times. A column that only
     one of the two has does not need an alias in SQL text. Local times in it are in the session's time zone.
 
     Files of tasks that fail or that Spark repeats are removed. A job that fails commits nothing.
@@ -150,6 +160,20 @@ def _execute(
     source: DataFrame, columns: StructType, storage_options: Mapping[str, str] | None, plan: MergePlan
 ) -> RewriteResult:
     plan.check()
+    for _ in range(MAX_RUNS - 1):
+        try:
+            return _run(source, columns, storage_options, plan)
+        except SPARK_ERRORS as error:
+            # Nothing is committed yet, and the tasks of this run have removed their files.
+            if LOST_ROWS not in str(error):
+                raise
+            _LOGGER.warning("merge %s again: executors with rows of the source were lost", plan.snapshot.uri)
+    return _run(source, columns, storage_options, plan)
+
+
+def _run(
+    source: DataFrame, columns: StructType, storage_options: Mapping[str, str] | None, plan: MergePlan
+) -> RewriteResult:
     run = RewriteJob.of(source.sparkSession, plan.snapshot, plan.commit, storage_options)
     if result := run.skip_repeated():
         return result
@@ -173,8 +197,9 @@ def _execute(
 def _store(source: DataFrame, task: SourceTask) -> Iterator[tuple[DataFrame, list[Chunk]]]:
     """Yield the stored rows of the source and their chunks.
 
-    A local checkpoint computes the source once. If an executor with stored rows is lost, the merge fails:
-    computing them again may return other rows than those by which the first tasks decided.
+    A local checkpoint computes the source once. If an executor with stored rows is lost, their tasks fail,
+    and the whole merge runs again: computing only the lost rows again may return other rows than those by
+    which the first tasks decided.
     """
     stored = map_by_task(source, task, SOURCE).localCheckpoint(eager=False)
     try:

@@ -34,6 +34,7 @@ from delta_variant.errors import (
 from delta_variant.operations.merge.joining import _normal
 from delta_variant.spark import merging, rewrite_jobs, rewriting
 from delta_variant.spark.buckets import buckets_of
+from delta_variant.spark.versions import SPARK_ERRORS
 
 ON = "target.id = source.id"
 SCHEMA = "id long, day string, n long, event string"
@@ -458,3 +459,34 @@ def test_events_of_debezium_are_applied_once_in_their_order(spark: SparkSession,
     given = dv.CommitOptions(txn=("mine", 1))
     with pytest.raises(ValueError, match="app_id"):
         dvs.batch_merger(lambda batch: dvs.merge(table, batch, ON, commit=given))(spark.range(1), 7)
+
+
+@pytest.mark.parametrize(("losses", "is_merged"), [(1, True), (4, False)])
+def test_a_merge_runs_again_if_stored_rows_are_lost(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, losses: int, is_merged: bool
+):
+    dv.write_table(tmp_path / "t", [{"id": 1, "n": 10}, {"id": 2, "n": 20}])
+    before = data_files(tmp_path / "t")
+    rewrite, runs = merging._rewrite, []
+
+    def lose_rows(run: Any, plan: Any, work: Any, stored: DataFrame, *arguments: Any) -> Any:
+        runs.append(run)
+        if len(runs) <= losses:
+            # As if their executor was killed.
+            number = stored._jdf.queryExecution().analyzed().rdd().id()
+            spark.sparkContext._jsc.sc().unpersistRDD(number, True)
+        return rewrite(run, plan, work, stored, *arguments)
+
+    monkeypatch.setattr(merging, "_rewrite", lose_rows)
+    source = spark.createDataFrame([(2, 21), (3, 30)], "id long, n long")
+    merge = dvs.merge(tmp_path / "t", source, ON).when_matched_update_all().when_not_matched_insert_all()
+    if not is_merged:
+        with pytest.raises(SPARK_ERRORS, match="CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"):
+            merge.execute()
+        assert data_files(tmp_path / "t") == before
+        return
+    result = merge.execute()
+    assert (result.version, result.rows_updated, result.rows_inserted, len(runs)) == (1, 1, 1, 2)
+    found = rows(tmp_path / "t", id="id", n="n")
+    assert found == [{"id": 1, "n": 10}, {"id": 2, "n": 21}, {"id": 3, "n": 30}]
+    assert data_files(tmp_path / "t") - before == listed_files(tmp_path / "t") - before
