@@ -97,6 +97,20 @@ fn duplicate_keys_are_rejected_with_their_offset_or_the_last_one_wins() {
 }
 
 #[test]
+fn a_row_that_was_removed_leaves_nothing_to_the_next_chunk() {
+    let field = |name: &str| (name.to_owned(), ShreddingSchema::Leaf(LeafType::Int64));
+    let nested = ShreddingSchema::Object(vec![field("a")]);
+    let schema = ShreddingSchema::Object(vec![field("a"), ("b".to_owned(), nested)]);
+    let mut shredder = JsonShredder::new(schema, ParseOptions::default());
+    shredder.push(br#"{"a":1}"#).unwrap();
+    shredder.push(br#"{"a":"text","b":?}"#).unwrap_err();
+    assert_eq!(shredder.take().unwrap().len(), 1);
+    shredder.push(br#"{"b":{"a":2},"a":3}"#).unwrap();
+    shredder.push(br#"{"b":{"a":2},"a":3,"a":4}"#).unwrap_err();
+    assert_eq!(shredder.take().unwrap().len(), 1);
+}
+
+#[test]
 fn invalid_json_is_rejected_with_its_offset() {
     for (text, offset) in [
         ("", 0),

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use ahash::RandomState;
 use zstd::bulk::Compressor;
 
 use super::counts::{Majority, Typed};
@@ -186,7 +187,7 @@ pub(super) fn choose(
     estimator.prices = Prices::new(rows, bytes);
     estimator.credit = CREDIT * bytes / estimator.candidates[ROOT].rows.max(1) as f64;
     let mut all = Vec::new();
-    inference.collect(ROOT, &mut all);
+    inference.collect(ROOT, &mut all, max_leaves);
     estimator.is_complete = all.len() <= max_leaves;
     let estimates: Vec<_> =
         estimator.estimate(ROOT, items, bytes, items.len(), Position::default())?.into_iter().collect();
@@ -318,7 +319,7 @@ impl Estimator<'_> {
     /// Return the estimates of the fields or the element of `node`, whose values take `bytes` in the `value` around
     /// them.
     fn group(&mut self, node: usize, items: &[Item<'_>], bytes: f64, position: Position) -> Result<Group> {
-        let mut occurrences: HashMap<usize, Occurrences<'_>> = HashMap::new();
+        let mut occurrences = HashMap::default();
         for item in items {
             self.split(node, item, &mut occurrences)?;
         }
@@ -352,7 +353,7 @@ impl Estimator<'_> {
         &self,
         node: usize,
         item: &Item<'a>,
-        found: &mut HashMap<usize, Occurrences<'a>>,
+        found: &mut HashMap<usize, Occurrences<'a>, RandomState>,
     ) -> Result<()> {
         let counted = &self.inference.nodes[node];
         let mut values: Vec<(Option<usize>, &'a [u8])> = Vec::new();
@@ -386,7 +387,7 @@ impl Estimator<'_> {
     /// The bytes of a column of `items` in the file. As the writer does, it has a dictionary unless most values are
     /// distinct.
     fn column_bytes(&mut self, items: &[Item<'_>]) -> f64 {
-        let mut counts: HashMap<&[u8], u32, ahash::RandomState> = HashMap::default();
+        let mut counts: HashMap<&[u8], u32, RandomState> = HashMap::default();
         let mut runs = 0;
         let mut last: Option<&[u8]> = None;
         for item in items {

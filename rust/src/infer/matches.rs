@@ -83,11 +83,13 @@ impl Table {
     /// Return the longest match of the bytes at `at` with the last occurrence of their hash, extended backwards down
     /// to `first`.
     fn find(&mut self, data: &[u8], at: usize, first: usize) -> Option<(usize, usize)> {
-        let hashed = data.get(at..at + MIN_MATCH)?;
-        let key = hashed.iter().fold(0, |key, &byte| key << 8 | u64::from(byte));
+        let key = match data[at..].first_chunk() {
+            Some(chunk) => u64::from_be_bytes(*chunk) >> (u64::BITS as usize - 8 * MIN_MATCH),
+            None => data.get(at..at + MIN_MATCH)?.iter().fold(0, |key, &byte| key << 8 | u64::from(byte)),
+        };
         let slot = &mut self.positions[(key.wrapping_mul(0x9E37_79B1_85EB_CA87) >> self.shift) as usize];
         let earlier = std::mem::replace(slot, at as u32 + 1).checked_sub(1)? as usize;
-        let length = data[earlier..].iter().zip(&data[at..]).take_while(|(a, b)| a == b).count();
+        let length = common_length(&data[earlier..], &data[at..]);
         if length < MIN_MATCH {
             return None;
         }
@@ -95,4 +97,12 @@ impl Table {
             (1..=earlier.min(at - first)).take_while(|back| data[earlier - back] == data[at - back]).count();
         Some((at - back, at + length))
     }
+}
+
+/// The number of bytes before the first difference.
+fn common_length(one: &[u8], other: &[u8]) -> usize {
+    const WORD: usize = size_of::<u64>();
+    let (words, others) = (one.as_chunks::<WORD>().0, other.as_chunks::<WORD>().0);
+    let same = words.iter().zip(others).take_while(|(a, b)| a == b).count() * WORD;
+    same + one[same..].iter().zip(&other[same..]).take_while(|(a, b)| a == b).count()
 }

@@ -11,8 +11,10 @@ mod matches;
 mod prices;
 mod rare;
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use ahash::RandomState;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, BinaryArray, DictionaryArray, StructArray};
@@ -75,7 +77,7 @@ pub struct Inference {
 struct Node {
     counts: Counts,
     name: Box<str>,
-    fields: HashMap<Box<str>, usize>,
+    fields: HashMap<Box<str>, usize, RandomState>,
     element: Option<usize>,
     /// Predictions that save a hash lookup, from the last object: its first field, and the field after this one.
     first: Option<usize>,
@@ -138,23 +140,27 @@ impl Inference {
         let rows = rows as f64 * items.len() as f64 / sampled.max(1) as f64;
         let mut chosen = estimate::choose(self, &items, rows, max_leaves)?;
         rare::add_columns(self, &mut chosen, rows, max_leaves);
-        Ok(self.schema(ROOT, &chosen.leaves))
+        Ok(self.schema(ROOT, &chosen.leaves, &self.shredded_nodes(&chosen.leaves)))
     }
 
     /// Return the schema that suits the values counted so far, for a file so large that only the number of leaves
     /// matters.
     pub fn finish(&self) -> ShreddingSchema {
         let mut leaves = Vec::new();
-        self.collect(ROOT, &mut leaves);
+        self.collect(ROOT, &mut leaves, usize::MAX);
         // Stable: of paths filled alike, those first in the order of names are kept.
-        leaves.sort_by_key(|leaf| std::cmp::Reverse((leaf.rows, leaf.bytes)));
+        leaves.sort_by_key(|leaf| Reverse((leaf.rows, leaf.bytes)));
         leaves.truncate(self.options.max_leaves);
         let kept = leaves.into_iter().map(|leaf| (leaf.node, leaf.leaf_type)).collect();
-        self.schema(ROOT, &kept)
+        self.schema(ROOT, &kept, &self.shredded_nodes(&kept))
     }
 
-    /// The leaves below `node` that are worth a column, in the order of their paths.
-    fn collect(&self, node: usize, leaves: &mut Vec<Leaf>) {
+    /// Add the leaves below `node` that are worth a column, in the order of their paths; not all if there are more than
+    /// `most`.
+    fn collect(&self, node: usize, leaves: &mut Vec<Leaf>, most: usize) {
+        if leaves.len() > most {
+            return;
+        }
         let Some(typed) = self.nodes[node].counts.typed(self.options.spark_compatible) else { return };
         if !self.is_worth_a_column(&typed) {
             return;
@@ -164,10 +170,10 @@ impl Inference {
                 leaves.push(Leaf { node, leaf_type, rows: typed.rows, bytes: typed.bytes });
             }
             Typed::Object => {
-                self.sorted_fields(node).into_iter().for_each(|(_, field)| self.collect(field, leaves))
+                self.sorted_fields(node).into_iter().for_each(|(_, field)| self.collect(field, leaves, most))
             }
             Typed::List => {
-                self.nodes[node].element.into_iter().for_each(|element| self.collect(element, leaves))
+                self.nodes[node].element.into_iter().for_each(|element| self.collect(element, leaves, most))
             }
         }
     }
@@ -178,15 +184,30 @@ impl Inference {
         typed.rows * 10 >= self.rows || (typed.rows * 100 >= self.rows && typed.bytes >= COLUMN_BYTES)
     }
 
-    /// The schema of `node` with the leaves `kept`; a subtree without leaves stays in `value`.
-    fn schema(&self, node: usize, kept: &HashMap<usize, LeafType>) -> ShreddingSchema {
+    /// Whether each node has one of the `leaves`, or one below it.
+    fn shredded_nodes(&self, leaves: &HashMap<usize, LeafType>) -> Vec<bool> {
+        let mut shredded = vec![false; self.nodes.len()];
+        // A node comes after the node around it.
+        for node in (0..shredded.len()).rev() {
+            let counted = &self.nodes[node];
+            shredded[node] = leaves.contains_key(&node)
+                || counted.fields.values().chain(&counted.element).any(|&child| shredded[child]);
+        }
+        shredded
+    }
+
+    /// The schema of `node` with the leaves `kept`; a subtree that is not `shredded` stays in `value`.
+    fn schema(&self, node: usize, kept: &HashMap<usize, LeafType>, shredded: &[bool]) -> ShreddingSchema {
+        if !shredded[node] {
+            return ShreddingSchema::Untyped;
+        }
         if let Some(&leaf_type) = kept.get(&node) {
             return ShreddingSchema::Leaf(leaf_type);
         }
         match self.nodes[node].counts.typed(self.options.spark_compatible) {
-            Some(Majority { kind: Typed::Object, .. }) => self.object_schema(node, kept),
+            Some(Majority { kind: Typed::Object, .. }) => self.object_schema(node, kept, shredded),
             Some(Majority { kind: Typed::List, .. }) => {
-                let element = self.nodes[node].element.map(|element| self.schema(element, kept));
+                let element = self.nodes[node].element.map(|element| self.schema(element, kept, shredded));
                 match element {
                     None | Some(ShreddingSchema::Untyped) => ShreddingSchema::Untyped,
                     Some(element) => ShreddingSchema::List(Box::new(element)),
@@ -196,11 +217,16 @@ impl Inference {
         }
     }
 
-    fn object_schema(&self, node: usize, kept: &HashMap<usize, LeafType>) -> ShreddingSchema {
+    fn object_schema(
+        &self,
+        node: usize,
+        kept: &HashMap<usize, LeafType>,
+        shredded: &[bool],
+    ) -> ShreddingSchema {
         let fields: Vec<_> = self
             .sorted_fields(node)
             .into_iter()
-            .map(|(name, field)| (name.to_owned(), self.schema(field, kept)))
+            .map(|(name, field)| (name.to_owned(), self.schema(field, kept, shredded)))
             .filter(|(_, schema)| *schema != ShreddingSchema::Untyped)
             .collect();
         if fields.is_empty() { ShreddingSchema::Untyped } else { ShreddingSchema::Object(fields) }
@@ -211,10 +237,14 @@ impl Inference {
     fn sorted_fields(&self, node: usize) -> Vec<(&str, usize)> {
         let mut fields: Vec<_> =
             self.nodes[node].fields.iter().map(|(name, &field)| (&**name, field)).collect();
-        fields.sort_by_cached_key(|&(name, field)| {
-            (name.to_ascii_lowercase(), std::cmp::Reverse(self.typed_rows(field)), name)
-        });
-        fields.dedup_by(|(name, _), (kept, _)| name.eq_ignore_ascii_case(kept));
+        if fields.iter().any(|(name, _)| name.bytes().any(|byte| byte.is_ascii_uppercase())) {
+            fields.sort_unstable_by(|&(name, field), &(other, other_field)| {
+                let rows = |field| Reverse(self.typed_rows(field));
+                let order = lowercase(name).cmp(lowercase(other));
+                order.then_with(|| (rows(field), name).cmp(&(rows(other_field), other)))
+            });
+            fields.dedup_by(|(name, _), (kept, _)| name.eq_ignore_ascii_case(kept));
+        }
         fields.sort_unstable();
         fields
     }
@@ -305,6 +335,10 @@ impl Inference {
         self.nodes.push(Node { name: name.into(), ..Node::default() });
         Some(self.nodes.len() - 1)
     }
+}
+
+fn lowercase(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().map(|byte| byte.to_ascii_lowercase())
 }
 
 /// Call `visit` with each row of `variants`, a struct of `metadata` and `value`, that is not null.

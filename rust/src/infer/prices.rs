@@ -33,8 +33,9 @@ const LOG: f64 = 1.25;
 const BOUND: f64 = 8.0;
 
 /// The bytes of rows for which a file gets one leaf, because a leaf takes time, too: 0.05 to 0.15 ms in a file of few
-/// MB, as much as 15 to 40 kB of rows. So the columns of a small file take about a fifth of the time of its rows.
-const BYTES_PER_LEAF: f64 = 100_000.0;
+/// MB, as much as 15 to 40 kB of rows. So the columns of a small file take at most about a fifth of the time of its
+/// rows, and a tenth is left to find them.
+const BYTES_PER_LEAF: f64 = 170_000.0;
 /// A file that gets fewer leaves gets none: they save less than it takes to find them, which is at least 0.5 ms.
 const MIN_LEAVES: usize = 3;
 

@@ -29,7 +29,7 @@ const NO_TYPE: LeafType = LeafType::String;
 
 /// Add the columns of rare fields to those that are `chosen` for a file of `rows` rows.
 pub(super) fn add_columns(inference: &Inference, chosen: &mut Choice, rows: f64, max_leaves: usize) {
-    let shredded = shredded_nodes(inference, &chosen.leaves);
+    let shredded = inference.shredded_nodes(&chosen.leaves);
     let columns = max_leaves.saturating_sub(chosen.leaves.len()).min(MAX_COLUMNS);
     let counted = inference.rows.max(1) as f64;
     let mut budget = Budget {
@@ -42,18 +42,6 @@ pub(super) fn add_columns(inference: &Inference, chosen: &mut Choice, rows: f64,
         bytes: chosen.bytes * SHARE,
     };
     budget.spend(ROOT, Position::default(), &mut chosen.leaves);
-}
-
-/// Whether each node has a column, or one below it.
-fn shredded_nodes(inference: &Inference, leaves: &HashMap<usize, LeafType>) -> Vec<bool> {
-    let mut shredded = vec![false; inference.nodes.len()];
-    // A node comes after the node around it.
-    for node in (0..shredded.len()).rev() {
-        let counted = &inference.nodes[node];
-        shredded[node] = leaves.contains_key(&node)
-            || counted.fields.values().chain(&counted.element).any(|&child| shredded[child]);
-    }
-    shredded
 }
 
 /// What may still be spent on columns.

@@ -31,7 +31,10 @@ pub fn infer(
         let arrays: Vec<ArrayRef> = arrays.into_iter().map(|array| make_array(array.0)).collect();
         let schema = match rows {
             Some(rows) => infer_for(&arrays, options, rows)?,
-            None => count(arrays.iter().map(unshredded_variants), options)?.finish(),
+            None => {
+                let mut variants = Variants::default();
+                count(arrays.iter().map(|array| variants.of(array)), options)?.finish()
+            }
         };
         Ok::<_, Error>(PyArrowType(schema.to_arrow(TYPED_VALUE)))
     })
@@ -47,9 +50,9 @@ fn infer_for(arrays: &[ArrayRef], options: InferOptions, rows: u64) -> Result<Sh
         return Ok(ShreddingSchema::Untyped);
     }
     let available = bytes.min(file_bytes as usize);
-    let counted = sample_of(arrays, bytes, COUNTED.of(available))?;
+    let Sample { counted, estimated } = Sample::of(arrays, bytes, available)?;
     let inference = count(counted.into_iter().map(Ok), options)?;
-    inference.finish_for(&sample_of(arrays, bytes, ESTIMATED.of(available))?, rows, max_leaves)
+    inference.finish_for(&estimated, rows, max_leaves)
 }
 
 /// The size of a sample: a part of the bytes of a file, within limits.
@@ -74,22 +77,38 @@ impl SampleSize {
 const MAX_RANGES: usize = 8;
 const RANGE_BYTES: usize = 8 << 10;
 
-/// Return the Variants of about `wanted` of the `bytes` of `arrays`, in ranges of rows that are spread evenly.
-fn sample_of(arrays: &[ArrayRef], bytes: usize, wanted: usize) -> Result<Vec<StructArray>> {
-    let rows: usize = arrays.iter().map(|array| array.len()).sum();
-    let ranges = (wanted / RANGE_BYTES).clamp(1, MAX_RANGES.min(rows.max(1)));
-    let range = (rows * wanted).div_ceil(bytes.max(1) * ranges).clamp(1, (rows / ranges).max(1));
-    let mut starts = (0..ranges).map(|number| number * rows / ranges).peekable();
-    let mut sample = Vec::new();
-    let mut first = 0;
-    for array in arrays {
-        let end = first + array.len();
-        while let Some(start) = starts.next_if(|&start| start < end) {
-            sample.push(unshredded_variants(&array.slice(start - first, range.min(end - start)))?);
+/// Some Variants of a file.
+struct Sample {
+    counted: Vec<StructArray>,
+    /// The first rows of each of these.
+    estimated: Vec<StructArray>,
+}
+
+impl Sample {
+    /// Return Variants of the `bytes` of `arrays`, in ranges of rows that are spread evenly. `available` is the size of
+    /// the file, if it is smaller.
+    fn of(arrays: &[ArrayRef], bytes: usize, available: usize) -> Result<Self> {
+        let rows: usize = arrays.iter().map(|array| array.len()).sum();
+        let (counted, estimated) = (COUNTED.of(available), ESTIMATED.of(available));
+        let ranges = (estimated / RANGE_BYTES).clamp(1, MAX_RANGES.min(rows.max(1)));
+        let rows_of =
+            |wanted: usize| (rows * wanted).div_ceil(bytes.max(1) * ranges).clamp(1, (rows / ranges).max(1));
+        let (counted, estimated) = (rows_of(counted), rows_of(estimated));
+        let mut starts = (0..ranges).map(|number| number * rows / ranges).peekable();
+        let mut sample = Sample { counted: Vec::new(), estimated: Vec::new() };
+        let mut variants = Variants::default();
+        let mut first = 0;
+        for array in arrays {
+            let end = first + array.len();
+            while let Some(start) = starts.next_if(|&start| start < end) {
+                let range = variants.of(&array.slice(start - first, counted.min(end - start)))?;
+                sample.estimated.push(range.slice(0, estimated.min(range.len())));
+                sample.counted.push(range);
+            }
+            first = end;
         }
-        first = end;
+        Ok(sample)
     }
-    Ok(sample)
 }
 
 fn count(arrays: impl Iterator<Item = Result<StructArray>>, options: InferOptions) -> Result<Inference> {
@@ -100,21 +119,26 @@ fn count(arrays: impl Iterator<Item = Result<StructArray>>, options: InferOption
     Ok(inference)
 }
 
-/// Return a column of Variants as a struct of `metadata` and `value`.
-fn unshredded_variants(array: &ArrayRef) -> Result<StructArray> {
-    match array.data_type() {
-        DataType::Struct(_) => unshred(array.as_struct(), OnConflict::Error),
-        _ => parse_for_inference(array),
+/// Converts columns to structs of `metadata` and `value`. The parser of JSON text is kept, because it predicts keys by
+/// those of the rows before.
+#[derive(Default)]
+struct Variants {
+    parser: Option<JsonShredder>,
+}
+
+impl Variants {
+    fn of(&mut self, array: &ArrayRef) -> Result<StructArray> {
+        if let DataType::Struct(_) = array.data_type() {
+            return unshred(array.as_struct(), OnConflict::Error);
+        }
+        let unshredded = || JsonShredder::new(ShreddingSchema::Untyped, ParseOptions::default());
+        let parser = self.parser.get_or_insert_with(unshredded);
+        parse_rows(parser, array, |_, _| {})?;
+        parser.take()
     }
 }
 
 /// The bytes of a column of JSON text or of Variants.
 fn size_in_bytes(array: &ArrayRef) -> Result<usize> {
     Ok(array.to_data().get_slice_memory_size()?)
-}
-
-fn parse_for_inference(text: &ArrayRef) -> Result<StructArray> {
-    let mut shredder = JsonShredder::new(ShreddingSchema::Untyped, ParseOptions::default());
-    parse_rows(&mut shredder, text, |_, _| {})?;
-    shredder.take()
 }

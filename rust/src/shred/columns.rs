@@ -188,6 +188,15 @@ impl BinaryColumn {
         (offsets, data, nulls)
     }
 
+    /// Whether no slot has a value. Then the column is ready for the next slots.
+    pub fn restart_if_empty(&mut self) -> bool {
+        let is_empty = self.slots.count() == 0;
+        if is_empty {
+            self.slots.clear();
+        }
+        is_empty
+    }
+
     pub fn take_binary(&mut self, length: usize) -> Result<BinaryArray> {
         let (offsets, data, nulls) = self.take(length);
         Ok(BinaryArray::try_new(offsets, data, nulls)?)

@@ -62,13 +62,15 @@ impl ListColumn {
 pub struct Tree {
     schema: ShreddingSchema,
     pub nodes: Vec<Node>,
+    /// A column of nulls, which all nodes without `value` share: in most files, that is nearly all of them.
+    no_values: Option<ArrayRef>,
 }
 
 impl Tree {
     pub fn new(schema: ShreddingSchema) -> Self {
         let mut nodes = Vec::new();
         add_node(&mut nodes, &schema);
-        Tree { schema, nodes }
+        Tree { schema, nodes, no_values: None }
     }
 
     /// Whether `slot`, the newest one, has a value at `node`.
@@ -128,11 +130,21 @@ impl Tree {
 
     /// `value`, and `typed_value` when there is one.
     fn take_group(&mut self, node: NodeId, length: usize) -> Result<Vec<ArrayRef>> {
-        let value: ArrayRef = Arc::new(self.nodes[node].value.take_binary(length)?);
+        let value = self.take_value(node, length)?;
         Ok(match self.take_typed(node, length)? {
             Some(typed_value) => vec![value, typed_value],
             None => vec![value],
         })
+    }
+
+    fn take_value(&mut self, node: NodeId, length: usize) -> Result<ArrayRef> {
+        let value = &mut self.nodes[node].value;
+        if length == 0 || !value.restart_if_empty() {
+            return Ok(Arc::new(value.take_binary(length)?));
+        }
+        let shared = self.no_values.take().filter(|shared| shared.len() == length);
+        let shared = shared.unwrap_or_else(|| Arc::new(BinaryArray::new_null(length)));
+        Ok(self.no_values.insert(shared).clone())
     }
 
     fn take_typed(&mut self, node: NodeId, length: usize) -> Result<Option<ArrayRef>> {

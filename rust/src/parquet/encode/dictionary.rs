@@ -56,6 +56,7 @@ pub(super) struct Strings {
     table: HashTable<u32>,
     hasher: RandomState,
     /// Short strings that were looked up, with their keys. Most columns have few of them, which one comparison finds.
+    /// Empty until the first one: of the columns of a shredded file, many have no strings.
     recent: Vec<(u128, u32)>,
 }
 
@@ -66,7 +67,7 @@ impl Default for Strings {
             ends: Vec::new(),
             table: HashTable::new(),
             hasher: RandomState::new(),
-            recent: vec![(NO_WORD, 0); RECENT],
+            recent: Vec::new(),
         }
     }
 }
@@ -77,11 +78,15 @@ impl Strings {
     pub fn key_at(&mut self, data: &[u8], range: Range<usize>) -> u32 {
         let Some(word) = short_string(data, &range) else { return self.key(&data[range]) };
         let slot = slot(word);
-        let (known, key) = self.recent[slot];
-        if known == word {
+        if let Some(&(known, key)) = self.recent.get(slot)
+            && known == word
+        {
             return key;
         }
         let key = self.key(&data[range]);
+        if self.recent.is_empty() {
+            self.recent.resize(RECENT, (NO_WORD, 0));
+        }
         self.recent[slot] = (word, key);
         key
     }

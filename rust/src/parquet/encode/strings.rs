@@ -15,8 +15,12 @@ use super::delta;
 use super::dictionary::Strings;
 use super::extremes::{Bound, EncodedExtremes as Extremes};
 use super::levels::Selection;
-use super::values::{Choice, Dictionary, PageValues, Values, unexpected, unpack};
+use super::values::{Choice, Dictionary, PageValues, SAMPLE_VALUES, Values, unexpected, unpack};
 use crate::error::Result;
+
+/// The mean length of values up to which a dictionary is tried, instead of a sample, to choose between it and the values.
+/// It copies the values.
+const SHORT_BYTES: usize = 32;
 
 pub(super) struct StringValues {
     choice: Choice,
@@ -70,11 +74,15 @@ impl StringValues {
         let range = |slot: usize| offsets[slot].as_usize()..offsets[slot + 1].as_usize();
         let value = |slot: usize| &data[range(slot)];
         let slots = array.len();
+        let all = offsets[0].as_usize()..offsets[slots].as_usize();
+        let are_short = all.len() <= SHORT_BYTES * selection.count(slots);
+        if are_short && self.decide_by_keys(|slot| (data, range(slot)), slots, selection) {
+            return;
+        }
         self.decide(value, slots, selection);
         if self.choice.is_used() || selection.count(slots) == 0 {
             return self.append_distinct(|slot| (data, range(slot)), slots, selection);
         }
-        let all = offsets[0].as_usize()..offsets[slots].as_usize();
         let mut bytes = 0;
         selection.for_each(slots, |slot| bytes += range(slot).len());
         if bytes != all.len() {
@@ -116,13 +124,46 @@ impl StringValues {
         self.choice.decide(selection.count(slots), |sample| {
             let (mut distinct, mut count) = (HashSet::default(), 0);
             selection.for_each(slots, |slot| {
-                if count % sample.step == 0 {
+                if count % sample.step == 0 && !sample.is_mostly_distinct(distinct.len()) {
                     distinct.insert(value(slot));
                 }
                 count += 1;
             });
             distinct.len()
         });
+    }
+
+    /// As [`StringValues::decide`] if these values are the sample. Append their keys and return `true` if a dictionary is
+    /// chosen: each value is hashed once.
+    fn decide_by_keys<'a>(
+        &mut self,
+        value: impl Fn(usize) -> (&'a [u8], ops::Range<usize>),
+        slots: usize,
+        selection: &Selection,
+    ) -> bool {
+        let values = selection.count(slots);
+        if self.choice.dictionary != Dictionary::Undecided || !(1..=SAMPLE_VALUES).contains(&values) {
+            return false;
+        }
+        let StringValues { choice, keys, dictionary, variable_bytes, .. } = self;
+        choice.decide(values, |sample| {
+            selection.for_each(slots, |slot| {
+                if !sample.is_mostly_distinct(dictionary.len()) {
+                    let (data, range) = value(slot);
+                    *variable_bytes += range.len() as u64;
+                    keys.push(dictionary.key_at(data, range));
+                }
+            });
+            dictionary.len()
+        });
+        if choice.is_used() {
+            choice.grow(dictionary.len(), dictionary.bytes());
+            return true;
+        }
+        keys.clear();
+        dictionary.clear();
+        *variable_bytes = 0;
+        false
     }
 
     /// Append the keys of values, each given as a range of bytes.

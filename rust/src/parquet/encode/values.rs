@@ -11,7 +11,7 @@ use super::levels::Selection;
 use crate::error::{Error, Result};
 
 /// The number of values that are sampled to choose between a dictionary and the values themselves.
-const SAMPLE_VALUES: usize = 4096;
+pub(super) const SAMPLE_VALUES: usize = 4096;
 /// The size at which a dictionary is no longer used.
 const DICTIONARY_BYTES: usize = 1 << 20;
 
@@ -68,7 +68,8 @@ impl Choice {
     pub fn decide(&mut self, values: usize, distinct: impl FnOnce(Sample) -> usize) {
         if self.dictionary == Dictionary::Undecided && values > 0 {
             let step = values.div_ceil(SAMPLE_VALUES);
-            let is_mostly_distinct = distinct(Sample { step }) * 2 > values.div_ceil(step);
+            let sample = Sample { step, values: values.div_ceil(step) };
+            let is_mostly_distinct = sample.is_mostly_distinct(distinct(sample));
             self.dictionary = if is_mostly_distinct { Dictionary::Unused } else { Dictionary::Used };
         }
     }
@@ -126,6 +127,14 @@ impl Choice {
 #[derive(Clone, Copy)]
 pub(super) struct Sample {
     pub step: usize,
+    values: usize,
+}
+
+impl Sample {
+    /// Whether this number of distinct values decides against a dictionary, whatever the values after them.
+    pub fn is_mostly_distinct(self, distinct: usize) -> bool {
+        distinct * 2 > self.values
+    }
 }
 
 impl Selection {
