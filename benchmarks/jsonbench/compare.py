@@ -72,14 +72,18 @@ def folder_of(name: str, folder: Path) -> Path:
 
 
 def load(names: Sequence[str], folder: Path, arguments: argparse.Namespace) -> dict[Path, Any]:
-    """Load the documents into each system, and return the reports by folder."""
+    """Load the documents into each system, and return the reports by folder; those of kept data, too."""
     loaded: dict[Path, Any] = {}
     for name in names:
         target = folder_of(name, folder)
-        if target not in loaded and not (arguments.keep and target.exists()):
+        if target in loaded:
+            continue
+        report = folder / f"{target.name}-load.json"
+        if not (arguments.keep and target.exists()):
             shutil.rmtree(target, ignore_errors=True)
             folder.mkdir(parents=True, exist_ok=True)
-            loaded[target] = run_worker("load", name, arguments)
+            report.write_text(json.dumps(run_worker("load", name, arguments)), "utf-8")
+        loaded[target] = json.loads(report.read_text("utf-8")) if report.exists() else None
     return loaded
 
 

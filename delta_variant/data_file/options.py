@@ -50,7 +50,7 @@ DEFAULT_COMPRESSION: Compression = "zstd"
 DEFAULT_TARGET_FILE_SIZE = 128 << 20
 """Size in bytes at which a writer starts a new data file."""
 
-ROW_GROUP_BYTES = 16 << 20
+ROW_GROUP_BYTES = 32 << 20
 """Size in bytes at which a data file starts a new row group."""
 
 

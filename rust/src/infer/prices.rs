@@ -27,7 +27,7 @@ const TEXT_BYTES: f64 = 64.0;
 const PAGE_ROWS: f64 = 16_384.0;
 const ROW_GROUP_ROWS: f64 = 262_144.0;
 /// The compressed bytes of a row group.
-const ROW_GROUP_BYTES: f64 = 16_777_216.0;
+const ROW_GROUP_BYTES: f64 = 33_554_432.0;
 /// z85 text is longer than its bytes by a fourth. Each bound has the path key, an offset and a header.
 const LOG: f64 = 1.25;
 const BOUND: f64 = 8.0;
