@@ -144,7 +144,7 @@ def test_where_selects_partitions(spark: SparkSession, partitioned: Path):
 
 
 def test_files_whose_paths_have_changed_are_shredded_again(spark: SparkSession, tmp_path: Path):
-    write(tmp_path / "t", 0, count=LARGE, shredding=dv.ShreddingSchema.of({"unused": pa.int64()}))
+    write(tmp_path / "t", 0, count=2 * LARGE, shredding=dv.ShreddingSchema.of({"unused": pa.int64()}))
     assert dvs.optimize(spark, tmp_path / "t").groups == ()
     done = dvs.optimize(spark, tmp_path / "t", reshred=True)
     (group,) = done.groups
