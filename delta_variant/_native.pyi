@@ -322,13 +322,15 @@ def infer(
     max_leaves: int,
     max_depth: int,
     spark_compatible: bool,
-    rows: int | None,
+    rows: int | None = None,
+    certain_rows: int | None = None,
 ) -> pa.Field[Any]:
     """Return the shredding schema that suits arrays of Variants or of JSON text; invalid text is skipped.
 
     With `rows`, the paths are those that make a file of that many rows smaller; with None, those that are
     frequent enough, for a file of any size. At most 20,000 paths are counted, so memory does not grow with
-    the number of rows. `spark_compatible` avoids the types that make Spark reject the column.
+    the number of rows. The time that is spent depends on `certain_rows`, which the file has at least: `rows`
+    by default. `spark_compatible` avoids the types that make Spark reject the column.
     """
 
 def check_shredding_schema(schema: pa.Field[Any]) -> pa.Field[Any]:

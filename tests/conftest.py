@@ -78,9 +78,9 @@ class _NativeOfLargeFiles:
     def __getattr__(self, name: str) -> Any:
         return getattr(_native, name)
 
-    def infer(self, arrays: Any, max_leaves: int, max_depth: int, compatible: bool, rows: Any) -> Any:
+    def infer(self, arrays: Any, max_leaves: int, max_depth: int, compatible: bool, *_: Any) -> Any:
         """Infer the schema that suits the rows, however few there are."""
-        return _native.infer(arrays, max_leaves, max_depth, compatible, None)
+        return _native.infer(arrays, max_leaves, max_depth, compatible)
 
 
 @pytest.fixture

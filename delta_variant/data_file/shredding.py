@@ -24,19 +24,31 @@ FileShredding: TypeAlias = ShreddingSchema | Mapping[Path, ShreddingSchema] | No
 
 
 def infer_shredding(
-    batches: Sequence[pa.RecordBatch], variants: Collection[str], options: WriteOptions, rows: int
+    batches: Sequence[pa.RecordBatch],
+    variants: Collection[str],
+    options: WriteOptions,
+    rows: int,
+    certain_rows: int | None = None,
 ) -> dict[Path, ShreddingSchema]:
     """Infer a shredding schema for each Variant of batches of one schema, top-level and within structs.
 
     The schemas suit a file of `rows` rows that are like those of the batches: the fewer rows, the fewer
-    columns, because each costs bytes in the footer and in the log.
+    columns, because each costs bytes in the footer and in the log. If `rows` is only expected, `certain_rows`
+    are those that the file has in any case, which limit the time that is spent.
     """
     found: dict[Path, ShreddingSchema] = {}
     for index, field in enumerate(batches[0].schema if batches else ()):
         arrays = [batch.column(index) for batch in batches]
         for path, parts in _variant_arrays((field.name,), field, arrays, is_variant=field.name in variants):
             found[path] = ShreddingSchema(
-                _native.infer(list(parts), MAX_LEAVES, MAX_DEPTH, options.files.spark_compatible, rows)
+                _native.infer(
+                    list(parts),
+                    MAX_LEAVES,
+                    MAX_DEPTH,
+                    options.files.spark_compatible,
+                    rows,
+                    certain_rows,
+                )
             )
     return found
 

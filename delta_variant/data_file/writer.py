@@ -204,7 +204,7 @@ class FileSeries(Generic[Context]):
         if is_complete and self._small_files is not None:
             return self._small_files(rows)
         expected = rows if is_complete else rows * EXPECTED_GROWTH
-        return infer_shredding(batches, self._variants, self._options, expected)
+        return infer_shredding(batches, self._variants, self._options, expected, rows)
 
     def _write(self, file: _FileWriter, batch: pa.RecordBatch, context: Context) -> None:
         invalid = file.write(batch)

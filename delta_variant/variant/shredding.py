@@ -248,7 +248,7 @@ def infer_shredding_schema(
     leaves, depth = to_integer("max_leaves", max_leaves, 0), to_integer("max_depth", max_depth, 0)
     parts = variants if isinstance(variants, list | tuple) and not _is_text(variants) else [variants]
     arrays = [to_arrow_array(part) for part in parts]
-    return ShreddingSchema(_native.infer(arrays, leaves, depth, spark_compatible, None))
+    return ShreddingSchema(_native.infer(arrays, leaves, depth, spark_compatible))
 
 
 def _is_text(values: Sequence[Any]) -> bool:

@@ -15,6 +15,7 @@ from spark.function_cases import random_document
 
 import delta_variant as dv
 from delta_variant import functions
+from delta_variant.operations.optimize import sorting
 
 
 @pytest.mark.parametrize("name", CORPORA)
@@ -89,6 +90,40 @@ def test_duckdb_reads_one_column_of_files_whose_odd_rows_are_apart(
         assert found == [(sum(number for number in range(3000) if number % 10), 2700)]
         read[odd_rows] = bytes_read() - before
     assert read["apart"] < read["inline"] / 2
+
+
+@pytest.mark.usefixtures("small_files_are_separated", "small_files_are_shredded")
+def test_duckdb_reads_one_column_of_files_that_begin_with_rows_of_another_kind(
+    duckdb_connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A sort collects rare rows in runs, which are more than a batch of the file that they are in."""
+    random = Random(8)
+    clicks = [
+        {"kind": "click", "click": {"id": number, "on": f"{random.getrandbits(400):x}"}}
+        for number in range(39_000)
+    ]
+    admins = [
+        {"kind": "admin", "admin": {"id": number, "by": f"{random.getrandbits(90):x}"}}
+        for number in range(1_500)
+    ]
+    rows = [json.dumps(row) for row in [*clicks[:20_000], *admins, *clicks[20_000:]]]
+    monkeypatch.setattr(sorting, "BATCH_ROWS", 1_000)
+    table = dv.Table(tmp_path / "t")
+    data = json_table(rows)
+    batches = [*data.slice(0, 20_000).to_batches(), *data.slice(20_000).to_batches()]
+    table.overwrite(pa.RecordBatchReader.from_batches(data.schema, batches))
+    files = dv.FileOptions(target_file_size=1 << 20)
+    written = table.optimize(sort_by="event:kind::string", reshred=True, files=files).files
+    assert len(written) > 1
+    duckdb_connection.execute("SET enable_external_file_cache = false")
+    before = bytes_read()
+    query = "SELECT event.kind::VARCHAR, count(*) FROM read_parquet(?) GROUP BY ALL ORDER BY ALL"
+    found = duckdb_connection.execute(
+        query, [[str(tmp_path / "t" / file.path) for file in written]]
+    ).fetchall()
+    assert found == [("admin", 1_500), ("click", 39_000)]
+    read, size = bytes_read() - before, sum(file.bytes for file in written)
+    assert read < size / 8
 
 
 def test_a_variant_contains_what_duckdb_says(duckdb_connection: duckdb.DuckDBPyConnection):

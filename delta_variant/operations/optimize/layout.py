@@ -99,6 +99,7 @@ class FileGroup:
         gained: The shredded paths that only the new files have.
         dropped: The shredded paths that only the old files have.
         options: The options of the new files.
+        is_inferred: Whether the shredding schema of the options was inferred, and is not that of the files.
         files: The files as rows of `Snapshot.files`.
     """
 
@@ -110,12 +111,20 @@ class FileGroup:
     gained: tuple[LeafPath, ...]
     dropped: tuple[LeafPath, ...]
     options: WriteOptions
+    is_inferred: bool
     files: pa.Table = field(repr=False, compare=False)
 
     @property
     def files_estimated(self) -> int:
         """Return the estimated number of new files."""
         return max(1, -(-self.bytes_estimated // self.options.files.target_file_size))
+
+    def written_with(self, snapshot: Snapshot, options: Iterable[WriteOptions]) -> FileGroup:
+        """Return the group with the paths that new files with these options gained and dropped."""
+        planned = _leaves_of(snapshot, self.options)
+        before = (planned - set(self.gained)) | set(self.dropped)
+        after = {leaf for each in options for leaf in _leaves_of(snapshot, each)}
+        return replace(self, gained=_sorted(after - before), dropped=_sorted(before - after))
 
 
 def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshred: bool) -> list[Bin]:
@@ -181,27 +190,30 @@ def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
 def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
     """Return how the files of a bin are rewritten, None if they stay. `snapshot.files` is not used.
 
-    Files of odd rows do not decide how the rows of others are shredded.
+    Files of odd rows are not in the sample that a schema is inferred from. The schemas of sorted files are
+    inferred again when they are written, from their rows.
     """
-    schemas, typical, rows, is_separated = _inspect_files(snapshot, chosen.files)
+    schemas, rows, is_separated = _inspect_files(snapshot, chosen.files)
     bytes_before = sum(int(size or 0) for size in chosen.files["size"].to_pylist())
     bytes_after = bytes_before
+    is_inferred = False
     if chosen.has_odd_rows:
-        return _group(chosen, rows, bytes_before, replace(options, has_odd_rows=True))
-    if options.shredding == "infer" and not chosen.reshred and len(typical) == 1 and _shreds(typical[0]):
-        options = replace(options, shredding=typical[0])
+        return _group(chosen, rows, bytes_before, replace(options, has_odd_rows=True), is_inferred)
+    if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
+        options = replace(options, shredding=schemas[0])
     else:
         sample = _sample(snapshot, _typical_files(chosen.files))
         if options.shredding == "infer" and sample:
             share = min(1.0, options.files.target_file_size / max(bytes_before, 1))
             options = infer_shared_shredding(options, sample, TableState.of(snapshot), ceil(rows * share))
+            is_inferred = True
         bytes_after = _estimate_bytes(sample, TableState.of(snapshot), options, rows)
     before = {leaf for each in schemas for leaf in _leaves(snapshot, each)}
-    after = set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))
+    after = _leaves_of(snapshot, options)
     is_mixed = separates(options) and not is_separated and bytes_before >= MIN_CLEAN_BYTES
     if not chosen.is_due and before == after and not is_mixed:
         return None
-    return _group(chosen, rows, bytes_after, options, after - before, before - after)
+    return _group(chosen, rows, bytes_after, options, is_inferred, after - before, before - after)
 
 
 def _group(
@@ -209,6 +221,7 @@ def _group(
     rows: int,
     bytes_estimated: int,
     options: WriteOptions,
+    is_inferred: bool,
     gained: Iterable[LeafPath] = (),
     dropped: Iterable[LeafPath] = (),
 ) -> FileGroup:
@@ -218,11 +231,16 @@ def _group(
         rows,
         sum(int(size or 0) for size in chosen.files["size"].to_pylist()),
         bytes_estimated,
-        tuple(sorted(gained, key=str)),
-        tuple(sorted(dropped, key=str)),
+        _sorted(gained),
+        _sorted(dropped),
         options,
+        is_inferred,
         chosen.files,
     )
+
+
+def _sorted(leaves: Iterable[LeafPath]) -> tuple[LeafPath, ...]:
+    return tuple(sorted(leaves, key=str))
 
 
 def _typical_files(files: pa.Table) -> pa.Table:
@@ -231,27 +249,22 @@ def _typical_files(files: pa.Table) -> pa.Table:
     return files.filter(pa.array(typical)) if any(typical) else files
 
 
-def _inspect_files(
-    snapshot: Snapshot, files: pa.Table
-) -> tuple[list[Shreddings], list[Shreddings], int, bool]:
-    """Return the distinct shredding schemas of files, of the typical ones, and the rows that are not deleted.
+def _inspect_files(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int, bool]:
+    """Return the distinct shredding schemas of files, and the number of rows that are not deleted.
 
     Also return whether odd rows are set apart from all files.
     """
     schemas: list[Shreddings] = []
-    typical: list[Shreddings] = []
-    typical_paths = set(_typical_files(files)["path"].to_pylist())
     rows = 0
     is_separated = True
     shreddings = PerSchema[Shreddings]()
     for file in TableReader.of(snapshot).open_all(files_of(files)):
         found = shreddings.of(file.native, partial(shredding_of, file.native))
-        for known in (schemas, typical) if file.file.path in typical_paths else (schemas,):
-            if found not in known:
-                known.append(found)
+        if found not in schemas:
+            schemas.append(found)
         rows += int(file.native.num_rows) - int((file.file.deletion_vector or {}).get("cardinality", 0))
         is_separated = is_separated and file.native.is_separated
-    return schemas, typical, rows, is_separated
+    return schemas, rows, is_separated
 
 
 def _shreds(schemas: Shreddings) -> bool:
@@ -262,6 +275,10 @@ def _sample(snapshot: Snapshot, files: pa.Table) -> list[pa.RecordBatch]:
     """Return the first rows of each file."""
     opened = TableReader.of(snapshot).open_all(files_of(files))
     return [batch for file in opened for batch in _first_rows(file, files.num_rows)]
+
+
+def _leaves_of(snapshot: Snapshot, options: WriteOptions) -> set[LeafPath]:
+    return set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))
 
 
 def _leaves(snapshot: Snapshot, schemas: Shreddings) -> Iterator[LeafPath]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -34,13 +35,20 @@ from ...writer.commit_context import CommitOptions, without_txn
 from ...writer.commit_result import CommitResult
 from ...writer.copy_on_write import RewrittenFiles, is_partition_predicate
 from ...writer.invalid_json import InvalidValueHandler
-from ...writer.partitioned import OddRowsWriter, PartitionFile, discard, new_name, write_files
+from ...writer.partitioned import (
+    OddRowsWriter,
+    PartitionFile,
+    discard,
+    infer_shared_shredding,
+    new_name,
+    write_files,
+)
 from ...writer.stored_rows import StoredRows
 from ...writer.table_state import TableState, restrict_to_table, with_row_tracking_columns
 from ..rewrite.permission import check_may_rewrite
 from ..rewrite.result import commit_rewrite
 from .layout import Bin, FileGroup, LeafPath, plan_bins, plan_group, read_or_copy_files
-from .sorting import sort_into_runs
+from .sorting import SortedRun, sort_into_runs
 
 __all__ = ["OptimizePlan", "OptimizeResult", "commit_groups", "optimize", "plan_optimize", "write_rows"]
 
@@ -129,8 +137,9 @@ def optimize(
 
     Rows do not change, so the change data feed has no changes (`dataChange=false`). The new files of a group
     have one shredding schema: that of the old files if all have the same one, otherwise a schema inferred
-    from rows of all of them. Variants that have the schema already are copied. Row groups of at least 4 MiB
-    or 65,536 rows that this library wrote with the schema are copied as they are encoded.
+    from rows of all of them. With `sort_by`, it is inferred for each new file from the rows of this file.
+    Variants that have the schema already are copied. Row groups of at least 4 MiB or 65,536 rows that this
+    library wrote with the schema are copied as they are encoded.
 
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
@@ -177,7 +186,7 @@ def optimize(
     groups = _plan_groups(work)
     if dry_run or not groups:
         return OptimizeResult(None, tuple(groups))
-    return commit_groups(work, groups, _write(work, groups))
+    return commit_groups(work, *_write(work, groups))
 
 
 def _plan_groups(work: OptimizePlan) -> list[FileGroup]:
@@ -301,7 +310,9 @@ def _select_files(snapshot: Snapshot, predicate: Expression | None, where: str |
     return snapshot.files.filter(partition_matches(snapshot, predicate))
 
 
-def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> list[PartitionFile]:
+def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> tuple[list[FileGroup], list[PartitionFile]]:
+    """Write the new files of groups, and return the groups as they were written, and the files."""
+    done: list[FileGroup] = []
     written: list[PartitionFile] = []
     if not work.keys:
         files, rows = sum(len(group.paths) for group in groups), sum(group.rows for group in groups)
@@ -310,10 +321,13 @@ def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> list[PartitionFil
     odd_rows = BackgroundOddRowsWriter(work.snapshot.store, _target(work.snapshot), work.options)
     try:
         for group in groups:
-            for batches in _rows_of_new_files(work, group):
-                written += _write_group(work, group, _count_rows(batches), odd_rows)
+            used = []
+            for options, batches in _rows_of_new_files(work, group):
+                written += _write_group(work, options, _count_rows(batches), odd_rows)
+                used.append(options)
+            done.append(group.written_with(work.snapshot, used))
             advance(files=len(group.paths))
-        return [*written, *odd_rows.close()]
+        return done, [*written, *odd_rows.close()]
     except BaseException:
         discard(work.snapshot.store, [file.written.path for file in written])
         odd_rows.discard()
@@ -321,11 +335,11 @@ def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> list[PartitionFil
 
 
 def _write_group(
-    work: OptimizePlan, group: FileGroup, rows: Iterable[Rows], odd_rows: OddRowsWriter
+    work: OptimizePlan, options: WriteOptions, rows: Iterable[Rows], odd_rows: OddRowsWriter
 ) -> list[PartitionFile]:
-    if not group.options.has_odd_rows:
-        set_apart = odd_rows if separates(group.options) else None
-        return write_rows(work.snapshot, rows, group.options, odd_rows=set_apart)
+    if not options.has_odd_rows:
+        set_apart = odd_rows if separates(options) else None
+        return write_rows(work.snapshot, rows, options, odd_rows=set_apart)
     for each in rows:
         for batch in each.batches() if isinstance(each, StoredRows) else [each]:
             odd_rows.add(batch)
@@ -339,12 +353,22 @@ def _count_rows(batches: Iterable[Rows]) -> Iterator[Rows]:
         yield batch
 
 
-def _rows_of_new_files(work: OptimizePlan, group: FileGroup) -> Iterator[Iterator[Rows]]:
-    """Yield the rows of each new file, or all rows at once without sort keys."""
-    if work.keys:
-        yield from sort_into_runs(work.snapshot, group, work.keys)
-    else:
-        yield _read_ahead(read_or_copy_files(work.snapshot, files_of(group.files), group.options))
+def _rows_of_new_files(work: OptimizePlan, group: FileGroup) -> Iterator[tuple[WriteOptions, Iterator[Rows]]]:
+    """Yield options and rows of each new file, or those of all files at once without sort keys."""
+    if not work.keys:
+        read = read_or_copy_files(work.snapshot, files_of(group.files), group.options)
+        return iter([(group.options, _read_ahead(read))])
+    # No reference to a run is kept, so that one at a time is in memory.
+    return map(partial(_sorted_file, work, group), sort_into_runs(work.snapshot, group, work.keys))
+
+
+def _sorted_file(work: OptimizePlan, group: FileGroup, run: SortedRun) -> tuple[WriteOptions, Iterator[Rows]]:
+    """Return options and rows of a new file, which is shredded by its rows: they may be of one kind."""
+    options = group.options
+    if group.is_inferred:
+        options = replace(options, shredding="infer")
+        options = infer_shared_shredding(options, run.sample(), _target(work.snapshot), run.num_rows)
+    return options, run.rows()
 
 
 def _read_ahead(files: Iterable[Iterator[Rows]]) -> Iterator[Rows]:

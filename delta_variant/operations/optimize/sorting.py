@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,16 +22,43 @@ from ...log.snapshot import Snapshot
 from ...scan.reader import TableReader, files_of
 from .layout import FileGroup, read_rows
 
-__all__ = ["sort_into_runs"]
+__all__ = ["SortedRun", "sort_into_runs"]
 
 BATCH_ROWS = 32 << 10
 BATCH_BYTES = 256 << 20
 """The size of the sorted rows that are assembled at a time, in bytes."""
 
+SAMPLE_BYTES = 2 << 20
+SAMPLE_ROWS = 16 << 10
+"""The size of the sample of a new file. All of its rows are counted to infer how the file is shredded."""
 
-def sort_into_runs(
-    snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]
-) -> Iterator[Iterator[pa.RecordBatch]]:
+
+@dataclass(frozen=True)
+class SortedRun:
+    """The rows of a new file: `order` has their numbers in `batches`, sorted."""
+
+    batches: Sequence[pa.RecordBatch]
+    order: Array
+
+    @property
+    def num_rows(self) -> int:
+        """Return the number of rows."""
+        return len(self.order)
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, sorted."""
+        for first in range(0, self.num_rows, BATCH_ROWS):
+            yield from _take(self.batches, self.order.slice(first, BATCH_ROWS))
+
+    def sample(self) -> list[pa.RecordBatch]:
+        """Return rows that are evenly spread over the file: rows that are alike follow each other."""
+        size = sum(batch.nbytes for batch in self.batches)
+        count = max(1, min(SAMPLE_ROWS, self.num_rows, self.num_rows * SAMPLE_BYTES // max(size, 1)))
+        places = [number * self.num_rows // count for number in range(count)]
+        return list(_take(self.batches, self.order.take(pa.array(places, pa.int64()))))
+
+
+def sort_into_runs(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]) -> Iterator[SortedRun]:
     """Yield the rows of each new file of a group. The keys of a file follow those of the previous one."""
     begin("sorting", files=len(group.paths), rows=group.rows)
     with TemporaryDirectory() as folder:
@@ -87,7 +115,7 @@ def _with_keys(batch: pa.RecordBatch, values: Sequence[Array]) -> pa.RecordBatch
     return pa.record_batch([*batch.columns, *values], names=[*batch.schema.names, *_key_names(len(values))])
 
 
-def _sort_file(path: Path, keys: int) -> Iterator[pa.RecordBatch]:
+def _sort_file(path: Path, keys: int) -> SortedRun:
     with pa.memory_map(str(path)) as source:
         table = pa.ipc.open_file(source).read_all()
     names = _key_names(keys)
@@ -98,8 +126,7 @@ def _sort_file(path: Path, keys: int) -> Iterator[pa.RecordBatch]:
             table.drop_columns(names).to_batches(), lambda batch: batch.nbytes, BATCH_BYTES
         )
     ]
-    for first in range(0, len(order), BATCH_ROWS):
-        yield from _take(batches, order.slice(first, BATCH_ROWS))
+    return SortedRun(batches, order)
 
 
 def _concatenate(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

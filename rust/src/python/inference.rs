@@ -16,8 +16,9 @@ use crate::shred::unshred::unshred;
 use crate::shred::{OnConflict, ShreddingSchema};
 
 /// Infer the shredding schema that suits arrays of Variants, or of JSON text whose invalid rows are skipped: of a file
-/// of `rows` rows, or of any size.
+/// of `rows` rows, or of any size. It has at least `certain_rows`, so that a part of the time to write these is spent.
 #[pyfunction]
+#[pyo3(signature = (arrays, max_leaves, max_depth, spark_compatible, rows = None, certain_rows = None))]
 pub fn infer(
     py: Python<'_>,
     arrays: Vec<PyArray>,
@@ -25,12 +26,13 @@ pub fn infer(
     max_depth: usize,
     spark_compatible: bool,
     rows: Option<u64>,
+    certain_rows: Option<u64>,
 ) -> PyResult<PyArrowType<Field>> {
     let options = InferOptions { max_leaves, max_depth, spark_compatible };
     run(py, || {
         let arrays: Vec<ArrayRef> = arrays.into_iter().map(|array| make_array(array.0)).collect();
         let schema = match rows {
-            Some(rows) => infer_for(&arrays, options, rows)?,
+            Some(rows) => infer_for(&arrays, options, rows, certain_rows.unwrap_or(rows))?,
             None => {
                 let mut variants = Variants::default();
                 count(arrays.iter().map(|array| variants.of(array)), options)?.finish()
@@ -41,16 +43,20 @@ pub fn infer(
 }
 
 /// Infer the schema of a file of `rows` rows that are like those of `arrays`, from samples of these.
-fn infer_for(arrays: &[ArrayRef], options: InferOptions, rows: u64) -> Result<ShreddingSchema> {
+fn infer_for(
+    arrays: &[ArrayRef],
+    options: InferOptions,
+    rows: u64,
+    certain_rows: u64,
+) -> Result<ShreddingSchema> {
     let known: usize = arrays.iter().map(|array| array.len()).sum();
     let bytes = arrays.iter().map(size_in_bytes).sum::<Result<usize>>()?;
-    let file_bytes = bytes as f64 * rows as f64 / known.max(1) as f64;
-    let max_leaves = affordable_leaves(file_bytes);
+    let bytes_of = |rows: u64| bytes as f64 * rows as f64 / known.max(1) as f64;
+    let max_leaves = affordable_leaves(bytes_of(rows));
     if max_leaves == 0 {
         return Ok(ShreddingSchema::Untyped);
     }
-    let available = bytes.min(file_bytes as usize);
-    let Sample { counted, estimated } = Sample::of(arrays, bytes, available)?;
+    let Sample { counted, estimated } = Sample::of(arrays, bytes, bytes_of(certain_rows) as usize)?;
     let inference = count(counted.into_iter().map(Ok), options)?;
     inference.finish_for(&estimated, rows, max_leaves)
 }
@@ -85,11 +91,11 @@ struct Sample {
 }
 
 impl Sample {
-    /// Return Variants of the `bytes` of `arrays`, in ranges of rows that are spread evenly. `available` is the size of
-    /// the file, if it is smaller.
-    fn of(arrays: &[ArrayRef], bytes: usize, available: usize) -> Result<Self> {
+    /// Return Variants of the `bytes` of `arrays`, in ranges of rows that are spread evenly: as many as suit a file of
+    /// `file_bytes`.
+    fn of(arrays: &[ArrayRef], bytes: usize, file_bytes: usize) -> Result<Self> {
         let rows: usize = arrays.iter().map(|array| array.len()).sum();
-        let (counted, estimated) = (COUNTED.of(available), ESTIMATED.of(available));
+        let (counted, estimated) = (COUNTED.of(file_bytes), ESTIMATED.of(file_bytes));
         let ranges = (estimated / RANGE_BYTES).clamp(1, MAX_RANGES.min(rows.max(1)));
         let rows_of =
             |wanted: usize| (rows * wanted).div_ceil(bytes.max(1) * ranges).clamp(1, (rows / ranges).max(1));
