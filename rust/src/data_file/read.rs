@@ -33,8 +33,9 @@ use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan, members};
 use crate::parquet::variants::check_variant_column;
 use crate::shred::OnConflict;
 use crate::shred::extract::{extract, leaf_count, leaves_needed, needs_metadata, stored_text};
-use crate::shred::print::to_json;
+use crate::shred::print::to_json_in_buffers;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
+use crate::shred::text_buffers::TextBuffers;
 use crate::shred::unshred::unshred;
 use crate::value::Zone;
 use crate::value::cast::Casting;
@@ -131,6 +132,8 @@ struct Query {
     conditions: Vec<Condition>,
     /// Whether only the number of rows that meet the conditions is needed.
     is_count: bool,
+    /// For the JSON text of Variants.
+    buffers: TextBuffers,
 }
 
 /// The rows of one row group that are read.
@@ -277,6 +280,7 @@ impl DataFileReader {
                 deleted,
                 conditions: Vec::new(),
                 is_count: false,
+                buffers: TextBuffers::default(),
             },
             row_groups,
             decoder: Decoder::default(),
@@ -686,11 +690,11 @@ impl Query {
 
     fn json(&self, group: &StructArray, path: &[Step], zone: &Zone) -> Result<ArrayRef> {
         if path.is_empty() {
-            return Ok(Arc::new(to_json(group, self.on_conflict, zone)?));
+            return Ok(Arc::new(to_json_in_buffers(group, self.on_conflict, zone, &self.buffers)?));
         }
         let variant = DataType::Struct(crate::value::cast::variant_fields());
         let values = extract(group, path, &variant, &Casting::utc(true), self.on_conflict)?;
-        Ok(Arc::new(to_json(values.as_struct(), self.on_conflict, zone)?))
+        Ok(Arc::new(to_json_in_buffers(values.as_struct(), self.on_conflict, zone, &self.buffers)?))
     }
 
     /// Return `array` with its Variants unshredded wherever `field` has them, and other columns unchanged.

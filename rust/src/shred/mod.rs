@@ -9,6 +9,7 @@ pub mod print;
 pub(crate) mod reader;
 pub mod schema;
 pub(crate) mod shapes;
+pub mod text_buffers;
 pub mod tree;
 pub mod unshred;
 pub mod variants;

@@ -7,12 +7,13 @@
 use std::ops::Range;
 
 use arrow_array::{Array, StringArray, StructArray};
-use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 
 use super::layout::Layout;
 use super::pieces::{Pieces, Prefix, ScalarPrinter};
 use super::reader::{FieldReader, GroupReader, OnConflict, Sink, TypedColumn, is_valid};
 use super::shapes::Shapes;
+use super::text_buffers::TextBuffers;
 use super::unshred::{Part, metadata_column, offset, par_ranges};
 use crate::error::{Error, Result};
 use crate::value::Zone;
@@ -33,6 +34,16 @@ pub fn to_json(group: &StructArray, on_conflict: OnConflict, zone: &Zone) -> Res
     to_json_in_ranges(group, on_conflict, zone, ROWS_AT_ONCE)
 }
 
+/// The same text as [`to_json`] returns, in the memory of `buffers`.
+pub fn to_json_in_buffers(
+    group: &StructArray,
+    on_conflict: OnConflict,
+    zone: &Zone,
+    buffers: &TextBuffers,
+) -> Result<StringArray> {
+    print(group, on_conflict, zone, ROWS_AT_ONCE, buffers)
+}
+
 /// The same text as [`to_json`] returns, printed in ranges of this many rows, or with 0 row by row: the reference that
 /// tests compare with.
 pub fn to_json_in_ranges(
@@ -41,8 +52,19 @@ pub fn to_json_in_ranges(
     zone: &Zone,
     rows_at_once: usize,
 ) -> Result<StringArray> {
+    print(group, on_conflict, zone, rows_at_once, &TextBuffers::default())
+}
+
+fn print(
+    group: &StructArray,
+    on_conflict: OnConflict,
+    zone: &Zone,
+    rows_at_once: usize,
+    buffers: &TextBuffers,
+) -> Result<StringArray> {
     let layout = Layout::parse(group.fields())?;
-    let mut parts = par_ranges(group, |part| json_of(part, &layout, on_conflict, zone, rows_at_once))?;
+    let json_of = |part: &Part| json_of(part, &layout, on_conflict, zone, rows_at_once, buffers);
+    let mut parts = par_ranges(group, json_of)?;
     if parts.len() == 1
         && let Some(part) = parts.pop()
     {
@@ -59,18 +81,19 @@ fn json_of(
     on_conflict: OnConflict,
     zone: &Zone,
     rows_at_once: usize,
+    buffers: &TextBuffers,
 ) -> Result<StringArray> {
     let group = &part.group;
     let mut slot_names = Vec::new();
     let reader = GroupReader::new(group, &layout.group, on_conflict, &mut slot_names)?;
     let slots = Keys::of(slot_names.iter().copied());
     let shapes = Shapes::new(metadata_column(group, layout)?.as_ref(), Keys::new)?;
-    let mut rows = Rows { first_row: part.first_row, zone, shapes };
+    let mut rows = Rows { first_row: part.first_row, zone, shapes, buffers };
     if rows_at_once == 0 {
         return rows.print_all_by_row(&reader, &slots, group);
     }
     let mut printer = GroupPrinter::new(&reader, &slots, None, 0);
-    let mut text = Text::new(group.len());
+    let mut text = Text::new(group.len(), buffers);
     for start in (0..group.len()).step_by(rows_at_once) {
         let range = start..group.len().min(start + rows_at_once);
         let (bytes, count) = (text.bytes.len(), text.ends.len());
@@ -89,17 +112,18 @@ fn json_of(
 }
 
 /// The text of the rows so far.
-struct Text {
+struct Text<'a> {
     bytes: Vec<u8>,
     /// The end of each row's text, after a leading 0.
     ends: Vec<i32>,
+    buffers: &'a TextBuffers,
 }
 
-impl Text {
-    fn new(rows: usize) -> Self {
+impl<'a> Text<'a> {
+    fn new(rows: usize, buffers: &'a TextBuffers) -> Self {
         let mut ends = Vec::with_capacity(rows + 1);
         ends.push(0);
-        Text { bytes: Vec::new(), ends }
+        Text { bytes: buffers.take(), ends, buffers }
     }
 
     fn end_row(&mut self) -> Result<()> {
@@ -116,7 +140,8 @@ impl Text {
 
     fn finish(self, group: &StructArray) -> Result<StringArray> {
         let offsets = OffsetBuffer::new(ScalarBuffer::from(self.ends));
-        Ok(StringArray::try_new(offsets, Buffer::from_vec(self.bytes), group.nulls().cloned())?)
+        let text = self.buffers.lend(self.bytes);
+        Ok(StringArray::try_new(offsets, text, group.nulls().cloned())?)
     }
 }
 
@@ -125,6 +150,7 @@ struct Rows<'a> {
     first_row: usize,
     zone: &'a Zone,
     shapes: Shapes<'a, Keys>,
+    buffers: &'a TextBuffers,
 }
 
 impl<'a> Rows<'a> {
@@ -134,7 +160,7 @@ impl<'a> Rows<'a> {
         slots: &Keys,
         group: &StructArray,
     ) -> Result<StringArray> {
-        let mut text = Text::new(group.len());
+        let mut text = Text::new(group.len(), self.buffers);
         self.print_by_row(reader, slots, 0..group.len(), &mut text)?;
         text.finish(group)
     }
@@ -144,7 +170,7 @@ impl<'a> Rows<'a> {
         reader: &GroupReader<'a>,
         slots: &Keys,
         range: Range<usize>,
-        text: &mut Text,
+        text: &mut Text<'_>,
     ) -> Result<()> {
         for row in range {
             if is_valid(reader.nulls, row) {
@@ -167,7 +193,7 @@ impl<'a> Rows<'a> {
         &mut self,
         printer: &mut GroupPrinter<'_, 'a>,
         range: Range<usize>,
-        text: &mut Text,
+        text: &mut Text<'_>,
     ) -> Result<()> {
         match &printer.group.typed_value {
             None => self.print_values(printer.group, range, text),
@@ -176,7 +202,12 @@ impl<'a> Rows<'a> {
     }
 
     /// Print a range of rows that are not shredded.
-    fn print_values(&mut self, reader: &GroupReader<'a>, range: Range<usize>, text: &mut Text) -> Result<()> {
+    fn print_values(
+        &mut self,
+        reader: &GroupReader<'a>,
+        range: Range<usize>,
+        text: &mut Text<'_>,
+    ) -> Result<()> {
         for row in range {
             if is_valid(reader.nulls, row) {
                 let keys = &self.shapes.at(row)?.derived;
@@ -197,7 +228,7 @@ impl<'a> Rows<'a> {
         &mut self,
         printer: &mut GroupPrinter<'_, 'a>,
         range: Range<usize>,
-        text: &mut Text,
+        text: &mut Text<'_>,
     ) -> Result<()> {
         let mut key_bytes = MAX_KEY_BYTES;
         printer.print(range.clone(), &Owners::Same, self, &mut key_bytes)?;
