@@ -51,7 +51,7 @@ from .operations.vacuum import vacuum as _vacuum
 from .operations.write import write_table as _write_table
 from .operations.write.committing import WriteResult
 from .operations.write.preparation import SchemaMode
-from .storage.store import HasTableUri, merged_storage_options
+from .storage.store import HasTableUri, Memo, merged_storage_options
 from .storage.store import table_uri as uri_of_table
 from .variant.moments import UTC
 from .writer.commit_context import CommitOptions
@@ -68,7 +68,8 @@ class Table:
     """A handle of a table: a location and the options of its store.
 
     A handle does not read anything before one of its methods is called, so the table need not exist yet, and
-    each call sees the latest version. Functions of this package accept a handle where they accept a path.
+    each call sees the latest version. It keeps the snapshot of the call before, so that the next one reads
+    only the commits since. Functions of this package accept a handle where they accept a path.
 
     Attributes:
         location: A path, a URI, or a `deltalake.DeltaTable`, whose options are used by default.
@@ -91,6 +92,7 @@ class Table:
     storage_options: Mapping[str, str] | None = field(default=None, hash=False)
     version: int | None = field(default=None, init=False)
     timestamp: Timestamp | None = field(default=None, init=False)
+    _memo: Memo = field(default_factory=Memo, init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(
