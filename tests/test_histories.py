@@ -22,6 +22,7 @@ from planting import plant_vector
 from support.tables import read_commit
 
 import delta_variant as dv
+from delta_variant.log.checksum import checksum_discrepancies
 from delta_variant.log.load import load_snapshot
 from delta_variant.variant import values as variant_values
 
@@ -423,4 +424,7 @@ def test_rows_ids_versions_and_changes_are_right_after_any_operations(
             history.states.append(after)
             check(history, changes)
         assert same_state(handle.snapshot(), load_snapshot(table))
+        for version in range(1, history.version):
+            assert (table / "_delta_log" / f"{version:020d}.crc").exists()
+            assert checksum_discrepancies(load_snapshot(table, version)) == []
         assert dv.audit_table(str(table), data=True).is_clean

@@ -18,6 +18,7 @@ from ..protocol import properties
 from ..protocol.actions import Action, Metadata, Protocol
 from ..storage.objects import StoredFile
 from ..storage.store import Store
+from .checksum import read_protocol_and_metadata
 from .commits import read_commit_info, read_spans
 from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log
 from .snapshot import Checkpoint, Snapshot, as_checkpoint, replay
@@ -129,6 +130,9 @@ def protocol_and_metadata_at(
     if known is not None and (version is None or known.snapshot.version <= version):
         snapshot = snapshot_at(store, version)
         return snapshot.protocol, snapshot.metadata
+    recorded = read_protocol_and_metadata(store, latest_version(store) if version is None else version)
+    if recorded is not None:
+        return recorded
     return build_from_log(store, version, lambda log: _protocol_and_metadata(log.checkpoint, log.commits))
 
 

@@ -122,4 +122,5 @@ def _mark_first_row(objects: MemoryObjects) -> int:
     add["deletionVector"] = inline_vector(0)
     add["stats"] = json.dumps({**json.loads(add["stats"]), "tightBounds": False})
     objects.put(key, "".join(json.dumps(action) + "\n" for action in actions).encode())
+    objects.delete("_delta_log/00000000000000000000.crc")
     return read_ids(objects.get(add["path"]))[0]
