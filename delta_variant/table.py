@@ -31,6 +31,8 @@ from .operations.delete import delete as _delete
 from .operations.delete import delete_all as _delete_all
 from .operations.history import History
 from .operations.history import history as _history
+from .operations.log_cleanup import LogCleanupResult
+from .operations.log_cleanup import clean_up_log as _clean_up_log
 from .operations.merge.builder import Merge
 from .operations.merge.builder import merge as _merge
 from .operations.optimize.optimize import OptimizeResult
@@ -647,6 +649,20 @@ class Table:
             enforce_retention_duration=enforce_retention_duration,
             commit=commit,
         )
+
+    def clean_up_log(self, *, dry_run: bool = True) -> LogCleanupResult:
+        """Delete the commits and checkpoints that are older than the retention; by default only list them.
+
+        The parameters, the result and the errors are those of `clean_up_log`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.clean_up_log().files
+            ()
+        """
+        return _clean_up_log(self, dry_run=dry_run)
 
     def restore(
         self,

@@ -25,8 +25,10 @@ __all__ = [
     "commit_modification_times",
     "commit_version",
     "compaction_of",
+    "file_span",
     "impossible_version",
     "list_log",
+    "listing_of",
 ]
 
 LOG = "_delta_log"
@@ -80,6 +82,12 @@ def impossible_version(name: str) -> int | None:
     found = _VERSIONED.fullmatch(name)
     numbers = [int(text) for text in found.groups() if text is not None] if found else []
     return next((number for number in numbers if number > LAST_VERSION), None)
+
+
+def file_span(name: str) -> Span | None:
+    """Return the versions in the name of a versioned file, such as a checksum; None for another file."""
+    found = _VERSIONED.fullmatch(name)
+    return None if found is None else Span(int(found[1]), int(found[2] or found[1]))
 
 
 def _version(text: str) -> int | None:
@@ -162,7 +170,12 @@ def list_log(store: Store, start: int | None) -> Listing:
     """List the log; if `start` is set, only from this version on."""
     # "." sorts before every digit and letter, so this is directly before the first file of version `start`.
     after = None if start is None else f"{LOG}/{start:020d}"
-    files = {file.path.removeprefix(f"{LOG}/"): file for file in list_file_info(store, LOG, after)}
+    return listing_of(list_file_info(store, LOG, after))
+
+
+def listing_of(stored: Iterable[StoredFile]) -> Listing:
+    """Return the content of a log from the files in its folder."""
+    files = {file.path.removeprefix(f"{LOG}/"): file for file in stored}
     versions = ((commit_version(name), file) for name, file in files.items())
     commits = {version: file for version, file in versions if version is not None}
     compactions = (span for name in files if (span := compaction_of(name)) is not None)

@@ -26,7 +26,7 @@ from ..errors import (
 from ..protocol import properties
 from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
 from ..storage.store import Store
-from . import commits
+from . import cleanup, commits
 from .checkpoints import writing as checkpoint_writing
 from .checksum import write_checksum
 from .commits import CommitActions, commit_file_time, read_next_commits
@@ -111,7 +111,8 @@ def add_files(
 
     `data_change=False` states that the files only rearrange rows. A checkpoint follows every
     `delta.checkpointInterval` versions, named by the `txn_id` of the context if it needs a name, and each
-    version gets a checksum. A failure to write these is logged and not raised. Raises CommitConflictError if
+    version gets a checksum. The first checkpoint of a day deletes the expired part of the log. A failure of
+    these is logged and not raised. Raises CommitConflictError if
     a concurrent commit changed the protocol or the metadata or has a `txn` of the same application, and
     ProtocolError for files without `numRecords` in a table that supports row tracking.
     """
@@ -347,22 +348,28 @@ def _write_checksum(
 ) -> None:
     """Write the checksum of the version that the last of the commits after a snapshot created."""
     version = len(commits) + (-1 if snapshot is None else snapshot.version)
-    with _after_commit(store, version, "checksum"):
+    with _after_commit(store, version, "checksum", "written"):
         base = None if snapshot is None else as_checkpoint(snapshot)
         write_checksum(replay(store, version, base, commits), context.txn_id)
 
 
 def _write_checkpoint_when_due(store: Store, version: int, pending: PendingCommit) -> None:
-    context = pending.context
-    with _after_commit(store, version, "checkpoint"):
-        if version % properties.get(pending.metadata.configuration, properties.CHECKPOINT_INTERVAL) == 0:
-            checkpoint_writing.write_checkpoint(store, version, now=context.clock(), unique_id=context.txn_id)
+    context, configuration = pending.context, pending.metadata.configuration
+    now, is_new_day = context.clock(), False
+    with _after_commit(store, version, "checkpoint", "written"):
+        if version % properties.get(configuration, properties.CHECKPOINT_INTERVAL) == 0:
+            is_new_day = cleanup.is_new_day(store, now)
+            checkpoint_writing.write_checkpoint(store, version, now=now, unique_id=context.txn_id)
             _LOGGER.info("wrote a checkpoint of version %d of %s", version, store.uri)
+    if is_new_day and properties.get(configuration, properties.ENABLE_EXPIRED_LOG_CLEANUP):
+        with _after_commit(store, version, "log cleanup", "completed"):
+            expired = cleanup.find_expired(store, pending.protocol, configuration, now)
+            cleanup.delete_expired(store, expired)
 
 
 @contextmanager
-def _after_commit(store: Store, version: int, what: str) -> Iterator[None]:
-    """Log a failure to write what follows a commit: an error would imply that it did not happen."""
+def _after_commit(store: Store, version: int, what: str, done: str) -> Iterator[None]:
+    """Log a failure of what follows a commit: an error would imply that the commit did not happen."""
     try:
         yield
     except KeyboardInterrupt as interrupt:
@@ -370,4 +377,4 @@ def _after_commit(store: Store, version: int, what: str) -> Iterator[None]:
             f"interrupted after the commit of version {version} of {store.uri}, during its {what}"
         ) from interrupt
     except Exception:
-        _LOGGER.warning("%s: the %s of version %d was not written", store.uri, what, version, exc_info=True)
+        _LOGGER.warning("%s: the %s of version %d was not %s", store.uri, what, version, done, exc_info=True)
