@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .operations.delete import delete, delete_all
     from .operations.history import HistoryEntry, history
     from .operations.legacy.migration import Migration, migrate_legacy
+    from .operations.log_cleanup import LogCleanupResult, clean_up_log
     from .operations.merge.builder import Merge, merge
     from .operations.optimize.optimize import OptimizeResult, optimize
     from .operations.read import read_table
@@ -106,6 +107,7 @@ __all__ = [
     "InvalidStatisticsError",
     "InvalidZ85Error",
     "JsonOptions",
+    "LogCleanupResult",
     "MalformedLogError",
     "MalformedVariantError",
     "Merge",
@@ -145,6 +147,7 @@ __all__ = [
     "aggregate",
     "audit_table",
     "change_type",
+    "clean_up_log",
     "convert",
     "delete",
     "delete_all",
@@ -264,6 +267,10 @@ _LAZY = {
         "repair_statistics",
     ),
     "operations.update": ("update",),
+    "operations.log_cleanup": (
+        "LogCleanupResult",
+        "clean_up_log",
+    ),
     "operations.vacuum": (
         "VacuumResult",
         "vacuum",

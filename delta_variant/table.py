@@ -31,6 +31,8 @@ from .operations.delete import delete as _delete
 from .operations.delete import delete_all as _delete_all
 from .operations.history import History
 from .operations.history import history as _history
+from .operations.log_cleanup import LogCleanupResult
+from .operations.log_cleanup import clean_up_log as _clean_up_log
 from .operations.merge.builder import Merge
 from .operations.merge.builder import merge as _merge
 from .operations.optimize.optimize import OptimizeResult
@@ -51,7 +53,7 @@ from .operations.vacuum import vacuum as _vacuum
 from .operations.write import write_table as _write_table
 from .operations.write.committing import WriteResult
 from .operations.write.preparation import SchemaMode
-from .storage.store import HasTableUri, merged_storage_options
+from .storage.store import HasTableUri, Memo, merged_storage_options
 from .storage.store import table_uri as uri_of_table
 from .variant.moments import UTC
 from .writer.commit_context import CommitOptions
@@ -68,7 +70,8 @@ class Table:
     """A handle of a table: a location and the options of its store.
 
     A handle does not read anything before one of its methods is called, so the table need not exist yet, and
-    each call sees the latest version. Functions of this package accept a handle where they accept a path.
+    each call sees the latest version. It keeps the snapshot of the call before, so that the next one reads
+    only the commits since. Functions of this package accept a handle where they accept a path.
 
     Attributes:
         location: A path, a URI, or a `deltalake.DeltaTable`, whose options are used by default.
@@ -91,6 +94,7 @@ class Table:
     storage_options: Mapping[str, str] | None = field(default=None, hash=False)
     version: int | None = field(default=None, init=False)
     timestamp: Timestamp | None = field(default=None, init=False)
+    _memo: Memo = field(default_factory=Memo, init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(
@@ -645,6 +649,20 @@ class Table:
             enforce_retention_duration=enforce_retention_duration,
             commit=commit,
         )
+
+    def clean_up_log(self, *, dry_run: bool = True) -> LogCleanupResult:
+        """Delete the commits and checkpoints that are older than the retention; by default only list them.
+
+        The parameters, the result and the errors are those of `clean_up_log`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.clean_up_log().files
+            ()
+        """
+        return _clean_up_log(self, dry_run=dry_run)
 
     def restore(
         self,

@@ -83,8 +83,7 @@ class Table:
 
     def rewrite(self, actions: list[dict[str, Any]]) -> None:
         """Put other actions in the first commit."""
-        lines = [json.dumps(action) for action in actions]
-        self.commit.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        rewrite_commit(self.commit, actions)
 
     def edit(self, kind: str, change: Callable[[dict[str, Any]], object]) -> None:
         """Change an action of the first commit."""
@@ -189,4 +188,11 @@ def plant_vector(table: Path, version: int, *rows: int) -> None:
     add["deletionVector"] = inline_vector(*rows)
     # Bounds still cover deleted rows.
     add["stats"] = json.dumps({**json.loads(add["stats"]), "tightBounds": False})
+    rewrite_commit(commit, actions)
+
+
+def rewrite_commit(commit: Path, actions: list[dict[str, Any]]) -> None:
+    """Put other actions in a commit, and delete the checksums of the table, which have the state before."""
     commit.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+    for checksum in commit.parent.glob("*.crc"):
+        checksum.unlink()

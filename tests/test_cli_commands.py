@@ -125,6 +125,7 @@ DESTROYING = {
     "alter --drop-column": ["alter", "TABLE", "--drop-column", "event"],
     "restore": ["restore", "TABLE", "--version", "0"],
     "vacuum": ["vacuum", "TABLE", "--retention-hours", "0", "--no-enforce-retention"],
+    "clean-up-log": ["clean-up-log", "TABLE"],
 }
 PLANS = {
     "delete": "version 1, delete rows where id = 1: 1 row",
@@ -134,13 +135,16 @@ PLANS = {
     "alter --drop-column": "version 1, drop the column 'event' with its values",
     "restore": "version 1, restore version 0: 0 files removed, 0 files added again",
     "vacuum": "delete 1 file, ",
+    "clean-up-log": "versions before 1 can no longer be loaded",
 }
 
 
 @pytest.fixture
 def prepared(tmp_path: Path, table: str) -> dict[str, str]:
-    """Return a table at version 1 with an unused file, and a source for it."""
-    dv.set_properties(table, {"team": "us"})
+    """Return a table at version 1 with an unused file and an expired version, and a source for it."""
+    dv.set_properties(table, {"team": "us", "delta.checkpointInterval": "1"})
+    for file in (Path(table) / "_delta_log").glob("0*"):
+        os.utime(file, (0, 0))
     pq.write_table(pa.table({"id": [1]}), tmp_path / "source.parquet")
     unused = Path(table) / "unused.parquet"
     unused.touch()
@@ -182,8 +186,11 @@ def test_a_destructive_command_runs_with_yes(prepared, name):
     arguments = [prepared.get(each, each) for each in DESTROYING[name]]
     result = run(*arguments, "--yes")
     assert result.exit_code == 0, result.output
-    # A restore of version 0 changes only the properties.
-    assert dv.load_snapshot(prepared["TABLE"]).version > 1
+    if name == "clean-up-log":
+        assert [entry.version for entry in dv.history(prepared["TABLE"])] == [1]
+    else:
+        # A restore of version 0 changes only the properties.
+        assert dv.load_snapshot(prepared["TABLE"]).version > 1
 
 
 def test_a_plan_with_many_files_names_the_first_ones_before_the_question(capsys, monkeypatch):

@@ -35,7 +35,7 @@ LAYERS = {
     "operations": (
         {"read", "rewrite"},
         {"alter", "audit", "changes", "delete", "history", "legacy", "merge", "optimize", "restore"}
-        | {"statistics_repair", "update", "vacuum", "write"},
+        | {"log_cleanup", "statistics_repair", "update", "vacuum", "write"},
         {"convert"},
     ),
 }

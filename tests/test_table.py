@@ -29,7 +29,7 @@ METHODS: dict[str, tuple[str, set[str]]] = {
     **{
         name: (name, set())
         for name in (
-            *("delete", "delete_all", "update", "merge", "optimize", "vacuum", "restore"),
+            *("delete", "delete_all", "update", "merge", "optimize", "vacuum", "restore", "clean_up_log"),
             *("add_columns", "drop_column", "rename_column", "change_type", "set_properties"),
             *("unset_properties", "add_constraint", "drop_constraint", "repair_statistics"),
         )

@@ -52,6 +52,10 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
             "maintenance",
             "Delete files that no version within the retention period references, one week by default.",
         ),
+        "clean-up-log": (
+            "maintenance",
+            "Delete commits and checkpoints older than the retention of the log, 30 days by default.",
+        ),
         "alter": ("schema", "Change properties, columns or constraints of a table with one commit."),
     },
     "Check": {

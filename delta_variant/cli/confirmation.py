@@ -18,11 +18,19 @@ if TYPE_CHECKING:
 __all__ = ["DESTRUCTIVE", "RULE", "Destructive", "Plan", "confirm"]
 
 Destructive: TypeAlias = Literal[
-    "alter --drop-column", "delete", "merge", "restore", "update", "vacuum", "write --mode overwrite"
+    "alter --drop-column",
+    "clean-up-log",
+    "delete",
+    "merge",
+    "restore",
+    "update",
+    "vacuum",
+    "write --mode overwrite",
 ]
 
 # A command is destructive if, after it, something that the table had can no longer be read from its latest
-# version. `optimize`, `repair`, `convert` and `migrate` rewrite files, but all values remain.
+# version, or an earlier version can no longer be read. `optimize`, `repair`, `convert` and `migrate` rewrite
+# files, but all values remain.
 DESTRUCTIVE: Mapping[Destructive, str] = {
     "delete": "rows",
     "update": "the old values of rows",
@@ -31,14 +39,15 @@ DESTRUCTIVE: Mapping[Destructive, str] = {
     "alter --drop-column": "a column",
     "restore": "what was written after the restored version",
     "vacuum": "files of earlier versions",
+    "clean-up-log": "the log of earlier versions",
 }
 """The destructive commands, and what each one removes from a table."""
 
 RULE = (
     "A command that removes something from the latest version of a table, or deletes files of earlier "
     "versions, shows its plan and asks: delete, update, merge, write --mode overwrite, alter --drop-column, "
-    "restore, vacuum. Without a terminal it requires --yes. --dry-run prints the plan only. All other "
-    "commands run at once."
+    "restore, vacuum, clean-up-log. Without a terminal it requires --yes. --dry-run prints the plan only. "
+    "All other commands run at once."
 )
 
 

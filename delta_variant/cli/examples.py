@@ -65,6 +65,10 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "delta-variant vacuum lake/events --dry-run",
         "delta-variant vacuum lake/events --retention-hours 240 --yes",
     ),
+    "clean_up_log": (
+        "delta-variant clean-up-log lake/events --dry-run",
+        "delta-variant clean-up-log lake/events --yes",
+    ),
     "alter": (
         "delta-variant alter lake/events --set delta.enableChangeDataFeed=true",
         "delta-variant alter lake/events --add-column raw=variant",

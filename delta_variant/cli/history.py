@@ -1,4 +1,4 @@
-"""Print the results of `history`, `restore` and `vacuum` as text or JSON."""
+"""Print the results of `history`, `restore`, `vacuum` and `clean-up-log` as text or JSON."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from ..operations.history import HistoryEntry
+from ..operations.log_cleanup import LogCleanupResult
 from ..operations.restore import RestoreResult
 from ..operations.vacuum import VacuumResult
 from ..writer.commit_result import CommitResult
@@ -18,6 +19,8 @@ from .terminal import console, count, print_json, print_lines, size_text
 __all__ = [
     "print_history",
     "print_history_json",
+    "print_log_cleanup",
+    "print_log_cleanup_json",
     "print_restoration",
     "print_restoration_json",
     "print_vacuum",
@@ -80,6 +83,18 @@ def print_restoration_json(table: str, restoration: RestoreResult) -> None:
 def print_vacuum(table: str, result: VacuumResult) -> None:
     """Print how many files were deleted."""
     print_lines(console(), f"{table}: {count(len(result.files), 'file')} deleted, {size_text(result.bytes)}")
+
+
+def print_log_cleanup(table: str, result: LogCleanupResult) -> None:
+    """Print how many files of the log were deleted."""
+    files = f"{count(len(result.files), 'file')} of the log deleted, {size_text(result.bytes)}"
+    remaining = f"; the log begins at version {result.first_version}" if result.files else ""
+    print_lines(console(), f"{table}: {files}{remaining}")
+
+
+def print_log_cleanup_json(table: str, result: LogCleanupResult) -> None:
+    """Print the same as one JSON object."""
+    print_json({"table": table, **asdict(result)})
 
 
 def print_vacuum_json(table: str, result: VacuumResult) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ..errors import TableNotFoundError
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
+from ..operations.log_cleanup import LogCleanupResult
 from ..operations.read import read_table
 from ..operations.vacuum import VacuumResult
 from ..writer.copy_on_write import count_rows, known_rows
@@ -16,6 +17,7 @@ from .terminal import count, size_text
 
 __all__ = [
     "plan_drop",
+    "plan_log_cleanup",
     "plan_merge",
     "plan_overwrite",
     "plan_restore",
@@ -100,6 +102,22 @@ def plan_vacuum(table: str, found: VacuumResult) -> Plan:
     return Plan(
         (heading if found.files else f"{table}: there is no file to delete",),
         {"table": table, "files": list(found.files), "bytes": found.bytes},
+        found.files,
+    )
+
+
+def plan_log_cleanup(table: str, found: LogCleanupResult) -> Plan:
+    """Return the plan of a cleanup of the log: the files that it deletes."""
+    files = f"{count(len(found.files), 'file')} of the log, {size_text(found.bytes)}"
+    heading = f"{table}: delete {files}; versions before {found.first_version} can no longer be loaded"
+    return Plan(
+        (heading if found.files else f"{table}: no file of the log has expired",),
+        {
+            "table": table,
+            "first_version": found.first_version,
+            "files": list(found.files),
+            "bytes": found.bytes,
+        },
         found.files,
     )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from ..errors import MalformedLogError
-from ..storage.store import Store, list_file_info, list_files, read_if_present
+from ..storage.objects import StoredFile
+from ..storage.store import Store, list_file_info, read_if_present
 
 __all__ = [
     "LAST_CHECKPOINT",
@@ -24,8 +25,10 @@ __all__ = [
     "commit_modification_times",
     "commit_version",
     "compaction_of",
+    "file_span",
     "impossible_version",
     "list_log",
+    "listing_of",
 ]
 
 LOG = "_delta_log"
@@ -81,6 +84,12 @@ def impossible_version(name: str) -> int | None:
     return next((number for number in numbers if number > LAST_VERSION), None)
 
 
+def file_span(name: str) -> Span | None:
+    """Return the versions in the name of a versioned file, such as a checksum; None for another file."""
+    found = _VERSIONED.fullmatch(name)
+    return None if found is None else Span(int(found[1]), int(found[2] or found[1]))
+
+
 def _version(text: str) -> int | None:
     number = int(text)
     return number if number <= LAST_VERSION else None
@@ -118,9 +127,9 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """The content of a log: versions of commits, log compactions, and complete checkpoints, newest first."""
+    """The content of a log: commits by version, log compactions, and complete checkpoints, newest first."""
 
-    commits: frozenset[int]
+    commits: Mapping[int, StoredFile]
     compactions: tuple[Span, ...]
     checkpoints: tuple[CheckpointFiles, ...]
 
@@ -161,10 +170,16 @@ def list_log(store: Store, start: int | None) -> Listing:
     """List the log; if `start` is set, only from this version on."""
     # "." sorts before every digit and letter, so this is directly before the first file of version `start`.
     after = None if start is None else f"{LOG}/{start:020d}"
-    names = [path.removeprefix(f"{LOG}/") for path in list_files(store, LOG, after)]
-    commits = frozenset(version for name in names if (version := commit_version(name)) is not None)
-    compactions = (span for name in names if (span := compaction_of(name)) is not None)
-    checkpoints = sorted(_complete_checkpoints(names), key=lambda c: (c.version, c.paths), reverse=True)
+    return listing_of(list_file_info(store, LOG, after))
+
+
+def listing_of(stored: Iterable[StoredFile]) -> Listing:
+    """Return the content of a log from the files in its folder."""
+    files = {file.path.removeprefix(f"{LOG}/"): file for file in stored}
+    versions = ((commit_version(name), file) for name, file in files.items())
+    commits = {version: file for version, file in versions if version is not None}
+    compactions = (span for name in files if (span := compaction_of(name)) is not None)
+    checkpoints = sorted(_complete_checkpoints(files), key=lambda c: (c.version, c.paths), reverse=True)
     return Listing(commits, tuple(compactions), tuple(checkpoints))
 
 
@@ -178,8 +193,7 @@ def compaction_of(name: str) -> Span | None:
 
 def commit_modification_times(store: Store) -> dict[int, int]:
     """Return the versions of the commits in the log, in order, with the modification times of their files."""
-    found = ((commit_version(file.path.removeprefix(f"{LOG}/")), file) for file in list_file_info(store, LOG))
-    return {version: file.modification_time for version, file in found if version is not None}
+    return {version: file.modification_time for version, file in list_log(store, None).commits.items()}
 
 
 def _complete_checkpoints(names: Iterable[str]) -> Iterator[CheckpointFiles]:

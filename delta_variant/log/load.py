@@ -12,7 +12,7 @@ from ..errors import MalformedLogError
 from ..protocol.actions import Metadata, Protocol
 from ..storage.store import Store, TableLocation, open_latest, open_store, pinned_version
 from .snapshot import Snapshot, replay_tombstones
-from .state import build_from_log, protocol_and_metadata, snapshot_of
+from .state import build_from_log, protocol_and_metadata_at, snapshot_at
 from .timestamps import Timestamp, version_at
 
 __all__ = [
@@ -80,7 +80,7 @@ def load_snapshot(
         version = version_at(store, timestamp)
     if version is not None:
         version = to_integer("version", version)
-    snapshot = build_from_log(store, version, lambda log: snapshot_of(store, log))
+    snapshot = snapshot_at(store, version)
     _LOGGER.info(
         "loaded version %d of %s: %d files, %d bytes",
         snapshot.version,
@@ -124,16 +124,16 @@ def open_to_read(
 
 def load_with_tombstones(store: Store, version: int | None = None) -> tuple[Snapshot, pa.Table]:
     """Return a snapshot and the tombstones of the log, as a table of TOMBSTONES_SCHEMA."""
-    return build_from_log(
-        store,
-        version,
-        lambda log: (snapshot_of(store, log), replay_tombstones(log.checkpoint, log.commits)),
+    snapshot = snapshot_at(store, version)
+    tombstones = build_from_log(
+        store, snapshot.version, lambda log: replay_tombstones(log.checkpoint, log.commits)
     )
+    return snapshot, tombstones
 
 
 def load_protocol_and_metadata(store: Store, version: int) -> tuple[Protocol, Metadata]:
     """Return the protocol and metadata of a version; raises what `load_snapshot` raises."""
-    protocol, metadata = build_from_log(store, version, protocol_and_metadata)
+    protocol, metadata = protocol_and_metadata_at(store, version)
     if protocol is None or metadata is None:
         raise MalformedLogError(
             f"the log of {store.uri} lacks protocol or metaData up to version {version}",
@@ -144,5 +144,5 @@ def load_protocol_and_metadata(store: Store, version: int) -> tuple[Protocol, Me
 
 
 def refresh(snapshot: Snapshot) -> Snapshot:
-    """Return the latest snapshot of the same table."""
-    return load_snapshot(snapshot.store)
+    """Return the latest snapshot of the same table, from the one that its store loaded last."""
+    return snapshot_at(snapshot.store)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import accumulate, chain
 from operator import attrgetter
 from string import ascii_letters, digits
@@ -20,6 +21,7 @@ import pyarrow.compute as pc
 from .. import _native
 from .._html import html_table
 from ..errors import MalformedLogError
+from ..protocol import properties
 from ..protocol.actions import (
     LOCAL_ROOT,
     LOCAL_URI,
@@ -49,6 +51,7 @@ __all__ = [
     "Snapshot",
     "add_actions",
     "are_unencoded",
+    "as_checkpoint",
     "decode_paths",
     "files_table",
     "remove_actions",
@@ -323,9 +326,20 @@ def replay(
         state.apply(actions)
     if state.timestamp is None:
         state.timestamp = timestamp
+    if state.metadata is not None and not properties.get(
+        state.metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
+    ):
+        state.timestamp = None
     batches = [] if checkpoint is None else _drop_files(checkpoint.files, state.touched)
     added = files_table(list(state.added.values())).to_batches()
-    return _snapshot(store, version, state, pa.Table.from_batches([*batches, *added], FILES_SCHEMA))
+    return _snapshot(store, version, state, pa.Table.from_batches(_append(batches, added), FILES_SCHEMA))
+
+
+def as_checkpoint(snapshot: Snapshot) -> Checkpoint:
+    """Return a snapshot as what the replay of later commits starts from."""
+    actions: list[Action] = [snapshot.protocol, snapshot.metadata]
+    actions += [*snapshot.txns.values(), *snapshot.domain_metadata.values()]
+    return Checkpoint(actions, snapshot.files.to_batches())
 
 
 def replay_tombstones(checkpoint: Checkpoint | None, commits: Iterable[Sequence[Action]]) -> pa.Table:
@@ -401,12 +415,33 @@ def _snapshot(store: Store, version: int, state: _State, files: pa.Table) -> Sna
         version=version,
         protocol=state.protocol,
         metadata=state.metadata,
-        schema=parse_schema(state.metadata.schema_string),
+        schema=_schema_of(state.metadata.schema_string),
         files=files,
         txns=state.txns,
         domain_metadata=state.domains,
         timestamp=state.timestamp,
     )
+
+
+@lru_cache(maxsize=16)
+def _schema_of(text: str) -> StructType:
+    """Return the schema of a metaData action, which most commits do not change."""
+    return parse_schema(text)
+
+
+def _append(batches: list[pa.RecordBatch], added: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return all batches, with the last ones merged that are not larger than the rows after them.
+
+    A snapshot that moves on by many small commits has few batches, and copies each row a few times only.
+    """
+    merged = sum(batch.num_rows for batch in added)
+    while added and batches and batches[-1].num_rows <= merged:
+        if merged + batches[-1].num_rows > _BATCH_ROWS:
+            break
+        merged += batches[-1].num_rows
+        table = pa.Table.from_batches([batches.pop(), *added])
+        added = table.combine_chunks(_pool_for_files()).to_batches()
+    return [*batches, *added]
 
 
 def _table(actions: Sequence[AddFile | RemoveFile], schema: pa.Schema) -> pa.Table:
@@ -477,7 +512,8 @@ def _drop_files(batches: Iterable[pa.RecordBatch], keys: set[FileKey]) -> list[p
             return batch
         return _native.filter_rows(batch, pc.invert(dropped))
 
-    return [drop(batch) for batch in batches] if keys else list(batches)
+    kept = map(drop, batches) if keys else batches
+    return [batch for batch in kept if batch.num_rows]
 
 
 def _pool_for_files() -> pa.MemoryPool:

@@ -1,40 +1,62 @@
 """Build the state at a version from the log, with any of its files that exist and can be read.
 
-The files of a checkpoint are streamed as batches. The actions of the commits after it are in memory.
+The files of a checkpoint are streamed as batches. The actions of the commits after it are in memory. A store
+remembers the snapshot that was loaded last; a later version is that snapshot and the commits since.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import TypeVar
 
 import msgspec
 
-from ..errors import MalformedLogError, TableNotFoundError, VersionNotFoundError
+from ..errors import MalformedLogError, StoreError, TableNotFoundError, VersionNotFoundError
 from ..protocol import properties
 from ..protocol.actions import Action, Metadata, Protocol
+from ..storage.objects import StoredFile
 from ..storage.store import Store
+from .checksum import read_protocol_and_metadata
 from .commits import read_commit_info, read_spans
 from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log
-from .snapshot import Checkpoint, Snapshot, replay
+from .snapshot import Checkpoint, Snapshot, as_checkpoint, replay
 
-__all__ = ["LogSegment", "build_from_log", "protocol_and_metadata", "snapshot_of", "table_exists"]
+__all__ = [
+    "LogSegment",
+    "build_from_log",
+    "latest_version",
+    "protocol_and_metadata_at",
+    "snapshot_at",
+    "table_exists",
+]
 
 Result = TypeVar("Result")
+
+_MOST_COMMITS = 1000
+"""The number of commits that are read on top of a snapshot; a checkpoint after it has more of them."""
 
 
 class LogSegment(msgspec.Struct, frozen=True):
     """The log of one version: a checkpoint, if one was used, and the commits after it, oldest first.
 
     A log compaction counts as a commit. `timestamp` is the in-commit timestamp if the last of `commits` does
-    not have it.
+    not have it. `commit_file` is the commit of the version, None if it was deleted.
     """
 
     version: int
+    commit_file: StoredFile | None
     checkpoint: Checkpoint | None
     commits: Sequence[Sequence[Action]]
     timestamp: int | None
+
+
+class _Loaded(msgspec.Struct, frozen=True):
+    """A snapshot, and the file of its last commit, which identifies the log that the snapshot is of."""
+
+    snapshot: Snapshot
+    commit_file: StoredFile
 
 
 def table_exists(store: Store) -> bool:
@@ -42,16 +64,84 @@ def table_exists(store: Store) -> bool:
     return list_log(store, None).latest >= 0
 
 
-def snapshot_of(store: Store, log: LogSegment) -> Snapshot:
-    """Return the snapshot of a log segment."""
-    return replay(store, log.version, log.checkpoint, log.commits, timestamp=log.timestamp)
+def latest_version(store: Store) -> int:
+    """Return the latest version without loading it; raises TableNotFoundError if there is no table."""
+    hint = checkpoint_hint(store)
+    latest = -1 if hint is None else list_log(store, hint).latest
+    return latest if latest >= 0 else _existing(store, list_log(store, None)).latest
 
 
-def protocol_and_metadata(log: LogSegment) -> tuple[Protocol | None, Metadata | None]:
-    """Return the latest protocol and metadata of a log segment."""
+def snapshot_at(store: Store, version: int | None = None) -> Snapshot:
+    """Return the snapshot of a version, None for the latest; raises what `load_snapshot` raises.
+
+    Reads only the commits since the snapshot that the store remembers, if that is not later.
+    """
+    known: _Loaded | None = store.memo.loaded
+    if known is not None and (version is None or known.snapshot.version <= version):
+        found = _advance(known, store, version)
+        if found is not None:
+            store.memo.loaded = found
+            return found.snapshot
+    snapshot, commit_file = build_from_log(store, version, lambda log: _load(store, log))
+    # An earlier version, which is read once, does not replace the state that later loads continue from.
+    if commit_file and (version is None or known is None or known.snapshot.version <= snapshot.version):
+        store.memo.loaded = _Loaded(snapshot, commit_file)
+    return snapshot
+
+
+def _load(store: Store, log: LogSegment) -> tuple[Snapshot, StoredFile | None]:
+    return replay(store, log.version, log.checkpoint, log.commits, timestamp=log.timestamp), log.commit_file
+
+
+def _advance(known: _Loaded, store: Store, version: int | None) -> _Loaded | None:
+    """Return the state at a version from an earlier one and the commits since.
+
+    Return None if the log does not continue that state: the table was replaced, or commits were deleted. Then
+    the whole log decides, which also raises the errors.
+    """
+    first = known.snapshot.version
+    listing = list_log(store, first)
+    target = listing.latest if version is None else version
+    commit_file = listing.commits.get(target)
+    if commit_file is None or not known.commit_file.is_same_as(listing.commits.get(first)):
+        return None
+    if target == first:
+        return _Loaded(replace(known.snapshot, store=store), known.commit_file)
+    try:
+        spans = listing.spans(first + 1, target, store.uri)
+        if len(spans) > _MOST_COMMITS and any(first < each.version <= target for each in listing.checkpoints):
+            return None
+        commits = list(read_spans(store, spans))
+    except (MalformedLogError, StoreError):
+        return None
+    base = as_checkpoint(known.snapshot)
+    timestamp = None if spans[-1].is_commit else _in_commit_timestamp(store, target, base, commits)
+    return _Loaded(replay(store, target, base, commits, timestamp=timestamp), commit_file)
+
+
+def protocol_and_metadata_at(
+    store: Store, version: int | None = None
+) -> tuple[Protocol | None, Metadata | None]:
+    """Return the protocol and metadata of a version, None for the latest, without its list of files.
+
+    Each is None if the log lacks it. Raises what `load_snapshot` raises.
+    """
+    known: _Loaded | None = store.memo.loaded
+    if known is not None and (version is None or known.snapshot.version <= version):
+        snapshot = snapshot_at(store, version)
+        return snapshot.protocol, snapshot.metadata
+    recorded = read_protocol_and_metadata(store, latest_version(store) if version is None else version)
+    if recorded is not None:
+        return recorded
+    return build_from_log(store, version, lambda log: _protocol_and_metadata(log.checkpoint, log.commits))
+
+
+def _protocol_and_metadata(
+    checkpoint: Checkpoint | None, commits: Sequence[Sequence[Action]]
+) -> tuple[Protocol | None, Metadata | None]:
     protocol: Protocol | None = None
     metadata: Metadata | None = None
-    for action in chain(log.checkpoint.actions if log.checkpoint else (), chain.from_iterable(log.commits)):
+    for action in chain(checkpoint.actions if checkpoint else (), chain.from_iterable(commits)):
         if isinstance(action, Protocol):
             protocol = action
         elif isinstance(action, Metadata):
@@ -79,9 +169,7 @@ def build_from_log(store: Store, version: int | None, build: Callable[[LogSegmen
 def _build(
     store: Store, listing: Listing, version: int | None, build: Callable[[LogSegment], Result]
 ) -> Result:
-    if listing.latest < 0:
-        raise TableNotFoundError(f"there is no Delta table at {store.uri}: it has no {LOG}", table=store.uri)
-    target = listing.latest if version is None else version
+    target = _existing(store, listing).latest if version is None else version
     if not 0 <= target <= listing.latest:
         raise VersionNotFoundError(
             f"{store.uri} has no version {target}: its latest is {listing.latest}",
@@ -98,21 +186,29 @@ def _build(
             checkpoint = read_checkpoint(store, files)
             commits = list(read_spans(store, spans))
             last_is_commit = bool(spans) and spans[-1].is_commit
-            timestamp = None if last_is_commit else _in_commit_timestamp(store, target, checkpoint.actions)
-            return build(LogSegment(target, checkpoint, commits, timestamp))
+            timestamp = None if last_is_commit else _in_commit_timestamp(store, target, checkpoint, commits)
+            return build(LogSegment(target, listing.commits.get(target), checkpoint, commits, timestamp))
         except MalformedLogError as error:
             unreadable = unreadable or error
     if not listing.has(0):
         raise unreadable or _unreachable(store, listing, target)
     spans = listing.spans(0, target, store.uri)
     commits = list(read_spans(store, spans))
-    timestamp = None if spans[-1].is_commit else _in_commit_timestamp(store, target, commits[-1])
-    return build(LogSegment(target, None, commits, timestamp))
+    timestamp = None if spans[-1].is_commit else _in_commit_timestamp(store, target, None, commits)
+    return build(LogSegment(target, listing.commits.get(target), None, commits, timestamp))
 
 
-def _in_commit_timestamp(store: Store, version: int, actions: Sequence[Action]) -> int | None:
+def _existing(store: Store, listing: Listing) -> Listing:
+    if listing.latest < 0:
+        raise TableNotFoundError(f"there is no Delta table at {store.uri}: it has no {LOG}", table=store.uri)
+    return listing
+
+
+def _in_commit_timestamp(
+    store: Store, version: int, checkpoint: Checkpoint | None, commits: Sequence[Sequence[Action]]
+) -> int | None:
     """Return the timestamp in the commit, because checkpoints and compactions lack `commitInfo`."""
-    metadata = next((action for action in actions if isinstance(action, Metadata)), None)
+    _, metadata = _protocol_and_metadata(checkpoint, commits)
     if metadata is not None and not properties.get(
         metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
     ):

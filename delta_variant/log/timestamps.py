@@ -26,7 +26,7 @@ from ..protocol.actions import CommitInfo
 from ..storage.store import Store
 from .commits import read_commit_info
 from .listing import LOG, commit_file_name, commit_modification_times, list_log
-from .state import build_from_log, protocol_and_metadata
+from .state import protocol_and_metadata_at
 
 __all__ = ["CommitTimes", "Timestamp", "from_milliseconds", "to_milliseconds", "version_at", "version_from"]
 
@@ -177,7 +177,7 @@ def version_from(store: Store, timestamp: Timestamp) -> int:
 
 def _enablement(store: Store) -> tuple[int | None, int | None]:
     """Return the first version with an in-commit timestamp, and its time; None if unknown or absent."""
-    _, metadata = build_from_log(store, None, protocol_and_metadata)
+    _, metadata = protocol_and_metadata_at(store)
     configuration = {} if metadata is None else metadata.configuration
     if not properties.get(configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS):
         return None, None

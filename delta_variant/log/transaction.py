@@ -7,7 +7,8 @@ commits for conflicts, and tries the next version.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
 from time import sleep
@@ -25,14 +26,15 @@ from ..errors import (
 from ..protocol import properties
 from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
 from ..storage.store import Store
-from . import commits
+from . import cleanup, commits
 from .checkpoints import writing as checkpoint_writing
+from .checksum import write_checksum
 from .commits import CommitActions, commit_file_time, read_next_commits
 from .conflicts import FindConflict, Reads, append_conflicts, recommit_conflicts, replacement_conflicts
 from .listing import commit_file_name
 from .provenance import EMPTY_BASE, Base, CommitContext, PendingCommit, starts_in_commit_timestamps
 from .row_ids import NO_ROW_IDS, read_high_water_mark
-from .snapshot import Snapshot, remove_actions
+from .snapshot import Snapshot, as_checkpoint, remove_actions, replay
 
 __all__ = [
     "CommitInterrupted",
@@ -78,10 +80,13 @@ def create_table(
         is_blind_append=True,
     )
     for attempt in range(CREATE_ATTEMPTS):
-        if _try_commit(store, 0, pending.actions_after(EMPTY_BASE)):
+        created = pending.actions_after(EMPTY_BASE)
+        if _try_commit(store, 0, created):
+            _write_checksum(store, None, [created], context)
             return 0
         if concurrent := _commits_after_lost_race(store, -1):
             if any(_is_own(actions, context.txn_id) for _, actions in concurrent):
+                _write_checksum(store, None, [concurrent[0][1]], context)
                 return 0
             raise TableExistsError(f"there is already a Delta table at {store.uri}", table=store.uri)
         sleep(_pause(context.txn_id, attempt))
@@ -105,10 +110,11 @@ def add_files(
     """Commit files on top of `snapshot` and everything committed since, and return the version.
 
     `data_change=False` states that the files only rearrange rows. A checkpoint follows every
-    `delta.checkpointInterval` versions, named by the `txn_id` of the context if it needs a name. A failure to
-    write it is logged and not raised. Raises CommitConflictError if a concurrent commit changed the protocol
-    or the metadata or has a `txn` of the same application, and ProtocolError for files without `numRecords`
-    in a table that supports row tracking.
+    `delta.checkpointInterval` versions, named by the `txn_id` of the context if it needs a name, and each
+    version gets a checksum. The first checkpoint of a day deletes the expired part of the log. A failure of
+    these is logged and not raised. Raises CommitConflictError if
+    a concurrent commit changed the protocol or the metadata or has a `txn` of the same application, and
+    ProtocolError for files without `numRecords` in a table that supports row tracking.
     """
     pending = PendingCommit(
         new_protocol or snapshot.protocol,
@@ -217,20 +223,26 @@ def _commit_with_retries(
     store, context = snapshot.store, pending.context
     high_water_mark = read_high_water_mark(snapshot.domain_metadata.values(), NO_ROW_IDS)
     base = Base(snapshot.version, snapshot.timestamp, high_water_mark)
+    since: list[Sequence[Action]] = []
     pending = replace(pending, starts_timestamps=starts_in_commit_timestamps(snapshot, pending))
     for attempt in range(max_attempts):
         version = base.version + 1
         if pending.starts_timestamps:
             base = replace(base, timestamp=commit_file_time(store, base.version))
-        if not _try_commit(store, version, pending.actions_after(base)):
+        committed = pending.actions_after(base)
+        if _try_commit(store, version, committed):
+            since.append(committed)
+        else:
             _LOGGER.info("%s: version %d was committed concurrently, retrying", store.uri, version)
             concurrent = _commits_after_lost_race(store, base.version)
             own = next((number for number, actions in concurrent if _is_own(actions, context.txn_id)), None)
+            since += [actions for number, actions in concurrent if own is None or number <= own]
             if own is None:
                 base = _rebase(base, concurrent, snapshot.uri, find_conflict)
                 sleep(_pause(context.txn_id, attempt))
                 continue
             version = own
+        _write_checksum(store, snapshot, since, context)
         _write_checkpoint_when_due(store, version, pending)
         return version
     raise CommitConflictError(
@@ -331,15 +343,38 @@ def _rebase(base: Base, concurrent: Sequence[CommitActions], uri: str, find_conf
     return base
 
 
+def _write_checksum(
+    store: Store, snapshot: Snapshot | None, commits: Sequence[Sequence[Action]], context: CommitContext
+) -> None:
+    """Write the checksum of the version that the last of the commits after a snapshot created."""
+    version = len(commits) + (-1 if snapshot is None else snapshot.version)
+    with _after_commit(store, version, "checksum", "written"):
+        base = None if snapshot is None else as_checkpoint(snapshot)
+        write_checksum(replay(store, version, base, commits), context.txn_id)
+
+
 def _write_checkpoint_when_due(store: Store, version: int, pending: PendingCommit) -> None:
-    context = pending.context
-    try:
-        if version % properties.get(pending.metadata.configuration, properties.CHECKPOINT_INTERVAL) == 0:
-            checkpoint_writing.write_checkpoint(store, version, now=context.clock(), unique_id=context.txn_id)
+    context, configuration = pending.context, pending.metadata.configuration
+    now, is_new_day = context.clock(), False
+    with _after_commit(store, version, "checkpoint", "written"):
+        if version % properties.get(configuration, properties.CHECKPOINT_INTERVAL) == 0:
+            is_new_day = cleanup.is_new_day(store, now)
+            checkpoint_writing.write_checkpoint(store, version, now=now, unique_id=context.txn_id)
             _LOGGER.info("wrote a checkpoint of version %d of %s", version, store.uri)
+    if is_new_day and properties.get(configuration, properties.ENABLE_EXPIRED_LOG_CLEANUP):
+        with _after_commit(store, version, "log cleanup", "completed"):
+            expired = cleanup.find_expired(store, pending.protocol, configuration, now)
+            cleanup.delete_expired(store, expired)
+
+
+@contextmanager
+def _after_commit(store: Store, version: int, what: str, done: str) -> Iterator[None]:
+    """Log a failure of what follows a commit: an error would imply that the commit did not happen."""
+    try:
+        yield
     except KeyboardInterrupt as interrupt:
         raise CommitInterrupted(
-            f"interrupted after the commit of version {version} of {store.uri}, during its checkpoint"
+            f"interrupted after the commit of version {version} of {store.uri}, during its {what}"
         ) from interrupt
-    except Exception:  # The version is committed, and an error would imply that it is not.
-        _LOGGER.warning("%s: the checkpoint of version %d was not written", store.uri, version, exc_info=True)
+    except Exception:
+        _LOGGER.warning("%s: the %s of version %d was not %s", store.uri, what, version, done, exc_info=True)

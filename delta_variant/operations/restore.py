@@ -32,6 +32,7 @@ from ..writer.commit_result import CommitResult
 __all__ = ["RestoreResult", "find_missing_files", "restore", "restore_checked"]
 
 LOG_PROPERTIES = (
+    properties.CHECKPOINT_PROTECTION_VERSION.name,
     properties.ENABLE_IN_COMMIT_TIMESTAMPS.name,
     properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION.name,
     properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP.name,

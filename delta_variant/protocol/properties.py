@@ -19,6 +19,7 @@ __all__ = [
     "APPEND_ONLY",
     "CHECKPOINT_INTERVAL",
     "CHECKPOINT_POLICY",
+    "CHECKPOINT_PROTECTION_VERSION",
     "COLUMN_MAPPING_MAX_COLUMN_ID",
     "COLUMN_MAPPING_MODE",
     "COMPATIBILITY",
@@ -27,6 +28,7 @@ __all__ = [
     "DELETED_FILE_RETENTION_DURATION",
     "ENABLE_CHANGE_DATA_FEED",
     "ENABLE_DELETION_VECTORS",
+    "ENABLE_EXPIRED_LOG_CLEANUP",
     "ENABLE_ICEBERG_COMPAT_V1",
     "ENABLE_ICEBERG_COMPAT_V2",
     "ENABLE_IN_COMMIT_TIMESTAMPS",
@@ -36,6 +38,7 @@ __all__ = [
     "IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP",
     "IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION",
     "ISOLATION_LEVEL",
+    "LOG_RETENTION_DURATION",
     "MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME",
     "MATERIALIZED_ROW_ID_COLUMN_NAME",
     "OPTIMIZE_WRITE",
@@ -294,6 +297,9 @@ def _accepts(parse: Callable[[str], object]) -> Callable[[str], bool]:
 APPEND_ONLY = _boolean("delta.appendOnly", False)
 CHECKPOINT_INTERVAL = _number("delta.checkpointInterval", 10, 1, "an integer from 1")
 CHECKPOINT_POLICY = _choice("delta.checkpointPolicy", "classic", "v2")
+CHECKPOINT_PROTECTION_VERSION = _number(
+    "delta.requireCheckpointProtectionBeforeVersion", 0, 0, "an integer from 0"
+)
 COLUMN_MAPPING_MAX_COLUMN_ID = _number("delta.columnMapping.maxColumnId", 0, 0, "an integer from 0")
 COLUMN_MAPPING_MODE: TableProperty[ColumnMappingMode] = _choice(
     "delta.columnMapping.mode", "none", "name", "id"
@@ -317,6 +323,13 @@ DATA_SKIPPING_STATS_COLUMNS: TableProperty[ColumnNames | None] = TableProperty(
     _accepts(_optional_column_names),
     "column names separated by commas, with backticks around a name with a dot or a comma",
 )
+LOG_RETENTION_DURATION = TableProperty(
+    "delta.logRetentionDuration",
+    _milliseconds,
+    30 * MILLISECONDS["day"],
+    _accepts(_milliseconds),
+    "a duration in units of a week or less, such as interval 30 days",
+)
 DELETED_FILE_RETENTION_DURATION = TableProperty(
     "delta.deletedFileRetentionDuration",
     _milliseconds,
@@ -326,6 +339,7 @@ DELETED_FILE_RETENTION_DURATION = TableProperty(
 )
 ENABLE_CHANGE_DATA_FEED = _boolean("delta.enableChangeDataFeed", False)
 ENABLE_DELETION_VECTORS = _boolean("delta.enableDeletionVectors", False)
+ENABLE_EXPIRED_LOG_CLEANUP = _boolean("delta.enableExpiredLogCleanup", True)
 ENABLE_ICEBERG_COMPAT_V1 = _boolean("delta.enableIcebergCompatV1", False)
 ENABLE_ICEBERG_COMPAT_V2 = _boolean("delta.enableIcebergCompatV2", False)
 ENABLE_IN_COMMIT_TIMESTAMPS = _boolean("delta.enableInCommitTimestamps", False)
@@ -372,6 +386,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         APPEND_ONLY,
         CHECKPOINT_INTERVAL,
         CHECKPOINT_POLICY,
+        CHECKPOINT_PROTECTION_VERSION,
         COLUMN_MAPPING_MAX_COLUMN_ID,
         COLUMN_MAPPING_MODE,
         COMPATIBILITY,
@@ -381,6 +396,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         DELETED_FILE_RETENTION_DURATION,
         ENABLE_CHANGE_DATA_FEED,
         ENABLE_DELETION_VECTORS,
+        ENABLE_EXPIRED_LOG_CLEANUP,
         ENABLE_ICEBERG_COMPAT_V1,
         ENABLE_ICEBERG_COMPAT_V2,
         ENABLE_IN_COMMIT_TIMESTAMPS,
@@ -390,6 +406,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
         IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
         ISOLATION_LEVEL,
+        LOG_RETENTION_DURATION,
         MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME,
         MATERIALIZED_ROW_ID_COLUMN_NAME,
         OPTIMIZE_WRITE,
@@ -404,12 +421,10 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
 
 _OTHER_ROWS: tuple[TableProperty[Any], ...] = (
     _boolean("delta.autoOptimize", False),
-    _boolean("delta.enableExpiredLogCleanup", True),
     _boolean("delta.enableFullRetentionRollback", True),
     _boolean("delta.tuneFileSizesForRewrites", False),
     _duration("delta.checkpointRetentionDuration"),
     _duration("delta.dropFeatureTruncateHistory.retentionDuration"),
-    _duration("delta.logRetentionDuration"),
     _duration("delta.sampleRetentionDuration"),
     _duration("delta.setTransactionRetentionDuration"),
     _number("delta.dataSkippingStringPrefixLength", None, 0, "an integer from 0"),

@@ -12,6 +12,7 @@ from ..errors import SchemaError, UnsupportedFeatureError
 from ..log.commits import CommitActions, read_commits
 from ..log.load import load_protocol_and_metadata, load_snapshot
 from ..log.snapshot import Snapshot
+from ..log.state import latest_version
 from ..log.timestamps import CommitTimes
 from ..operations.changes import ChangedFile, ChangeFeed, check_commits
 from ..operations.read.explanation import ReadReport
@@ -73,7 +74,7 @@ class Follower:
 
     def latest(self) -> int:
         """Return the latest version."""
-        return load_snapshot(self.store).version
+        return latest_version(self.store)
 
     def steps(self, start: Position, last: int | None = None) -> Iterator[Step]:
         """Yield the steps after a position, up to and including the version `last`.
@@ -82,8 +83,9 @@ class Follower:
         SchemaError for a version whose rows do not have the schema of the stream.
         """
         if start.is_initial:
-            self._check_schema(load_protocol_and_metadata(self.store, start.version)[1], start.version)
-            files = self._files_of_version(load_snapshot(self.store, start.version))
+            snapshot = load_snapshot(self.store, start.version)
+            self._check_schema(snapshot.metadata, start.version)
+            files = self._files_of_version(snapshot)
             yield from _steps(CommitFiles(start.version, files), start.index, is_initial=True)
             start = Position(start.version + 1)
         commits = read_commits(self.store, start.version - 1)

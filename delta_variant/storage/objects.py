@@ -12,11 +12,11 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
 from uuid import uuid4
 
 import obstore
@@ -24,6 +24,9 @@ from obstore.exceptions import AlreadyExistsError, NotSupportedError, Preconditi
 from obstore.store import ObjectStore
 
 from ..errors import StoreError
+
+if TYPE_CHECKING:
+    from obstore import ObjectMeta
 
 __all__ = [
     "AcceptsUploads",
@@ -45,11 +48,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file of a listing: its key, size in bytes and modification time in milliseconds since 1970."""
+    """A file of a listing: its key, size in bytes and modification time in milliseconds since 1970.
+
+    `e_tag` changes with the content, also within the resolution of the modification time. None if the store
+    has none.
+    """
 
     path: str
     size: int
     modification_time: int
+    e_tag: str | None = field(default=None, compare=False)
+
+    def is_same_as(self, other: StoredFile | None) -> bool:
+        """Return whether another listing shows the same file, which was not replaced in between."""
+        return other is not None and self == other and self.e_tag == other.e_tag
 
 
 class Objects(Protocol):
@@ -224,7 +236,8 @@ def _stage(key: str, data: bytes) -> str:
 
 
 def _stored(key: str, state: os.stat_result) -> StoredFile:
-    return StoredFile(key, state.st_size, state.st_mtime_ns // 1_000_000)
+    e_tag = f"{state.st_ino:x}-{state.st_mtime_ns:x}"
+    return StoredFile(key, state.st_size, state.st_mtime_ns // 1_000_000, e_tag)
 
 
 def _is_text(name: str) -> bool:
@@ -262,7 +275,7 @@ class RemoteObjects:
     def head(self, key: str) -> StoredFile:
         _check_process()
         meta = obstore.head(self.store, key)
-        return StoredFile(key, meta["size"], _milliseconds(meta["last_modified"]))
+        return _listed(meta, key)
 
     def list_files(self, prefix: str, after: str | None) -> Iterator[StoredFile]:
         _check_process()
@@ -271,7 +284,7 @@ class RemoteObjects:
                 for entry in chunk:
                     # Some stores, such as Azure's emulator, ignore the offset.
                     if after is None or entry["path"] > after:
-                        yield StoredFile(entry["path"], entry["size"], _milliseconds(entry["last_modified"]))
+                        yield _listed(entry, entry["path"])
 
     def put(self, key: str, data: bytes) -> None:
         _check_process()
@@ -330,6 +343,10 @@ def _check_process() -> None:
             "cannot access an object store from this forked process because its parent process has used one; "
             "start worker processes with multiprocessing.get_context('spawn') or 'forkserver'"
         )
+
+
+def _listed(meta: ObjectMeta, key: str) -> StoredFile:
+    return StoredFile(key, meta["size"], _milliseconds(meta["last_modified"]), meta["e_tag"])
 
 
 def _milliseconds(time: datetime) -> int:

@@ -32,6 +32,7 @@ from .objects import AcceptsUploads, DeletesInBulk, LocalFiles, Objects, RemoteO
 from .options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, parse_options
 
 __all__ = [
+    "Memo",
     "Store",
     "StoredFile",
     "TableLocation",
@@ -115,6 +116,21 @@ _ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
+class Memo:
+    """What was loaded last from a table, so that the next load reads only what was committed since.
+
+    The stores of one handle share a memo, which `log` fills. Its copies, also in other processes, are empty.
+    """
+
+    __slots__ = ("loaded",)
+
+    def __init__(self) -> None:
+        self.loaded: Any = None
+
+    def __reduce__(self) -> tuple[type[Memo], tuple[()]]:
+        return Memo, ()
+
+
 @dataclass(frozen=True)
 class Store:
     """The root of a table and the object store that contains it.
@@ -134,6 +150,7 @@ class Store:
     outside: Mapping[str, str] | None = field(default=None, repr=False)
     pauses: tuple[float, ...] = ()
     """The delays in seconds before each repetition of a request whose connection broke."""
+    memo: Memo = field(default_factory=Memo, repr=False, compare=False)
 
     @property
     def table_uri(self) -> str:
@@ -258,17 +275,19 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     if isinstance(table, Store):
         return table
     uri, storage_options = table_uri(table), merged_storage_options(table, storage_options)
+    memo = getattr(table, "_memo", None) or Memo()
     options = parse_options(storage_options or {})
     outside = dict(storage_options or {}) if options.allow_paths_outside_table else None
     local_root = _local_file(uri)
     if local_root is not None:
         local_root = Path(os.path.abspath(local_root))
         _check_folder(local_root)
-        return Store(str(local_root), _LOCAL, local_root, os.path.realpath(local_root), outside)
+        root = os.path.realpath(local_root)
+        return Store(str(local_root), _LOCAL, local_root, root, outside, memo=memo)
     _check_scheme(uri)
     uri = uri.rstrip("/")
     if urlsplit(uri).scheme.lower() == "memory":
-        return Store(uri, _memory(uri), None, outside=outside)
+        return Store(uri, _memory(uri), None, outside=outside, memo=memo)
     if "?" in uri or "#" in uri:
         raise StoreError(
             f"cannot open {uri!r} because ? or # ends the path of a URI; write %3F for ? and %23 for #",
@@ -286,7 +305,7 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
             if values
         }
         objects = RemoteObjects(from_url(uri, **arguments))
-    return Store(uri, objects, None, outside=outside, pauses=_pauses(options.retry))
+    return Store(uri, objects, None, outside=outside, pauses=_pauses(options.retry), memo=memo)
 
 
 def _check_folder(root: Path) -> None:

@@ -35,6 +35,7 @@ from delta_variant.errors import (
     SchemaError,
     StoreError,
 )
+from delta_variant.log.checksum import checksum_discrepancies
 
 Replayed: TypeAlias = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 NEW_COLUMNS = frozenset({"id", "day", "event"})
@@ -310,6 +311,13 @@ def check_audit(history: History) -> None:
     assert not (errors := [each for each in findings if each.severity == "error"]), errors
 
 
+def check_checksums(history: History) -> None:
+    """Each checksum is that of its version."""
+    store = open_memory(history.objects)
+    for version in range(history.log.version + 1):
+        assert not (wrong := checksum_discrepancies(dv.load_snapshot(store, version))), wrong
+
+
 CHECKS = (
     check_errors,
     check_commits,
@@ -319,6 +327,7 @@ CHECKS = (
     check_row_tracking,
     check_timestamps,
     check_checkpoints,
+    check_checksums,
     check_library_reads,
     check_audit,
 )

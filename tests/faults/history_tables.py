@@ -17,7 +17,7 @@ from table_log import read_ids
 from virtual_runtime import MILLISECOND, RUNTIME, START
 
 import delta_variant as dv
-from delta_variant.storage.store import Store
+from delta_variant.storage.store import Memo, Store
 
 TABLES = 48
 """How many tables there are; a history starts from a copy of one."""
@@ -57,9 +57,14 @@ class HistoryTable:
         return self.configuration.get(f"delta.{feature}") == "true"
 
 
-def open_memory(objects: Any) -> Store:
-    """Return the table of a store."""
-    return Store(URI, objects, None)
+def open_memory(objects: Any, memo: Memo | None = None) -> Store:
+    """Return the table of a store, which may remember a snapshot as the handle of a table does."""
+    return Store(URI, objects, None, memo=memo or Memo())
+
+
+def remember(table: HistoryTable, version: int) -> Memo:
+    """Return the memo of a handle that loaded a version of a table before its history."""
+    return dv.load_snapshot(open_memory(table.objects), version).store.memo
 
 
 @cache
@@ -117,4 +122,5 @@ def _mark_first_row(objects: MemoryObjects) -> int:
     add["deletionVector"] = inline_vector(0)
     add["stats"] = json.dumps({**json.loads(add["stats"]), "tightBounds": False})
     objects.put(key, "".join(json.dumps(action) + "\n" for action in actions).encode())
+    objects.delete("_delta_log/00000000000000000000.crc")
     return read_ids(objects.get(add["path"]))[0]

@@ -29,10 +29,10 @@ virtual_runtime.install()
 
 from concurrent_operations import Draw, Operation, draw_operation  # noqa: E402
 from history_checks import CHECKS, History  # noqa: E402
-from history_tables import TABLES, history_table, open_memory  # noqa: E402
+from history_tables import TABLES, HistoryTable, history_table, open_memory, remember  # noqa: E402
 from scheduler import AgelessObjects, Outcome, RacyObjects, ScheduledObjects, Scheduler  # noqa: E402
 
-from delta_variant.storage.store import Store  # noqa: E402
+from delta_variant.storage.store import Memo, Store  # noqa: E402
 
 # A vacuum whose last commit fails, and a write that is skipped, are parts of a history.
 logging.getLogger("delta_variant").setLevel(logging.CRITICAL)
@@ -96,7 +96,10 @@ def explore(seed: int, store: str = "sound") -> Report:
         partial(
             _run,
             operation,
-            open_memory(STORES[store](objects, scheduler, number, outcomes[number], random, lost)),
+            open_memory(
+                STORES[store](objects, scheduler, number, outcomes[number], random, lost),
+                _draw_memo(table, seed, number),
+            ),
             random.randrange(-MOST_SKEW, MOST_SKEW),
         )
         for number, operation in enumerate(operations)
@@ -112,6 +115,12 @@ def explore(seed: int, store: str = "sound") -> Report:
     history = History(table, objects, operations, outcomes)
     report.failure = _failure(history)
     return report
+
+
+def _draw_memo(table: HistoryTable, seed: int, number: int) -> Memo | None:
+    """Return the memo of a handle that loaded some version, None for an operation on a path."""
+    version = Random(f"memo {seed} {number}").randrange(-2, len(table.versions))
+    return None if version < 0 else remember(table, version)
 
 
 def _run(operation: Operation, store: Store, skew: int) -> Any:

@@ -143,6 +143,7 @@ def test_on_a_full_disk_the_error_names_the_file_and_the_remedy():
         assert files(disk) == {
             file.relative_to(disk).as_posix(),
             "table/_delta_log/00000000000000000000.json",
+            "table/_delta_log/00000000000000000000.crc",
             "filler",
             "rejects.ndjson",
         }

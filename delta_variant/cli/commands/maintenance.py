@@ -1,4 +1,4 @@
-"""The commands `optimize`, `history`, `restore` and `vacuum`."""
+"""The commands `optimize`, `history`, `restore`, `vacuum` and `clean-up-log`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import typer
 
 from ...data_file.options import FileOptions
 from ...operations.history import history as history_of
+from ...operations.log_cleanup import LogCleanupResult
+from ...operations.log_cleanup import clean_up_log as clean_up_log_of
 from ...operations.optimize.optimize import optimize as optimize_table
 from ...operations.restore import restore as restore_table
 from ...operations.vacuum import VacuumResult
@@ -31,18 +33,20 @@ from ..confirmation import confirm
 from ..history import (
     print_history,
     print_history_json,
+    print_log_cleanup,
+    print_log_cleanup_json,
     print_restoration,
     print_restoration_json,
     print_vacuum,
     print_vacuum_json,
 )
 from ..interrupts import all_or_nothing
-from ..plans import plan_restore, plan_vacuum
+from ..plans import plan_log_cleanup, plan_restore, plan_vacuum
 from ..progress import showing_progress
 from ..rewrite_summary import print_optimization, print_optimization_json
 from ..tables import Layout
 
-__all__ = ["history", "optimize", "restore", "vacuum"]
+__all__ = ["clean_up_log", "history", "optimize", "restore", "vacuum"]
 
 
 def optimize(
@@ -171,3 +175,26 @@ def vacuum(
         print_vacuum_json(table, result)
     else:
         print_vacuum(table, result)
+
+
+def clean_up_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: Json = False) -> None:
+    """Delete commits and checkpoints older than the retention of the log, 30 days by default."""
+
+    def run(*, only_plan: bool) -> LogCleanupResult:
+        with showing_progress():
+            return clean_up_log_of(table, dry_run=only_plan, storage_options=storage_options())
+
+    if not confirm(
+        "clean-up-log",
+        lambda: plan_log_cleanup(table, run(only_plan=True)),
+        yes=yes,
+        dry_run=dry_run,
+        json=json,
+    ):
+        return
+    with all_or_nothing("the remaining versions can be loaded"):
+        result = run(only_plan=False)
+    if json:
+        print_log_cleanup_json(table, result)
+    else:
+        print_log_cleanup(table, result)

@@ -47,7 +47,14 @@ from ..snapshot import (
 )
 from .parsed_statistics import to_text
 
-__all__ = ["ADD_FIELDS", "DELETION_VECTOR_FIELDS", "REMOVE_FIELDS", "duplicate_statistics", "read_checkpoint"]
+__all__ = [
+    "ADD_FIELDS",
+    "DELETION_VECTOR_FIELDS",
+    "REMOVE_FIELDS",
+    "duplicate_statistics",
+    "read_checkpoint",
+    "sidecars_of",
+]
 
 ADD_FIELDS = {
     "path": "path",
@@ -118,6 +125,13 @@ def read_checkpoint(store: Store, files: CheckpointFiles) -> Checkpoint:
         paths = _paths_of(sidecars)
     parts = _read_files(store, paths)
     return _join([Checkpoint(actions, manifest.files, manifest.tombstones), *parts])
+
+
+def sidecars_of(store: Store, files: CheckpointFiles) -> list[str]:
+    """Return the paths of the sidecars of a checkpoint; raises MalformedLogError if it cannot be read."""
+    actions = [action for part in _read_files(store, files.paths) for action in part.actions]
+    with _checkpoint_errors(f"{store.uri}/{files.paths[0]}"):
+        return _paths_of(action for action in actions if isinstance(action, Sidecar))
 
 
 def duplicate_statistics(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
