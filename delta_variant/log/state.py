@@ -6,10 +6,12 @@ The files of a checkpoint are streamed as batches. The actions of the commits af
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 
 import msgspec
+import pyarrow as pa
 
 from ..errors import MalformedLogError, TableNotFoundError, VersionNotFoundError
 from ..protocol import properties
@@ -95,7 +97,7 @@ def _build(
             # Imported here, because a short log has no checkpoint, and pyarrow.parquet takes long to import.
             from .checkpoints.reading import read_checkpoint
 
-            checkpoint = read_checkpoint(store, files)
+            checkpoint = read_checkpoint(store, files, partial(_recover_files, store, files.version))
             commits = list(read_spans(store, spans))
             last_is_commit = bool(spans) and spans[-1].is_commit
             timestamp = None if last_is_commit else _in_commit_timestamp(store, target, checkpoint.actions)
@@ -108,6 +110,16 @@ def _build(
     commits = list(read_spans(store, spans))
     timestamp = None if spans[-1].is_commit else _in_commit_timestamp(store, target, commits[-1])
     return build(LogSegment(target, None, commits, timestamp))
+
+
+def _recover_files(store: Store, version: int) -> pa.Table:
+    """Return the files at a version from any files of the log that can be read."""
+
+    def load(log: LogSegment) -> pa.Table:
+        snapshot = snapshot_of(store, log)
+        return snapshot.files if snapshot.file_list is None else snapshot.file_list.table()
+
+    return build_from_log(store, version, load)
 
 
 def _in_commit_timestamp(store: Store, version: int, actions: Sequence[Action]) -> int | None:

@@ -81,7 +81,7 @@ class TableRows:
 
     def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
-        report.add(self.plan, self.snapshot.num_files, self.snapshot.num_bytes)
+        report.add(self.plan)
         begin("reading", files=self.plan.files.num_rows, rows=self._known_rows())
         return self._read(self.query, self.plan.files, report, ahead=ahead)
 
