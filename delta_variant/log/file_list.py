@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import MalformedLogError
 from .file_keys import FileKey, drop_files
 
-__all__ = ["FileList", "Part", "Piece", "in_order"]
+__all__ = ["FileList", "Part", "PartitionValues", "Piece", "Summary", "in_order"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+PartitionValues: TypeAlias = list[dict[str, str | None]]
+"""The partition values of files, by the physical names of the columns."""
 
 MAX_THREADS = 4
 PIECES_PER_THREAD = 2
@@ -36,18 +40,27 @@ class Piece(Protocol):
         """
 
 
-class Part(Protocol):
-    """The files in one file of a checkpoint.
+class Summary(msgspec.Struct, frozen=True, rename="camel"):
+    """The bounds of the files of a sidecar.
 
-    `tags` are those of its `sidecar` action, None for a file that is not a sidecar.
+    `stats` has the form of `AddFile.stats` and holds for all files together. `partition_values` are those of
+    its files, each once; None if they are many. `sidecar` and `size_in_bytes` state the file that it is of.
     """
 
-    @property
-    def tags(self) -> Mapping[str, str | None] | None: ...
+    sidecar: str
+    size_in_bytes: int
+    num_files: int
+    num_bytes: int
+    stats: str
+    partition_values: PartitionValues | None = None
+
+
+class Part(Protocol):
+    """The files in one file of a checkpoint."""
 
     @property
-    def size(self) -> int:
-        """The size of the file in bytes, as the checkpoint states it."""
+    def summary(self) -> Summary | None:
+        """Return the bounds of its files, None if they are not known."""
 
     def pieces(self) -> Sequence[Piece]:
         """Return the row groups that threads can read; raises MalformedLogError."""
@@ -90,6 +103,12 @@ class FileList:
         columns = self.schema.names
         for batches in in_order(lambda piece: list(self.read(piece, columns)), self.pieces()):
             yield from batches
+        yield from self.added
+
+    def stream(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Yield all files with some columns, and hold one batch at a time; raises MalformedLogError."""
+        for piece in self.pieces():
+            yield from self.read(piece, columns)
         yield from self.added
 
     def pieces(self) -> Iterator[Piece]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from ..data_file.reader import RowRange, Units
 from ..errors import MalformedLogError
 from ..expressions.tree import Expression
-from ..log.file_list import FileList, Piece, in_order
-from ..log.snapshot import Snapshot, files_table
+from ..log.file_list import FileList, Part, Piece, Summary, in_order
+from ..log.snapshot import FILES_SCHEMA, Snapshot, files_table
 from ..protocol.actions import AddFile
 from . import prune
 from .predicate import Leaf, PruningPredicate, pruning_predicate_of
@@ -121,14 +121,72 @@ def _prune_all(snapshot: Snapshot, pruning_predicate: PruningPredicate) -> list[
 def _prune_listed(snapshot: Snapshot, listed: FileList, pruning_predicate: PruningPredicate) -> list[_Pruned]:
     """Prune files while they are read; only those that are selected stay in memory."""
     columns = listed.schema.names
+    parts, skipped = _prune_parts(snapshot, listed, pruning_predicate)
 
     def prune_piece(piece: Piece) -> list[_Pruned]:
         batches = listed.read(piece, columns)
         tables = (pa.Table.from_batches([batch]) for batch in batches)
         return [_prune(snapshot, table, pruning_predicate) for table in tables]
 
-    pruned = [each for part in in_order(prune_piece, listed.pieces()) for each in part]
-    return [*pruned, _prune(snapshot, pa.Table.from_batches(listed.added, listed.schema), pruning_predicate)]
+    pieces = (piece for part in parts for piece in part.pieces())
+    pruned = [each for part in in_order(prune_piece, pieces) for each in part]
+    added = pa.Table.from_batches(listed.added, listed.schema)
+    return [*skipped, *pruned, _prune(snapshot, added, pruning_predicate)]
+
+
+def _prune_parts(
+    snapshot: Snapshot, listed: FileList, pruning_predicate: PruningPredicate
+) -> tuple[list[Part], list[_Pruned]]:
+    """Return the parts of a checkpoint that may have selected files, and what pruned the others.
+
+    The files of a skipped part count as they were in the checkpoint.
+    """
+    summaries = [each.summary for each in listed.parts]
+    stats = pa.table({"stats": pa.array([each and each.stats for each in summaries], pa.string())})
+    bounds = file_bounds(replace(snapshot, files=stats), predicate_leaves(pruning_predicate))
+    ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
+    partition = _test_of_parts(snapshot, summaries)
+    stages = [
+        prune.select_units(pruning_predicate, len(summaries), known, partition).to_pylist()
+        for known in ({}, ordinary, bounds)
+    ]
+    bounded = {
+        leaf: pc.or_(known.min.is_valid(), known.max.is_valid()).to_pylist() for leaf, known in bounds.items()
+    }
+    parts, skipped = [], []
+    for number, (part, summary) in enumerate(zip(listed.parts, summaries, strict=True)):
+        if summary is None or (summary.num_files and stages[-1][number]):
+            parts.append(part)
+            continue
+        left = (True, *(selected[number] for selected in stages))
+        counts = tuple(summary.num_files * is_left for is_left in left)
+        known = {leaf: summary.num_files * has_bound[number] for leaf, has_bound in bounded.items()}
+        skipped.append(_Pruned(listed.schema.empty_table(), summary.num_bytes, counts, known))
+    return parts, skipped
+
+
+def _test_of_parts(
+    snapshot: Snapshot, summaries: Sequence[Summary | None]
+) -> Callable[[Expression], pa.Array[Any]]:
+    """Return a function from an expression over partition columns to a mask of the parts to select."""
+    rows = [
+        (number, list(values.items()))
+        for number, summary in enumerate(summaries)
+        for values in (() if summary is None else summary.partition_values or ())
+    ]
+    unknown = {number for number, each in enumerate(summaries) if each is None or not each.partition_values}
+    paths = pa.nulls(len(rows), pa.string())
+    values = pa.array([values for _, values in rows], FILES_SCHEMA.field("partition_values").type)
+    test = partition_test(replace(snapshot, files=pa.table({"path": paths, "partition_values": values})))
+
+    def select(expression: Expression) -> pa.Array[Any]:
+        mask = test(expression).to_pylist()
+        selected = unknown.union(
+            number for (number, _), is_selected in zip(rows, mask, strict=True) if is_selected
+        )
+        return pa.array([number in selected for number in range(len(summaries))], pa.bool_())
+
+    return select
 
 
 def _prune(snapshot: Snapshot, files: pa.Table, pruning_predicate: PruningPredicate) -> _Pruned:

@@ -37,7 +37,7 @@ from ...protocol.actions import (
 )
 from ...storage.inputs import InputFile
 from ...storage.store import Store, get_ranges, local_path, read, read_end
-from ..file_list import FileList, Piece
+from ..file_list import FileList, Piece, Summary
 from ..listing import LOG, CheckpointFiles, checkpoint_name, list_log
 from ..snapshot import (
     FILES_SCHEMA,
@@ -49,8 +49,16 @@ from ..snapshot import (
     tombstones_table,
 )
 from .parsed_statistics import to_text
+from .summaries import summary_of
 
-__all__ = ["ADD_FIELDS", "DELETION_VECTOR_FIELDS", "REMOVE_FIELDS", "duplicate_statistics", "read_checkpoint"]
+__all__ = [
+    "ADD_FIELDS",
+    "DELETION_VECTOR_FIELDS",
+    "REMOVE_FIELDS",
+    "SIDECARS",
+    "duplicate_statistics",
+    "read_checkpoint",
+]
 
 ADD_FIELDS = {
     "path": "path",
@@ -83,6 +91,7 @@ DELETION_VECTOR_FIELDS = {
     "maxRowIndex": "max_row_index",
 }
 STATS_PARSED = "stats_parsed"
+SIDECARS = f"{LOG}/_sidecars"
 
 _TABLE_ACTIONS: dict[str, type[Protocol | Metadata | Txn | DomainMetadata | Sidecar]] = {
     "protocol": Protocol,
@@ -170,7 +179,7 @@ def _read_duplicate_statistics(file: _ParquetFile) -> Iterator[tuple[str, str, s
 
 
 def _paths_of(sidecars: Iterable[Sidecar]) -> list[str]:
-    return [f"{LOG}/_sidecars/{decode_path(sidecar.path)}" for sidecar in sidecars]
+    return [f"{SIDECARS}/{decode_path(sidecar.path)}" for sidecar in sidecars]
 
 
 def _read_files(store: Store, paths: Iterable[str]) -> list[_JsonFile | _ParquetFile]:
@@ -205,7 +214,7 @@ class _JsonFile:
 
     contents: Sequence[Action]
     size: int
-    tags: None = None
+    summary: None = None
 
     @property
     def actions(self) -> list[Action]:
@@ -244,7 +253,7 @@ class _ParquetFile:
     metadata: pq.FileMetaData
     columns: list[str]
     data: _native.DataFile
-    tags: None = None
+    summary: None = None
 
     @cached_property
     def actions(self) -> list[Action]:
@@ -297,12 +306,8 @@ class _Sidecar:
     action: Sidecar
 
     @property
-    def tags(self) -> Mapping[str, str | None]:
-        return self.action.tags or {}
-
-    @property
-    def size(self) -> int:
-        return self.action.size_in_bytes
+    def summary(self) -> Summary | None:
+        return summary_of(self.action)
 
     def pieces(self) -> list[Piece]:
         return [self]
