@@ -34,6 +34,7 @@ Files = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]
 MAX_LEAVES = 4
 """How many columns and paths have bounds in a summary. Each costs seconds for ten million files."""
 
+SAMPLED = pa.schema([FILES_SCHEMA.field(name) for name in ("stats", "partition_values")])
 SAMPLED_FILES = 32_768
 COMPARED_FILES = 512
 GROUPS = 16
@@ -72,8 +73,8 @@ class Layout:
         by_name = {each.name: each for each in state.schema.fields}
         partitions = [physical_name(by_name[name], mode) for name in state.partition_columns]
         sample = _Sample()
-        for batch in files(["stats", "partition_values"]):
-            sample.add(batch.select(["stats", "partition_values"]))
+        for batch in files(SAMPLED.names):
+            sample.add(batch.select(SAMPLED.names))
         order, leaves = _choose(sample.table(COMPARED_FILES), partitions, state)
         return cls(partitions, leaves, order, sample)
 
@@ -124,7 +125,7 @@ class _Sample:
 
     stride: int = 1
     _seen: int = 0
-    _tables: list[pa.Table] = field(default_factory=list)
+    _tables: list[pa.Table] = field(default_factory=lambda: [SAMPLED.empty_table()])
     _size: int = 0
 
     @property
@@ -173,7 +174,11 @@ def _choose(
         order: {leaf: _gain([pairs[row] for row in rows]) for leaf, pairs in known.items()}
         for order, rows in orders.items()
     }
-    totals = {order: sum(gain.values()) for order, gain in gains.items()}
+    # Most queries of a partitioned table are by partition: its values count as much as all other bounds.
+    totals = {
+        order: sum(gain.values()) + gain.get(None, 0) * max(0, len(known) - 2)
+        for order, gain in gains.items()
+    }
     best = max(totals, key=totals.__getitem__)
     if totals[best] < totals[None] * LEAST_IMPROVEMENT:
         best = None
