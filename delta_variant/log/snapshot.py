@@ -192,22 +192,24 @@ class Snapshot:
     @property
     def num_files(self) -> int:
         """Return the number of logical files."""
-        return self._totals[0]
+        totals = self._listed_totals
+        return self.files.num_rows if totals is None else totals[0]
 
     @property
     def num_bytes(self) -> int:
         """Return the total size of all data files in bytes."""
-        return self._totals[1]
+        totals = self._listed_totals
+        return int(pc.sum(self.files["size"]).as_py() or 0) if totals is None else totals[1]
 
     @property
-    def _totals(self) -> tuple[int, int]:
-        if self.file_list is not None:
-            try:
-                return self.file_list.totals()
-            except MalformedLogError:
-                # Loading the files uses other files of the log, if they have the same actions.
-                pass
-        return self.files.num_rows, int(pc.sum(self.files["size"]).as_py() or 0)
+    def _listed_totals(self) -> tuple[int, int] | None:
+        """Return the number of files and bytes of the list, None if it is loaded or cannot be read."""
+        listed = self.file_list
+        try:
+            return None if listed is None else listed.totals()
+        except MalformedLogError:
+            # Loading the files uses other files of the log, if they have the same actions.
+            return None
 
     def __repr__(self) -> str:
         features = sorted({*(self.protocol.reader_features or ()), *(self.protocol.writer_features or ())})
