@@ -184,7 +184,7 @@ class _Contents:
 
     @property
     def has_sidecars(self) -> bool:
-        """Return whether the files are so many that they are in sidecars."""
+        """Return whether the files are in sidecars, because they exceed those of one."""
         state = self.state
         is_large = state.file_list is not None or state.num_files + self.tombstones.num_rows > SIDECAR_FILES
         return self.is_v2 and is_large
