@@ -47,7 +47,7 @@ OWNERS = {
     "_native": {
         "data_file",
         "log.checkpoints",
-        "log.snapshot",
+        "log.file_keys",
         "operations.legacy",
         "protocol.statistics",
         "variant",

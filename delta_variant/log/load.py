@@ -81,13 +81,11 @@ def load_snapshot(
     if version is not None:
         version = to_integer("version", version)
     snapshot = snapshot_at(store, version)
-    _LOGGER.info(
-        "loaded version %d of %s: %d files, %d bytes",
-        snapshot.version,
-        snapshot.uri,
-        snapshot.num_files,
-        snapshot.num_bytes,
-    )
+    if snapshot.file_list is None:
+        counts = f"{snapshot.num_files} files, {snapshot.num_bytes} bytes"
+    else:
+        counts = "its files are read when they are used"
+    _LOGGER.info("loaded version %d of %s: %s", snapshot.version, snapshot.uri, counts)
     return snapshot
 
 

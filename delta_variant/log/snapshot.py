@@ -12,19 +12,16 @@ from functools import lru_cache
 from itertools import accumulate, chain
 from operator import attrgetter
 from string import ascii_letters, digits
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import _native
 from .._html import html_table
 from ..errors import MalformedLogError
 from ..protocol import properties
 from ..protocol.actions import (
-    LOCAL_ROOT,
-    LOCAL_URI,
     Action,
     AddFile,
     CommitInfo,
@@ -43,6 +40,8 @@ from ..protocol.schema.json_text import parse as parse_schema
 from ..protocol.types import StructType, sql_type
 from ..storage.store import Store
 from ..variant.moments import UTC, check_timezone
+from .file_keys import FileKey, drop_files, key_texts
+from .file_list import FileList
 
 __all__ = [
     "FILES_SCHEMA",
@@ -60,8 +59,6 @@ __all__ = [
     "subtract_files",
     "tombstones_table",
 ]
-
-FileKey: TypeAlias = tuple[str, str | None]
 
 _PLAIN_CHARACTERS = f"{ascii_letters}{digits}/_.=-".encode()
 
@@ -119,11 +116,11 @@ class Checkpoint:
     """The content of a checkpoint: the actions that are not files, and batches of files.
 
     `files` have FILES_SCHEMA, `tombstones` have TOMBSTONES_SCHEMA. Both may be streams that can be iterated
-    over only once.
+    over only once. The files of a large checkpoint are a FileList, which is not read before it is used.
     """
 
     actions: Sequence[Action]
-    files: Iterable[pa.RecordBatch]
+    files: Iterable[pa.RecordBatch] | FileList
     tombstones: Iterable[pa.RecordBatch] = ()
 
 
@@ -131,9 +128,10 @@ class Checkpoint:
 class Snapshot:
     """The state of a table at one version.
 
-    `files` has one row for each logical file (FILES_SCHEMA). `timestamp` is the in-commit timestamp of the
-    version in milliseconds since 1970, None if the table does not have them. `timezone` is the time zone of
-    local times in SQL text, and of partition values of timestamps without a time zone.
+    `files` has one row for each logical file (FILES_SCHEMA). The files of a large checkpoint are loaded when
+    `files` is first used; a read that selects files does not use it. `timestamp` is the in-commit timestamp
+    of the version in milliseconds since 1970, None if the table does not have them. `timezone` is the time
+    zone of local times in SQL text, and of partition values of timestamps without a time zone.
 
     Example:
         >>> import delta_variant as dv
@@ -171,7 +169,17 @@ class Snapshot:
             'Europe/Berlin'
         """
         check_timezone(timezone)
-        return replace(self, timezone=timezone)
+        return replace(self, timezone=timezone, files=self.__dict__["files"])
+
+    def in_store(self, store: Store) -> Snapshot:
+        """Return the snapshot as another store of the same table reads it, with a list of files not loaded."""
+        return replace(self, store=store, files=self.__dict__["files"])
+
+    @property
+    def file_list(self) -> FileList | None:
+        """Return the list of files while it is not loaded, None once `files` is a table."""
+        files: pa.Table | FileList = self.__dict__["files"]
+        return files if isinstance(files, FileList) else None
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -191,12 +199,24 @@ class Snapshot:
     @property
     def num_files(self) -> int:
         """Return the number of logical files."""
-        return self.files.num_rows
+        totals = self._listed_totals
+        return self.files.num_rows if totals is None else totals[0]
 
     @property
     def num_bytes(self) -> int:
         """Return the total size of all data files in bytes."""
-        return int(pc.sum(self.files["size"]).as_py() or 0)
+        totals = self._listed_totals
+        return int(pc.sum(self.files["size"]).as_py() or 0) if totals is None else totals[1]
+
+    @property
+    def _listed_totals(self) -> tuple[int, int] | None:
+        """Return the number of files and bytes of the list, None if it is loaded or cannot be read."""
+        listed = self.file_list
+        try:
+            return None if listed is None else listed.totals()
+        except MalformedLogError:
+            # Loading the files uses other files of the log, if they have the same actions.
+            return None
 
     def __repr__(self) -> str:
         features = sorted({*(self.protocol.reader_features or ()), *(self.protocol.writer_features or ())})
@@ -223,6 +243,25 @@ class Snapshot:
         ]
         properties = [(name, value, "property") for name, value in sorted(self.configuration.items())]
         return html_table(caption, ("column", "type", ""), [*columns, *properties])
+
+
+class _Files:
+    """The field `files` of a snapshot: a table, or the list that is loaded as one when it is first used."""
+
+    def __get__(self, snapshot: Snapshot | None, owner: object = None) -> pa.Table:
+        if snapshot is None:
+            raise AttributeError("files")
+        files: pa.Table | FileList = snapshot.__dict__["files"]
+        if isinstance(files, FileList):
+            files = snapshot.__dict__["files"] = files.load()
+        return files
+
+    def __set__(self, snapshot: Snapshot, files: pa.Table | FileList) -> None:
+        snapshot.__dict__["files"] = files
+
+
+# Not in the class, where a dataclass would take it for the default of the field.
+Snapshot.files = _Files()  # type: ignore[assignment]
 
 
 def files_table(adds: Sequence[AddFile]) -> pa.Table:
@@ -268,9 +307,9 @@ def remove_actions(files: pa.Table, now: int, *, data_change: bool) -> Iterator[
 
 def subtract_files(files: pa.Table, others: pa.Table) -> pa.Table:
     """Return the rows of `files` whose logical files are not in `others`; both have FILES_SCHEMA."""
-    keys = pa.chunked_array([_key_texts(batch) for batch in others.to_batches()], pa.string())
+    keys = pa.chunked_array([key_texts(batch) for batch in others.to_batches()], pa.string())
     batches = [
-        batch.filter(pc.invert(pc.is_in(_key_texts(batch), value_set=keys))) for batch in files.to_batches()
+        batch.filter(pc.invert(pc.is_in(key_texts(batch), value_set=keys))) for batch in files.to_batches()
     ]
     return pa.Table.from_batches(batches, FILES_SCHEMA)
 
@@ -330,16 +369,20 @@ def replay(
         state.metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
     ):
         state.timestamp = None
-    batches = [] if checkpoint is None else _drop_files(checkpoint.files, state.touched)
-    added = files_table(list(state.added.values())).to_batches()
-    return _snapshot(store, version, state, pa.Table.from_batches(_append(batches, added), FILES_SCHEMA))
+    added = files_table(list(state.added.values()))
+    if checkpoint is not None and isinstance(checkpoint.files, FileList):
+        return _snapshot(store, version, state, checkpoint.files.after(state.touched, added))
+    remaining = () if checkpoint is None else map(drop_files(state.touched), checkpoint.files)
+    batches = _append([batch for batch in remaining if batch.num_rows], added.to_batches())
+    return _snapshot(store, version, state, pa.Table.from_batches(batches, FILES_SCHEMA))
 
 
 def as_checkpoint(snapshot: Snapshot) -> Checkpoint:
     """Return a snapshot as what the replay of later commits starts from."""
     actions: list[Action] = [snapshot.protocol, snapshot.metadata]
     actions += [*snapshot.txns.values(), *snapshot.domain_metadata.values()]
-    return Checkpoint(actions, snapshot.files.to_batches())
+    listed = snapshot.file_list
+    return Checkpoint(actions, snapshot.files.to_batches() if listed is None else listed)
 
 
 def replay_tombstones(checkpoint: Checkpoint | None, commits: Iterable[Sequence[Action]]) -> pa.Table:
@@ -353,7 +396,7 @@ def replay_tombstones(checkpoint: Checkpoint | None, commits: Iterable[Sequence[
             removed.pop(key, None)
             if isinstance(action, RemoveFile):
                 removed[key] = action
-    batches = [] if checkpoint is None else _drop_files(checkpoint.tombstones, touched)
+    batches = [] if checkpoint is None else map(drop_files(touched), checkpoint.tombstones)
     later = tombstones_table(list(removed.values())).to_batches()
     return pa.Table.from_batches([*batches, *later], TOMBSTONES_SCHEMA)
 
@@ -401,7 +444,7 @@ class _State:
                 self.domains[action.domain] = action
 
 
-def _snapshot(store: Store, version: int, state: _State, files: pa.Table) -> Snapshot:
+def _snapshot(store: Store, version: int, state: _State, files: Any) -> Snapshot:
     if state.protocol is None or state.metadata is None:
         lacking = "protocol" if state.protocol is None else "metaData"
         raise MalformedLogError(
@@ -497,25 +540,6 @@ _COLUMNS: dict[str, Callable[[Sequence[Any], Any], Any]] = {
 }
 
 
-def _drop_files(batches: Iterable[pa.RecordBatch], keys: set[FileKey]) -> list[pa.RecordBatch]:
-    """Return the rows of files other than `keys`; a batch without such files is not copied."""
-    # Most files have no deletion vector, so their paths identify them.
-    paths = pa.array([path for path, unique_id in keys if unique_id is None], pa.string())
-    texts = pa.array([_key_text(*key) for key in keys if key[1] is not None], pa.string())
-
-    def drop(batch: pa.RecordBatch) -> pa.RecordBatch:
-        vectors = batch["deletion_vector"]
-        dropped: Any = pc.and_(pc.is_in(_path_keys(batch), value_set=paths), pc.is_null(vectors))
-        if len(texts) and vectors.null_count < len(vectors):
-            dropped = pc.or_(dropped, pc.is_in(_key_texts(batch), value_set=texts))
-        if not dropped.true_count:
-            return batch
-        return _native.filter_rows(batch, pc.invert(dropped))
-
-    kept = map(drop, batches) if keys else batches
-    return [batch for batch in kept if batch.num_rows]
-
-
 def _pool_for_files() -> pa.MemoryPool:
     """Return the memory pool for the columns of many files.
 
@@ -524,33 +548,6 @@ def _pool_for_files() -> pa.MemoryPool:
     """
     default = pa.default_memory_pool()
     return pa.system_memory_pool() if default.backend_name == "mimalloc" else default
-
-
-# No path contains NUL, so a path and a dvId joined by it identify the pair.
-def _key_text(path: str, unique_id: str | None) -> str:
-    return f"{path}\0{unique_id or ''}"
-
-
-def _path_keys(files: pa.RecordBatch) -> pa.Array[Any]:
-    """Return `path_key` of each path."""
-    paths: pa.Array[Any] = files["path"]
-    if not pc.any(pc.starts_with(paths, "file:", ignore_case=True)).as_py():
-        return paths
-    keys: pa.Array[Any] = pc.replace_substring_regex(paths, LOCAL_URI.pattern, LOCAL_ROOT)
-    return keys
-
-
-def _key_texts(files: pa.RecordBatch) -> pa.Array[Any]:
-    vectors = files["deletion_vector"]
-    offset = pc.struct_field(vectors, "offset")
-    unique_id = pc.binary_join_element_wise(
-        pc.struct_field(vectors, "storage_type"),
-        pc.struct_field(vectors, "path_or_inline_dv"),
-        pc.coalesce(pc.binary_join_element_wise("@", pc.cast(offset, pa.string()), ""), ""),
-        "",
-    )
-    texts: pa.Array[Any] = pc.binary_join_element_wise(_path_keys(files), pc.coalesce(unique_id, ""), "\0")
-    return texts
 
 
 def _column(name: str, type_text: str, nullable: bool) -> str:

@@ -7,11 +7,12 @@ remembers the snapshot that was loaded last; a later version is that snapshot an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import partial
 from itertools import chain
 from typing import TypeVar
 
 import msgspec
+import pyarrow as pa
 
 from ..errors import MalformedLogError, StoreError, TableNotFoundError, VersionNotFoundError
 from ..protocol import properties
@@ -106,7 +107,7 @@ def _advance(known: _Loaded, store: Store, version: int | None) -> _Loaded | Non
     if commit_file is None or not known.commit_file.is_same_as(listing.commits.get(first)):
         return None
     if target == first:
-        return _Loaded(replace(known.snapshot, store=store), known.commit_file)
+        return _Loaded(known.snapshot.in_store(store), known.commit_file)
     try:
         spans = listing.spans(first + 1, target, store.uri)
         if len(spans) > _MOST_COMMITS and any(first < each.version <= target for each in listing.checkpoints):
@@ -183,7 +184,7 @@ def _build(
             # Imported here, because a short log has no checkpoint, and pyarrow.parquet takes long to import.
             from .checkpoints.reading import read_checkpoint
 
-            checkpoint = read_checkpoint(store, files)
+            checkpoint = read_checkpoint(store, files, partial(_recover_files, store, files.version))
             commits = list(read_spans(store, spans))
             last_is_commit = bool(spans) and spans[-1].is_commit
             timestamp = None if last_is_commit else _in_commit_timestamp(store, target, checkpoint, commits)
@@ -202,6 +203,16 @@ def _existing(store: Store, listing: Listing) -> Listing:
     if listing.latest < 0:
         raise TableNotFoundError(f"there is no Delta table at {store.uri}: it has no {LOG}", table=store.uri)
     return listing
+
+
+def _recover_files(store: Store, version: int) -> pa.Table:
+    """Return the files at a version from any files of the log that can be read."""
+
+    def load(log: LogSegment) -> pa.Table:
+        snapshot, _ = _load(store, log)
+        return snapshot.files if snapshot.file_list is None else snapshot.file_list.table()
+
+    return build_from_log(store, version, load)
 
 
 def _in_commit_timestamp(

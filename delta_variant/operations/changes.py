@@ -379,7 +379,7 @@ class ChangeFeed:
         if files:
             table = replace(table, files=files_table(files))
             plan = plan_files(table, self.query.pruning)
-            report.add(plan, table.num_files, table.num_bytes)
+            report.add(plan)
             yield from files_of(plan.files)
 
     def _read_marked(self, file: FileEntry, vectors: tuple[Vector, Vector], report: ReadReport) -> RowBatches:

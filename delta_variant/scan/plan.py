@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -13,8 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..data_file.reader import RowRange, Units
+from ..errors import MalformedLogError
 from ..expressions.tree import Expression
-from ..log.snapshot import Snapshot, files_table
+from ..log.file_list import FileList, Part, Piece, Summary, in_order
+from ..log.snapshot import FILES_SCHEMA, Snapshot, files_table
 from ..protocol.actions import AddFile
 from . import prune
 from .predicate import Leaf, PruningPredicate, pruning_predicate_of
@@ -29,15 +32,25 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class FilePlan(msgspec.Struct, frozen=True):
-    """The files that may contain matching rows, as rows of `Snapshot.files`, and what pruned the others."""
+    """The files that may contain matching rows, as rows of `Snapshot.files`, and what pruned the others.
+
+    `num_files` and `num_bytes` are the number and the size in bytes of all files.
+    """
 
     pruning_predicate: PruningPredicate
     files: pa.Table
+    num_files: int
+    num_bytes: int
     by_partition_values: int
     by_statistics: int
     by_variant_bounds: int
     bounded: dict[Leaf, int]
     """For each leaf of the pruning predicate, how many of all files have a bound for it."""
+
+    @classmethod
+    def whole(cls, files: pa.Table) -> FilePlan:
+        """Return the plan that reads all of some files."""
+        return cls(None, files, files.num_rows, int(pc.sum(files["size"]).as_py() or 0), 0, 0, 0, {})
 
 
 class RowPlan(msgspec.Struct, frozen=True):
@@ -52,35 +65,144 @@ class RowPlan(msgspec.Struct, frozen=True):
 
 def plan_files(snapshot: Snapshot, predicate: Expression | None) -> FilePlan:
     """Return the files to read for a bound predicate."""
-    files = snapshot.files
     pruning_predicate = None
     if predicate is not None:
         pruning_predicate = pruning_predicate_of(predicate, snapshot.partition_columns)
     if pruning_predicate is None:
-        return FilePlan(None, files, 0, 0, 0, {})
-    bounds = file_bounds(snapshot, predicate_leaves(pruning_predicate))
-    ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
-    partition = partition_test(snapshot)
-    stages = [
-        prune.select_units(pruning_predicate, files.num_rows, known, partition)
-        for known in ({}, ordinary, bounds)
-    ]
-    left = [files.num_rows, *(_count(selected) for selected in stages)]
+        return FilePlan.whole(snapshot.files)
+    pruned = _prune_all(snapshot, pruning_predicate)
+    left = [sum(each.left[stage] for each in pruned) for stage in range(len(pruned[0].left))]
     by_partition_values, by_statistics, by_bounds = (before - after for before, after in pairwise(left))
-    known_files = {
-        leaf: _count(pc.or_(known.min.is_valid(), known.max.is_valid())) for leaf, known in bounds.items()
-    }
-    selected = files.filter(stages[-1])
+    bounded: Counter[Leaf] = Counter()
+    for each in pruned:
+        bounded.update(each.bounded)
+    selected = pa.concat_tables([each.files for each in pruned])
     _LOGGER.info(
         "%s: reading %d of %d files; skipped %d by partition values, %d by statistics, %d by Variant bounds",
         snapshot.uri,
         selected.num_rows,
-        files.num_rows,
+        left[0],
         by_partition_values,
         by_statistics,
         by_bounds,
     )
-    return FilePlan(pruning_predicate, selected, by_partition_values, by_statistics, by_bounds, known_files)
+    return FilePlan(
+        pruning_predicate,
+        selected,
+        left[0],
+        sum(each.num_bytes for each in pruned),
+        by_partition_values,
+        by_statistics,
+        by_bounds,
+        dict(bounded),
+    )
+
+
+class _Pruned(msgspec.Struct, frozen=True):
+    """The selected ones of some files. `left` counts the files before and after each stage of pruning."""
+
+    files: pa.Table
+    num_bytes: int
+    left: tuple[int, ...]
+    bounded: Mapping[Leaf, int]
+
+
+def _prune_all(snapshot: Snapshot, pruning_predicate: PruningPredicate) -> list[_Pruned]:
+    listed = snapshot.file_list
+    if listed is not None:
+        try:
+            return _prune_listed(snapshot, listed, pruning_predicate)
+        except MalformedLogError:
+            # The files of the snapshot are loaded from other files of the log, if they have the same actions.
+            pass
+    return [_prune(snapshot, snapshot.files, pruning_predicate)]
+
+
+def _prune_listed(snapshot: Snapshot, listed: FileList, pruning_predicate: PruningPredicate) -> list[_Pruned]:
+    """Prune files while they are read; only those that are selected stay in memory."""
+    columns = listed.schema.names
+    parts, skipped = _prune_parts(snapshot, listed, pruning_predicate)
+
+    def prune_piece(piece: Piece) -> list[_Pruned]:
+        batches = listed.read(piece, columns)
+        tables = (pa.Table.from_batches([batch]) for batch in batches)
+        return [_prune(snapshot, table, pruning_predicate) for table in tables]
+
+    pieces = (piece for part in parts for piece in part.pieces())
+    pruned = [each for part in in_order(prune_piece, pieces) for each in part]
+    added = pa.Table.from_batches(listed.added, listed.schema)
+    return [*skipped, *pruned, _prune(snapshot, added, pruning_predicate)]
+
+
+def _prune_parts(
+    snapshot: Snapshot, listed: FileList, pruning_predicate: PruningPredicate
+) -> tuple[list[Part], list[_Pruned]]:
+    """Return the parts of a checkpoint that may have selected files, and what pruned the others.
+
+    The files of a skipped part count as they were in the checkpoint.
+    """
+    summaries = [each.summary for each in listed.parts]
+    stats = pa.table({"stats": pa.array([each and each.stats for each in summaries], pa.string())})
+    bounds = file_bounds(replace(snapshot, files=stats), predicate_leaves(pruning_predicate))
+    ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
+    partition = _test_of_parts(snapshot, summaries)
+    stages = [
+        prune.select_units(pruning_predicate, len(summaries), known, partition).to_pylist()
+        for known in ({}, ordinary, bounds)
+    ]
+    bounded = {
+        leaf: pc.or_(known.min.is_valid(), known.max.is_valid()).to_pylist() for leaf, known in bounds.items()
+    }
+    parts, skipped = [], []
+    for number, (part, summary) in enumerate(zip(listed.parts, summaries, strict=True)):
+        if summary is None or (summary.num_files and stages[-1][number]):
+            parts.append(part)
+            continue
+        left = (True, *(selected[number] for selected in stages))
+        counts = tuple(summary.num_files * is_left for is_left in left)
+        known = {leaf: summary.num_files * has_bound[number] for leaf, has_bound in bounded.items()}
+        skipped.append(_Pruned(listed.schema.empty_table(), summary.num_bytes, counts, known))
+    return parts, skipped
+
+
+def _test_of_parts(
+    snapshot: Snapshot, summaries: Sequence[Summary | None]
+) -> Callable[[Expression], pa.Array[Any]]:
+    """Return a function from an expression over partition columns to a mask of the parts to select."""
+    rows = [
+        (number, list(values.items()))
+        for number, summary in enumerate(summaries)
+        for values in (() if summary is None else summary.partition_values or ())
+    ]
+    unknown = {number for number, each in enumerate(summaries) if each is None or not each.partition_values}
+    paths = pa.nulls(len(rows), pa.string())
+    values = pa.array([values for _, values in rows], FILES_SCHEMA.field("partition_values").type)
+    test = partition_test(replace(snapshot, files=pa.table({"path": paths, "partition_values": values})))
+
+    def select(expression: Expression) -> pa.Array[Any]:
+        mask = test(expression).to_pylist()
+        selected = unknown.union(
+            number for (number, _), is_selected in zip(rows, mask, strict=True) if is_selected
+        )
+        return pa.array([number in selected for number in range(len(summaries))], pa.bool_())
+
+    return select
+
+
+def _prune(snapshot: Snapshot, files: pa.Table, pruning_predicate: PruningPredicate) -> _Pruned:
+    pruned = replace(snapshot, files=files)
+    bounds = file_bounds(pruned, predicate_leaves(pruning_predicate))
+    ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
+    partition = partition_test(pruned)
+    stages = [
+        prune.select_units(pruning_predicate, files.num_rows, known, partition)
+        for known in ({}, ordinary, bounds)
+    ]
+    known_files = {
+        leaf: _count(pc.or_(known.min.is_valid(), known.max.is_valid())) for leaf, known in bounds.items()
+    }
+    left = (files.num_rows, *(_count(selected) for selected in stages))
+    return _Pruned(files.filter(stages[-1]), pruned.num_bytes, left, known_files)
 
 
 def may_contain_matches(snapshot: Snapshot, predicate: Expression | None, adds: Sequence[AddFile]) -> bool:

@@ -42,22 +42,29 @@ def select_units(
     `partition` returns the units for which an expression over partition columns may be true. A leaf without
     bounds selects all units, as does a partition expression if `partition` is None.
     """
-    everything = pa.repeat(pa.scalar(True), count)
+    return _Units(count, bounds, partition).select(predicate)
 
-    def keep(part: PruningPredicate) -> Array:
+
+class _Units(msgspec.Struct, frozen=True):
+    """Units with their bounds. A recursive closure would keep them in memory as a reference cycle."""
+
+    count: int
+    bounds: Mapping[Leaf, Bounds]
+    partition: Callable[[Expression], Array] | None
+
+    def select(self, part: PruningPredicate) -> Array:
+        everything = pa.repeat(pa.scalar(True), self.count)
         match part:
             case AllOf(parts):
-                return reduce(pc.and_, map(keep, parts), everything)
+                return reduce(pc.and_, map(self.select, parts), everything)
             case AnyOf(parts):
-                return reduce(pc.or_, map(keep, parts), pc.invert(everything))
-            case PartitionTest(expression) if partition is not None:
-                return partition(expression)
-            case Comparison() | NullTest() if part.leaf in bounds:
-                known = bounds[part.leaf]
+                return reduce(pc.or_, map(self.select, parts), pc.invert(everything))
+            case PartitionTest(expression) if self.partition is not None:
+                return self.partition(expression)
+            case Comparison() | NullTest() if part.leaf in self.bounds:
+                known = self.bounds[part.leaf]
                 return _compared(part, known) if isinstance(part, Comparison) else _null_tested(part, known)
         return everything
-
-    return keep(predicate)
 
 
 def _null_tested(test: NullTest, bounds: Bounds) -> Array:

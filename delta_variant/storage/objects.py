@@ -199,6 +199,9 @@ class LocalFiles:
     def delete(self, key: str) -> None:
         os.unlink(key)
 
+    def open_upload(self, key: str) -> Upload:
+        return _LocalUpload(key)
+
 
 def _open_file(key: str) -> BinaryIO:
     try:
@@ -218,6 +221,26 @@ def _read_range(file: BinaryIO, start: int, end: int) -> bytes:
     if len(data) < end - start:
         raise OSError(f"cannot read bytes {start} to {end} because the file ends at {start + len(data)}")
     return data
+
+
+class _LocalUpload:
+    """A local file that is written to a hidden file of its folder, and renamed at its end."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._staged = _stage(key, b"")
+        self._file = open(self._staged, "wb")  # noqa: SIM115 - closed by `close` or `abort`
+
+    def write(self, data: bytes) -> None:
+        self._file.write(data)
+
+    def close(self) -> None:
+        self._file.close()
+        os.replace(self._staged, self._key)
+
+    def abort(self) -> None:
+        self._file.close()
+        os.unlink(self._staged)
 
 
 def _stage(key: str, data: bytes) -> str:

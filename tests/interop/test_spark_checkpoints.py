@@ -13,6 +13,7 @@ from interop.tables import actions, load, rows_by_spark, rows_by_us
 from pyspark.sql import SparkSession
 
 import delta_variant as dv
+from delta_variant.log.checkpoints import reading as checkpoint_reading
 from delta_variant.log.checkpoints import writing as checkpoint_writing
 from delta_variant.log.load import load_snapshot
 from delta_variant.protocol.actions import decode_path
@@ -139,3 +140,35 @@ def _checkpoint_by_spark(spark: SparkSession, table: Path) -> None:
     delta_log = companion.getField("MODULE$").get(None)
     delta_log.clearCache()
     delta_log.forTable(spark._jsparkSession, str(table)).checkpoint()
+
+
+@pytest.mark.parametrize("as_struct", ["false", "true"])
+def test_spark_reads_our_sidecars_checkpoints_on_top_and_cleans_up(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_struct: str
+):
+    monkeypatch.setattr(checkpoint_writing, "SIDECAR_FILES", 2)
+    monkeypatch.setattr(checkpoint_reading, "STREAMED_BYTES", 0)
+    table = tmp_path / "table"
+    configuration = {"delta.checkpointPolicy": "v2", "delta.checkpoint.writeStatsAsStruct": as_struct}
+    dv.write_table(str(table), json_table(['{"a": 0}']), configuration=configuration)
+    for line in range(1, 5):
+        dv.write_table(str(table), json_table([f'{{"a": {line}}}'], line), mode="append")
+    dv.delete(str(table), where="line = 1")
+    checkpoint_writing.write_checkpoint(store.open_store(table), 5, now=0, unique_id=UNIQUE_ID)
+    sidecars = {file.name for file in (table / "_delta_log" / "_sidecars").iterdir()}
+    assert len(sidecars) == 3
+    forget_commits(table, 5)
+
+    expected = [0, 2, 3, 4]
+    assert sorted(row.line for row in load(spark, table).select("line").collect()) == expected
+    matching = load(spark, table).where("variant_get(event, '$.a', 'int') >= 3").select("line")
+    assert sorted(row.line for row in matching.collect()) == [3, 4]
+
+    # The checkpoint of Spark has sidecars of its own, and its cleanup leaves those of ours.
+    load(spark, table).limit(1).write.format("delta").mode("append").save(str(table))
+    _checkpoint_by_spark(spark, table)
+    spark.sql(f"VACUUM delta.`{table}`")
+    assert sidecars <= {file.name for file in (table / "_delta_log" / "_sidecars").iterdir()}
+    assert dv.read_table(str(table), where="event:a::int >= 3").count() in (2, 3)
+    forget_commits(table, 6)
+    assert dv.read_table(str(table)).count() == 5

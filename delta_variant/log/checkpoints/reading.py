@@ -1,17 +1,18 @@
 """Read checkpoints: classic, multi-part, and V2 in JSON or Parquet (PROTOCOL.md, "Checkpoints").
 
-The encoded files are in memory. Their rows are decoded in batches of 50,000, so that rows that a caller drops
-are never all in memory. The native library decodes them: `ParquetFile` of pyarrow always allocates from the
+Small files are in memory. The files of a large checkpoint are read when their rows are used, one row group
+and only some columns at a time. Rows are decoded in batches of 50,000, so that rows that a caller drops are
+never all in memory. The native library decodes them: `ParquetFile` of pyarrow always allocates from the
 default memory pool, which is slow on a machine with fragmented memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain
 from typing import Any, cast
 
@@ -34,7 +35,9 @@ from ...protocol.actions import (
     decode_commit,
     decode_path,
 )
-from ...storage.store import Store, read
+from ...storage.inputs import InputFile
+from ...storage.store import Store, get_ranges, local_path, read, read_end
+from ..file_list import FileList, Piece, Summary
 from ..listing import LOG, CheckpointFiles, checkpoint_name, list_log
 from ..snapshot import (
     FILES_SCHEMA,
@@ -46,11 +49,13 @@ from ..snapshot import (
     tombstones_table,
 )
 from .parsed_statistics import to_text
+from .summaries import summary_of
 
 __all__ = [
     "ADD_FIELDS",
     "DELETION_VECTOR_FIELDS",
     "REMOVE_FIELDS",
+    "SIDECARS",
     "duplicate_statistics",
     "read_checkpoint",
     "sidecars_of",
@@ -87,6 +92,7 @@ DELETION_VECTOR_FIELDS = {
     "maxRowIndex": "max_row_index",
 }
 STATS_PARSED = "stats_parsed"
+SIDECARS = f"{LOG}/_sidecars"
 
 _TABLE_ACTIONS: dict[str, type[Protocol | Metadata | Txn | DomainMetadata | Sidecar]] = {
     "protocol": Protocol,
@@ -96,6 +102,12 @@ _TABLE_ACTIONS: dict[str, type[Protocol | Metadata | Txn | DomainMetadata | Side
     "sidecar": Sidecar,
 }
 _BATCH_ROWS = 50_000
+_PIECE_ROWS = 100_000
+"""The rows that one thread reads at least, if a file has them."""
+
+_READ_AT_ONCE_BYTES = 16 << 20
+STREAMED_BYTES = 32 << 20
+"""The size from which the files of a checkpoint are not loaded before they are used."""
 
 # Our own errors, and those that pyarrow and msgspec raise for damaged files.
 _UNREADABLE = (
@@ -109,22 +121,37 @@ _UNREADABLE = (
 )
 
 
-def read_checkpoint(store: Store, files: CheckpointFiles) -> Checkpoint:
+def read_checkpoint(
+    store: Store, files: CheckpointFiles, recover: Callable[[], pa.Table] = FILES_SCHEMA.empty_table
+) -> Checkpoint:
     """Return the content of a checkpoint; the batches of its files are read lazily.
 
+    The files of a large checkpoint are a FileList. `recover` returns them from other files of the log.
     Raises MalformedLogError, possibly during the iteration, for a file that is missing or malformed.
     """
-    manifest = _join(_read_files(store, files.paths))
-    sidecars = [action for action in manifest.actions if isinstance(action, Sidecar)]
-    actions = [action for action in manifest.actions if not isinstance(action, Sidecar)]
+    manifest = _read_files(store, files.paths)
+    actions = [action for part in manifest for action in part.actions]
+    sidecars = [action for action in actions if isinstance(action, Sidecar)]
+    actions = [action for action in actions if not isinstance(action, Sidecar)]
     if {Protocol, Metadata} - {type(action) for action in actions}:
         raise MalformedLogError("the checkpoint lacks protocol or metaData", version=files.version).at(
             file=f"{store.uri}/{files.paths[0]}"
         )
     with _checkpoint_errors(f"{store.uri}/{files.paths[0]}"):
         paths = _paths_of(sidecars)
-    parts = _read_files(store, paths)
-    return _join([Checkpoint(actions, manifest.files, manifest.tombstones), *parts])
+    if sum(each.size for each in manifest) + sum(each.size_in_bytes for each in sidecars) < STREAMED_BYTES:
+        parts = [*manifest, *_read_files(store, paths)]
+        return Checkpoint(
+            actions,
+            chain.from_iterable(part.files(FILES_SCHEMA.names) for part in parts),
+            chain.from_iterable(part.tombstones() for part in parts),
+        )
+    later = [_Sidecar(store, path, each) for path, each in zip(paths, sidecars, strict=True)]
+    return Checkpoint(
+        actions,
+        FileList(FILES_SCHEMA, [*manifest, *later], recover),
+        chain.from_iterable(part.tombstones() for part in (*manifest, *later)),
+    )
 
 
 def sidecars_of(store: Store, files: CheckpointFiles) -> list[str]:
@@ -147,12 +174,12 @@ def duplicate_statistics(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
     for path in (*newest, *sidecars):
         if path.endswith(".parquet"):
             with _checkpoint_errors(f"{store.uri}/{path}"):
-                yield from _read_duplicate_statistics(_open(read(store, path), path))
+                yield from _read_duplicate_statistics(_open(store, path))
 
 
-def _read_duplicate_statistics(file: _ParquetCheckpoint) -> Iterator[tuple[str, str, str]]:
+def _read_duplicate_statistics(file: _ParquetFile) -> Iterator[tuple[str, str, str]]:
     fields = ("path", "stats", STATS_PARSED)
-    for adds in _raw_adds(file, fields):
+    for adds in _raw_adds(file, fields, file.add_groups):
         if set(fields) <= set(adds.type.names):
             paths, texts, parsed = (pc.struct_field(adds, name) for name in fields)
             rows = zip(paths.to_pylist(), texts.to_pylist(), to_text(parsed).to_pylist(), strict=True)
@@ -160,28 +187,20 @@ def _read_duplicate_statistics(file: _ParquetCheckpoint) -> Iterator[tuple[str, 
 
 
 def _paths_of(sidecars: Iterable[Sidecar]) -> list[str]:
-    return [f"{LOG}/_sidecars/{decode_path(sidecar.path)}" for sidecar in sidecars]
+    return [f"{SIDECARS}/{decode_path(sidecar.path)}" for sidecar in sidecars]
 
 
-def _join(parts: Iterable[Checkpoint]) -> Checkpoint:
-    parts = list(parts)
-    return Checkpoint(
-        [action for part in parts for action in part.actions],
-        chain.from_iterable(part.files for part in parts),
-        chain.from_iterable(part.tombstones for part in parts),
-    )
-
-
-def _read_files(store: Store, paths: Iterable[str]) -> list[Checkpoint]:
+def _read_files(store: Store, paths: Iterable[str]) -> list[_JsonFile | _ParquetFile]:
     with ThreadPoolExecutor(max_workers=8) as threads:
         return list(threads.map(lambda path: _read_file(store, path), paths))
 
 
-def _read_file(store: Store, path: str) -> Checkpoint:
-    name = f"{store.uri}/{path}"
-    with _checkpoint_errors(name):
-        data = read(store, path)
-        return _decode_json(data, name) if path.endswith(".json") else _decode_parquet(data, name)
+def _read_file(store: Store, path: str) -> _JsonFile | _ParquetFile:
+    with _checkpoint_errors(f"{store.uri}/{path}"):
+        if path.endswith(".json"):
+            data = read(store, path)
+            return _JsonFile(decode_commit(data, f"{store.uri}/{path}"), len(data))
+        return _open(store, path)
 
 
 @contextmanager
@@ -197,41 +216,154 @@ def _checkpoint_errors(name: str) -> Iterator[None]:
         raise malformed.at(file=name, line=line) from error
 
 
-def _decode_json(data: bytes, name: str) -> Checkpoint:
-    actions = decode_commit(data, name)
-    return Checkpoint(
-        [action for action in actions if not isinstance(action, (AddFile, RemoveFile))],
-        files_table([action for action in actions if isinstance(action, AddFile)]).to_batches(),
-        tombstones_table([action for action in actions if isinstance(action, RemoveFile)]).to_batches(),
-    )
+@dataclass(frozen=True)
+class _JsonFile:
+    """A decoded JSON file of a checkpoint."""
+
+    contents: Sequence[Action]
+    size: int
+    summary: None = None
+
+    @property
+    def actions(self) -> list[Action]:
+        """Return the actions that are not files."""
+        return [action for action in self.contents if not isinstance(action, (AddFile, RemoveFile))]
+
+    def pieces(self) -> list[Piece]:
+        return [_Decoded(self)]
+
+    def files(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the files with all columns."""
+        yield from files_table([each for each in self.contents if isinstance(each, AddFile)]).to_batches()
+
+    def tombstones(self) -> Iterator[pa.RecordBatch]:
+        """Yield the tombstones."""
+        removes = [each for each in self.contents if isinstance(each, RemoveFile)]
+        yield from tombstones_table(removes).to_batches()
 
 
 @dataclass(frozen=True)
-class _ParquetCheckpoint:
+class _Decoded:
+    """All files of a JSON file."""
+
+    file: _JsonFile
+
+    def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+        return self.file.files(columns)
+
+
+@dataclass(frozen=True)
+class _ParquetFile:
     """An open Parquet file of a checkpoint: `columns` are the paths of its leaf columns, in order."""
 
+    name: str
+    size: int
     metadata: pq.FileMetaData
     columns: list[str]
     data: _native.DataFile
+    summary: None = None
+
+    @cached_property
+    def actions(self) -> list[Action]:
+        """Return the actions that are not files."""
+        return [action for kind in _TABLE_ACTIONS for action in _read_actions(self, kind)]
+
+    @cached_property
+    def add_groups(self) -> list[int]:
+        """Return the row groups with files."""
+        return _groups_of(self, "add")
+
+    def pieces(self) -> list[Piece]:
+        pieces: list[Piece] = []
+        groups: list[int] = []
+        for group in self.add_groups:
+            groups.append(group)
+            if sum(self.metadata.row_group(each).num_rows for each in groups) >= _PIECE_ROWS:
+                pieces.append(_RowGroups(self, groups))
+                groups = []
+        return [*pieces, _RowGroups(self, groups)] if groups else pieces
+
+    def files(
+        self, columns: Collection[str], groups: Sequence[int] | None = None
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the files of some row groups, None for all, with some columns."""
+        return _read_adds(self, columns, self.add_groups if groups is None else groups)
+
+    def tombstones(self) -> Iterator[pa.RecordBatch]:
+        """Yield the tombstones."""
+        return _read_removes(self)
 
 
-def _open(data: bytes, name: str) -> _ParquetCheckpoint:
-    metadata = pq.read_metadata(pa.BufferReader(data))
+@dataclass(frozen=True)
+class _RowGroups:
+    """Row groups of a file of a checkpoint."""
+
+    file: _ParquetFile
+    groups: Sequence[int]
+
+    def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+        return self.file.files(columns, self.groups)
+
+
+@dataclass(frozen=True)
+class _Sidecar:
+    """A sidecar, which is opened when its files are read."""
+
+    store: Store
+    path: str
+    action: Sidecar
+
+    @property
+    def summary(self) -> Summary | None:
+        return summary_of(self.action)
+
+    def pieces(self) -> list[Piece]:
+        return [self]
+
+    def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+        yield from self._open().files(columns)
+
+    def tombstones(self) -> Iterator[pa.RecordBatch]:
+        """Yield the tombstones."""
+        yield from self._open().tombstones()
+
+    def _open(self) -> _ParquetFile:
+        with _checkpoint_errors(f"{self.store.uri}/{self.path}"):
+            return _open(self.store, self.path)
+
+
+class _Ranges:
+    """A large file in a store, as the kernel reads it: its size, and byte ranges."""
+
+    def __init__(self, store: Store, path: str, size: int) -> None:
+        self._store = store
+        self._path = path
+        self._size = size
+
+    def size(self) -> int:
+        return self._size
+
+    def read(self, starts: list[int], ends: list[int]) -> list[bytes]:
+        return get_ranges(self._store, self._path, list(zip(starts, ends, strict=True)))
+
+
+def _open(store: Store, path: str) -> _ParquetFile:
+    name = f"{store.uri}/{path}"
+    # One request reads a small file.
+    size, end = read_end(store, path, _READ_AT_ONCE_BYTES)
+    if size <= len(end):
+        metadata, data = pq.read_metadata(pa.BufferReader(end)), _native.DataFile(end, name)
+    else:
+        local = local_path(store, path)
+        with InputFile(name, path, store, path).open() as file:
+            metadata = pq.read_metadata(file)
+        data = _native.DataFile(_Ranges(store, path, size) if local is None else local, name)
     columns = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
-    return _ParquetCheckpoint(metadata, columns, _native.DataFile(data, name))
+    return _ParquetFile(name, size, metadata, columns, data)
 
 
-def _decode_parquet(data: bytes, name: str) -> Checkpoint:
-    file = _open(data, name)
-    return Checkpoint(
-        [action for kind in _TABLE_ACTIONS for action in _read_actions(file, kind)],
-        _read_adds(file, name),
-        _read_removes(file, name),
-    )
-
-
-def _read_actions(file: _ParquetCheckpoint, kind: str) -> Iterator[Action]:
-    for column in _read_column(file, kind, [kind]):
+def _read_actions(file: _ParquetFile, kind: str) -> Iterator[Action]:
+    for column in _read_column(file, kind, [kind], _groups_of(file, kind)):
         rows: Any = column
         for row in rows.to_pylist(maps_as_pydicts="lossy"):
             yield msgspec.convert(_without_nulls(row), _TABLE_ACTIONS[kind])
@@ -243,52 +375,60 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def _read_adds(file: _ParquetCheckpoint, name: str) -> Iterator[pa.RecordBatch]:
-    fields = [*ADD_FIELDS, *([STATS_PARSED] if _lacks_text(file) else [])]
-    with _checkpoint_errors(name):
-        for adds in _raw_adds(file, fields):
-            columns = _columns(adds, ADD_FIELDS)
+def _read_adds(
+    file: _ParquetFile, columns: Collection[str], groups: Sequence[int]
+) -> Iterator[pa.RecordBatch]:
+    names = [name for name, ours in ADD_FIELDS.items() if ours in columns or ours == "path"]
+    parsed = [STATS_PARSED] if "stats" in columns and _lacks_text(file) else []
+    with _checkpoint_errors(file.name):
+        for adds in _raw_adds(file, [*names, *parsed], groups):
+            found = _columns(adds, ADD_FIELDS)
             if STATS_PARSED in adds.type.names:
-                columns["stats"] = _with_parsed(columns.get("stats"), pc.struct_field(adds, STATS_PARSED))
-            yield _batch(columns, len(adds), FILES_SCHEMA)
+                found["stats"] = _with_parsed(found.get("stats"), pc.struct_field(adds, STATS_PARSED))
+            yield _batch(found, len(adds), FILES_SCHEMA)
 
 
-def _raw_adds(file: _ParquetCheckpoint, fields: Iterable[str]) -> Iterator[Any]:
-    return _read_column(file, "add", [f"add.{field}" for field in fields])
+def _raw_adds(file: _ParquetFile, fields: Iterable[str], groups: Sequence[int]) -> Iterator[Any]:
+    return _read_column(file, "add", [f"add.{field}" for field in fields], groups)
 
 
-def _read_removes(file: _ParquetCheckpoint, name: str) -> Iterator[pa.RecordBatch]:
-    with _checkpoint_errors(name):
-        for removes in _read_column(file, "remove", [f"remove.{field}" for field in REMOVE_FIELDS]):
+def _read_removes(file: _ParquetFile) -> Iterator[pa.RecordBatch]:
+    paths = [f"remove.{field}" for field in REMOVE_FIELDS]
+    with _checkpoint_errors(file.name):
+        for removes in _read_column(file, "remove", paths, _groups_of(file, "remove")):
             yield _batch(_columns(removes, REMOVE_FIELDS), len(removes), TOMBSTONES_SCHEMA)
 
 
-def _read_column(file: _ParquetCheckpoint, name: str, paths: Iterable[str]) -> Iterator[pa.StructArray]:
+def _read_column(
+    file: _ParquetFile, name: str, paths: Iterable[str], groups: Sequence[int]
+) -> Iterator[pa.StructArray]:
     """Yield the rows of one kind of action with the columns at `paths`, in batches."""
-    if not _leaves(file, name):
-        return
     leaves = sorted({leaf for path in paths for leaf in _leaves(file, path)})
-    groups = [number for number, is_null in enumerate(_are_null(file, name)) if not is_null]
-    for batch in file.data.read_leaves(leaves, groups, _BATCH_ROWS):
+    if not groups or not leaves:
+        return
+    for batch in file.data.read_leaves(leaves, list(groups), _BATCH_ROWS):
         is_action: Any = batch.column(name).is_valid()
         if is_action.true_count:
             actions = batch if is_action.true_count == len(batch) else _native.filter_rows(batch, is_action)
             yield cast(pa.StructArray, actions.column(name))
 
 
-def _are_null(file: _ParquetCheckpoint, name: str) -> Iterator[bool]:
-    """Yield for each row group whether all leaves of a column are null by its statistics."""
+def _groups_of(file: _ParquetFile, name: str) -> list[int]:
+    """Return the row groups in which a column may have values, by the statistics of its leaves."""
     leaves = _leaves(file, name)
+    found = []
     for number in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(number)
-        yield all(_chunk_nulls(group.column(leaf)) == group.column(leaf).num_values for leaf in leaves)
+        if any(_chunk_nulls(group.column(leaf)) != group.column(leaf).num_values for leaf in leaves):
+            found.append(number)
+    return found
 
 
-def _leaves(file: _ParquetCheckpoint, name: str) -> list[int]:
+def _leaves(file: _ParquetFile, name: str) -> list[int]:
     return [number for number, path in enumerate(file.columns) if path == name or path.startswith(f"{name}.")]
 
 
-def _lacks_text(file: _ParquetCheckpoint) -> bool:
+def _lacks_text(file: _ParquetFile) -> bool:
     """Return whether some file may have statistics in `stats_parsed` only."""
     if not _leaves(file, f"add.{STATS_PARSED}"):
         return False
@@ -296,7 +436,7 @@ def _lacks_text(file: _ParquetCheckpoint) -> bool:
     return without_text is None or without_text != _null_count(file, "add.path")
 
 
-def _null_count(file: _ParquetCheckpoint, leaf_path: str) -> int | None:
+def _null_count(file: _ParquetFile, leaf_path: str) -> int | None:
     """Return the null count of a leaf, None if statistics lack it or there is no such leaf."""
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     counts = [_chunk_nulls(group.column(leaf)) for leaf in _leaves(file, leaf_path) for group in groups]

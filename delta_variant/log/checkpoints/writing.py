@@ -1,25 +1,26 @@
-"""Write checkpoints: classic, or V2 in one Parquet file if the table's policy requires it.
+"""Write checkpoints: classic, or V2 if the table's policy requires it, with sidecars for many files.
 
 Statistics are written as the unchanged `stats` text, as `stats_parsed`, as both or not at all, as the table
-properties require (PROTOCOL.md, "Checkpoints"). The encoded file is in memory; rows are encoded in batches of
-50,000.
+properties require (PROTOCOL.md, "Checkpoints"). Rows are encoded in row groups of 50,000, so that memory does
+not grow with the number of files. The protocol discourages multi-part checkpoints, which are not written.
 """
 
 from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
-from uuid import UUID
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Literal
+from uuid import UUID, uuid4
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ...errors import UnsupportedFeatureError
+from ...errors import MalformedLogError, UnsupportedFeatureError
 from ...protocol import features, properties
 from ...protocol.actions import (
     Action,
@@ -27,20 +28,25 @@ from ...protocol.actions import (
     DomainMetadata,
     Metadata,
     Protocol,
+    Sidecar,
     Txn,
     encode_path,
 )
-from ...protocol.schema.arrow import to_arrow_type
+from ...protocol.schema.arrow import from_arrow, to_arrow_type
 from ...protocol.schema.column_mapping import physical_name
 from ...protocol.schema.indexed_columns import stats_columns
+from ...protocol.schema.json_text import to_json
 from ...protocol.schema.partition_values import partition_value_from_string
 from ...protocol.types import DataType
-from ...storage.store import Store, put
+from ...storage.store import Store, Upload, delete_all, put
+from ..file_list import Summary
 from ..listing import LAST_CHECKPOINT, LOG, checkpoint_hint, list_log
 from ..load import load_with_tombstones
 from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, are_unencoded
+from .ordering import Layout
 from .parsed_statistics import from_text, statistics_type
-from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS
+from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS, SIDECARS
+from .summaries import tags_of
 from .variant_annotation import annotate
 
 __all__ = ["write_checkpoint"]
@@ -85,8 +91,22 @@ _TABLE_ACTIONS: dict[type, pa.Field[Any]] = {
     CheckpointMetadata: pa.field(
         "checkpointMetadata", pa.struct([("version", pa.int64()), ("tags", _TEXT_MAP)])
     ),
+    Sidecar: pa.field(
+        "sidecar",
+        pa.struct(
+            [
+                ("path", pa.string()),
+                ("sizeInBytes", pa.int64()),
+                ("modificationTime", pa.int64()),
+                ("tags", _TEXT_MAP),
+            ]
+        ),
+    ),
 }
 _BATCH_ROWS = 50_000
+
+SIDECAR_FILES = 50_000
+"""The number of files or tombstones of a sidecar at most. A V2 checkpoint with no more has no sidecars."""
 
 
 def write_checkpoint(store: Store, version: int, *, now: int, unique_id: str) -> None:
@@ -106,10 +126,16 @@ def write_checkpoint(store: Store, version: int, *, now: int, unique_id: str) ->
             version=version,
         )
     contents = _Contents(state, _unexpired(tombstones, state.configuration, now))
-    data = contents.encode()
-    put(store, contents.path(unique_id), data)
+    try:
+        written = _write(contents, unique_id, now)
+    except MalformedLogError:
+        if state.file_list is None:
+            raise
+        # The last checkpoint is damaged. Other files of the log may have the same actions.
+        contents = replace(contents, state=replace(state, files=state.files))
+        written = _write(contents, unique_id, now)
     if not _has_later_checkpoint(store, version):
-        put(store, LAST_CHECKPOINT, _pointer(contents, len(data)))
+        put(store, LAST_CHECKPOINT, _pointer(version, written))
 
 
 def _unexpired(tombstones: pa.Table, configuration: Mapping[str, str], now: int) -> pa.Table:
@@ -123,12 +149,20 @@ def _has_later_checkpoint(store: Store, version: int) -> bool:
     return hint is not None and hint > version and bool(list_log(store, hint).checkpoints)
 
 
-def _pointer(contents: _Contents, size_in_bytes: int) -> bytes:
+class _Written(msgspec.Struct, frozen=True):
+    """The number of actions and of files in a checkpoint, and its size with sidecars."""
+
+    num_actions: int
+    num_files: int
+    size_in_bytes: int
+
+
+def _pointer(version: int, written: _Written) -> bytes:
     fields: dict[str, Any] = {
-        "version": contents.state.version,
-        "size": contents.num_actions,
-        "sizeInBytes": size_in_bytes,
-        "numOfAddFiles": contents.state.num_files,
+        "version": version,
+        "size": written.num_actions,
+        "sizeInBytes": written.size_in_bytes,
+        "numOfAddFiles": written.num_files,
     }
     # Names and integers need no escapes in the canonical form (PROTOCOL.md, "JSON checksum").
     canonical = ",".join(f'"{name}"={value}' for name, value in sorted(fields.items()))
@@ -149,48 +183,236 @@ class _Contents:
         return policy == "v2" and features.supports(self.state.protocol, "v2Checkpoint")
 
     @property
-    def table_actions(self) -> Sequence[Action]:
-        """Return the actions that are not files."""
+    def has_sidecars(self) -> bool:
+        """Return whether the files are in sidecars, because they exceed those of one."""
         state = self.state
-        # PROTOCOL.md, "Well-Known Checkpoint Metadata Tags"; the others describe sidecars.
-        tags: dict[str, str | None] = {"numOfAddFiles": str(state.num_files)}
-        first = [CheckpointMetadata(version=state.version, tags=tags)] if self.is_v2 else []
-        return [*first, state.protocol, state.metadata, *state.txns.values(), *state.domain_metadata.values()]
+        is_large = state.file_list is not None or state.num_files + self.tombstones.num_rows > SIDECAR_FILES
+        return self.is_v2 and is_large
 
     @property
-    def num_actions(self) -> int:
-        """Return the number of actions in the checkpoint."""
-        return len(self.table_actions) + self.state.num_files + self.tombstones.num_rows
+    def table_actions(self) -> list[Action]:
+        """Return the actions that are not files."""
+        state = self.state
+        return [state.protocol, state.metadata, *state.txns.values(), *state.domain_metadata.values()]
 
     def path(self, unique_id: str) -> str:
         """Return the path of the checkpoint, relative to the table's root."""
         unique = f".{UUID(unique_id)}" if self.is_v2 else ""
         return f"{LOG}/{self.state.version:020d}.checkpoint{unique}.parquet"
 
-    def encode(self) -> bytes:
-        """Return the checkpoint as a Parquet file."""
-        layout = _AddLayout.of(self.state)
-        add = pa.field("add", pa.struct(layout.fields))
-        remove = pa.field("remove", pa.struct(_REMOVE_LAYOUT))
-        kinds = [field for kind, field in _TABLE_ACTIONS.items() if self.is_v2 or kind != CheckpointMetadata]
-        schema = pa.schema([add, remove, *kinds])
+    def files(self, columns: Collection[str]) -> Iterable[pa.RecordBatch]:
+        """Return batches of all files, of which only some columns may be read."""
+        listed = self.state.file_list
+        return self.state.files.to_batches(_BATCH_ROWS) if listed is None else listed.stream(columns)
+
+
+def _write(contents: _Contents, unique_id: str, now: int) -> _Written:
+    """Write a checkpoint: its sidecars, if it has some, before the file that refers to them."""
+    encoder = _Encoder.of(contents.state)
+    store, path, tombstones = contents.state.store, contents.path(unique_id), contents.tombstones
+    if contents.has_sidecars:
+        return _write_with_sidecars(contents, encoder, path, now)
+    actions = contents.table_actions
+    if contents.is_v2:
+        # PROTOCOL.md, "Checkpoint Metadata Tags"; the others describe sidecars.
+        tags: dict[str, str | None] = {"numOfAddFiles": str(contents.state.num_files)}
+        actions = [CheckpointMetadata(version=contents.state.version, tags=tags), *actions]
+    counted = _Counted(contents.files(FILES_SCHEMA.names))
+    excluded = {Sidecar} if contents.is_v2 else {Sidecar, CheckpointMetadata}
+    kinds = [kind for kind in _TABLE_ACTIONS if kind not in excluded]
+    rows = encoder.rows(kinds, actions, counted, tombstones.to_batches(_BATCH_ROWS))
+    if contents.state.file_list is None:
         sink = io.BytesIO()
-        codec = properties.get(self.state.configuration, properties.COMPRESSION_CODEC) or "snappy"
-        page_version = properties.get(self.state.configuration, properties.PARQUET_FORMAT_VERSION)
+        encoder.encode(sink, rows)
+        put(store, path, sink.getvalue())
+        size = len(sink.getvalue())
+    else:
+        size = _upload(store, path, encoder, rows)
+    num_actions = len(actions) + counted.num_rows + tombstones.num_rows
+    return _Written(num_actions, counted.num_rows, size)
+
+
+class _Counted:
+    """Batches of files whose rows are counted while they are consumed."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        self.num_rows = 0
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            self.num_rows += batch.num_rows
+            yield batch
+
+
+def _upload(store: Store, path: str, encoder: _Encoder, rows: Iterable[pa.RecordBatch]) -> int:
+    upload = Upload(store, path)
+    try:
+        sink = _UploadSink(upload)
+        encoder.encode(sink, rows)
+    except BaseException:
+        upload.abort()
+        raise
+    upload.close()
+    return sink.size
+
+
+class _UploadSink(io.RawIOBase):
+    """Sends a Parquet file in pieces, except for its end, which `encode` completes."""
+
+    def __init__(self, upload: Upload) -> None:
+        self.size = 0
+        self._upload = upload
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self.size
+
+    def write(self, data: Any) -> int:
+        written = bytes(data)
+        self._upload.write(written)
+        self.size += len(written)
+        return len(written)
+
+
+def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now: int) -> _Written:
+    state = contents.state
+    written: list[Sidecar] = []
+    counts = [0, 0]
+    try:
+        layout = Layout.of(state, contents.files)
+        for table in layout.tables(contents.files, SIDECAR_FILES):
+            rows = encoder.file_rows(table.to_batches(_BATCH_ROWS), ())
+            name, size = _write_sidecar(state.store, encoder, rows)
+            tags = tags_of(layout.summary(table, name, size))
+            written.append(Sidecar(path=name, size_in_bytes=size, modification_time=now, tags=tags))
+            counts[0] += table.num_rows
+        for batch in contents.tombstones.to_batches(SIDECAR_FILES):
+            name, size = _write_sidecar(state.store, encoder, encoder.file_rows((), [batch]))
+            tags = tags_of(Summary(name, size, 0, 0, "{}"))
+            written.append(Sidecar(path=name, size_in_bytes=size, modification_time=now, tags=tags))
+            counts[1] += batch.num_rows
+        total = sum(each.size_in_bytes for each in written)
+        # PROTOCOL.md, "Checkpoint Metadata Tags".
+        counted: dict[str, str | None] = {
+            "sidecarNumActions": str(sum(counts)),
+            "sidecarSizeInBytes": str(total),
+            "numOfAddFiles": str(counts[0]),
+            **encoder.schema_tag(),
+        }
+        metadata = CheckpointMetadata(version=state.version, tags=counted)
+        actions = [metadata, *contents.table_actions, *written]
+        sink = io.BytesIO()
+        encoder.encode(sink, encoder.rows(_TABLE_ACTIONS, actions, (), ()))
+        put(state.store, path, sink.getvalue())
+    except BaseException:
+        delete_all(state.store, [f"{SIDECARS}/{each.path}" for each in written])
+        raise
+    return _Written(len(actions) + sum(counts), counts[0], total + len(sink.getvalue()))
+
+
+def _write_sidecar(store: Store, encoder: _Encoder, rows: Iterable[pa.RecordBatch]) -> tuple[str, int]:
+    """Write a sidecar, and return its name and size."""
+    sink = io.BytesIO()
+    encoder.encode(sink, rows)
+    name = f"{uuid4()}.parquet"
+    put(store, f"{SIDECARS}/{name}", sink.getvalue())
+    return name, len(sink.getvalue())
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    """Encodes rows of a checkpoint as Parquet files, as the table properties require."""
+
+    layout: _AddLayout
+    codec: Any
+    page_version: Literal["1.0", "2.0"]
+
+    @classmethod
+    def of(cls, state: Snapshot) -> _Encoder:
+        """Return the encoder for the checkpoints of a table."""
+        codec = properties.get(state.configuration, properties.COMPRESSION_CODEC) or "snappy"
+        page_version = properties.get(state.configuration, properties.PARQUET_FORMAT_VERSION)
+        return cls(_AddLayout.of(state), codec, "2.0" if page_version == 2 else "1.0")
+
+    @property
+    def _add(self) -> pa.Field[Any]:
+        return pa.field("add", pa.struct(self.layout.fields))
+
+    def rows(
+        self,
+        kinds: Iterable[type],
+        actions: Sequence[Action],
+        files: Iterable[pa.RecordBatch],
+        tombstones: Iterable[pa.RecordBatch],
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a file with all kinds of actions."""
+        schema = pa.schema([self._add, _REMOVE, *(_TABLE_ACTIONS[kind] for kind in kinds)])
+        yield _actions(actions, schema)
+        yield from self._file_rows(files, tombstones, schema)
+
+    def file_rows(
+        self, files: Iterable[pa.RecordBatch], tombstones: Iterable[pa.RecordBatch]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a sidecar."""
+        return self._file_rows(files, tombstones, pa.schema([self._add, _REMOVE]))
+
+    def _file_rows(
+        self, files: Iterable[pa.RecordBatch], tombstones: Iterable[pa.RecordBatch], schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        yield from (_rows(self.layout.adds(batch), self._add, schema) for batch in files)
+        yield from (_rows(_removes(batch), _REMOVE, schema) for batch in tombstones)
+
+    def schema_tag(self) -> dict[str, str | None]:
+        """Return the tag with the schema of sidecars, none if it depends on the columns of the table."""
+        if self.layout.is_parsed:
+            return {}
+        return {"sidecarFileSchema": to_json(from_arrow(pa.schema([self._add, _REMOVE])))}
+
+    def encode(self, sink: Any, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write batches, at least one, to a binary file, each as a row group."""
+        remaining = iter(batches)
+        first = next(remaining)
+        target: Any = _HeldEnd(sink)
         with pq.ParquetWriter(
-            sink,
-            schema,
-            compression=codec,
-            data_page_version="2.0" if page_version == 2 else "1.0",
+            target,
+            first.schema,
+            compression=self.codec,
+            data_page_version=self.page_version,
             use_dictionary=False,
             store_schema=False,
         ) as writer:
-            writer.write_batch(_actions(self.table_actions, schema))
-            for batch in self.state.files.to_batches(_BATCH_ROWS):
-                writer.write_batch(_rows(layout.adds(batch), add, schema))
-            for batch in self.tombstones.to_batches(_BATCH_ROWS):
-                writer.write_batch(_rows(_removes(batch), remove, schema))
-        return annotate(sink.getvalue())
+            for batch in chain([first], remaining):
+                writer.write_table(pa.Table.from_batches([batch]))
+            target.hold()
+        sink.write(annotate(target.held.getvalue()))
+
+
+class _HeldEnd(io.RawIOBase):
+    """Passes a file on to another, except for its end: the footer, which is held."""
+
+    def __init__(self, sink: Any) -> None:
+        self.held = io.BytesIO()
+        self._sink = sink
+        self._target = sink
+        self._size = 0
+
+    def hold(self) -> None:
+        """Hold all that follows."""
+        self._target = self.held
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any) -> int:
+        self._target.write(bytes(data))
+        self._size += len(data)
+        return len(data)
 
 
 def _actions(actions: Sequence[Action], schema: pa.Schema) -> pa.RecordBatch:
@@ -248,6 +470,7 @@ def _log_fields(names: Mapping[str, str], schema: pa.Schema) -> list[pa.Field[An
 _DATA_CHANGE = pa.field("dataChange", pa.bool_())
 _ADD_LAYOUT = [*_log_fields(ADD_FIELDS, FILES_SCHEMA), _DATA_CHANGE]
 _REMOVE_LAYOUT = [*_log_fields(REMOVE_FIELDS, TOMBSTONES_SCHEMA), _DATA_CHANGE]
+_REMOVE = pa.field("remove", pa.struct(_REMOVE_LAYOUT))
 
 
 def _removes(batch: pa.RecordBatch) -> pa.StructArray:
@@ -279,6 +502,7 @@ class _AddLayout:
 
     fields: Sequence[pa.Field[Any]]
     partitions: Mapping[str, DataType]
+    is_parsed: bool = False
 
     @classmethod
     def of(cls, state: Snapshot) -> _AddLayout:
@@ -297,7 +521,8 @@ class _AddLayout:
             fields.append(pa.field("partitionValues_parsed", pa.struct(parsed)))
         columns = stats_columns(state.schema, state.configuration, state.partition_columns)
         named = [(tuple(physical_name(step, mode) for step in path), path[-1].type) for path in columns]
-        return cls([*fields, pa.field("stats_parsed", statistics_type(named))], partitions)
+        fields.append(pa.field("stats_parsed", statistics_type(named)))
+        return cls(fields, partitions, is_parsed=True)
 
     def adds(self, batch: pa.RecordBatch) -> pa.StructArray:
         """Return the files of a batch as `add` actions of a checkpoint."""

@@ -271,7 +271,7 @@ def commit_groups(
     rows = sum(group.rows for group in groups)
     committed = commit_rewrite(
         work.snapshot,
-        RewrittenFiles(FilePlan(None, removed, 0, 0, 0, {}), removed, tuple(files), 0, rows),
+        RewrittenFiles(FilePlan.whole(removed), removed, tuple(files), 0, rows),
         predicate=None,
         data_change=False,
         operation="OPTIMIZE",

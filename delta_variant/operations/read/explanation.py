@@ -43,10 +43,10 @@ class ReadReport:
     plans: list[FilePlan] = field(default_factory=list)
     files: list[FileReport] = field(default_factory=list)
 
-    def add(self, plan: FilePlan, num_files: int, num_bytes: int) -> None:
-        """Add the plan of a read of `num_files` files with `num_bytes` bytes."""
-        self.num_files += num_files
-        self.num_bytes += num_bytes
+    def add(self, plan: FilePlan) -> None:
+        """Add the plan of a read."""
+        self.num_files += plan.num_files
+        self.num_bytes += plan.num_bytes
         self.plans.append(plan)
 
     def explain(self, rows: int) -> Explanation:

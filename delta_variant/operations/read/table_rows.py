@@ -36,11 +36,14 @@ class TableRows:
     snapshot: Snapshot
     query: Query
     on_conflict: OnConflict
+    known_plan: FilePlan | None = None
+    """The plan of the same query with other outputs, None if there is none."""
     plan: FilePlan = field(init=False)
 
     def __post_init__(self) -> None:
         # Planning reports errors of the log before any row is read.
-        object.__setattr__(self, "plan", plan_files(self.snapshot, self.query.pruning))
+        plan = self.known_plan or plan_files(self.snapshot, self.query.pruning)
+        object.__setattr__(self, "plan", plan)
 
     @property
     def uri(self) -> str:
@@ -60,28 +63,32 @@ class TableRows:
 
     def narrow(self, names: Collection[str], hint: Expression | None) -> TableRows:
         """Return some columns of the rows for which `hint` is true, and maybe of others."""
-        return replace(self, query=self.query.narrow(names, hint))
+        return self._with(self.query.narrow(names, hint))
 
     def with_dictionaries(self, names: Collection[str]) -> TableRows:
         """Return the rows with some columns of text as dictionaries."""
-        return replace(self, query=self.query.with_dictionaries(names))
+        return self._with(self.query.with_dictionaries(names))
 
     def as_stored(self) -> TableRows:
         """Return the rows with Variant columns as files store them; raises ShreddingError if they differ."""
         outputs = self.query.outputs.values()
         names = {each.column for each in outputs if isinstance(each, Extraction) and is_whole(each)}
         types = shared_types(self.snapshot, self.plan.files, sorted(names))
-        return replace(self, query=msgspec.structs.replace(self.query, shredded=types))
+        return self._with(msgspec.structs.replace(self.query, shredded=types))
+
+    def _with(self, query: Query) -> TableRows:
+        has_same_files = query.predicate is self.query.predicate and query.hint is self.query.hint
+        return replace(self, query=query, known_plan=self.plan if has_same_files else None)
 
     def parts(self) -> Iterator[TableRows]:
         """Yield the rows of each file that may have some."""
         for row in range(self.plan.files.num_rows):
             files = self.plan.files.slice(row, 1)
-            yield replace(self, snapshot=replace(self.snapshot, files=files))
+            yield replace(self, snapshot=replace(self.snapshot, files=files), known_plan=None)
 
     def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
-        report.add(self.plan, self.snapshot.num_files, self.snapshot.num_bytes)
+        report.add(self.plan)
         begin("reading", files=self.plan.files.num_rows, rows=self._known_rows())
         return self._read(self.query, self.plan.files, report, ahead=ahead)
 
