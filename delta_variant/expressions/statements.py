@@ -42,14 +42,16 @@ GETTERS = ("variant_get", "try_variant_get")
 class TableReference(msgspec.Struct, frozen=True):
     """A table that a query names.
 
-    `alias` is the name of its rows in the text if it has one. Unless `is_plain`, the query needs all of its
-    columns and rows: for samples, versions and pivots, and where this module does not see who reads it.
+    `alias` is the name of its rows in the text if it has one, and `takes_alias` whether one can follow the
+    name. Unless `is_plain`, the query needs all of its columns and rows: for samples, versions and pivots,
+    and where this module does not see who reads it.
     """
 
     parts: tuple[str, ...]
     span: Span
     alias: str | None
     is_plain: bool
+    takes_alias: bool
 
 
 class Scope(msgspec.Struct):
@@ -147,9 +149,9 @@ def _tables_of_tokens(tokens: Sequence[Any]) -> Iterator[TableReference]:
         if following is TokenType.L_PAREN or (len(parts) == 1 and parts[0].lower() in ctes):
             continue
         has_alias = following in (TokenType.ALIAS, TokenType.VAR, TokenType.IDENTIFIER)
-        yield TableReference(
-            parts, (tokens[number + 1].start, tokens[last].end), "" if has_alias else None, is_plain=False
-        )
+        takes_alias = not has_alias and token.token_type is not TokenType.TABLE
+        span = tokens[number + 1].start, tokens[last].end
+        yield TableReference(parts, span, None, is_plain=False, takes_alias=takes_alias)
 
 
 def _is_at_its_place(identifier: Any, text: str) -> bool:
@@ -216,6 +218,7 @@ class _Finder:
             (table.parts[0].meta["start"], table.parts[-1].meta["end"]),
             None if alias is None or not alias.name else alias.name,
             is_plain and is_source and not (alias is not None and alias.args.get("columns")),
+            not (alias or table.args.get("sample") or table.args.get("version")),
         )
 
     def _scope(self, select: Any) -> Scope:

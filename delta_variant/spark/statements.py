@@ -163,7 +163,7 @@ def replace_tables(query: Query, references: Sequence[int], others: Mapping[tupl
     replacements = dict(others)
     for number in references:
         table = query.tables[number]
-        alias = "" if table.alias is not None else f" AS {quote(table.parts[-1])}"
+        alias = f" AS {quote(table.parts[-1])}" if table.takes_alias else ""
         replacements[table.span] = f"{{{field_name(number)}}}{alias}"
         replacements |= dict.fromkeys(_qualifiers(query, table), "")
     parts, position = [], 0
