@@ -77,8 +77,8 @@ def sql(
         >>> rows = [{"event": {"user": {"id": 1}}}, {"event": {"user": {"id": 2}}}]
         >>> result = dv.write_table(table, rows, variant_columns=["event"])
         >>> dvs.create_view(spark, "bronze", table)
-        >>> query = "select event:user.id::bigint as id from bronze where event:user.id::int > :least"
-        >>> dvs.sql(spark, query, {"least": 1}).collect()
+        >>> query = "select event:user.id::bigint as id from bronze where event:user.id::int > 1"
+        >>> dvs.sql(spark, query).collect()
         [Row(id=2)]
         >>> dvs.drop_view(spark, "bronze")
     """
