@@ -76,7 +76,7 @@ OWNERS = {
         f"{ENGINES}.spark_session",
     },
     "rich": {"cli"},
-    "sqlglot": {"expressions.sql"},
+    "sqlglot": {"expressions.sql", "expressions.statements"},
     "typer": {"cli"},
 }
 

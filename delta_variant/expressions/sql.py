@@ -1,4 +1,4 @@
-"""Parse SQL text in the Databricks dialect with `sqlglot`, which no other module imports."""
+"""Parse SQL text in the Databricks dialect with `sqlglot`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def parse_expression(text: str) -> Expression:
 
 
 def _parse_condition(text: str) -> Expression:
-    return _convert(_parse(text, exp.Condition))
+    return convert_node(_parse(text, exp.Condition))
 
 
 _known_expression = lru_cache(maxsize=128)(_parse_condition)
@@ -108,7 +108,7 @@ def parse_table_function(text: str) -> tuple[str, Expression, str]:
             "lateral: expected `variant_explode(variant) as name`, or the same with variant_explode_outer, "
             f"got {_shorten(text)!r}"
         )
-    return function, _convert(call.expressions[0]), name
+    return function, convert_node(call.expressions[0]), name
 
 
 def parse_aggregates(aggregates: Mapping[str, str] | Sequence[str]) -> dict[str, Aggregate]:
@@ -136,7 +136,7 @@ def _aggregate(node: Any) -> Aggregate:
         _reject(node, "expected count(*), count(expression), min(expression) or max(expression)")
     if function == "count" and isinstance(arguments[0], exp.Star):
         return Aggregate("count", None)
-    return Aggregate(function, _convert(arguments[0]))
+    return Aggregate(function, convert_node(arguments[0]))
 
 
 def parse_sql_type(text: str) -> pa.DataType | None:
@@ -146,10 +146,10 @@ def parse_sql_type(text: str) -> pa.DataType | None:
 def _parse_named(text: str) -> tuple[str, Expression]:
     node = _parse(text, exp.Expr)
     if isinstance(node, exp.Alias) and not _unknown_parts(node):
-        return node.alias, _convert(node.this)
+        return node.alias, convert_node(node.this)
     if isinstance(node, exp.Column) and len(node.parts) == 1:
-        return node.name, _convert(node)
-    return text.strip(), _convert(node)
+        return node.name, convert_node(node)
+    return text.strip(), convert_node(node)
 
 
 def _parse(text: str, into: Any) -> Any:
@@ -239,7 +239,8 @@ def _check_depth(root: Any, text: str) -> None:
             stack.append((child, depth if chained else depth + 1))
 
 
-def _convert(node: Any) -> Expression:
+def convert_node(node: Any) -> Expression:
+    """Return the expression of a parsed node; raises ExpressionError for one that is not supported."""
     if node is None:
         raise ExpressionError(f"a function lacks an argument: {SUPPORTED}")
     rule = RULES.get(type(node))
@@ -286,7 +287,7 @@ def _path(node: Any) -> Expression:
     if not node.args.get("variant_extract"):
         _reject(node)
     steps = [_step(step) for step in node.expression.expressions if not isinstance(step, exp.JSONPathRoot)]
-    return _extend(_convert(node.this), tuple(steps), node)
+    return _extend(convert_node(node.this), tuple(steps), node)
 
 
 def _step(step: Any) -> str | int | None:
@@ -343,7 +344,7 @@ def _negate(node: Any) -> Expression:
     operand = node.this
     if isinstance(operand, exp.Literal) and not operand.is_string:
         return _number_literal(f"-{operand.this}", node)
-    return Call("negate", (_convert(operand),))
+    return Call("negate", (convert_node(operand),))
 
 
 def _binary(node: Any) -> Expression:
@@ -353,27 +354,27 @@ def _binary(node: Any) -> Expression:
 
 
 def _cast(node: Any) -> Expression:
-    return Cast(_convert(node.this), _arrow_type(node.args["to"]), strict=type(node) is exp.Cast)
+    return Cast(convert_node(node.this), _arrow_type(node.args["to"]), strict=type(node) is exp.Cast)
 
 
 def _connect(function: str) -> Callable[[Any], Expression]:
-    return lambda node: Call(function, tuple(_convert(part) for part in node.flatten()))
+    return lambda node: Call(function, tuple(convert_node(part) for part in node.flatten()))
 
 
 def _operate(function: str) -> Callable[[Any], Expression]:
-    return lambda node: Call(function, (_convert(node.this), _convert(node.expression)))
+    return lambda node: Call(function, (convert_node(node.this), convert_node(node.expression)))
 
 
 def _between(node: Any) -> Expression:
-    value = _convert(node.this)
-    low, high = _convert(node.args["low"]), _convert(node.args["high"])
+    value = convert_node(node.this)
+    low, high = convert_node(node.args["low"]), convert_node(node.args["high"])
     return Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
 
 
 def _in(node: Any) -> Expression:
     if not node.expressions:
         _reject(node, "`in` needs a list of at least one value")
-    return Call("in", (_convert(node.this), *(_convert(option) for option in node.expressions)))
+    return Call("in", (convert_node(node.this), *(convert_node(option) for option in node.expressions)))
 
 
 def _like(node: Any) -> Expression:
@@ -382,26 +383,26 @@ def _like(node: Any) -> Expression:
 
 
 def _is(node: Any) -> Expression:
-    value = _convert(node.this)
+    value = convert_node(node.this)
     if isinstance(node.expression, exp.Null):
         return Call("is null", (value,))
     if isinstance(node.expression, exp.Boolean):
-        return Call("<=>", (value, _convert(node.expression)))
+        return Call("<=>", (value, convert_node(node.expression)))
     _reject(node)
 
 
 def _coalesce(node: Any) -> Expression:
-    return Call("coalesce", (_convert(node.this), *(_convert(part) for part in node.expressions)))
+    return Call("coalesce", (convert_node(node.this), *(convert_node(part) for part in node.expressions)))
 
 
 def _to_json(node: Any) -> Expression:
     if node.this is None:
         _reject(node, "to_json takes one Variant")
-    return Call("to_json", (_convert(node.this),))
+    return Call("to_json", (convert_node(node.this),))
 
 
 def _call(function: str) -> Callable[[Any], Expression]:
-    return lambda node: Call(function, (_convert(node.this),))
+    return lambda node: Call(function, (convert_node(node.this),))
 
 
 def _date_part(function: str) -> Callable[[Any], Expression]:
@@ -409,7 +410,7 @@ def _date_part(function: str) -> Callable[[Any], Expression]:
         # sqlglot parses `year(x)` as the year of x cast to a date. `bind` checks the type of x.
         operand = node.this
         is_cast = isinstance(operand, exp.TsOrDsToDate) and not _unknown_parts(operand)
-        return Call(function, (_convert(operand.this if is_cast else operand),))
+        return Call(function, (convert_node(operand.this if is_cast else operand),))
 
     return convert
 
@@ -417,9 +418,9 @@ def _date_part(function: str) -> Callable[[Any], Expression]:
 def _function(node: Any) -> Expression:
     name, arguments = str(node.this).lower(), node.expressions
     if name in VARIANT_FUNCTIONS or (name == "is_variant_null" and len(arguments) == 1):
-        return Call(name, tuple(_convert(argument) for argument in arguments))
+        return Call(name, tuple(convert_node(argument) for argument in arguments))
     if name in CONSTRUCTORS:
-        return Call(name, tuple(_convert(argument) for argument in arguments))
+        return Call(name, tuple(convert_node(argument) for argument in arguments))
     if name == "struct":
         return Call("named_struct", tuple(_fields(arguments)))
     if name in TABLE_FUNCTIONS:
@@ -433,7 +434,7 @@ def _fields(arguments: Sequence[Any]) -> Iterator[Expression]:
     """Yield the name and the value of each argument of a `struct`, with the names that Spark gives them."""
     for position, argument in enumerate(arguments, 1):
         is_named = isinstance(argument, exp.Alias) and not _unknown_parts(argument)
-        value = _convert(argument.this if is_named else argument)
+        value = convert_node(argument.this if is_named else argument)
         name = argument.alias if is_named else _name_of(value)
         yield from (Literal(pa.scalar(name or f"col{position}")), value)
 
@@ -454,7 +455,7 @@ def _variant_get(node: Any, *, strict: bool) -> Expression:
         _reject(
             node, "the path and the type must be string literals: variant_get(event, '$.user.id', 'bigint')"
         )
-    path = _extend(_convert(variant), parse_pattern(texts[0].this), node)
+    path = _extend(convert_node(variant), parse_pattern(texts[0].this), node)
     return Cast(path, parse_sql_type(texts[1].this), strict) if len(texts) == 2 else path
 
 
@@ -572,9 +573,9 @@ RULES: dict[type[Any], Callable[[Any], Expression]] = {
     **{operator: _operate(function) for operator, function in OPERATORS.items()},
     exp.And: _connect("and"),
     exp.Or: _connect("or"),
-    exp.Not: lambda node: Call("not", (_convert(node.this),)),
+    exp.Not: lambda node: Call("not", (convert_node(node.this),)),
     exp.Neg: _negate,
-    exp.Paren: lambda node: _convert(node.this),
+    exp.Paren: lambda node: convert_node(node.this),
     exp.Column: _name,
     exp.Dot: _name,
     exp.JSONExtract: _path,
@@ -591,7 +592,7 @@ RULES: dict[type[Any], Callable[[Any], Expression]] = {
     exp.Like: _like,
     exp.Is: _is,
     exp.Coalesce: _coalesce,
-    exp.Array: lambda node: Call("array", tuple(_convert(part) for part in node.expressions)),
+    exp.Array: lambda node: Call("array", tuple(convert_node(part) for part in node.expressions)),
     exp.JSONFormat: _to_json,
     exp.Length: _call("length"),
     exp.ParseJSON: _call("parse_json"),

@@ -9,7 +9,9 @@ check_installed("pyspark", "delta_variant[spark]")
 from .auditing import audit_table, repair_statistics
 from .data_source import register
 from .merging import merge
+from .names import create_view, drop_view
 from .optimizing import optimize
+from .querying import sql
 from .reading import read_changes, read_table
 from .restoring import restore
 from .rewriting import delete, update
@@ -22,7 +24,9 @@ __all__ = [
     "audit_table",
     "batch_merger",
     "batch_writer",
+    "create_view",
     "delete",
+    "drop_view",
     "merge",
     "optimize",
     "read_changes",
@@ -31,6 +35,7 @@ __all__ = [
     "repair_statistics",
     "restore",
     "restore_errors",
+    "sql",
     "update",
     "vacuum",
     "write_table",

@@ -27,6 +27,7 @@ from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation, open_store
 from .columns import cast_for_spark, to_spark
 from .credentials import session_options
+from .names import resolve_table
 from .running import parallelism, run_task, session_timezone
 from .scanning import has_our_semantics, scan, select, unsupported_by_scan
 from .tasks import strip_files, unpack_batches
@@ -69,7 +70,8 @@ def read_table(
 
     Args:
         spark: A session, classic or of Spark Connect.
-        table: A path, a URI or a `deltalake.DeltaTable`.
+        table: A path, a URI or a `deltalake.DeltaTable`, or a name: of a view that `create_view` created, or
+            of a table of Delta in the session's catalog, such as `main.shop.orders`.
         columns: SQL text of the columns, by output name or as a sequence, such as `event:user.id::bigint`.
             None is every column.
         where: A predicate in SQL; only the rows for which it is true are returned. Local times in it and in
@@ -109,6 +111,7 @@ def read_table(
     """
     check_option("reader", reader, ("auto", "scan", "kernel"))
     own_credentials = bool(storage_options)
+    table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
     snapshot = load_readable(table, version, storage_options).in_timezone(session_timezone(spark))
     query = Query.of(snapshot, columns, where)
@@ -149,7 +152,7 @@ def read_changes(
 
     Args:
         spark: A session, classic or of Spark Connect.
-        table: A path, a URI or a `deltalake.DeltaTable`.
+        table: A path, a URI or a `deltalake.DeltaTable`, or a name, as in `read_table`.
         start: The first version of the range, inclusive. A timezone-aware datetime or an ISO 8601 string is
             the first version committed at that time or later. None, the default, starts at version 0.
         end: The last version of the range, inclusive. A timezone-aware datetime or an ISO 8601 string is the
@@ -185,6 +188,7 @@ def read_changes(
         >>> dvs.read_changes(spark, table, start=1, columns=["id", "_change_type"]).collect()
         [Row(id=2, _change_type='delete')]
     """
+    table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
     changes = plan_changes(
         table,

@@ -1,0 +1,113 @@
+"""Find tables by name: views of this package in a session, and tables of Delta in its catalog."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from pyspark.sql import SparkSession
+
+from ..operations.read.rows import load_readable
+from ..storage.store import TableLocation, table_uri
+from .columns import quote
+from .credentials import session_options
+from .versions import SPARK_ERRORS
+
+__all__ = ["create_view", "drop_view", "find_table", "resolve_table"]
+
+VIEW = "spark.delta_variant.view."
+"""The prefix of the settings of a session that name its views; the value is the location of the table."""
+
+FORMATS = ("delta", "delta_variant")
+NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
+QUALIFIED_NAME = re.compile(rf"(?:{NAME.pattern})(?:\.(?:{NAME.pattern})){{0,2}}")
+
+
+def create_view(
+    spark: SparkSession,
+    name: str,
+    table: TableLocation,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Name a table for `sql` and `read_table` in a session, or give an existing view another table.
+
+    The view is a setting of the session, which has the location. It always has the rows of the latest
+    version, and the credentials of the session that reads it. Spark's own `spark.sql` does not know it.
+
+    Args:
+        spark: A session, classic or of Spark Connect.
+        name: The name of the view, without catalog and schema. Case does not matter.
+        table: A path, a URI, a `deltalake.DeltaTable`, or the name of a table in the session's catalog.
+        storage_options: Options of the object store to check the table with, with the keys of deltalake. They
+            are not kept: pass them to `sql` again.
+
+    Raises:
+        TableNotFoundError: The location does not contain a table.
+        DeltaVariantError: The table cannot be read; see `read_table`.
+        ValueError: The name is empty.
+
+    Example:
+        >>> import tempfile
+        >>> import pyarrow as pa
+        >>> import delta_variant as dv
+        >>> from delta_variant import spark as dvs
+        >>> table = tempfile.mkdtemp()
+        >>> result = dv.write_table(table, pa.table({"id": [1, 2]}))
+        >>> dvs.create_view(spark, "numbers", table)
+        >>> dvs.sql(spark, "select max(id) as id from numbers").collect()
+        [Row(id=2)]
+        >>> dvs.drop_view(spark, "numbers")
+    """
+    if not name:
+        raise ValueError("expected the name of a view, got ''")
+    location = resolve_table(spark, table)
+    snapshot = load_readable(location, None, session_options(spark, location, storage_options))
+    spark.conf.set(VIEW + name.lower(), snapshot.uri)
+
+
+def drop_view(spark: SparkSession, name: str) -> None:
+    """Remove a view that `create_view` created; without one, do nothing.
+
+    Args:
+        spark: A session, classic or of Spark Connect.
+        name: The name of the view. Case does not matter.
+
+    Example:
+        >>> from delta_variant import spark as dvs
+        >>> dvs.drop_view(spark, "numbers")
+    """
+    spark.conf.unset(VIEW + name.lower())
+
+
+def find_table(spark: SparkSession, parts: Sequence[str]) -> str | None:
+    """Return the location of a table by the parts of its name, None if this package does not read it.
+
+    These are the views of this package, locations such as ``delta.`s3://bucket/table` ``, and tables of the
+    provider delta in the catalog that no temporary view hides.
+    """
+    if len(parts) == 2 and parts[0].lower() in FORMATS:
+        return parts[1]
+    view = spark.conf.get(VIEW + parts[0].lower(), None) if len(parts) == 1 else None
+    return view or _location_in_catalog(spark, parts)
+
+
+def resolve_table(spark: SparkSession, table: TableLocation) -> TableLocation:
+    """Return the location of a table that is named, and any other location as it is."""
+    text = table_uri(table)
+    if not QUALIFIED_NAME.fullmatch(text):
+        return table
+    parts = [each.strip("`").replace("``", "`") for each in NAME.findall(text)]
+    return find_table(spark, parts) or table
+
+
+def _location_in_catalog(spark: SparkSession, parts: Sequence[str]) -> str | None:
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {'.'.join(map(quote, parts))}").collect()
+    except SPARK_ERRORS:
+        # Spark knows no such name, or a view that it cannot describe.
+        return None
+    details = {row[0]: row[1] for row in rows}
+    if "# Detailed Table Information" not in details or str(details.get("Provider")).lower() != "delta":
+        return None
+    return str(details["Location"])

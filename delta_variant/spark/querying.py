@@ -1,0 +1,217 @@
+"""Run queries of Spark SQL over tables that Spark's catalog need not know, at the speed of our reader."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from ..expressions.statements import Query, parse_query
+from ..log.snapshot import Snapshot
+from ..operations.read.rows import load_readable
+from ..scan.plan import plan_files
+from ..scan.scope import Scope
+from .columns import to_spark
+from .credentials import session_options
+from .names import find_table
+from .reading import FileReader, file_groups, sized_files
+from .running import is_case_sensitive, parallelism, run_task, session_timezone
+from .scanning import scan, unsupported_by_scan
+from .statements import LenientQuery, Rewriting, TableRead, field_name, replace_tables, rewrite
+from .tasks import strip_files
+
+__all__ = ["sql"]
+
+_LOGGER = logging.getLogger(__name__)
+
+SETTINGS = {
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+}
+"""The settings with which our parser reads SQL text as Spark does."""
+
+
+def sql(
+    spark: SparkSession,
+    query: str,
+    args: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return the result of a query in Spark SQL over tables of this package, each at its latest version.
+
+    Tables are named as in `create_view`, by the session's catalog, or by their location, as in
+    ``delta.`s3://bucket/bronze` ``. Tasks extract the paths of Variants that the query names, and skip files
+    and rows by its conditions, as `read_table` does with `columns` and `where`. Spark evaluates the rest, so
+    the result and the errors are those of Spark. Names of other tables and views are Spark's.
+
+    Statements other than queries run in Spark unchanged.
+
+    Args:
+        spark: A session, classic or of Spark Connect.
+        query: The text of the query.
+        args: The values of its parameters, as in `spark.sql`: by name, or by position.
+        storage_options: Options of the object stores of all tables, with the keys of deltalake; sent to the
+            executors. By default those of the session's settings for Hadoop's file systems.
+
+    Returns:
+        The DataFrame. It is of the versions that are the latest now; the next call reads later ones.
+
+    Raises:
+        TableNotFoundError: The location of a view does not contain a table.
+        UnsupportedFeatureError: This version cannot read a table.
+        DeltaVariantError: A table cannot be read; see `read_table`.
+
+    Example:
+        >>> import tempfile
+        >>> import delta_variant as dv
+        >>> from delta_variant import spark as dvs
+        >>> table = tempfile.mkdtemp()
+        >>> rows = [{"event": {"user": {"id": 1}}}, {"event": {"user": {"id": 2}}}]
+        >>> result = dv.write_table(table, rows, variant_columns=["event"])
+        >>> dvs.create_view(spark, "bronze", table)
+        >>> query = "select event:user.id::bigint as id from bronze where event:user.id::int > 1"
+        >>> dvs.sql(spark, query).collect()
+        [Row(id=2)]
+        >>> dvs.drop_view(spark, "bronze")
+    """
+    args = None if args is None else dict(args) if isinstance(args, Mapping) else list(args)
+    parsed = parse_query(query, _literals(args))
+    sources = {} if parsed is None else _sources(spark, parsed, storage_options)
+    if parsed is None or not sources:
+        return spark.sql(query, args)
+    return _Statement(spark, parsed, args, sources).run()
+
+
+@dataclass(frozen=True)
+class QueryReader(FileReader):
+    """Reads groups of files of a table for a query that is bound already."""
+
+    bound: LenientQuery
+
+    def query(self, snapshot: Snapshot) -> LenientQuery:
+        """Return the query over the rows."""
+        return self.bound
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A version of a table that a query reads."""
+
+    spark: SparkSession
+    snapshot: Snapshot
+    storage_options: Mapping[str, str] | None
+    own_credentials: bool
+
+    def empty(self) -> DataFrame:
+        """Return a DataFrame with the columns of the table and no rows."""
+        return self.spark.createDataFrame([], to_spark(self.snapshot.schema))
+
+    def read(self, what: TableRead) -> DataFrame:
+        """Return the rows and columns that a query reads, and maybe others."""
+        files = plan_files(self.snapshot, what.predicate).files
+        if what.query is None and not unsupported_by_scan(
+            self.spark, self.snapshot, files, own_credentials=self.own_credentials
+        ):
+            return scan(self.spark, self.snapshot, files)
+        query = what.query or LenientQuery.of_outputs(
+            Scope.of(self.snapshot.schema, self.snapshot.timezone).whole_columns(), what.predicate
+        )
+        task = QueryReader(strip_files(self.snapshot), None, None, "error", self.storage_options, query)
+        groups = file_groups(sized_files(files), parallelism(self.spark))
+        return run_task(self.spark, groups, task, task.schema)
+
+
+class _Statement:
+    """A query over tables of this package, by the index of their reference."""
+
+    def __init__(self, spark: SparkSession, query: Query, args: Any, sources: Mapping[int, _Table]) -> None:
+        self._spark = spark
+        self._query = query
+        self._args = args
+        self._sources = sources
+
+    def run(self) -> DataFrame:
+        """Return the result of the query, by tasks where they return what Spark does."""
+        plain = replace_tables(self._query, [*self._sources], {})
+        # Spark decides about the names and types of the result, and about errors of analysis.
+        expected = self._run(plain, lambda source, _: source.empty())
+        rewriting = self._rewriting()
+        if rewriting is not None:
+            try:
+                found = self._run(rewriting.text, lambda source, number: source.read(rewriting.reads[number]))
+            except AnalysisException as error:
+                _LOGGER.debug("Spark does not accept %r: %s", rewriting.text, error)
+            else:
+                if _types(found) == _types(expected):
+                    _LOGGER.debug("runs as %r", rewriting.text)
+                    return found if found.columns == expected.columns else found.toDF(*expected.columns)
+                _LOGGER.debug("%r has columns of other types", rewriting.text)
+        _LOGGER.info("Spark runs the query unchanged: %s", self._query.text)
+        return self._run(plain, lambda source, _: source.read(TableRead(None, None)))
+
+    def _rewriting(self) -> Rewriting | None:
+        conf = self._spark.conf
+        if is_case_sensitive(self._spark) or any(conf.get(name) != value for name, value in SETTINGS.items()):
+            return None
+        tables = {number: source.snapshot for number, source in self._sources.items()}
+        # Without ANSI mode, Spark compares values of different types by other rules than the tasks.
+        return rewrite(self._query, tables, with_conditions=conf.get("spark.sql.ansi.enabled") == "true")
+
+    def _run(self, text: str, read: Callable[[_Table, int], DataFrame]) -> DataFrame:
+        frames = {field_name(number): read(source, number) for number, source in self._sources.items()}
+        return self._spark.sql(text, self._args, **frames)
+
+
+def _types(df: DataFrame) -> list[Any]:
+    return [each.dataType for each in df.schema.fields]
+
+
+def _sources(
+    spark: SparkSession, query: Query, storage_options: Mapping[str, str] | None
+) -> dict[int, _Table]:
+    """Return the tables of this package in a query; each is loaded once."""
+    timezone = session_timezone(spark)
+    snapshots: dict[str, tuple[Snapshot, Mapping[str, str] | None]] = {}
+    found = {}
+    for number, table in enumerate(query.tables):
+        location = find_table(spark, table.parts)
+        if location is None:
+            continue
+        if location not in snapshots:
+            options = session_options(spark, location, storage_options)
+            snapshots[location] = load_readable(location, None, options).in_timezone(timezone), options
+        snapshot, options = snapshots[location]
+        found[number] = _Table(spark, snapshot, options, bool(storage_options))
+    return found
+
+
+def _literals(args: Any) -> dict[str, str] | list[str]:
+    """Return the SQL text of parameters, without those that have none."""
+    if isinstance(args, Mapping):
+        texts = {name: _literal(value) for name, value in args.items()}
+        return {name: text for name, text in texts.items() if text is not None}
+    found = [_literal(value) for value in args or []]
+    # Without one, the positions of the others would change.
+    return [] if None in found else [str(each) for each in found]
+
+
+def _literal(value: object) -> str | None:
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return format(value, "f") if "." in format(value, "f") else None
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return f"date'{value.isoformat()}'"
+    return None
