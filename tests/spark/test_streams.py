@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from spark.sources import read_batches, stream_source
 from spark.tables import LONGEST_QUERY, data_files, finished, listed_files, rows
 
 import delta_variant as dv
@@ -24,10 +25,7 @@ from delta_variant.errors import AmbiguousWriteError, SchemaError, UnsupportedFe
 from delta_variant.spark import writing
 from delta_variant.spark.attempts import Attempt, Job
 from delta_variant.spark.following import Follower, Position
-from delta_variant.spark.options import STREAM_READ, parse_options
-from delta_variant.spark.sources import file_reader
 from delta_variant.spark.stream_sinks import query_of
-from delta_variant.spark.stream_sources import StreamSource
 from delta_variant.storage.store import open_store, put
 
 
@@ -567,24 +565,6 @@ def test_positions_cover_the_files_of_a_version_and_of_each_commit(tmp_path: Pat
     assert list(follower(tmp_path / "t").steps(Position(4))) == []
 
 
-def stream_source(table: Path, **options: str) -> StreamSource:
-    found = parse_options({"path": str(table), **options}, STREAM_READ)
-    found = {"timezone": "UTC", **found}
-    return StreamSource(file_reader(found), found)
-
-
-def batches_of(table: Path, **options: str) -> list[list[int]]:
-    """Return the rows of each micro-batch of a stream that ends at the latest version."""
-    source, found = stream_source(table, **options), []
-    source.prepareForTriggerAvailableNow()
-    start = source.initialOffset()
-    while (end := source.latestOffset(start, source.getDefaultReadLimit())) != start:
-        read = [batch for group in source.partitions(start, end) for batch in source.read(group)]
-        found.append(sorted(row["id"] for batch in read for row in batch.to_pylist()))
-        start = end
-    return found
-
-
 @pytest.fixture
 def sized(tmp_path: Path) -> Path:
     """Return a table whose commits have a file of one row, two of one row each, and one of four rows."""
@@ -619,10 +599,8 @@ def test_limits_bound_a_micro_batch_and_a_stream_ends(
 ):
     first = dv.load_snapshot(sized, version=0).files["size"][0].as_py()
     sizes = {"{1}": str(first), "{1}+1": str(first + 1)}
-    found = batches_of(
-        sized, startingVersion="0", **{name: sizes.get(text, text) for name, text in options.items()}
-    )
-    assert found == expected
+    options = {name: sizes.get(text, text) for name, text in options.items()}
+    assert read_batches(sized, "id", startingVersion="0", **options) == expected
 
 
 @pytest.mark.parametrize("name", ["maxFilesPerTrigger", "maxBytesPerTrigger"])
