@@ -89,7 +89,7 @@ def batch_writer(
 
 def batch_merger(
     build: Callable[[DataFrame], Merge], *, app_id: str | None = None
-) -> Callable[[DataFrame, int], RewriteResult]:
+) -> Callable[[DataFrame, int], Any]:
     """Return a function for `df.writeStream.foreachBatch(…)` that merges each micro-batch into a table once.
 
     `build` returns the merge of a micro-batch, and the function executes it. Each merge is committed with a
