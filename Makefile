@@ -268,9 +268,17 @@ demo: build $(DEMO)/bioregistry.ndjson
 	@printf '\n== The statistics that other engines skip files by ==\n'
 	$(BIN)/delta-variant stats $(DEMO)/registry
 
-demo-spark: build $(DEMO)/bioregistry.ndjson
+demo-spark: build $(DEMO)/landing
 	rm -rf $(DEMO)/spark
-	$(BIN)/python examples/spark_pipeline.py $(DEMO) $(DEMO)/spark --master 'local[2]'
+	$(BIN)/python examples/spark_pipeline.py $(DEMO)/landing $(DEMO)/spark stream monitor maintain \
+	  --files-per-batch 1 --master 'local[2]'
+
+# The changes between two releases.
+$(DEMO)/landing: $(DEMO)/bioregistry.ndjson examples/registry_changes.py
+	$(BIN)/pip install --quiet --no-deps --ignore-requires-python --target $(DEMO)/old bioregistry==0.12.0
+	rm -rf $@
+	$(BIN)/python examples/registry_changes.py $(DEMO)/old/bioregistry/data/bioregistry.json \
+	  $(DEMO)/package/bioregistry/data/bioregistry.json $@
 
 # Bioregistry is MIT, its data CC0. Its one JSON object becomes one line for each prefix.
 $(DEMO)/bioregistry.ndjson: | build

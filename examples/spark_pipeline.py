@@ -1,108 +1,264 @@
-"""Stream JSON lines to a bronze table and bronze to silver with Spark, and audit both tables.
+"""A pipeline on Spark: change events to bronze, silver and gold tables, with maintenance and monitoring.
 
-    python examples/spark_pipeline.py LINES FOLDER [--master local[2]]
+    python examples/spark_pipeline.py LANDING FOLDER [--master local[2]] [STEP ...]
 
-LINES is a folder of `.ndjson` files. `bronze` keeps every line as a shredded Variant; invalid JSON goes to
-`rejects`. `silver` has some paths as typed columns. Streams write both tables: started again, the pipeline
-processes each new line once. The paths are those of Bioregistry, of which `make demo` creates a file.
+LANDING is a folder of `.ndjson` files with change events of Debezium for the entries of Bioregistry.
+
+- `bronze` keeps each event as a shredded Variant. Lines that are not JSON go to `quarantine`.
+- `silver` has the current entries, with typed columns. Events are merged by their key.
+- `gold` counts the entries of each license.
+
+The steps run in the order in which they are given, by default `stream monitor`:
+
+- `stream` processes new files, each event exactly once, also after a crash.
+- `rebuild` computes silver and gold again from all of bronze, as after a change of their columns.
+- `maintain` compacts, repairs statistics, removes unreferenced files and audits each row.
+- `monitor` prints the commits of each table with their metrics.
+
+`docs/guides/spark-pipeline.md` explains it. `make demo-spark` runs it on two releases of Bioregistry.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.streaming import StreamingQuery
 
-from delta_variant import JsonOptions
+import delta_variant as dv
 from delta_variant import spark as dvs
 
-SILVER = {
-    "prefix": "entry:prefix::string",
-    "name": "entry:name::string",
-    "license": "entry:license::string",
-    "deprecated": "coalesce(entry:deprecated::boolean, false)",
-    "homepage": "entry:homepage::string",
+EVENT = {
+    "prefix": "coalesce(event:after.prefix::string, event:before.prefix::string)",
+    "op": "event:op::string",
+    "lsn": "event:source.lsn::bigint",
+    "entry": "event:after",
+}
+"""The columns of an event, as paths of bronze."""
+
+ENTRY = {
+    "name": "variant_get(entry, '$.name', 'string')",
+    "license": "coalesce(variant_get(entry, '$.license', 'string'), 'unknown')",
+    "deprecated": "coalesce(variant_get(entry, '$.deprecated', 'boolean'), false)",
+    "homepage": "variant_get(entry, '$.homepage', 'string')",
+}
+"""The typed columns of silver, from the entry of an event."""
+
+SILVER = ["prefix", *ENTRY, "entry", "lsn"]
+GOLD = ["license", "entries", "deprecated"]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """The locations of the pipeline, and how many files a micro-batch reads.
+
+    On Spark Connect, the functions of a stream are pickled: they use these locations and no session.
+    """
+
+    landing: str
+    folder: str
+    files_per_batch: int = 100
+
+    @property
+    def bronze(self) -> str:
+        return f"{self.folder}/bronze"
+
+    @property
+    def silver(self) -> str:
+        return f"{self.folder}/silver"
+
+    @property
+    def gold(self) -> str:
+        return f"{self.folder}/gold"
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        return self.bronze, self.silver, self.gold
+
+    @property
+    def quarantine(self) -> str:
+        return f"{self.folder}/quarantine"
+
+
+def create_tables(spark: SparkSession, pipeline: Pipeline) -> None:
+    """Create silver and gold, which streams read or merge into before they have rows."""
+    none = spark.range(0).selectExpr("'' AS prefix", "0L AS lsn", "parse_json('null') AS entry")
+    # The change feed tells gold which licenses changed.
+    feed = {"delta.enableChangeDataFeed": "true", "delta.autoOptimize.autoCompact": "true"}
+    dvs.write_table(pipeline.silver, typed(none), mode="ignore", configuration=feed)
+    dvs.write_table(pipeline.gold, counted(typed(none)), mode="ignore")
+
+
+def stream(spark: SparkSession, pipeline: Pipeline) -> None:
+    """Process what is new, table by table. Each query ends at the rows that were there when it started."""
+    create_tables(spark, pipeline)
+    for name, start in (("bronze", to_bronze), ("silver", to_silver), ("gold", to_gold)):
+        writer = start(spark, pipeline).queryName(name)
+        writer = writer.option("checkpointLocation", f"{pipeline.folder}/checkpoints/{name}")
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        report_progress(name, query)
+
+
+def to_bronze(spark: SparkSession, pipeline: Pipeline) -> Any:
+    """Return the stream that appends each line to bronze, and those that are not JSON to the quarantine."""
+    lines = spark.readStream.option("pathGlobFilter", "*.ndjson")
+    lines = lines.option("maxFilesPerTrigger", pipeline.files_per_batch)
+    events = lines.text(pipeline.landing).selectExpr("value AS event", "_metadata.file_name AS file")
+    quarantine = dv.JsonOptions(on_invalid="reject", rejects=pipeline.quarantine)
+    write = dvs.batch_writer(
+        pipeline.bronze, app_id="bronze", variant_columns=["event"], json=quarantine, auto_compact=True
+    )
+    size = sql.sum(sql.octet_length("event")).alias("bytes")
+    return events.observe("lines", size).writeStream.foreachBatch(write)
+
+
+def to_silver(spark: SparkSession, pipeline: Pipeline) -> Any:
+    """Return the stream that merges the events of bronze into silver."""
+    table = spark.readStream.format("delta_variant").option("maxFilesPerTrigger", pipeline.files_per_batch)
+    events = table.option("columns", json.dumps(EVENT)).load(pipeline.bronze)
+
+    def merge_events(batch: DataFrame) -> dv.Merge:
+        # An event that arrives again, or late, has a lower number than the row.
+        is_newer = "source.lsn > target.lsn"
+        merge = dvs.merge(pipeline.silver, typed(last_events(batch), "op"), "target.prefix = source.prefix")
+        merge = merge.when_matched_delete(f"source.op = 'd' AND {is_newer}")
+        columns = {name: f"source.{name}" for name in SILVER}
+        merge = merge.when_matched_update(columns, where=is_newer)
+        return merge.when_not_matched_insert(columns, where="source.op <> 'd'")
+
+    return events.writeStream.foreachBatch(dvs.batch_merger(merge_events, app_id="silver"))
+
+
+def to_gold(spark: SparkSession, pipeline: Pipeline) -> Any:
+    """Return the stream that counts the entries again of each license with changes in silver."""
+    feed = spark.readStream.format("delta_variant").option("readChangeFeed", True)
+    changes = feed.option("columns", "license").load(pipeline.silver)
+
+    def merge_counts(batch: DataFrame) -> dv.Merge:
+        entries = dvs.read_table(batch.sparkSession, pipeline.silver, columns=["license", "deprecated"])
+        # A license without an entry has no count.
+        counts = batch.select("license").distinct().join(counted(entries), "license", "left")
+        merge = dvs.merge(pipeline.gold, counts, "target.license = source.license")
+        merge = merge.when_matched_delete("source.entries IS NULL")
+        columns = {name: f"source.{name}" for name in GOLD}
+        merge = merge.when_matched_update(columns)
+        return merge.when_not_matched_insert(columns, where="source.entries IS NOT NULL")
+
+    return changes.writeStream.foreachBatch(dvs.batch_merger(merge_counts, app_id="gold"))
+
+
+def last_events(events: DataFrame) -> DataFrame:
+    """Return the last event of each entry."""
+    last = events.groupBy("prefix").agg(sql.max_by(sql.struct("op", "lsn", "entry"), "lsn").alias("last"))
+    return last.select("prefix", "last.*")
+
+
+def typed(events: DataFrame, *more: str) -> DataFrame:
+    """Return events with the columns of silver, and more of their own columns."""
+    return events.selectExpr("*", *(f"{text} AS {name}" for name, text in ENTRY.items())).select(
+        *SILVER, *more
+    )
+
+
+def counted(entries: DataFrame) -> DataFrame:
+    """Return the rows of gold for entries of silver."""
+    deprecated = sql.count_if("deprecated").alias("deprecated")
+    return entries.groupBy("license").agg(sql.count("*").alias("entries"), deprecated)
+
+
+def rebuild(spark: SparkSession, pipeline: Pipeline) -> None:
+    """Compute silver and gold again in batches. Later events are merged as before."""
+    create_tables(spark, pipeline)
+    events = dvs.read_table(spark, pipeline.bronze, columns=EVENT)
+    current = typed(last_events(events).where("op <> 'd'"))
+    print(f"   silver: {dvs.write_table(pipeline.silver, current, mode='overwrite')}")
+    entries = dvs.read_table(spark, pipeline.silver, columns=["license", "deprecated"])
+    print(f"   gold:   {dvs.write_table(pipeline.gold, counted(entries), mode='overwrite')}")
+
+
+def maintain(spark: SparkSession, pipeline: Pipeline) -> None:
+    """Compact each table, complete its statistics, remove unreferenced files and audit every row.
+
+    Raises RuntimeError for a table with errors.
+    """
+    for table in pipeline.tables:
+        dvs.optimize(spark, table)
+        dvs.repair_statistics(spark, table, dry_run=False)
+        dvs.vacuum(spark, table, dry_run=False)
+        audit = dvs.audit_table(spark, table, data=True)
+        print(
+            f"   {table}: version {audit.version}, {len(audit.files)} files, {len(audit.findings)} findings"
+        )
+        if audit.count("error"):
+            raise RuntimeError(f"the audit of {table} found {audit.count('error')} errors")
+
+
+def monitor(_: SparkSession, pipeline: Pipeline) -> list[dict[str, Any]]:
+    """Print and return the latest commits of each table: what a dashboard or an alert reads."""
+    found = []
+    for table in pipeline.tables:
+        for entry in dv.history(table, 10):
+            metrics = {name: value for name, value in entry.metrics.items() if value}
+            batch = entry.parameters.get("epochId")
+            found.append({"table": table, "version": entry.version, "batch": batch, **metrics})
+            print(f"   {table} version {entry.version}, {entry.operation}, batch {batch}: {metrics}")
+    return found
+
+
+def report_progress(name: str, query: StreamingQuery) -> None:
+    """Print what Spark knows about each micro-batch. The commits of the tables have more: see `monitor`."""
+    for each in query.recentProgress:
+        observed = {name: row.asDict() for name, row in (each.observedMetrics or {}).items()}
+        rows = f"{each.numInputRows:,} rows in {each.batchDuration:,} ms"
+        print(f"   {name}: batch {each.batchId}, {rows} {observed or ''}")
+
+
+STEPS: dict[str, Callable[[SparkSession, Pipeline], Any]] = {
+    "stream": stream,
+    "rebuild": rebuild,
+    "maintain": maintain,
+    "monitor": monitor,
 }
 
 
 def main() -> None:
     arguments = parse_arguments()
     spark = start(arguments.master)
-    bronze, silver = f"{arguments.folder}/bronze", f"{arguments.folder}/silver"
-
-    step(f"1. {arguments.lines} to {bronze}: JSON lines to a shredded Variant")
-    run(lines_to_bronze(spark, arguments.lines, bronze, arguments.folder))
-    dvs.read_table(spark, bronze).selectExpr("count(*) AS rows", "count(entry:license) AS licensed").show()
-
-    step(f"2. {bronze} to {silver}: paths to typed columns")
-    run(bronze_to_silver(spark, bronze, silver, arguments.folder))
-    where = "license like 'CC0%' and not deprecated"
-    dvs.read_table(spark, silver, columns=["prefix", "name", "license"], where=where).show(5, truncate=40)
-
-    step("3. Audit of both tables, every row of them")
-    for table in (bronze, silver):
-        report(dvs.audit_table(spark, table, data=True))
+    pipeline = Pipeline(arguments.landing, arguments.folder, arguments.files_per_batch)
+    for number, step in enumerate(arguments.steps or ("stream", "monitor"), 1):
+        print(f"\n== {number}. {step} ==", flush=True)
+        STEPS[step](spark, pipeline)
+    dvs.read_table(spark, pipeline.gold).orderBy("entries", ascending=False).show(5)
     spark.stop()
 
 
-def lines_to_bronze(spark: SparkSession, lines: str, bronze: str, folder: str) -> Any:
-    """Return a stream that writes each line to the bronze table once."""
-    text = (
-        spark.readStream.option("pathGlobFilter", "*.ndjson").text(lines).withColumnRenamed("value", "entry")
-    )
-    write = dvs.batch_writer(
-        bronze, variant_columns=["entry"], json=JsonOptions(on_invalid="reject", rejects=f"{folder}/rejects")
-    )
-    return text.writeStream.foreachBatch(write).option("checkpointLocation", f"{folder}/checkpoints/bronze")
-
-
-def bronze_to_silver(spark: SparkSession, bronze: str, silver: str, folder: str) -> Any:
-    """Return a stream of the rows of bronze into a table of typed columns."""
-    paths = ", ".join(f'"{name}": "{path}"' for name, path in SILVER.items())
-    table = spark.readStream.format("delta_variant").option("columns", f"{{{paths}}}").load(bronze)
-    write: Callable[[DataFrame, int], None] = dvs.batch_writer(silver)
-    return table.writeStream.foreachBatch(write).option("checkpointLocation", f"{folder}/checkpoints/silver")
-
-
-def run(stream: Any) -> None:
-    """Process all available rows, and print the progress of each micro-batch."""
-    query: StreamingQuery = stream.trigger(availableNow=True).start()
-    query.awaitTermination()
-    for progress in query.recentProgress:
-        print(f"   batch {progress.batchId}: {progress.numInputRows:,} rows in {progress.batchDuration:,} ms")
-
-
-def report(audit: Any) -> None:
-    counts = ", ".join(f"{audit.count(severity)} {severity}s" for severity in ("error", "warning"))
-    print(f"   {audit.uri}: version {audit.version}, {len(audit.files)} files, {counts}")
-    for finding in audit.findings:
-        if finding.severity != "info":
-            print(f"   {finding.rule}: {finding.sentence}")
-
-
-def step(text: str) -> None:
-    print(f"\n== {text} ==", flush=True)
-
-
 def start(master: str | None) -> SparkSession:
-    """Return a session; spark-submit sets the master itself."""
+    """Return a session; spark-submit and Databricks set the master themselves."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.appName("delta_variant pipeline").config("spark.log.level", "ERROR")
-    builder = builder.config("spark.ui.showConsoleProgress", "true")
-    spark = (builder.master(master) if master else builder).getOrCreate()
+    builder = SparkSession.builder.appName("delta_variant pipeline")
+    if master:
+        # A local session: few rows do not need the 200 shuffle partitions of a cluster.
+        builder = builder.master(master).config("spark.sql.shuffle.partitions", "2")
+        builder = builder.config("spark.log.level", "ERROR").config("spark.ui.showConsoleProgress", "false")
+    spark = builder.getOrCreate()
     dvs.register(spark)
     return spark
 
 
 def parse_arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="JSON lines to bronze, bronze to silver, and an audit.")
-    parser.add_argument("lines", help="a folder of .ndjson files")
-    parser.add_argument("folder", help="the folder of the tables, checkpoints and rejects")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("landing", help="a folder of .ndjson files")
+    parser.add_argument("folder", help="the folder of tables, checkpoints and quarantine")
+    parser.add_argument("steps", nargs="*", choices=[[], *STEPS], metavar="STEP", help="steps in order")
+    parser.add_argument("--files-per-batch", type=int, default=100, help="the limit of a micro-batch")
     parser.add_argument("--master", default=None, help="such as local[2]; omit with spark-submit")
     return parser.parse_args()
 

@@ -208,7 +208,7 @@ def test_a_repeated_txn_is_skipped_with_a_warning(tmp_path: Path, caplog: pytest
 
 def test_a_version_that_another_run_of_the_application_counted_is_an_error(tmp_path: Path):
     def write(version: int, run: str) -> bool:
-        transaction = Transaction.of_run("app", version, run, "unnamed")
+        transaction = Transaction.of_query("app", version, run, "unnamed")
         return write_table(
             tmp_path / "t", events(), mode="append", commit=CommitOptions(txn=transaction)
         ).repeated

@@ -172,7 +172,7 @@ class Snapshot:
         return replace(self, timezone=timezone, files=self.__dict__["files"])
 
     def in_store(self, store: Store) -> Snapshot:
-        """Return the snapshot as another store of the same table reads it, with a list of files not loaded."""
+        """Return the snapshot with another store of the same table; its files are not loaded."""
         return replace(self, store=store, files=self.__dict__["files"])
 
     @property

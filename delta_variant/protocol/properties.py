@@ -17,6 +17,7 @@ from ..errors import ArgumentTypeError, ProtocolError
 
 __all__ = [
     "APPEND_ONLY",
+    "AUTO_COMPACT",
     "CHECKPOINT_INTERVAL",
     "CHECKPOINT_POLICY",
     "CHECKPOINT_PROTECTION_VERSION",
@@ -295,6 +296,13 @@ def _accepts(parse: Callable[[str], object]) -> Callable[[str], bool]:
 
 
 APPEND_ONLY = _boolean("delta.appendOnly", False)
+AUTO_COMPACT: TableProperty[bool] = TableProperty(
+    "delta.autoOptimize.autoCompact",
+    lambda text: text.lower() != "false",
+    False,
+    lambda text: text.lower() in ("true", "auto", "legacy", "false"),
+    "true, auto, legacy or false",
+)
 CHECKPOINT_INTERVAL = _number("delta.checkpointInterval", 10, 1, "an integer from 1")
 CHECKPOINT_POLICY = _choice("delta.checkpointPolicy", "classic", "v2")
 CHECKPOINT_PROTECTION_VERSION = _number(
@@ -384,6 +392,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
     prop.name: prop
     for prop in (
         APPEND_ONLY,
+        AUTO_COMPACT,
         CHECKPOINT_INTERVAL,
         CHECKPOINT_POLICY,
         CHECKPOINT_PROTECTION_VERSION,
@@ -429,7 +438,6 @@ _OTHER_ROWS: tuple[TableProperty[Any], ...] = (
     _duration("delta.setTransactionRetentionDuration"),
     _number("delta.dataSkippingStringPrefixLength", None, 0, "an integer from 0"),
     _text("delta.targetFileSize"),
-    _choice("delta.autoOptimize.autoCompact", "false", "true", "auto", "legacy"),
 )
 
 OTHER_PROPERTIES: Mapping[str, TableProperty[Any]] = {prop.name: prop for prop in _OTHER_ROWS}

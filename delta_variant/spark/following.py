@@ -50,11 +50,15 @@ class Position:
 
 @dataclass(frozen=True)
 class Step:
-    """A file, or None for the end of a version, and the position after it."""
+    """A file, or None for the end of a version, and the position after it.
+
+    `is_split` is True if a micro-batch that ends after the file separates rows that belong together.
+    """
 
     file: FileEntry | ChangedFile | None
     size: int
     after: Position
+    is_split: bool = False
 
 
 class CommitFiles(NamedTuple):
@@ -194,8 +198,11 @@ class ChangeFollower(Follower):
 
 
 def _steps(commit: CommitFiles, first: int, *, is_initial: bool = False) -> Iterator[Step]:
+    last = len(commit.files) - 1
     for number, (file, size) in enumerate(commit.files[first:], first):
-        yield Step(file, size, Position(commit.version, number + 1, is_initial))
+        # Change data files may have the image of a row before and after an update, one in each file.
+        is_split = number < last and isinstance(file, ChangedFile) and file.has_types
+        yield Step(file, size, Position(commit.version, number + 1, is_initial), is_split)
     yield Step(None, 0, Position(commit.version + 1))
 
 

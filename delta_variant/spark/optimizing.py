@@ -29,13 +29,13 @@ from ..writer.commit_context import CommitOptions
 from ..writer.partitioned import PartitionFile, discard
 from .attempts import Job
 from .credentials import session_options
+from .file_jobs import commit_won, files_written, write_by_tasks
 from .ordering import row_columns, sort_rows, split_by_group
 from .running import distribute, run_task, session_timezone
 from .task_errors import restore_errors
 from .tasks import TaskTable, Written, attempt_of, message, messages, unpack_batches
-from .writing import commit_won, files_written, write_by_tasks
 
-__all__ = ["optimize"]
+__all__ = ["optimize", "optimize_files"]
 
 Run: TypeAlias = "tuple[WriteOptions, Iterator[pa.RecordBatch]]"
 """The rows of one group, and the options to write them with."""
@@ -108,6 +108,17 @@ def optimize(
         files=files,
         commit=commit,
     )
+    return optimize_files(spark, work, storage_options, dry_run=dry_run)
+
+
+def optimize_files(
+    spark: SparkSession,
+    work: OptimizePlan,
+    storage_options: Mapping[str, str] | None,
+    *,
+    dry_run: bool = False,
+) -> OptimizeResult:
+    """Rewrite the files of a plan by tasks, and commit them unless it is a dry run."""
     task_table = TaskTable.of(work.snapshot, storage_options)
     groups = _plan_groups(spark, work, task_table)
     if dry_run or not groups:

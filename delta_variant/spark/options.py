@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -43,6 +44,20 @@ def _columns(text: str) -> Any:
     return json.loads(text) if text[:1] in ("{", "[") else _names(text)
 
 
+def _positive(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise ValueError
+    return number
+
+
+def _bytes(text: str) -> int:
+    """Return a size as Spark writes it, such as `64m` or `64MB`; units are powers of 1024."""
+    found = re.fullmatch(r"(\d+)([kmgtp]?)b?", text.strip().lower())
+    if found is None:
+        raise ValueError
+    return _positive(found[1]) << 10 * " kmgtp".index(found[2] or " ")
+
+
 def _shredding(text: str) -> str | None:
     return {"infer": "infer", "none": None}[text]
 
@@ -68,8 +83,8 @@ STREAM_READ: Mapping[str, Parse] = {
     **{name: READ[name] for name in ("path", "where", "columns", "timezone", "on_conflict")},
     "starting_version": lambda text: text if text == "latest" else int(text),
     "starting_timestamp": str,
-    "max_files_per_trigger": int,
-    "max_bytes_per_trigger": int,
+    "max_files_per_trigger": _positive,
+    "max_bytes_per_trigger": _bytes,
     "read_change_feed": _flag,
     "ignore_deletes": _flag,
     "ignore_changes": _flag,

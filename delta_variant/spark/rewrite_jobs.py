@@ -19,10 +19,10 @@ from ..writer.copy_on_write import RewrittenFiles, RewrittenPart, combine_parts
 from ..writer.partitioned import NameFile, PartitionFile
 from ..writer.table_state import TableState
 from .attempts import Attempt, Job, forget
+from .file_jobs import commit_won, files_written, write_by_tasks
 from .reading import file_groups
 from .running import distribute, parallelism
 from .tasks import Task, TaskTable, Written, attempt_of, message, unpack_batches
-from .writing import commit_won, files_written, write_by_tasks
 
 __all__ = ["RewriteJob", "Rewritten", "names_of"]
 

@@ -28,10 +28,10 @@ from ..writer.table_state import TableState
 from .attempts import Job, forget, remove_lost
 from .batches import BATCH_ID, QUERY_ID
 from .columns import from_spark
+from .file_jobs import commit_written
 from .options import table_options, write_options
 from .task_errors import report_errors
 from .tasks import MAX_OPEN_PARTITIONS, FileTask, Written
-from .writing import commit_written
 
 __all__ = ["BatchSink", "Message", "Sink", "abort", "messages_of"]
 

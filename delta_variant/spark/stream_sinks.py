@@ -12,7 +12,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from ..errors import DeltaVariantError, UnsupportedFeatureError
 from ..storage import store as storage
 from ..storage.store import open_store
-from ..writer.commit_context import CommitOptions, Transaction, transaction_of
+from ..writer.commit_context import Transaction, application_txn
 from .sinks import Sink, abort, messages_of
 
 __all__ = ["StreamSink", "query_of"]
@@ -46,12 +46,13 @@ class StreamSink(DataSourceStreamArrowWriter):
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         abort(messages, self._sink)
 
-    def _transaction(self, batch: int, query: str | None) -> Transaction | None:
+    def _transaction(self, batch: int, query: str | None) -> Transaction:
         if self._app_id is None:
-            return transaction_of(CommitOptions((query_of(self._checkpoint or ""), batch)))
+            own = query_of(self._checkpoint or "")
+            return Transaction(application_txn(own, batch), query=own)
         # The tasks report the query, because its checkpoint may be in a store that is not accessible here.
         assert query is not None
-        return Transaction.of_run(self._app_id, batch, query, query)
+        return Transaction.of_query(self._app_id, batch, query, query)
 
 
 class _Query(msgspec.Struct):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, get_args
 
 import pyarrow as pa
@@ -21,13 +22,44 @@ from ..log.timestamps import version_from
 from ..operations.changes import ChangedFile
 from ..scan.reader import FileEntry
 from ..storage.store import open_store
-from .following import ChangeFollower, Follower, Position, Tolerance
+from .following import ChangeFollower, Follower, Position, Step, Tolerance
 from .reading import FileReader, file_groups
 from .sources import TASKS, FileGroup, first_version, read_group
 
 __all__ = ["StreamSource"]
 
 MAX_FILES_PER_TRIGGER = 1000
+"""The limit of a micro-batch without one of the options."""
+
+
+@dataclass
+class Allowance:
+    """The files and bytes that a micro-batch may still read."""
+
+    files: float = inf
+    bytes: float = inf
+    is_first: bool = True
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Allowance:
+        """Return the allowance that options specify."""
+        size = options.get("max_bytes_per_trigger", inf)
+        return cls(options.get("max_files_per_trigger", MAX_FILES_PER_TRIGGER if size == inf else inf), size)
+
+    def admits(self, unit: Sequence[Step]) -> bool:
+        """Return whether the micro-batch reads files that must not be separated; count them if so.
+
+        As in Delta on Spark, one file may exceed the bytes that are left, and several only if they are the
+        first ones.
+        """
+        sizes = [step.size for step in unit if step.file is not None]
+        if not sizes:
+            return True
+        files, size = (1, 1) if len(sizes) == 1 else (len(sizes), sum(sizes))
+        if not self.is_first and (files > self.files or size > self.bytes):
+            return False
+        self.files, self.bytes, self.is_first = self.files - len(sizes), self.bytes - sum(sizes), False
+        return True
 
 
 class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -37,7 +69,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reader = reader
         self._follower = _follower(reader, options)
         self._start = first_version(options)
-        self._limit = _limit(options.get("max_files_per_trigger"), options.get("max_bytes_per_trigger"))
+        self._allowance = Allowance.of(options)
         self._last: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
@@ -51,8 +83,9 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Position(self._reader.snapshot.version, is_initial=True).offset
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """Return the limit of a micro-batch."""
-        return self._limit
+        """Return a limit that differs from ReadAllAvailable. Spark has none of both files and bytes."""
+        files, size = self._allowance.files, self._allowance.bytes
+        return ReadMaxBytes(int(size)) if files == inf else ReadMaxFiles(int(files))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """Stop the query at the latest version at the time of this call."""
@@ -60,19 +93,26 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the offset at which the next micro-batch ends; it has at least one file."""
-        end, files, size = Position.of(start), 0, 0
+        end, unit = Position.of(start), list[Step]()
+        allowance = Allowance() if isinstance(limit, ReadAllAvailable) else replace(self._allowance)
         try:
             for step in self._follower.steps(end, self._last):
-                if step.file is not None:
-                    files, size = files + 1, size + step.size
-                    if _exceeds(limit, files, size):
-                        break
+                unit.append(step)
+                if step.is_split:
+                    continue
+                if not allowance.admits(unit):
+                    break
                 end = step.after
+                unit.clear()
         except DeltaVariantError:
             # The commits before the one that cannot be read are read first.
             if end.offset == start:
                 raise
         return end.offset
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        """Return the offset after the latest version, which the progress of a query shows."""
+        return Position(self._follower.latest() + 1).offset
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the files between two positions, in groups."""
@@ -97,18 +137,3 @@ def _follower(reader: FileReader, options: Mapping[str, Any]) -> Follower:
         return ChangeFollower(store, replace(reader.snapshot, store=store))
     tolerated = frozenset(name for name in get_args(Tolerance) if options.get(name))
     return Follower(store, reader.snapshot, tolerated)
-
-
-def _limit(files: int | None, size: int | None) -> ReadLimit:
-    if files is not None and size is not None:
-        raise ValueError("max_files_per_trigger and max_bytes_per_trigger exclude each other: set one")
-    return ReadMaxFiles(files or MAX_FILES_PER_TRIGGER) if size is None else ReadMaxBytes(size)
-
-
-def _exceeds(limit: ReadLimit, files: int, size: int) -> bool:
-    if isinstance(limit, ReadMaxFiles):
-        return files > limit.max_files
-    if isinstance(limit, ReadMaxBytes):
-        return files > 1 and size > limit.max_bytes
-    assert isinstance(limit, ReadAllAvailable)
-    return False

@@ -89,7 +89,7 @@ def batch_writer(
 
 def batch_merger(
     build: Callable[[DataFrame], Merge], *, app_id: str | None = None
-) -> Callable[[DataFrame, int], RewriteResult]:
+) -> Callable[[DataFrame, int], Any]:
     """Return a function for `df.writeStream.foreachBatch(…)` that merges each micro-batch into a table once.
 
     `build` returns the merge of a micro-batch, and the function executes it. Each merge is committed with a
@@ -163,8 +163,8 @@ def _transaction(write: BatchWrite, *, has_own_id: bool) -> Iterator[Transaction
         app_id = write.app_id if number == 0 else f"{write.app_id}#{number + 1}"
         version, query = write.batch.number, write.batch.query
         if query is None or not has_own_id:
-            yield Transaction(application_txn(app_id, version))
+            yield Transaction(application_txn(app_id, version), query=query)
         else:
             without_id = replace(write, app_id=query)
             unnamed = None if is_written(without_id) else query
-            yield Transaction.of_run(app_id, version, query, unnamed)
+            yield Transaction.of_query(app_id, version, query, unnamed)

@@ -2,51 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from os import fspath
-from typing import Any, Protocol, TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from .._checks import options_of, texts_of
 from ..data_file.options import FileOptions, JsonOptions, Shredding, WriteOptions
-from ..operations.write.committing import NOT_COMMITTED, WriteResult, commit_files, result_without_writing
+from ..operations.write.committing import WriteResult, result_without_writing
 from ..operations.write.preparation import (
     Mode,
-    PreparedWrite,
     SchemaMode,
     TableOptions,
     load_existing,
     prepare,
 )
-from ..storage.store import Store, TableLocation, open_latest, open_store, removing_new_folders
+from ..protocol import properties
+from ..storage.store import TableLocation, open_latest, open_store, removing_new_folders
 from ..writer.commit_context import CommitOptions, transaction_of
-from ..writer.commit_result import CommitResult
-from ..writer.partitioned import PartitionFile
-from .attempts import Job, forget, remove_lost
+from .attempts import Job, forget
+from .auto_compaction import compact_partitions
 from .chunk_tasks import ChunkFilesTask
 from .columns import from_spark, quote
 from .credentials import session_options
+from .file_jobs import commit_written, files_written, write_by_tasks
 from .optimized_writes import is_optimized, stored_chunks
-from .running import Jobs, check_batch, is_case_sensitive, map_by_task, session_timezone
+from .running import check_batch, is_case_sensitive, session_timezone
 from .sampling import sampled_shredding
 from .task_errors import restore_errors
-from .tasks import MAX_OPEN_PARTITIONS, FileTask, Task, Written, messages
+from .tasks import MAX_OPEN_PARTITIONS, FileTask, Written
 
-__all__ = ["commit_won", "commit_written", "files_written", "write_by_tasks", "write_table"]
-
-Result = TypeVar("Result", bound=CommitResult)
-
-
-class Delivered(Protocol):
-    """The result of a task that Spark delivered to the driver."""
-
-    @property
-    def attempt(self) -> str:
-        """Return the identity of the attempt."""
+__all__ = ["write_table"]
 
 
 def write_table(
@@ -61,6 +50,7 @@ def write_table(
     shredding: Shredding = "infer",
     one_shredding: bool = False,
     optimize_write: bool | None = None,
+    auto_compact: bool | None = None,
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
@@ -103,6 +93,9 @@ def write_table(
             The rows keep their order, are computed once, and are persisted in a compressed form while the
             write runs. By default as the table property `delta.autoOptimize.optimizeWrite` says. Without it,
             writes to partitioned tables are optimized if `spark.sql.adaptive.enabled` is set.
+        auto_compact: Whether to compact the small files of the partitions that were written, of each that has
+            at least 50, in a commit of its own after the write. A failure is logged, and the next write tries
+            again. By default as the table property `delta.autoOptimize.autoCompact` says, False without it.
         configuration: Table properties of a new table.
         name: The name of a new table.
         description: The description of a new table.
@@ -169,7 +162,12 @@ def write_table(
         else:
             with sampled_shredding(write, df) if one_shredding else nullcontext((write, df)) as (write, df):
                 written = _run(replace(task, options=write.options), df)
-        return commit_written(write, written, job, task.folders())
+        result = commit_written(write, written, job, task.folders())
+    wanted = properties.get(write.state.metadata.configuration, properties.AUTO_COMPACT)
+    if wanted if auto_compact is None else auto_compact:
+        new = files_written(written)
+        compact_partitions(df.sparkSession, store.uri, snapshot, new, options.files, storage_options)
+    return result
 
 
 def _run(task: FileTask, df: DataFrame) -> list[Written]:
@@ -188,42 +186,3 @@ def _run_optimized(task: FileTask, df: DataFrame, *, one_shredding: bool) -> lis
     with stored_chunks(df, task) as stored:
         rows, task = stored.distribute(one_shredding=one_shredding)
         return write_by_tasks(rows, ChunkFilesTask(task), task.job, task.folders())
-
-
-def write_by_tasks(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) -> list[Any]:
-    """Return the results of the tasks of a job, or remove their files from `folders` if one fails."""
-    jobs = Jobs(df.sparkSession)
-    try:
-        with restore_errors():
-            return messages(map_by_task(df, task).collect())
-    except BaseException:
-        jobs.wait()
-        remove_lost(folders, job, (), of_all_runs=False)
-        raise
-
-
-def commit_written(
-    write: PreparedWrite, written: Sequence[Written], job: Job, folders: Sequence[Store]
-) -> WriteResult:
-    """Commit the files of the delivered attempts of a job, and remove those of the others from `folders`."""
-    invalid, files = sum(each.invalid for each in written), files_written(written)
-    return commit_won(lambda: commit_files(write, files, invalid), written, job, folders)
-
-
-def files_written(written: Iterable[Written]) -> list[PartitionFile]:
-    """Return the files of the delivered attempts."""
-    return [file for each in written for file in each.files]
-
-
-def commit_won(
-    commit: Callable[[], Result], delivered: Iterable[Delivered], job: Job, folders: Sequence[Store]
-) -> Result:
-    """Call `commit`, and remove the files of all attempts that were not delivered from `folders`."""
-    try:
-        result = commit()
-    except NOT_COMMITTED:
-        remove_lost(folders, job, (), of_all_runs=False)
-        raise
-    winners = [each.attempt for each in delivered]
-    remove_lost(folders, job, winners, of_all_runs=result.version is not None)
-    return result

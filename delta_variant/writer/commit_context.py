@@ -44,18 +44,20 @@ class Transaction:
             versions from 0.
         unnamed: The id under which the run commits writes without an application id, None if such a write
             precedes this one.
+        query: The id of the streaming query that counts the versions, None for another application.
     """
 
     application: Txn
     origin: Txn | None = None
     unnamed: str | None = None
+    query: str | None = None
 
     @classmethod
-    def of_run(cls, app_id: str, version: int, run: str, unnamed: str | None) -> Transaction:
-        """Return the transaction of a write by a run that counts versions by itself."""
+    def of_query(cls, app_id: str, version: int, query: str, unnamed: str | None) -> Transaction:
+        """Return the transaction of a write by a streaming query, which counts versions by itself."""
         application = application_txn(app_id, version)
-        origin = msgspec.structs.replace(application, app_id=f"{app_id}#origin={run}")
-        return cls(application, origin, unnamed)
+        origin = msgspec.structs.replace(application, app_id=f"{app_id}#origin={query}")
+        return cls(application, origin, unnamed, query)
 
 
 @dataclass(frozen=True)
@@ -199,13 +201,17 @@ def commit_context(
 ) -> CommitContext:
     """Return the context of one commit of this library, with a transaction id of its own.
 
-    `parameters` and `metrics` go to `commitInfo`, and so does the metadata of `commit`.
+    `parameters` and `metrics` go to `commitInfo`, and so does the metadata of `commit`. The parameters of a
+    micro-batch also have its query and its number, by the names of Delta on Spark.
     """
     commit = commit or CommitOptions()
     transaction = transaction_of(commit)
+    batch: dict[str, Any] = {}
+    if transaction is not None and transaction.query is not None:
+        batch = {"queryId": transaction.query, "epochId": str(transaction.application.version)}
     return CommitContext(
         operation=operation,
-        parameters=parameters or {},
+        parameters={**(parameters or {}), **batch},
         metrics=metrics or {},
         user_metadata=commit.user_metadata,
         engine_info=engine_info(),

@@ -26,7 +26,7 @@ from pyspark.sql.streaming import DataStreamWriter
 
 import delta_variant as dv
 from delta_variant import spark as dvs
-from delta_variant.spark import rewrite_jobs, writing
+from delta_variant.spark import file_jobs, rewrite_jobs, writing
 
 FATAL_WRITE = 4
 SMALL_FILES = dv.FileOptions(target_file_size=2000)
@@ -90,7 +90,7 @@ def in_halves(write: Callable[[DataFrame, int], Any]) -> Callable[[DataFrame, in
 
 def plan_crash(step: str) -> None:
     """Patch the functions of a write so that the driver is killed at a step of the fatal write."""
-    run, commit = rewrite_jobs.write_by_tasks, writing.commit_won
+    run, commit = file_jobs.write_by_tasks, file_jobs.commit_won
     if step == "tasks":
         run = in_fatal_write(lambda: Timer(random.uniform(0, 1), crash).start(), before=run)
         # Keep fast tasks from starting a later batch before the timer fires.
@@ -99,8 +99,8 @@ def plan_crash(step: str) -> None:
         commit = in_fatal_write(crash, before=commit)
     elif step == "done":
         commit = in_fatal_write(crash, after=commit)
-    for module in (writing, rewrite_jobs):
-        module.write_by_tasks, module.commit_won = run, commit
+    writing.write_by_tasks = rewrite_jobs.write_by_tasks = run
+    file_jobs.commit_won = rewrite_jobs.commit_won = commit
 
 
 def in_fatal_write(act: Callable[[], None], *, before: Any = None, after: Any = None) -> Any:

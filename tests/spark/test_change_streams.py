@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from spark.sources import read_batches, stream_source
 from spark.tables import finished
 from spark.twins import CHANGE_FEED
 
@@ -17,9 +20,6 @@ from delta_variant import spark as dvs
 from delta_variant.errors import ChangesNotRecordedError, SchemaError, UnsupportedFeatureError
 from delta_variant.spark.data_source import DeltaVariantSource
 from delta_variant.spark.following import Follower, Position, Tolerance
-from delta_variant.spark.options import STREAM_READ, parse_options
-from delta_variant.spark.sources import file_reader
-from delta_variant.spark.stream_sources import StreamSource
 
 TOLERANCES: list[Tolerance | None] = [None, "ignore_deletes", "ignore_changes", "skip_change_commits"]
 DELTA_NAMES = {
@@ -42,12 +42,6 @@ def table(tmp_path: Path) -> Path:
     dv.update(tmp_path / "t", {"event:n": "20"}, "id = 2")
     append(tmp_path / "t", 5)
     return tmp_path / "t"
-
-
-def stream_source(table: Path, **options: str) -> StreamSource:
-    found = parse_options({"path": str(table), **options}, STREAM_READ)
-    found = {"timezone": "UTC", **found}
-    return StreamSource(file_reader(found), found)
 
 
 def files_of(table: Path, tolerance: Tolerance | None, start: int) -> list[tuple[int, int]]:
@@ -187,6 +181,133 @@ def test_each_option_has_the_meaning_that_it_has_in_delta(
             found.append(None)
     assert found[0] == found[1]
     assert (found[0] is None) == (tolerance in (None, "ignore_deletes"))
+
+
+def delete_partition(table: Path) -> None:
+    dv.delete(table, "day = 'd1'")
+
+
+def delete_rows(table: Path) -> None:
+    dv.delete(table, "id = 1")
+
+
+def update_rows(table: Path) -> None:
+    dv.update(table, {"event:n": "20"}, "id = 2")
+
+
+def merge_inserts(table: Path) -> None:
+    rows = [{"id": 9, "day": "d0", "event": None}]
+    merge = dv.merge(table, rows, "target.id = source.id", variant_columns=["event"])
+    merge.when_not_matched_insert_all().execute()
+
+
+def merge_updates(table: Path) -> None:
+    rows = [{"id": 2, "day": "d1", "event": None}]
+    merge = dv.merge(table, rows, "target.id = source.id", variant_columns=["event"])
+    merge.when_matched_update_all().execute()
+
+
+def overwrite(table: Path) -> None:
+    rows = [{"id": 9, "day": "d0", "event": None}]
+    dv.write_table(table, rows, mode="overwrite", variant_columns=["event"])
+
+
+def replace_day(table: Path) -> None:
+    rows = [{"id": 9, "day": "d1", "event": None}]
+    dv.write_table(table, rows, mode="overwrite", where="day = 'd1'", variant_columns=["event"])
+
+
+def restore(table: Path) -> None:
+    dv.restore(table, 0)
+
+
+def compact(table: Path) -> None:
+    assert dv.optimize(table).files_before == 4
+
+
+def set_property(table: Path) -> None:
+    dv.set_properties(table, {"delta.logRetentionDuration": "interval 9 days"})
+
+
+def mark_rows(table: Path) -> None:
+    dv.set_properties(table, {"delta.enableDeletionVectors": "true"})
+    dv.delete(table, "id = 1")
+
+
+COMMITS = [
+    delete_partition,
+    delete_rows,
+    update_rows,
+    merge_inserts,
+    merge_updates,
+    overwrite,
+    replace_day,
+    restore,
+    compact,
+    set_property,
+    mark_rows,
+]
+
+
+@pytest.mark.parametrize("change", COMMITS, ids=lambda change: change.__name__)
+def test_each_kind_of_commit_is_read_as_delta_reads_it(
+    spark_with_delta: SparkSession, tmp_path: Path, change: Callable[[Path], None]
+):
+    """Compare with the rows of Delta's JARs, or its error, under each option."""
+    table = tmp_path / "t"
+    append(table, 1, 2, 3, 4, partition_by="day")
+    append(table, 5, 6)
+    change(table)
+
+    def delta(option: dict[str, str]) -> list[int] | None:
+        found: list[int] = []
+        rows = spark_with_delta.readStream.format("delta").options(startingVersion="0", **option)
+        query = rows.load(str(table)).select("id").writeStream.trigger(availableNow=True)
+        query = query.foreachBatch(lambda df, _: found.extend(row.id for row in df.collect()))
+        try:
+            finished(query.start())
+        except StreamingQueryException:
+            return None
+        return sorted(found)
+
+    def ours(option: dict[str, str]) -> list[int] | None:
+        try:
+            return sorted(chain.from_iterable(read_batches(table, "id", startingVersion="0", **option)))
+        except UnsupportedFeatureError:
+            return None
+
+    for tolerance in TOLERANCES:
+        option = {DELTA_NAMES[tolerance]: "true"} if tolerance else {}
+        assert (tolerance, ours(option)) == (tolerance, delta(option))
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"maxFilesPerTrigger": "1"},
+        {"maxFilesPerTrigger": "3"},
+        {"maxBytesPerTrigger": "1"},
+        {"maxBytesPerTrigger": "4k", "maxFilesPerTrigger": "3"},
+    ],
+    ids=str,
+)
+def test_limits_make_the_micro_batches_of_delta(
+    spark_with_delta: SparkSession, tmp_path: Path, limits: dict[str, str]
+):
+    table = tmp_path / "t"
+    append(table, 1, 2, 3, 4, partition_by="day", configuration=CHANGE_FEED)
+    append(table, 5, 6, 8)
+    # A row moves to another partition: its images before and after are in two change data files.
+    dv.update(table, {"day": "'d1'"}, "id = 2")
+    dv.delete(table, "day = 'd0'")
+    append(table, 7)
+    options = {**limits, "readChangeFeed": "true", "startingVersion": "0"}
+    stream = spark_with_delta.readStream.format("delta").options(**options).load(str(table))
+    query = finished(stream.writeStream.format("noop").trigger(availableNow=True).start())
+    expected = [each.numInputRows for each in query.recentProgress if each.numInputRows]
+    found = read_batches(table, "id", **options)
+    assert [len(batch) for batch in found] == expected
+    assert sum(expected) == 8 + 2 + 3
 
 
 def test_changes_are_streamed_once_as_delta_streams_them(

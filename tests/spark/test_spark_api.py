@@ -27,7 +27,7 @@ def test_the_public_api_of_spark_is_that_of_the_checked_in_text():
 )
 def test_a_function_on_spark_has_the_parameters_of_its_twin(name: str, missing: set[str]):
     here, there = (list(inspect.signature(getattr(each, name)).parameters) for each in (dvs, dv))
-    own = ("spark", "one_shredding", "optimize_write")
+    own = ("spark", "one_shredding", "optimize_write", "auto_compact")
     shared = ["data" if each == "df" else each for each in here if each not in own]
     # The session has a time zone, and a repair on Spark is of all files.
     assert shared == [each for each in there if each not in missing]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,8 +13,10 @@ import pytest
 from pyspark import InheritableThread
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.streaming import StreamingQuery
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxFiles
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from spark.sources import read_batches, stream_source
 from spark.tables import LONGEST_QUERY, data_files, finished, listed_files, rows
 
 import delta_variant as dv
@@ -21,9 +25,7 @@ from delta_variant.errors import AmbiguousWriteError, SchemaError, UnsupportedFe
 from delta_variant.spark import writing
 from delta_variant.spark.attempts import Attempt, Job
 from delta_variant.spark.following import Follower, Position
-from delta_variant.spark.sources import file_reader
 from delta_variant.spark.stream_sinks import query_of
-from delta_variant.spark.stream_sources import StreamSource
 from delta_variant.storage.store import open_store, put
 
 
@@ -36,7 +38,10 @@ def source(spark: SparkSession) -> SparkSession:
 def add_lines(folder: Path, *texts: str) -> None:
     folder.mkdir(exist_ok=True)
     number = len(list(folder.iterdir()))
-    (folder / f"{number:03}.txt").write_text("".join(f"{text}\n" for text in texts), "utf-8")
+    path = folder / f"{number:03}.txt"
+    path.write_text("".join(f"{text}\n" for text in texts), "utf-8")
+    # A stream reads files in the order of their times, which may be equal otherwise.
+    os.utime(path, (1_800_000_000 + number,) * 2)
 
 
 def into_table(spark: SparkSession, tmp_path: Path, **options: object) -> StreamingQuery:
@@ -156,6 +161,87 @@ def test_the_format_removes_what_a_killed_driver_left(
     run()
     assert len(rows(tmp_path / "t", n="value:n::int")) == 1 + (not is_committed)
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
+
+
+# What a query reports.
+
+
+def test_the_progress_has_observed_metrics_and_the_history_each_batch(spark: SparkSession, tmp_path: Path):
+    add_lines(tmp_path / "lines", '{"n":1}', '{"n":2}', "{")
+    add_lines(tmp_path / "lines", "{")
+    add_lines(tmp_path / "lines", '{"n":3}')
+    rejects = dv.JsonOptions(on_invalid="reject", rejects=tmp_path / "rejects")
+    # The rows of an optimized write pass through two jobs, and are computed once.
+    write = dvs.batch_writer(tmp_path / "t", variant_columns=["value"], json=rejects, optimize_write=True)
+    results: list[dvs.WriteResult] = []
+
+    def run() -> StreamingQuery:
+        lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines"))
+        parsed = sql.count_if(sql.expr("try_parse_json(value) IS NULL"))
+        observed = lines.observe("input", sql.count("value").alias("rows"), parsed.alias("invalid"))
+        query = observed.writeStream.foreachBatch(lambda df, batch: results.append(write(df, batch)))
+        query = query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+        return finished(query.start())
+
+    query = run()
+    progress = [each.observedMetrics["input"].asDict() for each in query.recentProgress]
+    assert progress == [{"rows": 3, "invalid": 1}, {"rows": 1, "invalid": 1}, {"rows": 1, "invalid": 0}]
+    found = [(each.version, each.rows, each.invalid, len(each.files)) for each in results]
+    # The batch without valid lines is a commit, by which a repeated batch knows what it rejected.
+    assert found == [(0, 2, 1, 1), (1, 0, 1, 0), (2, 1, 0, 1)]
+    entries = dv.history(tmp_path / "t")[::-1]
+    assert [each.metrics for each in entries] == [
+        {
+            "numFiles": files,
+            "numOutputRows": rows,
+            "numOutputBytes": sum(file.bytes for file in result.files),
+            "numInvalidValues": invalid,
+        }
+        for result, (_, rows, invalid, files) in zip(results, found, strict=True)
+    ]
+    batches = [(each.parameters["queryId"], each.parameters["epochId"]) for each in entries]
+    assert batches == [(str(query.id), number) for number in range(3)]
+    assert len(list((tmp_path / "rejects").iterdir())) == 2
+    forget_batch(tmp_path, 2)
+    results.clear()
+    run()
+    assert [each.repeated for each in results] == [True]
+
+
+def test_a_repeated_batch_does_not_reject_its_lines_again(spark: SparkSession, tmp_path: Path):
+    rejects = tmp_path / "rejects"
+    options = {"json": dv.JsonOptions(on_invalid="reject", rejects=rejects)}
+    add_lines(tmp_path / "lines", '{"n":1}')
+    add_lines(tmp_path / "lines", "{")
+    into_table(spark, tmp_path, **options)
+    before = set(rejects.iterdir())
+    forget_batch(tmp_path, 1)
+    into_table(spark, tmp_path, **options)
+    assert set(rejects.iterdir()) == before
+    assert len(before) == 1
+
+
+def test_the_progress_of_the_format_has_rows_and_offsets(source: SparkSession, tmp_path: Path):
+    for number in range(2):
+        append(tmp_path / "t", number, number)
+    table = (
+        source.readStream.format("delta_variant").option("maxFilesPerTrigger", 1).load(str(tmp_path / "t"))
+    )
+    query = table.writeStream.format("delta_variant").option("checkpointLocation", str(tmp_path / "c"))
+    query = finished(query.trigger(availableNow=True).start(str(tmp_path / "copy")))
+    progress = query.recentProgress
+    assert [(each.numInputRows, each.sink.numOutputRows) for each in progress] == [(2, 2), (2, 2)]
+    sources = [each.sources[0] for each in progress]
+    assert [json.loads(each.latestOffset) for each in sources] == [Position(2).offset] * 2
+    assert [json.loads(each.endOffset) for each in sources] == [
+        Position(1, 1, True).offset,
+        Position(2).offset,
+    ]
+    parameters = [each.parameters for each in dv.history(tmp_path / "copy")]
+    assert [(each["queryId"], each["epochId"]) for each in parameters] == [
+        (str(query.id), 1),
+        (str(query.id), 0),
+    ]
 
 
 def test_an_unreadable_query_id_raises_an_error_that_names_the_option(tmp_path: Path):
@@ -479,21 +565,67 @@ def test_positions_cover_the_files_of_a_version_and_of_each_commit(tmp_path: Pat
     assert list(follower(tmp_path / "t").steps(Position(4))) == []
 
 
+@pytest.fixture
+def sized(tmp_path: Path) -> Path:
+    """Return a table whose commits have a file of one row, two of one row each, and one of four rows."""
+    table = tmp_path / "sized"
+    for ids in ([1], [2, 3], [4, 5, 6, 7]):
+        rows = [{"id": n, "day": n % 2 if len(ids) == 2 else 0} for n in ids]
+        options = {"partition_by": "day"} if ids == [1] else {}
+        dv.write_table(table, rows, mode="append", **options)
+    return table
+
+
 @pytest.mark.parametrize(
-    ("limit", "end"),
+    ("options", "expected"),
     [
-        (ReadMaxFiles(2), Position(1, 1)),
-        (ReadMaxBytes(1), Position(1)),
-        (ReadAllAvailable(), Position(3)),
+        ({}, [[1, 2, 3, 4, 5, 6, 7]]),
+        ({"maxFilesPerTrigger": "1"}, [[1], [2], [3], [4, 5, 6, 7]]),
+        ({"maxFilesPerTrigger": "2"}, [[1, 2], [3, 4, 5, 6, 7]]),
+        ({"maxFilesPerTrigger": "3"}, [[1, 2, 3], [4, 5, 6, 7]]),
+        # The file that exceeds the bytes is still read.
+        ({"maxBytesPerTrigger": "1"}, [[1], [2], [3], [4, 5, 6, 7]]),
+        ({"maxBytesPerTrigger": "{1}"}, [[1], [2], [3], [4, 5, 6, 7]]),
+        ({"maxBytesPerTrigger": "{1}+1"}, [[1, 2], [3, 4, 5, 6, 7]]),
+        ({"maxBytesPerTrigger": "1g"}, [[1, 2, 3, 4, 5, 6, 7]]),
+        # Whichever is reached first.
+        ({"maxBytesPerTrigger": "1gb", "maxFilesPerTrigger": "3"}, [[1, 2, 3], [4, 5, 6, 7]]),
+        ({"maxBytesPerTrigger": "{1}+1", "maxFilesPerTrigger": "3"}, [[1, 2], [3, 4, 5, 6, 7]]),
+        ({"maxBytesPerTrigger": "{1}+1", "maxFilesPerTrigger": "1"}, [[1], [2], [3], [4, 5, 6, 7]]),
     ],
 )
-def test_a_limit_bounds_a_micro_batch(tmp_path: Path, limit, end: Position):
-    for number in range(3):
-        append(tmp_path / "t", number)
-    options = {"path": str(tmp_path / "t"), "storage_options": None, "timezone": "UTC"}
-    stream = StreamSource(file_reader(options), options)
-    found = Position.of(stream.latestOffset(Position(0).offset, limit))
-    assert (found.version, found.index) in {(end.version, end.index), (end.version + 1, 0)}
+def test_limits_bound_a_micro_batch_and_a_stream_ends(
+    sized: Path, options: dict[str, str], expected: list[list[int]]
+):
+    first = dv.load_snapshot(sized, version=0).files["size"][0].as_py()
+    sizes = {"{1}": str(first), "{1}+1": str(first + 1)}
+    options = {name: sizes.get(text, text) for name, text in options.items()}
+    assert read_batches(sized, "id", startingVersion="0", **options) == expected
+
+
+@pytest.mark.parametrize("name", ["maxFilesPerTrigger", "maxBytesPerTrigger"])
+@pytest.mark.parametrize("text", ["0", "-1", "x", "1x"])
+def test_a_limit_is_a_positive_number(sized: Path, name: str, text: str):
+    with pytest.raises(ValueError, match=f"invalid value '{text}' of the option"):
+        stream_source(sized, **{name: text})
+
+
+def test_a_trigger_without_a_limit_reads_everything(sized: Path):
+    source = stream_source(sized, startingVersion="0", maxFilesPerTrigger="1")
+    end = source.latestOffset(source.initialOffset(), ReadAllAvailable())
+    assert Position.of(end) == Position(3)
+    assert Position.of(source.reportLatestOffset()) == Position(3)
+
+
+def test_a_stream_that_ends_ignores_later_versions(sized: Path):
+    source = stream_source(sized, startingVersion="0", maxFilesPerTrigger="2")
+    source.prepareForTriggerAvailableNow()
+    dv.write_table(sized, [{"id": 8, "day": 0}], mode="append")
+    ends = [source.initialOffset()]
+    while len(ends) < 2 or ends[-1] != ends[-2]:
+        ends.append(source.latestOffset(ends[-1], source.getDefaultReadLimit()))
+    assert [Position.of(end) for end in ends[1:]] == [Position(1, 1), Position(3), Position(3)]
+    assert Position.of(source.reportLatestOffset()) == Position(4)
 
 
 def test_a_commit_that_removes_rows_fails_the_stream(tmp_path: Path):

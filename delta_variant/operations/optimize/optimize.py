@@ -50,7 +50,15 @@ from ..rewrite.result import commit_rewrite
 from .layout import Bin, FileGroup, LeafPath, plan_bins, plan_group, read_or_copy_files
 from .sorting import SortedRun, sort_into_runs
 
-__all__ = ["OptimizePlan", "OptimizeResult", "commit_groups", "optimize", "plan_optimize", "write_rows"]
+__all__ = [
+    "OptimizePlan",
+    "OptimizeResult",
+    "commit_groups",
+    "optimize",
+    "plan_compaction",
+    "plan_optimize",
+    "write_rows",
+]
 
 Rows: TypeAlias = "pa.RecordBatch | StoredRows"
 
@@ -202,7 +210,10 @@ def _plan_groups(work: OptimizePlan) -> list[FileGroup]:
 
 @dataclass(frozen=True)
 class OptimizePlan:
-    """The files that an optimization can rewrite, and how. `keys` are the bound expressions of `sort_by`."""
+    """The files that an optimization can rewrite, and how.
+
+    `keys` are the bound expressions of `sort_by`. `is_automatic` is True for a compaction after a write.
+    """
 
     snapshot: Snapshot
     bins: tuple[Bin, ...]
@@ -211,6 +222,7 @@ class OptimizePlan:
     sort_by: tuple[str, ...]
     where: str | None
     commit: CommitOptions
+    is_automatic: bool = False
 
 
 def plan_optimize(
@@ -240,6 +252,17 @@ def plan_optimize(
         where,
         commit,
     )
+
+
+def plan_compaction(snapshot: Snapshot, chosen: pa.Table, files: FileOptions) -> OptimizePlan:
+    """Return the plan of an automatic compaction of some files of a snapshot.
+
+    Raises UnsupportedFeatureError if rows of the table must not be moved.
+    """
+    check_may_rewrite(snapshot, removes_rows=False)
+    bins = plan_bins(chosen, files.target_file_size, everything=False, reshred=False)
+    options = restrict_to_table(WriteOptions(files=files), TableState.of(snapshot), snapshot.uri)
+    return OptimizePlan(snapshot, tuple(bins), options, (), (), None, CommitOptions(), is_automatic=True)
 
 
 def write_rows(
@@ -275,7 +298,11 @@ def commit_groups(
         predicate=None,
         data_change=False,
         operation="OPTIMIZE",
-        parameters={"predicate": [] if work.where is None else [work.where], "sortBy": list(work.sort_by)},
+        parameters={
+            "predicate": [] if work.where is None else [work.where],
+            "sortBy": list(work.sort_by),
+            **({"auto": True} if work.is_automatic else {}),
+        },
         metrics={"numRemovedBytes": sum(group.bytes for group in groups)},
         commit=work.commit,
     )

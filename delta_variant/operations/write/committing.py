@@ -110,7 +110,7 @@ def commit_files(write: PreparedWrite, files: Sequence[PartitionFile], invalid: 
     written = tuple(file.written for file in files)
     rows = sum(file.rows for file in written)
     if write.snapshot is not None and write.overwrite is not None:
-        committed, rewritten = _overwrite(write, write.snapshot, write.overwrite, files)
+        committed, rewritten = _overwrite(write, write.snapshot, write.overwrite, files, invalid)
         return WriteResult(
             committed.version,
             rows,
@@ -121,7 +121,7 @@ def commit_files(write: PreparedWrite, files: Sequence[PartitionFile], invalid: 
             metrics=committed.metrics,
         )
     try:
-        committed = _commit(write, files)
+        committed = _commit(write, files, invalid)
         return WriteResult(committed.version, rows, invalid, written, metrics=committed.metrics)
     except TableExistsError:
         if write.request.table.mode == "error":
@@ -181,18 +181,19 @@ def _discard(write: PreparedWrite, files: Sequence[PartitionFile]) -> None:
     discard(write.store, [file.written.path for file in files])
 
 
-def _commit(write: PreparedWrite, files: Sequence[PartitionFile]) -> CommitResult:
+def _commit(write: PreparedWrite, files: Sequence[PartitionFile], invalid: int) -> CommitResult:
     state, snapshot = write.state, write.snapshot
-    if snapshot is not None and not files and state.new_metadata is None:
+    # Commit also if all values are rejected, so that a write with the same `txn` does not reject them again.
+    if snapshot is not None and not files and not invalid and state.new_metadata is None:
         return CommitResult(None)
     adds = [add_file(file, state, now()) for file in files]
     if snapshot is None:
-        context = _context(write, "ErrorIfExists", files)
+        context = _context(write, "ErrorIfExists", files, invalid)
         version = log_transaction.create_table(
             write.store, state.protocol, state.metadata, adds, context=context
         )
     else:
-        context = _context(write, "Append", files)
+        context = _context(write, "Append", files, invalid)
         version = log_transaction.add_files(
             snapshot,
             adds,
@@ -204,13 +205,15 @@ def _commit(write: PreparedWrite, files: Sequence[PartitionFile]) -> CommitResul
 
 
 def _context(
-    write: PreparedWrite, mode: str, files: Sequence[PartitionFile], **metrics: int
+    write: PreparedWrite, mode: str, files: Sequence[PartitionFile], invalid: int, **metrics: int
 ) -> CommitContext:
     """Return the context of a commit that writes `files`, with further metrics."""
     partitions = msgspec.json.encode(write.state.metadata.partition_columns).decode()
     parameters = {"mode": mode, "partitionBy": partitions}
     if write.overwrite is not None and write.overwrite.text is not None:
         parameters["predicate"] = write.overwrite.text
+    if write.options.json.on_invalid != "error":
+        metrics["numInvalidValues"] = invalid
     return commit_context(
         "WRITE",
         parameters,
@@ -225,7 +228,11 @@ def _context(
 
 
 def _overwrite(
-    write: PreparedWrite, snapshot: Snapshot, overwrite: Overwrite, files: Sequence[PartitionFile]
+    write: PreparedWrite,
+    snapshot: Snapshot,
+    overwrite: Overwrite,
+    files: Sequence[PartitionFile],
+    invalid: int,
 ) -> tuple[CommitResult, RewrittenFiles]:
     """Commit the replacement of rows by `files`, and return the result and the rewrite."""
     predicate = overwrite.predicate
@@ -241,7 +248,7 @@ def _overwrite(
         "numDeletedRows": rewritten.changed,
         "numCopiedRows": rewritten.copied,
     }
-    context = _context(write, "Overwrite", rewritten.files, **metrics)
+    context = _context(write, "Overwrite", rewritten.files, invalid, **metrics)
     try:
         version = log_transaction.replace_files(
             snapshot,

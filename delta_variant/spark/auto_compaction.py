@@ -1,0 +1,87 @@
+"""Auto-compaction: after a write, the small files of its partitions become large ones, in another commit."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from ..data_file.options import FileOptions
+from ..log.load import load_latest
+from ..log.snapshot import Snapshot
+from ..operations.optimize.layout import is_large
+from ..operations.optimize.optimize import plan_compaction
+from ..writer.partitioned import PartitionFile
+from .optimizing import optimize_files
+
+__all__ = ["compact_partitions", "select_small_files"]
+
+_LOGGER = logging.getLogger(__name__)
+
+MIN_FILES = 50
+"""How many small files a partition of the table has before they are compacted, as in Delta on Spark."""
+
+Partition: TypeAlias = frozenset[tuple[str, str | None]]
+
+
+def compact_partitions(
+    spark: SparkSession,
+    uri: str,
+    before: Snapshot | None,
+    written: Collection[PartitionFile],
+    files: FileOptions,
+    storage_options: Mapping[str, str] | None,
+) -> None:
+    """Compact the small files of the partitions of `written` files, and log a failure instead of raising it.
+
+    `before` is the table before these files were committed, None if it was new.
+    """
+    try:
+        count = 0 if before is None else _are_small(before.files, files.target_file_size).sum()
+        if len(written) + count < MIN_FILES:
+            return
+        snapshot = load_latest(uri, storage_options)
+        touched = {_partition(file.partition_values) for file in written}
+        chosen = select_small_files(snapshot.files, touched, files.target_file_size)
+        if chosen.num_rows:
+            optimize_files(spark, plan_compaction(snapshot, chosen, files), storage_options)
+    except Exception as error:
+        # The write is committed: its caller must not repeat it because the compaction failed.
+        _LOGGER.warning("%s: auto-compaction failed, the next write tries again: %s", uri, error)
+
+
+def select_small_files(files: pa.Table, partitions: Collection[Partition], target: int) -> pa.Table:
+    """Return the small files of `partitions`, of each that has at least `MIN_FILES`.
+
+    A file that is larger than all others of its partition together stays until they have grown. Otherwise
+    each compaction would rewrite what the one before it wrote.
+    """
+    small = files.filter(pa.array(_are_small(files, target)))
+    members: defaultdict[Partition, list[tuple[int, int]]] = defaultdict(list)
+    columns = zip(small["size"].to_pylist(), small["partition_values"].to_pylist(), strict=True)
+    for number, (size, values) in enumerate(columns):
+        if (partition := _partition(dict(values or ()))) in partitions:
+            members[partition].append((size or 0, number))
+    chosen: list[int] = []
+    for found in members.values():
+        found.sort()
+        total = sum(size for size, _ in found)
+        while found and 2 * found[-1][0] > total:
+            total -= found.pop()[0]
+        if len(found) >= MIN_FILES:
+            chosen += [number for _, number in found]
+    return small.take(pa.array(sorted(chosen), pa.int64()))
+
+
+def _are_small(files: pa.Table, target: int) -> Any:
+    """Return for each file whether an optimization combines it with others."""
+    sizes: Any = files["size"].to_numpy()
+    return ~is_large(sizes, target)
+
+
+def _partition(values: Mapping[str, str | None]) -> Partition:
+    return frozenset(values.items())

@@ -1,0 +1,232 @@
+"""Auto-compaction after writes: what it compacts, and that neither writes nor streams notice it."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from spark.tables import commits, data_files, finished, rows
+
+import delta_variant as dv
+from delta_variant import spark as dvs
+from delta_variant.log.snapshot import FILES_SCHEMA
+from delta_variant.spark import auto_compaction, optimizing
+from delta_variant.spark.auto_compaction import select_small_files
+
+PROPERTY = "delta.autoOptimize.autoCompact"
+
+
+@pytest.fixture
+def four_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a partition with four small files be compacted."""
+    monkeypatch.setattr(auto_compaction, "MIN_FILES", 4)
+
+
+def events(spark: SparkSession, first: int, count: int, partitions: int = 1) -> DataFrame:
+    columns = ("id", "concat('{\"n\":', id, '}') AS event", "id % 2 AS part")
+    return spark.range(first, first + count, 1, partitions).selectExpr(*columns)
+
+
+def write(spark: SparkSession, table: Path, first: int, count: int = 1, **options: Any) -> dvs.WriteResult:
+    arguments = {"mode": "append", "variant_columns": ["event"], "auto_compact": True, **options}
+    return dvs.write_table(table, events(spark, first, count), **arguments)
+
+
+def files_of(table: Path) -> dict[str | None, int]:
+    """Return the number of files of each partition of the latest version."""
+    found: dict[str | None, int] = {}
+    for values in dv.load_snapshot(table).files["partition_values"].to_pylist():
+        part = dict(values).get("part")
+        found[part] = found.get(part, 0) + 1
+    return found
+
+
+def small_files(*sizes: int, part: str = "0") -> list[dict[str, Any]]:
+    return [
+        {"path": f"{part}-{number}", "size": size, "partition_values": [("part", part)]}
+        for number, size in enumerate(sizes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "chosen"),
+    [
+        ([1, 1, 1], []),
+        ([1, 1, 1, 1], [1, 1, 1, 1]),
+        # A file of three quarters of the target is large.
+        ([75, 1, 1, 1], []),
+        ([74, 25, 25, 25], [74, 25, 25, 25]),
+        # One that is larger than the rest together stays, and so does the next one.
+        ([30, 9, 9, 9, 9], [30, 9, 9, 9, 9]),
+        ([40, 9, 9, 9, 9], [9, 9, 9, 9]),
+        ([40, 20, 3, 3, 3, 3], [3, 3, 3, 3]),
+        ([40, 20, 3, 3, 3], []),
+    ],
+)
+def test_enough_small_files_of_a_partition_are_selected(
+    four_files: None, sizes: list[int], chosen: list[int]
+):
+    found = [*small_files(*sizes), *small_files(1, 1, 1, 1, part="1")]
+    table = pa.Table.from_pylist(found, FILES_SCHEMA)
+    selected = select_small_files(table, {frozenset({("part", "0")})}, 100)
+    assert sorted(selected["size"].to_pylist(), reverse=True) == chosen
+    assert {dict(values)["part"] for values in selected["partition_values"].to_pylist()} <= {"0"}
+
+
+def test_the_partitions_of_a_write_are_compacted_in_a_commit_of_its_own(
+    spark: SparkSession, tmp_path: Path, four_files: None
+):
+    table = tmp_path / "t"
+    for first in (1, 3, 5):
+        write(spark, table, first, partition_by="part")
+    for first in (0, 2, 4):
+        write(spark, table, first)
+    assert files_of(table) == {"0": 3, "1": 3}
+    result = write(spark, table, 6)
+    assert (result.version, dv.load_snapshot(table).version) == (6, 7)
+    assert files_of(table) == {"0": 1, "1": 3}
+    newest = dv.history(table)[0]
+    assert (newest.operation, newest.parameters["auto"]) == ("OPTIMIZE", True)
+    assert newest.metrics["numRemovedFiles"] == 4
+    actions = [
+        action
+        for kind in ("add", "remove")
+        for action in commits(table, kind)[-4 if kind == "remove" else -1 :]
+    ]
+    assert {action["dataChange"] for action in actions} == {False}
+    assert rows(table, id="id", n="event:n::int") == [{"id": n, "n": n} for n in range(7)]
+    # Nothing is left but the files that were replaced.
+    removed = {action["path"] for action in commits(table, "remove")}
+    assert data_files(table) == set(dv.load_snapshot(table).files["path"].to_pylist()) | removed
+
+
+def test_a_new_table_is_compacted(spark: SparkSession, tmp_path: Path, four_files: None):
+    dvs.write_table(tmp_path / "t", events(spark, 0, 8, 4), variant_columns=["event"], auto_compact=True)
+    assert files_of(tmp_path / "t") == {None: 1}
+    assert dv.load_snapshot(tmp_path / "t").version == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "argument", "is_compacted"),
+    [
+        (None, None, False),
+        (None, True, True),
+        ("false", None, False),
+        ("false", True, True),
+        ("true", None, True),
+        ("auto", None, True),
+        ("legacy", None, True),
+        ("true", False, False),
+    ],
+)
+def test_the_argument_comes_before_the_property(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    text: str | None,
+    argument: bool | None,
+    is_compacted: bool,
+):
+    monkeypatch.setattr(auto_compaction, "MIN_FILES", 2)
+    configuration = {} if text is None else {PROPERTY: text}
+    dv.write_table(tmp_path / "t", [{"id": 0}, {"id": 1}], configuration=configuration)
+    dvs.write_table(tmp_path / "t", spark.range(0, 2, 1, 1), mode="append", auto_compact=argument)
+    assert files_of(tmp_path / "t") == {None: 1 if is_compacted else 2}
+
+
+def test_fifty_files_are_compacted_by_default(spark: SparkSession, tmp_path: Path):
+    for number in range(48):
+        dv.write_table(tmp_path / "t", [{"id": number}], mode="append")
+    for number, files in ((48, 49), (49, 1)):
+        df = spark.range(number, number + 1, 1, 1)
+        dvs.write_table(tmp_path / "t", df, mode="append", auto_compact=True)
+        assert files_of(tmp_path / "t") == {None: files}
+
+
+def conflict(*_: object, **__: object) -> None:
+    raise dv.errors.CommitConflictError("a concurrent commit removed a file")
+
+
+def fail_in_tasks(*_: object, **__: object) -> None:
+    raise RuntimeError("the executors are lost")
+
+
+@pytest.mark.parametrize(
+    ("function", "failure"), [("commit_groups", conflict), ("write_by_tasks", fail_in_tasks)]
+)
+def test_a_compaction_that_fails_fails_no_write(
+    spark: SparkSession,
+    tmp_path: Path,
+    four_files: None,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    function: str,
+    failure: Any,
+):
+    for first in range(3):
+        write(spark, tmp_path / "t", first)
+    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
+        patch.setattr(optimizing, function, failure)
+        assert write(spark, tmp_path / "t", 3).version == 3
+    assert "auto-compaction failed, the next write tries again" in caplog.text
+    assert (dv.load_snapshot(tmp_path / "t").version, files_of(tmp_path / "t")) == (3, {None: 4})
+    write(spark, tmp_path / "t", 4)
+    assert (dv.load_snapshot(tmp_path / "t").version, files_of(tmp_path / "t")) == (5, {None: 1})
+    assert [row["id"] for row in rows(tmp_path / "t", id="id")] == list(range(5))
+
+
+def test_a_concurrent_delete_wins_over_a_compaction(
+    spark: SparkSession, tmp_path: Path, four_files: None, monkeypatch: pytest.MonkeyPatch
+):
+    for first in range(3):
+        write(spark, tmp_path / "t", first)
+    commit = optimizing.commit_groups
+
+    def commit_after_delete(*arguments: Any) -> Any:
+        dv.delete(tmp_path / "t", "id = 1")
+        return commit(*arguments)
+
+    monkeypatch.setattr(optimizing, "commit_groups", commit_after_delete)
+    write(spark, tmp_path / "t", 3)
+    assert [entry.operation for entry in dv.history(tmp_path / "t")][:2] == ["DELETE", "WRITE"]
+    assert [row["id"] for row in rows(tmp_path / "t", id="id")] == [0, 2, 3]
+
+
+def test_streams_read_each_row_of_a_compacted_table_once(
+    spark_with_delta: SparkSession, tmp_path: Path, four_files: None
+):
+    """A stream writes and compacts, and streams of Delta's JARs and of the format read its table."""
+    spark, table = spark_with_delta, tmp_path / "t"
+    dvs.register(spark)
+    writer = dvs.batch_writer(table, variant_columns=["value"], auto_compact=True)
+
+    def run(number: int) -> None:
+        (tmp_path / "lines").mkdir(exist_ok=True)
+        (tmp_path / "lines" / f"{number}.txt").write_text(f'{{"n":{number}}}\n', "utf-8")
+        lines = spark.readStream.text(str(tmp_path / "lines"))
+        query = lines.writeStream.foreachBatch(writer).option("checkpointLocation", str(tmp_path / "c"))
+        finished(query.trigger(availableNow=True).start())
+
+    def read(name: str) -> list[int]:
+        stream = spark.readStream.format(name).load(str(table)).selectExpr("value:n::int AS n")
+        query = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / f"{name}-c"))
+        finished(query.trigger(availableNow=True).start(str(tmp_path / name)))
+        return sorted(row.n for row in spark.read.parquet(str(tmp_path / name)).collect())
+
+    seen = []
+    for number in range(9):
+        run(number)
+        if number in (2, 3, 8):
+            # The streams are before, at and after a compaction.
+            assert read("delta") == read("delta_variant") == list(range(number + 1))
+            seen.append(dv.load_snapshot(table).version)
+    operations = [entry.operation for entry in dv.history(table)]
+    assert operations.count("OPTIMIZE") >= 2
+    assert seen == [2, 4, 8 + operations.count("OPTIMIZE")]
+    assert spark.read.format("delta").load(str(table)).count() == 9
+    assert files_of(table)[None] < 6
+    assert dv.audit_table(table, data=True).is_clean
