@@ -33,7 +33,7 @@ from delta_variant.log import commits as log_commits
 from delta_variant.log.checkpoints import ordering, reading, summaries, writing
 from delta_variant.log.file_list import Summary
 from delta_variant.log.load import load_snapshot
-from delta_variant.log.snapshot import Snapshot
+from delta_variant.log.snapshot import Snapshot, listed_files
 from delta_variant.operations.read.query import Query
 from delta_variant.protocol.actions import (
     AddFile,
@@ -250,7 +250,7 @@ class TestWriting:
     def test_a_classic_checkpoint_of_many_files_is_one_file(self, tmp_path):
         table_of(tmp_path, list(range(30)), **{"delta.checkpointPolicy": "classic"})
         commit(tmp_path, 1, add("f00030", statistics(30)), remove("f00007"))
-        assert load_snapshot(tmp_path).file_list is not None
+        assert listed_files(load_snapshot(tmp_path)) is not None
         checkpoint(tmp_path, 1)
         forget_commits(tmp_path, 0, 1)
         (tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet").unlink()
@@ -398,15 +398,15 @@ class TestStreaming:
         )
         snapshot = load_snapshot(tmp_path)
         assert paths_of(plan(snapshot, "id between 55 and 65").files) == ["f00006", "g"]
-        assert snapshot.file_list is not None
+        assert listed_files(snapshot) is not None
         assert (snapshot.num_files, snapshot.num_bytes) == (12, 84)
-        assert snapshot.in_timezone("Europe/Berlin").file_list is not None
+        assert listed_files(snapshot.in_timezone("Europe/Berlin")) is not None
 
     def test_all_files_are_loaded_when_they_are_used(self, tmp_path):
         table_of(tmp_path, list(range(12)))
         snapshot = load_snapshot(tmp_path)
         assert snapshot.files.num_rows == 12
-        assert snapshot.file_list is None
+        assert listed_files(snapshot) is None
 
     def test_a_missing_sidecar_is_an_error_that_names_it(self, tmp_path):
         table_of(tmp_path, list(range(12)))
@@ -442,7 +442,7 @@ class TestStreaming:
         forget_commits(tmp_path, 0)
         snapshot = load_snapshot(tmp_path)
         assert paths_of(plan(snapshot, "id in (25, 105)").files) == ["f00002", "f00010"]
-        assert snapshot.file_list is not None
+        assert listed_files(snapshot) is not None
 
     def test_a_file_that_is_read_in_ranges_gives_the_same_files(self, tmp_path):
         table_of(tmp_path, list(range(30)), **{"delta.checkpointPolicy": "classic"})

@@ -426,7 +426,7 @@ def test_many_commits_are_read_from_a_checkpoint_instead(monkeypatch: pytest.Mon
     checkpoint(log)
     log.commit(add("last"))
     assert contents(load_snapshot(store)) == contents(load_snapshot(log.open()))
-    assert ("get", f"{7:020d}.checkpoint.parquet") in calls.taken()
+    assert ("get_end", f"{7:020d}.checkpoint.parquet") in calls.taken()
 
 
 def test_a_snapshot_does_not_change_when_its_handle_moves_on(tmp_path: Path):

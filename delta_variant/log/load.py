@@ -11,7 +11,7 @@ from .._checks import to_integer
 from ..errors import MalformedLogError
 from ..protocol.actions import Metadata, Protocol
 from ..storage.store import Store, TableLocation, open_latest, open_store, pinned_version
-from .snapshot import Snapshot, replay_tombstones
+from .snapshot import Snapshot, listed_files, replay_tombstones
 from .state import build_from_log, protocol_and_metadata_at, snapshot_at
 from .timestamps import Timestamp, version_at
 
@@ -81,7 +81,7 @@ def load_snapshot(
     if version is not None:
         version = to_integer("version", version)
     snapshot = snapshot_at(store, version)
-    if snapshot.file_list is None:
+    if listed_files(snapshot) is None:
         counts = f"{snapshot.num_files} files, {snapshot.num_bytes} bytes"
     else:
         counts = "its files are read when they are used"

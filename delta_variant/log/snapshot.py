@@ -53,6 +53,8 @@ __all__ = [
     "as_checkpoint",
     "decode_paths",
     "files_table",
+    "in_store",
+    "listed_files",
     "remove_actions",
     "replay",
     "replay_tombstones",
@@ -171,16 +173,6 @@ class Snapshot:
         check_timezone(timezone)
         return replace(self, timezone=timezone, files=self.__dict__["files"])
 
-    def in_store(self, store: Store) -> Snapshot:
-        """Return the snapshot with another store of the same table; its files are not loaded."""
-        return replace(self, store=store, files=self.__dict__["files"])
-
-    @property
-    def file_list(self) -> FileList | None:
-        """Return the list of files while it is not loaded, None once `files` is a table."""
-        files: pa.Table | FileList = self.__dict__["files"]
-        return files if isinstance(files, FileList) else None
-
     @property
     def arrow_schema(self) -> pa.Schema:
         """Return the schema as Arrow types, as a scan of all columns returns it."""
@@ -211,7 +203,7 @@ class Snapshot:
     @property
     def _listed_totals(self) -> tuple[int, int] | None:
         """Return the number of files and bytes of the list, None if it is loaded or cannot be read."""
-        listed = self.file_list
+        listed = listed_files(self)
         try:
             return None if listed is None else listed.totals()
         except MalformedLogError:
@@ -262,6 +254,17 @@ class _Files:
 
 # Not in the class, where a dataclass would take it for the default of the field.
 Snapshot.files = _Files()  # type: ignore[assignment]
+
+
+def listed_files(snapshot: Snapshot) -> FileList | None:
+    """Return the list of a snapshot's files while it is not loaded, None once `files` is a table."""
+    files: pa.Table | FileList = snapshot.__dict__["files"]
+    return files if isinstance(files, FileList) else None
+
+
+def in_store(snapshot: Snapshot, store: Store) -> Snapshot:
+    """Return the snapshot with another store of the same table; its files are not loaded."""
+    return replace(snapshot, store=store, files=snapshot.__dict__["files"])
 
 
 def files_table(adds: Sequence[AddFile]) -> pa.Table:
@@ -381,7 +384,7 @@ def as_checkpoint(snapshot: Snapshot) -> Checkpoint:
     """Return a snapshot as what the replay of later commits starts from."""
     actions: list[Action] = [snapshot.protocol, snapshot.metadata]
     actions += [*snapshot.txns.values(), *snapshot.domain_metadata.values()]
-    listed = snapshot.file_list
+    listed = listed_files(snapshot)
     return Checkpoint(actions, snapshot.files.to_batches() if listed is None else listed)
 
 

@@ -22,7 +22,7 @@ from ..storage.store import Store
 from .checksum import read_protocol_and_metadata
 from .commits import read_commit_info, read_spans
 from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log
-from .snapshot import Checkpoint, Snapshot, as_checkpoint, replay
+from .snapshot import Checkpoint, Snapshot, as_checkpoint, in_store, listed_files, replay
 
 __all__ = [
     "LogSegment",
@@ -107,7 +107,7 @@ def _advance(known: _Loaded, store: Store, version: int | None) -> _Loaded | Non
     if commit_file is None or not known.commit_file.is_same_as(listing.commits.get(first)):
         return None
     if target == first:
-        return _Loaded(known.snapshot.in_store(store), known.commit_file)
+        return _Loaded(in_store(known.snapshot, store), known.commit_file)
     try:
         spans = listing.spans(first + 1, target, store.uri)
         if len(spans) > _MOST_COMMITS and any(first < each.version <= target for each in listing.checkpoints):
@@ -210,7 +210,8 @@ def _recover_files(store: Store, version: int) -> pa.Table:
 
     def load(log: LogSegment) -> pa.Table:
         snapshot, _ = _load(store, log)
-        return snapshot.files if snapshot.file_list is None else snapshot.file_list.table()
+        listed = listed_files(snapshot)
+        return snapshot.files if listed is None else listed.table()
 
     return build_from_log(store, version, load)
 

@@ -34,7 +34,7 @@ from .conflicts import FindConflict, Reads, append_conflicts, recommit_conflicts
 from .listing import commit_file_name
 from .provenance import EMPTY_BASE, Base, CommitContext, PendingCommit, starts_in_commit_timestamps
 from .row_ids import NO_ROW_IDS, read_high_water_mark
-from .snapshot import Snapshot, as_checkpoint, remove_actions, replay
+from .snapshot import Snapshot, as_checkpoint, listed_files, remove_actions, replay
 
 __all__ = [
     "CommitInterrupted",
@@ -352,7 +352,7 @@ def _write_checksum(
         base = None if snapshot is None else as_checkpoint(snapshot)
         committed = replay(store, version, base, commits)
         # The files of a large checkpoint are not read for their number.
-        if committed.file_list is None:
+        if listed_files(committed) is None:
             write_checksum(committed, context.txn_id)
 
 

@@ -17,7 +17,7 @@ from ..data_file.reader import RowRange, Units
 from ..errors import MalformedLogError
 from ..expressions.tree import Expression
 from ..log.file_list import FileList, Part, Piece, Summary, in_order
-from ..log.snapshot import FILES_SCHEMA, Snapshot, files_table
+from ..log.snapshot import FILES_SCHEMA, Snapshot, files_table, listed_files
 from ..protocol.actions import AddFile
 from . import prune
 from .predicate import Leaf, PruningPredicate, pruning_predicate_of
@@ -108,7 +108,7 @@ class _Pruned(msgspec.Struct, frozen=True):
 
 
 def _prune_all(snapshot: Snapshot, pruning_predicate: PruningPredicate) -> list[_Pruned]:
-    listed = snapshot.file_list
+    listed = listed_files(snapshot)
     if listed is not None:
         try:
             return _prune_listed(snapshot, listed, pruning_predicate)

@@ -79,22 +79,24 @@ class Producer:
 
 def check(pipeline: Any, producer: Producer) -> None:
     """Compare silver and gold with the entries of the producer."""
-    found = rows(Path(pipeline.silver), prefix="prefix", name="name", license="license", gone="deprecated")
+    names = ("prefix", "name", "license", "deprecated")
+    found = rows(Path(pipeline.silver), **{name: name for name in names})
     expected = [
         {
             "prefix": prefix,
             "name": entry["name"],
             "license": entry["license"] or "unknown",
-            "gone": entry.get("deprecated", False),
+            "deprecated": entry.get("deprecated", False),
         }
         for prefix, entry in producer.entries.items()
     ]
     assert found == sorted(expected, key=str)
-    counts = rows(Path(pipeline.gold), license="license", entries="entries", gone="deprecated")
+    counts = rows(Path(pipeline.gold), license="license", entries="entries", deprecated="deprecated")
     entries = Counter(row["license"] for row in expected)
-    gone = Counter(row["license"] for row in expected if row["gone"])
+    deprecated = Counter(row["license"] for row in expected if row["deprecated"])
     assert counts == sorted(
-        ({"license": name, "entries": n, "gone": gone[name]} for name, n in entries.items()), key=str
+        ({"license": name, "entries": n, "deprecated": deprecated[name]} for name, n in entries.items()),
+        key=str,
     )
 
 

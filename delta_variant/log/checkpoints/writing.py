@@ -42,7 +42,7 @@ from ...storage.store import Store, Upload, delete_all, put
 from ..file_list import Summary
 from ..listing import LAST_CHECKPOINT, LOG, checkpoint_hint, list_log
 from ..load import load_with_tombstones
-from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, are_unencoded
+from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, are_unencoded, listed_files
 from .ordering import Layout
 from .parsed_statistics import from_text, statistics_type
 from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS, SIDECARS
@@ -129,7 +129,7 @@ def write_checkpoint(store: Store, version: int, *, now: int, unique_id: str) ->
     try:
         written = _write(contents, unique_id, now)
     except MalformedLogError:
-        if state.file_list is None:
+        if listed_files(state) is None:
             raise
         # The last checkpoint is damaged. Other files of the log may have the same actions.
         contents = replace(contents, state=replace(state, files=state.files))
@@ -185,8 +185,10 @@ class _Contents:
     @property
     def has_sidecars(self) -> bool:
         """Return whether the files are in sidecars, because they exceed those of one."""
-        state = self.state
-        is_large = state.file_list is not None or state.num_files + self.tombstones.num_rows > SIDECAR_FILES
+        is_large = (
+            listed_files(self.state) is not None
+            or self.state.num_files + self.tombstones.num_rows > SIDECAR_FILES
+        )
         return self.is_v2 and is_large
 
     @property
@@ -202,7 +204,7 @@ class _Contents:
 
     def files(self, columns: Collection[str]) -> Iterable[pa.RecordBatch]:
         """Return batches of all files, of which only some columns may be read."""
-        listed = self.state.file_list
+        listed = listed_files(self.state)
         return self.state.files.to_batches(_BATCH_ROWS) if listed is None else listed.stream(columns)
 
 
@@ -221,7 +223,7 @@ def _write(contents: _Contents, unique_id: str, now: int) -> _Written:
     excluded = {Sidecar} if contents.is_v2 else {Sidecar, CheckpointMetadata}
     kinds = [kind for kind in _TABLE_ACTIONS if kind not in excluded]
     rows = encoder.rows(kinds, actions, counted, tombstones.to_batches(_BATCH_ROWS))
-    if contents.state.file_list is None:
+    if listed_files(contents.state) is None:
         sink = io.BytesIO()
         encoder.encode(sink, rows)
         put(store, path, sink.getvalue())
