@@ -79,22 +79,22 @@ class Producer:
 
 def check(pipeline: Any, producer: Producer) -> None:
     """Compare silver and gold with the entries of the producer."""
-    found = rows(Path(pipeline.silver), prefix="prefix", name="name", license="license", gone="deprecated")
+    found = rows(Path(pipeline.silver), prefix="prefix", name="name", license="license", marked="deprecated")
     expected = [
         {
             "prefix": prefix,
             "name": entry["name"],
             "license": entry["license"] or "unknown",
-            "gone": entry.get("deprecated", False),
+            "marked": entry.get("deprecated", False),
         }
         for prefix, entry in producer.entries.items()
     ]
     assert found == sorted(expected, key=str)
-    counts = rows(Path(pipeline.gold), license="license", entries="entries", gone="deprecated")
+    counts = rows(Path(pipeline.gold), license="license", entries="entries", marked="deprecated")
     entries = Counter(row["license"] for row in expected)
-    gone = Counter(row["license"] for row in expected if row["gone"])
+    marked = Counter(row["license"] for row in expected if row["marked"])
     assert counts == sorted(
-        ({"license": name, "entries": n, "gone": gone[name]} for name, n in entries.items()), key=str
+        ({"license": name, "entries": n, "marked": marked[name]} for name, n in entries.items()), key=str
     )
 
 
