@@ -30,7 +30,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -216,9 +216,8 @@ def monitor(_: SparkSession, pipeline: Pipeline) -> list[dict[str, Any]]:
 def report_progress(name: str, query: StreamingQuery) -> None:
     """Print what Spark knows about each micro-batch. The commits of the tables have more: see `monitor`."""
     for each in query.recentProgress:
-        observed = {name: row.asDict() for name, row in (each.observedMetrics or {}).items()}
         rows = f"{each.numInputRows:,} rows in {each.batchDuration:,} ms"
-        print(f"   {name}: batch {each.batchId}, {rows} {observed or ''}")
+        print(f"   {name}: batch {each.batchId}, {rows}", each.observedMetrics or "")
 
 
 STEPS: dict[str, Callable[[SparkSession, Pipeline], Any]] = {

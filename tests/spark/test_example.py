@@ -79,24 +79,22 @@ class Producer:
 
 def check(pipeline: Any, producer: Producer) -> None:
     """Compare silver and gold with the entries of the producer."""
-    names = ("prefix", "name", "license", "deprecated")
-    found = rows(Path(pipeline.silver), **{name: name for name in names})
+    found = rows(Path(pipeline.silver), prefix="prefix", name="name", license="license", marked="deprecated")
     expected = [
         {
             "prefix": prefix,
             "name": entry["name"],
             "license": entry["license"] or "unknown",
-            "deprecated": entry.get("deprecated", False),
+            "marked": entry.get("deprecated", False),
         }
         for prefix, entry in producer.entries.items()
     ]
     assert found == sorted(expected, key=str)
-    counts = rows(Path(pipeline.gold), license="license", entries="entries", deprecated="deprecated")
+    counts = rows(Path(pipeline.gold), license="license", entries="entries", marked="deprecated")
     entries = Counter(row["license"] for row in expected)
-    deprecated = Counter(row["license"] for row in expected if row["deprecated"])
+    marked = Counter(row["license"] for row in expected if row["marked"])
     assert counts == sorted(
-        ({"license": name, "entries": n, "deprecated": deprecated[name]} for name, n in entries.items()),
-        key=str,
+        ({"license": name, "entries": n, "marked": marked[name]} for name, n in entries.items()), key=str
     )
 
 
