@@ -153,6 +153,7 @@ def with_field(metadata: dict[str, Any], field: dict[str, Any]) -> str:
 @pytest.mark.parametrize("name", CONTRADICTIONS)
 def test_every_operation_on_rows_rejects_metadata_that_contradicts_itself(table: Path, name: str):
     change(table, 0, CONTRADICTIONS[name], "metaData")
+    before = sorted((table / "_delta_log").iterdir())
     for operation in ("read", "append", "overwrite", "delete", "update", "optimize"):
         # Expressions are bound before the metadata is checked.
         with pytest.raises(
@@ -160,7 +161,7 @@ def test_every_operation_on_rows_rejects_metadata_that_contradicts_itself(table:
             match=r"partitionColumns names|several columns named 'id'|matches 2 columns",
         ):
             OPERATIONS[operation](table)
-    assert [path.name for path in (table / "_delta_log").iterdir()] == [f"{0:020d}.json"]
+    assert sorted((table / "_delta_log").iterdir()) == before
     assert "T14" in {finding.rule for finding in dv.audit_table(table, data=True).findings}
 
 

@@ -266,7 +266,8 @@ class _ParquetFile:
     @cached_property
     def actions(self) -> list[Action]:
         """Return the actions that are not files."""
-        return [action for kind in _TABLE_ACTIONS for action in _read_actions(self, kind)]
+        with _checkpoint_errors(self.name):
+            return [action for kind in _TABLE_ACTIONS for action in _read_actions(self, kind)]
 
     @cached_property
     def add_groups(self) -> list[int]:
