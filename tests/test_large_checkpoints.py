@@ -402,6 +402,13 @@ class TestStreaming:
         assert (snapshot.num_files, snapshot.num_bytes) == (12, 84)
         assert listed_files(snapshot.in_timezone("Europe/Berlin")) is not None
 
+    def test_a_commit_writes_no_checksum_for_which_all_files_would_be_read(self, tmp_path):
+        dv.write_table(tmp_path, [{"id": 1}])
+        checkpoint(tmp_path, 0)
+        dv.write_table(tmp_path, [{"id": 2}], mode="append")
+        assert sorted(path.name for path in tmp_path.glob("_delta_log/*.crc")) == [f"{0:020d}.crc"]
+        assert sorted(dv.read_table(tmp_path).to_pylist(), key=str) == [{"id": 1}, {"id": 2}]
+
     def test_all_files_are_loaded_when_they_are_used(self, tmp_path):
         table_of(tmp_path, list(range(12)))
         snapshot = load_snapshot(tmp_path)
