@@ -149,7 +149,7 @@ def test_legacy_tables_can_be_read_and_appended_to():
         features.check_may_append(protocol, {}, PLAIN, "events")
 
 
-@pytest.mark.parametrize("name", ["catalogManaged", "catalogOwned-preview", "someReaderFeature"])
+@pytest.mark.parametrize("name", ["catalogOwned-preview", "someReaderFeature"])
 def test_an_unknown_reader_feature_prevents_reads_and_is_named(name):
     with pytest.raises(UnsupportedFeatureError, match=f"cannot read .* {name}") as caught:
         features.check_may_read(listed("variantType", name), WITH_VARIANT, "events")

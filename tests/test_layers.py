@@ -59,7 +59,8 @@ OWNERS = {
     "deltalake": {f"{ENGINES}.datafusion", f"{ENGINES}.deltalake", "table"},
     "duckdb": {f"{ENGINES}.duckdb"},
     "jsonpath_rfc9535": {"variant.paths"},
-    "msgspec": {"expressions", "protocol", "log", "scan", "writer", "operations", "spark", "cli"},
+    "msgspec": {"expressions", "protocol", "storage.unity", "log", "scan", "writer", "operations", "spark"}
+    | {"cli"},
     "obstore": {"storage"},
     "pandas": {"operations.read.scan", "spark.buckets"},
     "polars": {f"{ENGINES}.polars", "operations.read.lazy_frame", "operations.read.scan"},

@@ -6,7 +6,7 @@ Up to 16 files are fetched concurrently. Their content and the actions of one of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -23,7 +23,8 @@ from ..protocol.actions import (
     encode_commit,
 )
 from ..storage.store import Store, modification_time, put_if_absent, read, read_if_present
-from .listing import LAST_VERSION, Span, commit_file_name, list_log
+from .catalog import stage_and_ratify
+from .listing import LAST_VERSION, Span, commit_file_name, commit_path, list_log, managing_catalog
 
 __all__ = [
     "CommitActions",
@@ -59,9 +60,11 @@ def read_commits(store: Store, after_version: int) -> list[CommitActions]:
 def read_next_commits(store: Store, after_version: int) -> list[CommitActions]:
     """Return the consecutive commits after `after_version`, oldest first, each with its version.
 
-    Does not list the log, so a writer that lags by a few versions sends few requests. Raises
-    MalformedLogError for a malformed commit.
+    Does not list the log, so a writer that lags by a few versions sends few requests; a catalog lists the
+    commits of its tables. Raises MalformedLogError for a malformed commit.
     """
+    if managing_catalog(store) is not None:
+        return read_commits(store, after_version)
     found: list[CommitActions] = []
     while more := _read_present(store, after_version + 1 + len(found), min(len(found) + 1, _AT_ONCE)):
         found += more
@@ -109,7 +112,7 @@ def read_versions(store: Store, first: int, last: int) -> Iterator[CommitActions
 
 def read_commit_info(store: Store, version: int) -> CommitInfo | None:
     """Return the `commitInfo` of a commit, None if the commit lacks it or does not exist."""
-    path = commit_file_name(version)
+    path = commit_path(store, version)
     data = read_if_present(store, path)
     with _error_version(version):
         return None if data is None else decode_commit_info(data, f"{store.uri}/{path}")
@@ -132,14 +135,14 @@ def read_spans(store: Store, spans: Sequence[Span]) -> Iterator[list[Action]]:
 
 def commit_file_time(store: Store, version: int) -> int:
     """Return the modification time of a version's commit file, in milliseconds since 1970."""
-    return modification_time(store, commit_file_name(version))
+    return modification_time(store, commit_path(store, version))
 
 
-def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:
-    """Commit a version atomically.
+def write_commit(store: Store, version: int, actions: Sequence[Action]) -> None:
+    """Commit a version atomically: create its file, or let the catalog of the table ratify a staged commit.
 
-    Raises VersionExistsError if another writer has committed it, and MalformedLogError for a version that no
-    reader would find because it exceeds 64 bits.
+    Raises VersionExistsError if another writer has committed it, MalformedLogError for a version that no
+    reader would find because it exceeds 64 bits, and what `stage_and_ratify` raises.
     """
     if version > LAST_VERSION:
         raise MalformedLogError(
@@ -149,7 +152,10 @@ def write_commit(store: Store, version: int, actions: Iterable[Action]) -> None:
             version=LAST_VERSION,
         )
     with _error_version(version):
-        put_if_absent(store, commit_file_name(version), encode_commit(actions))
+        if (catalog := managing_catalog(store)) is not None:
+            stage_and_ratify(store, catalog, version, encode_commit(actions), actions)
+        else:
+            put_if_absent(store, commit_file_name(version), encode_commit(actions))
 
 
 @contextmanager
@@ -214,6 +220,6 @@ def _fetch_all(store: Store, spans: Sequence[Span]) -> Iterator[tuple[Span, byte
 
 def _fetch(store: Store, span: Span) -> bytes | StoreError:
     try:
-        return read(store, span.path)
+        return read(store, commit_path(store, span.first) if span.is_commit else span.path)
     except StoreError as error:
         return error

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..errors import MalformedLogError
 from ..storage.objects import StoredFile
 from ..storage.store import Store, list_file_info, read_if_present
+
+if TYPE_CHECKING:
+    from ..storage.unity import CatalogTable, LoadedTable
 
 __all__ = [
     "LAST_CHECKPOINT",
@@ -23,16 +27,20 @@ __all__ = [
     "checkpoint_name",
     "commit_file_name",
     "commit_modification_times",
+    "commit_path",
     "commit_version",
     "compaction_of",
     "file_span",
     "impossible_version",
     "list_log",
     "listing_of",
+    "managing_catalog",
+    "staged_file_name",
 ]
 
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
+STAGED_COMMITS = f"{LOG}/_staged_commits"
 
 LAST_VERSION = 2**63 - 1
 """The greatest version that a table can have: Delta stores versions as 64-bit integers."""
@@ -51,6 +59,24 @@ _VERSIONED = re.compile(
 def commit_file_name(version: int) -> str:
     """Return the path of a version's commit, relative to the table's root."""
     return f"{LOG}/{version:020d}.json"
+
+
+def staged_file_name(name: str) -> str:
+    """Return the path of a staged commit, relative to the table's root."""
+    return f"{STAGED_COMMITS}/{name}"
+
+
+def managing_catalog(store: Store) -> CatalogTable | None:
+    """Return the table in the catalog that decides on commits, None if the file system does."""
+    return store.catalog if store.catalog is not None and store.catalog.manages_commits else None
+
+
+def commit_path(store: Store, version: int) -> str:
+    """Return the path of a version's commit: the staged one if it was not published at the last listing."""
+    catalog = managing_catalog(store)
+    staged = (each for each in (catalog.loaded.commits if catalog else ()) if each.version == version)
+    found = next(staged, None)
+    return commit_file_name(version) if found is None else staged_file_name(found.file_name)
 
 
 def commit_version(name: str) -> int | None:
@@ -167,10 +193,44 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 def list_log(store: Store, start: int | None) -> Listing:
-    """List the log; if `start` is set, only from this version on."""
+    """List the log; if `start` is set, only from this version on.
+
+    The catalog of a table that it manages says which version is the latest, and which commits are not
+    published. Raises MalformedLogError if its latest version is neither published nor among these.
+    """
     # "." sorts before every digit and letter, so this is directly before the first file of version `start`.
     after = None if start is None else f"{LOG}/{start:020d}"
-    return listing_of(list_file_info(store, LOG, after))
+    catalog = managing_catalog(store)
+    if catalog is None:
+        return listing_of(list_file_info(store, LOG, after))
+    # First the catalog: a commit that is missing in its answer is published before the listing.
+    loaded = catalog.refresh()
+    listing = _with_ratified(listing_of(list_file_info(store, LOG, after)), loaded, start or 0)
+    latest = loaded.latest_table_version or 0
+    if listing.latest < latest and (start or 0) <= latest:
+        raise MalformedLogError(
+            f"{commit_file_name(latest)} of {store.uri} is missing although the catalog says that version "
+            f"{latest} is published",
+            table=store.uri,
+            file=f"{store.uri}/{commit_file_name(latest)}",
+            version=latest,
+        )
+    return listing
+
+
+def _with_ratified(listing: Listing, loaded: LoadedTable, start: int) -> Listing:
+    """Return a listing with the ratified commits, and without versions that the catalog does not have yet."""
+    latest = loaded.latest_table_version or 0
+    commits = {version: file for version, file in listing.commits.items() if version <= latest}
+    for each in loaded.commits:
+        if each.version >= start:
+            path = staged_file_name(each.file_name)
+            commits[each.version] = StoredFile(path, each.file_size, each.file_modification_timestamp)
+    return Listing(
+        dict(sorted(commits.items())),
+        tuple(span for span in listing.compactions if span.last <= latest),
+        tuple(found for found in listing.checkpoints if found.version <= latest),
+    )
 
 
 def listing_of(stored: Iterable[StoredFile]) -> Listing:

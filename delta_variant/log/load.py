@@ -11,6 +11,7 @@ from .._checks import to_integer
 from ..errors import MalformedLogError
 from ..protocol.actions import Metadata, Protocol
 from ..storage.store import Store, TableLocation, open_latest, open_store, pinned_version
+from .catalog import check_access
 from .snapshot import Snapshot, listed_files, replay_tombstones
 from .state import build_from_log, protocol_and_metadata_at, snapshot_at
 from .timestamps import Timestamp, version_at
@@ -107,8 +108,13 @@ def version_to_read(
 
 
 def load_latest(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Snapshot:
-    """Return the latest snapshot of a table that an operation changes; raises what `load_snapshot` raises."""
-    return load_snapshot(open_latest(table, storage_options))
+    """Return the latest snapshot of a table that an operation changes.
+
+    Raises what `load_snapshot` raises, and UnsupportedFeatureError for a catalog-managed table by location.
+    """
+    snapshot = load_snapshot(open_latest(table, storage_options))
+    check_access(snapshot.store, snapshot.protocol)
+    return snapshot
 
 
 def open_to_read(

@@ -21,7 +21,7 @@ from ..storage.objects import StoredFile
 from ..storage.store import Store
 from .checksum import read_protocol_and_metadata
 from .commits import read_commit_info, read_spans
-from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log
+from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log, managing_catalog
 from .snapshot import Checkpoint, Snapshot, as_checkpoint, in_store, listed_files, replay
 
 __all__ = [
@@ -104,7 +104,7 @@ def _advance(known: _Loaded, store: Store, version: int | None) -> _Loaded | Non
     listing = list_log(store, first)
     target = listing.latest if version is None else version
     commit_file = listing.commits.get(target)
-    if commit_file is None or not known.commit_file.is_same_as(listing.commits.get(first)):
+    if commit_file is None or not _continues(known, store, listing.commits.get(first)):
         return None
     if target == first:
         return _Loaded(in_store(known.snapshot, store), known.commit_file)
@@ -118,6 +118,15 @@ def _advance(known: _Loaded, store: Store, version: int | None) -> _Loaded | Non
     base = as_checkpoint(known.snapshot)
     timestamp = None if spans[-1].is_commit else _in_commit_timestamp(store, target, base, commits)
     return _Loaded(replay(store, target, base, commits, timestamp=timestamp), commit_file)
+
+
+def _continues(known: _Loaded, store: Store, commit_file: StoredFile | None) -> bool:
+    """Return whether a log that has `commit_file` at the version of a snapshot is the log of the snapshot."""
+    catalog, known_catalog = managing_catalog(store), managing_catalog(known.snapshot.store)
+    if catalog is None or known_catalog is None:
+        return catalog is known_catalog and known.commit_file.is_same_as(commit_file)
+    # The published commit is another file than the staged one.
+    return commit_file is not None and catalog.table_id == known_catalog.table_id
 
 
 def protocol_and_metadata_at(

@@ -23,15 +23,15 @@ from ..errors import (
     TableExistsError,
     VersionExistsError,
 )
-from ..protocol import properties
+from ..protocol import features, properties
 from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
 from ..storage.store import Store
-from . import cleanup, commits
+from . import catalog, cleanup, commits
 from .checkpoints import writing as checkpoint_writing
 from .checksum import write_checksum
 from .commits import CommitActions, commit_file_time, read_next_commits
 from .conflicts import FindConflict, Reads, append_conflicts, recommit_conflicts, replacement_conflicts
-from .listing import commit_file_name
+from .listing import commit_file_name, managing_catalog
 from .provenance import EMPTY_BASE, Base, CommitContext, PendingCommit, starts_in_commit_timestamps
 from .row_ids import NO_ROW_IDS, read_high_water_mark
 from .snapshot import Snapshot, as_checkpoint, listed_files, remove_actions, replay
@@ -221,6 +221,7 @@ def _commit_with_retries(
 ) -> int:
     """Commit on top of everything committed since `snapshot`, unless one of those commits conflicts."""
     store, context = snapshot.store, pending.context
+    catalog.check_access(store, pending.protocol)
     high_water_mark = read_high_water_mark(snapshot.domain_metadata.values(), NO_ROW_IDS)
     base = Base(snapshot.version, snapshot.timestamp, high_water_mark)
     since: list[Sequence[Action]] = []
@@ -242,8 +243,10 @@ def _commit_with_retries(
                 sleep(_pause(context.txn_id, attempt))
                 continue
             version = own
+        is_published = _publish(store, version)
         _write_checksum(store, snapshot, since, context)
-        _write_checkpoint_when_due(store, version, pending)
+        if is_published:
+            _write_checkpoint_when_due(store, version, pending)
         return version
     raise CommitConflictError(
         f"cannot commit to {snapshot.uri} within {max_attempts} attempts because other writers committed "
@@ -262,7 +265,7 @@ def _pause(txn_id: str, attempt: int) -> float:
     return Random(f"{txn_id} {attempt}").uniform(0, longest)
 
 
-def _try_commit(store: Store, version: int, actions: Iterable[Action]) -> bool:
+def _try_commit(store: Store, version: int, actions: Sequence[Action]) -> bool:
     """Commit a version, or return False if it exists.
 
     That version is of another writer, or this commit itself if the answer of the store was lost. Raises
@@ -343,6 +346,20 @@ def _rebase(base: Base, concurrent: Sequence[CommitActions], uri: str, find_conf
     return base
 
 
+def _publish(store: Store, version: int) -> bool:
+    """Publish the commits that the catalog has ratified; return whether that succeeded.
+
+    Only published versions may have checkpoints. The commits of other tables are published already.
+    """
+    managing = managing_catalog(store)
+    is_published = managing is None
+    if managing is not None:
+        with _after_commit(store, version, "publication", "completed"):
+            catalog.publish(store, managing)
+            is_published = True
+    return is_published
+
+
 def _write_checksum(
     store: Store, snapshot: Snapshot | None, commits: Sequence[Sequence[Action]], context: CommitContext
 ) -> None:
@@ -364,7 +381,8 @@ def _write_checkpoint_when_due(store: Store, version: int, pending: PendingCommi
             is_new_day = cleanup.is_new_day(store, now)
             checkpoint_writing.write_checkpoint(store, version, now=now, unique_id=context.txn_id)
             _LOGGER.info("wrote a checkpoint of version %d of %s", version, store.uri)
-    if is_new_day and properties.get(configuration, properties.ENABLE_EXPIRED_LOG_CLEANUP):
+    is_managed = features.supports(pending.protocol, features.CATALOG_MANAGED)
+    if is_new_day and not is_managed and properties.get(configuration, properties.ENABLE_EXPIRED_LOG_CLEANUP):
         with _after_commit(store, version, "log cleanup", "completed"):
             expired = cleanup.find_expired(store, pending.protocol, configuration, now)
             cleanup.delete_expired(store, expired)

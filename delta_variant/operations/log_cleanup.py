@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .._progress import begin
+from ..log.catalog import check_maintenance
 from ..log.cleanup import delete_expired, find_expired
 from ..log.load import load_latest
 from ..protocol import features
@@ -73,6 +74,7 @@ def clean_up_log(
         ()
     """
     snapshot = load_latest(table, storage_options)
+    check_maintenance("clean up the log of", snapshot.uri, snapshot.protocol)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
     begin("listing files")
     expired = find_expired(snapshot.store, snapshot.protocol, snapshot.configuration, now())

@@ -30,6 +30,7 @@ from ..errors import (
     StoreError,
 )
 from ..log import deletion_vectors, transaction
+from ..log.catalog import check_maintenance
 from ..log.commits import read_all_commits, read_commits
 from ..log.conflicts import VACUUM_END, VACUUM_START
 from ..log.load import load_with_tombstones
@@ -171,6 +172,7 @@ def plan_vacuum(
     commit = without_txn(options_of("commit", commit, CommitOptions), "vacuum")
     store = open_latest(table, storage_options)
     snapshot, tombstones = load_with_tombstones(store)
+    check_maintenance("vacuum", snapshot.uri, snapshot.protocol)
     features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
     retention = _retention(snapshot, retention_hours, enforced=enforce_retention_duration)
     before = max(0, now() - retention)

@@ -17,6 +17,7 @@ from .properties import TableProperty
 from .types import VARIANT, StructType, fields_of, primitive_kinds_of
 
 __all__ = [
+    "CATALOG_MANAGED",
     "CHANGE_COLUMNS",
     "FEATURES",
     "TableFeature",
@@ -37,6 +38,9 @@ __all__ = [
 
 READER_FEATURES_VERSION = 3
 WRITER_FEATURES_VERSION = 7
+
+CATALOG_MANAGED = "catalogManaged"
+"""The feature of tables whose commits a catalog ratifies. The catalog adds it when it creates a table."""
 
 CHANGE_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
@@ -182,11 +186,11 @@ _ROWS = (
     TableFeature("materializePartitionColumns", can_append=False),
     GEOSPATIAL,
     TableFeature("geospatial-dev", is_reader_writer=True, preview_of="geospatial", can_append=False),
-    TableFeature("catalogManaged", is_reader_writer=True, can_read=False, can_append=False),
+    TableFeature(CATALOG_MANAGED, is_reader_writer=True, requires=("inCommitTimestamp",)),
     TableFeature(
         "catalogOwned-preview",
         is_reader_writer=True,
-        preview_of="catalogManaged",
+        preview_of=CATALOG_MANAGED,
         can_read=False,
         can_append=False,
     ),
@@ -353,9 +357,14 @@ def with_needed_features(
 def with_features(protocol: Protocol, names: Collection[str]) -> Protocol:
     """Return `protocol` with features of FEATURES and those that they require, itself if it has them all.
 
-    Its own features are kept: legacy versions become the features that they imply.
+    Its own features are kept: legacy versions become the features that they imply. Raises
+    UnsupportedFeatureError if the table would become one that a catalog manages.
     """
     missing = frozenset(names) - supported_features(protocol)
+    if CATALOG_MANAGED in missing:
+        raise UnsupportedFeatureError(
+            f"cannot add the table feature {CATALOG_MANAGED} because a catalog must create the table with it"
+        )
     required = {required for name in missing for required in FEATURES[name].requires}
     added = (missing | required) - supported_features(protocol)
     return _with_added(protocol, added) if added else protocol

@@ -20,7 +20,7 @@ from ..operations.write.preparation import (
     load_existing,
     prepare,
 )
-from ..protocol import properties
+from ..protocol import features, properties
 from ..storage.store import TableLocation, open_latest, open_store, removing_new_folders
 from ..writer.commit_context import CommitOptions, transaction_of
 from .attempts import Job, forget
@@ -164,7 +164,8 @@ def write_table(
                 written = _run(replace(task, options=write.options), df)
         result = commit_written(write, written, job, task.folders())
     wanted = properties.get(write.state.metadata.configuration, properties.AUTO_COMPACT)
-    if wanted if auto_compact is None else auto_compact:
+    is_managed = features.supports(write.state.protocol, features.CATALOG_MANAGED)
+    if not is_managed and (wanted if auto_compact is None else auto_compact):
         new = files_written(written)
         compact_partitions(df.sparkSession, store.uri, snapshot, new, options.files, storage_options)
     return result

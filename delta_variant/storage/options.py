@@ -15,7 +15,26 @@ from typing import Any
 from .._checks import check_text
 from ..errors import ArgumentTypeError, StoreError
 
-__all__ = ["ALLOW_PATHS_OUTSIDE_TABLE", "StoreOptions", "client_options", "parse_options"]
+__all__ = [
+    "ALLOW_HTTP_CATALOG",
+    "ALLOW_PATHS_OUTSIDE_TABLE",
+    "CATALOG_TOKEN_KEYS",
+    "CATALOG_URL_KEYS",
+    "StoreOptions",
+    "client_options",
+    "parse_options",
+]
+
+# Options of a Unity Catalog, and variables of the environment in capitals. All but the first are delta-rs's.
+CATALOG_URL_KEYS = (
+    "unity_catalog_url",
+    "unity_workspace_url",
+    "databricks_workspace_url",
+    "databricks_host",
+)
+CATALOG_TOKEN_KEYS = ("unity_access_token", "databricks_access_token", "databricks_token")
+ALLOW_HTTP_CATALOG = "unity_allow_http_url"
+CATALOG_KEYS = frozenset((*CATALOG_URL_KEYS, *CATALOG_TOKEN_KEYS, ALLOW_HTTP_CATALOG))
 
 ALLOW_PATHS_OUTSIDE_TABLE = "allow_paths_outside_table"
 """The option that allows files outside the table, as shallow clones have them."""
@@ -23,11 +42,12 @@ ALLOW_PATHS_OUTSIDE_TABLE = "allow_paths_outside_table"
 
 @dataclass(frozen=True)
 class StoreOptions:
-    """Parsed storage options: those of the store, of its HTTP client, of its retries, and of this library."""
+    """Parsed storage options: of the store, of its HTTP client, of its retries, of a catalog, and our own."""
 
     store: Mapping[str, str] = field(default_factory=dict)
     client: Mapping[str, str] = field(default_factory=dict)
     retry: Mapping[str, Any] = field(default_factory=dict)
+    catalog: Mapping[str, str] = field(default_factory=dict)
     allow_paths_outside_table: bool = False
 
 
@@ -108,6 +128,7 @@ def parse_options(options: Mapping[str, str]) -> StoreOptions:
     store: dict[str, str] = {}
     client: dict[str, str] = {}
     retry: dict[str, Any] = {}
+    catalog: dict[str, str] = {}
     backoff: dict[str, Any] = {}
     outside = False
     if not isinstance(options, Mapping):
@@ -124,6 +145,8 @@ def parse_options(options: Mapping[str, str]) -> StoreOptions:
             raise StoreError(f"storage option {given}={value}: {_UNSUPPORTED[key]}")
         if key == ALLOW_PATHS_OUTSIDE_TABLE:
             outside = _parse_value(given, value, _truth)
+        elif key in CATALOG_KEYS:
+            catalog[key] = value
         elif bare in _CLIENT:
             client[bare] = value
         elif key in _RETRY:
@@ -138,7 +161,7 @@ def parse_options(options: Mapping[str, str]) -> StoreOptions:
             raise StoreError(f"storage option {given}={value}: commits need conditional puts; set 'etag'")
         elif key not in _WITHOUT_EFFECT:
             store[key] = value
-    return StoreOptions(store, client, {**retry, "backoff": backoff} if backoff else retry, outside)
+    return StoreOptions(store, client, {**retry, "backoff": backoff} if backoff else retry, catalog, outside)
 
 
 def _parse_value(key: str, value: str, parse: Callable[[str], Any]) -> Any:

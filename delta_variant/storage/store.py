@@ -18,7 +18,7 @@ from datetime import timedelta
 from functools import cache, lru_cache
 from pathlib import Path
 from time import sleep
-from typing import Any, Protocol, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from obstore.exceptions import BaseError, GenericError
@@ -29,7 +29,10 @@ from .._system_errors import reason_of, with_remedy
 from ..errors import ArgumentTypeError, CommitUnknownError, StoreError, VersionExistsError
 from ..protocol.actions import is_absolute, local_path_of
 from .objects import AcceptsUploads, DeletesInBulk, LocalFiles, Objects, RemoteObjects, StoredFile
-from .options import ALLOW_PATHS_OUTSIDE_TABLE, client_options, parse_options
+from .options import ALLOW_PATHS_OUTSIDE_TABLE, StoreOptions, client_options, parse_options
+
+if TYPE_CHECKING:
+    from .unity import CatalogTable
 
 __all__ = [
     "Memo",
@@ -96,6 +99,7 @@ SCHEMES = (
     "http",
     "https",
     "memory",
+    "uc",
 )
 """The URI schemes of table locations."""
 
@@ -151,6 +155,8 @@ class Store:
     pauses: tuple[float, ...] = ()
     """The delays in seconds before each repetition of a request whose connection broke."""
     memo: Memo = field(default_factory=Memo, repr=False, compare=False)
+    catalog: CatalogTable | None = field(default=None, repr=False, compare=False)
+    """The table in a Unity Catalog, of a table that was opened as `uc://catalog.schema.table`."""
 
     @property
     def table_uri(self) -> str:
@@ -269,8 +275,9 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     """Return the store of a table's root, which need not exist yet. A `Store` is returned as it is.
 
     Text that starts with a scheme, such as `s3:`, is a URI; `./s3:` is a local path. A table in `memory://`
-    exists until the process ends. Raises StoreError for an unsupported URI or storage option, and for a path
-    that is not a directory.
+    exists until the process ends. `uc://catalog.schema.table` is a table that exists in a Unity Catalog.
+    Raises StoreError for an unsupported URI or storage option, and for a path that is not a directory, and
+    TableNotFoundError for a table that its catalog does not have.
     """
     if isinstance(table, Store):
         return table
@@ -278,16 +285,33 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     memo = getattr(table, "_memo", None) or Memo()
     options = parse_options(storage_options or {})
     outside = dict(storage_options or {}) if options.allow_paths_outside_table else None
+    if uri.lower().startswith("uc://"):
+        # Imported here, because most programs use no catalog.
+        from .unity import open_catalog_table
+
+        catalog = open_catalog_table(uri, options.catalog, _pauses(options.retry))
+        store = _open_root(catalog.location, options, outside, catalog.credentials)
+        return replace(store, uri=catalog.uri, memo=memo, catalog=catalog)
+    return replace(_open_root(uri, options, outside), memo=memo)
+
+
+def _open_root(
+    uri: str,
+    options: StoreOptions,
+    outside: Mapping[str, str] | None,
+    credentials: Callable[[], Mapping[str, Any]] | None = None,
+) -> Store:
+    """Return the store of a location; `credentials` returns some for a remote one."""
     local_root = _local_file(uri)
     if local_root is not None:
         local_root = Path(os.path.abspath(local_root))
         _check_folder(local_root)
         root = os.path.realpath(local_root)
-        return Store(str(local_root), _LOCAL, local_root, root, outside, memo=memo)
+        return Store(str(local_root), _LOCAL, local_root, root, outside)
     _check_scheme(uri)
     uri = uri.rstrip("/")
     if urlsplit(uri).scheme.lower() == "memory":
-        return Store(uri, _memory(uri), None, outside=outside, memo=memo)
+        return Store(uri, _memory(uri), None, outside=outside)
     if "?" in uri or "#" in uri:
         raise StoreError(
             f"cannot open {uri!r} because ? or # ends the path of a URI; write %3F for ? and %23 for #",
@@ -296,16 +320,17 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     with _translate_errors(uri):
         # Each store has its own options, so their common type is only known at run time.
         arguments: Any = {
-            name: cast(Any, dict(values))
-            for name, values in (
-                ("config", options.store),
+            name: value
+            for name, value in (
+                ("config", dict(options.store)),
                 ("client_options", client_options(options, os.environ)),
-                ("retry_config", options.retry),
+                ("retry_config", dict(options.retry)),
+                ("credential_provider", credentials),
             )
-            if values
+            if value
         }
         objects = RemoteObjects(from_url(uri, **arguments))
-    return Store(uri, objects, None, outside=outside, pauses=_pauses(options.retry), memo=memo)
+    return Store(uri, objects, None, outside=outside, pauses=_pauses(options.retry))
 
 
 def _check_folder(root: Path) -> None:
@@ -558,7 +583,7 @@ def _locate(store: Store, path: str) -> ObjectKey:
         return _LOCAL if store.local_root is None else store.objects, _local_key(local)
     if not is_absolute(path):
         return store.objects, path
-    relative = _relative_path(store.uri, path)
+    relative = _relative_path(store.uri if store.catalog is None else store.catalog.location, path)
     if relative is not None:
         return store.objects, relative
     if store.outside is None or not _ABSOLUTE_URI.match(path):

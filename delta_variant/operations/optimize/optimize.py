@@ -21,6 +21,7 @@ from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Expression, output_type
 from ...expressions.tree import describe as describe_expression
 from ...expressions.types import kind_of
+from ...log.catalog import check_maintenance
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot
 from ...scan.plan import FilePlan
@@ -241,6 +242,7 @@ def plan_optimize(
     texts = () if sort_by is None else one_or_more("expressions", "sort_by", sort_by)
     keys = _sort_keys(scope, texts)
     selected = _select_files(snapshot, scope.predicate(where), where)
+    check_maintenance("optimize", snapshot.uri, snapshot.protocol)
     check_may_rewrite(snapshot, removes_rows=False)
     bins = plan_bins(selected, options.files.target_file_size, everything=bool(keys), reshred=reshred)
     return OptimizePlan(

@@ -10,7 +10,7 @@ from ..._checks import check_option, check_text, one_or_more
 from ...data_file.options import WriteOptions
 from ...errors import TableExistsError, TableNotFoundError
 from ...expressions.tree import Expression
-from ...log.load import load_snapshot
+from ...log.load import load_latest
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.types import StructType
@@ -122,7 +122,7 @@ def load_existing(store: Store, mode: Mode) -> Snapshot | None:
     """Return the existing table or None; raises TableExistsError if it exists and the mode is `error`."""
     check_option("mode", mode, get_args(Mode))
     try:
-        snapshot = load_snapshot(store)
+        snapshot = load_latest(store)
     except TableNotFoundError:
         return None
     if mode == "error":

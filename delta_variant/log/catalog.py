@@ -1,0 +1,182 @@
+"""Commits of tables that a catalog manages (PROTOCOL.md, "Catalog-managed tables").
+
+A commit is staged as a file that no reader of the file system finds, ratified by the catalog, and published
+as a copy with the name of its version. The catalog decides on the order of the commits, and lists those that
+are not published yet.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import msgspec
+
+from ..errors import ProtocolError, UnsupportedFeatureError, VersionExistsError
+from ..protocol import features
+from ..protocol.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol
+from ..storage.store import Store, modification_time, put, put_if_absent, read
+from .listing import commit_file_name, managing_catalog, staged_file_name
+
+__all__ = ["check_access", "check_maintenance", "publish", "stage_and_ratify"]
+
+if TYPE_CHECKING:
+    from ..storage.unity import CatalogTable
+
+_LOGGER = logging.getLogger(__name__)
+
+# Properties of the catalog that follow from other actions of the log. No client may set or remove them.
+_DERIVED = frozenset(
+    {
+        "delta.minReaderVersion",
+        "delta.minWriterVersion",
+        "delta.clusteringColumns",
+        "delta.rowTracking.rowIdHighWaterMark",
+        "delta.lastUpdateVersion",
+        "delta.lastCommitTimestamp",
+    }
+)
+_DERIVED_PREFIX = "delta.feature."
+_DOMAINS = ("delta.clustering", "delta.rowTracking")
+"""The domains that the catalog keeps."""
+
+# The catalog's names of the fields of a nested type.
+_TYPE_FIELDS = {
+    "elementType": "element-type",
+    "containsNull": "contains-null",
+    "keyType": "key-type",
+    "valueType": "value-type",
+    "valueContainsNull": "value-contains-null",
+}
+
+
+def check_access(store: Store, protocol: Protocol) -> None:
+    """Raise UnsupportedFeatureError for commits to a catalog-managed table by its location."""
+    if features.supports(protocol, features.CATALOG_MANAGED) and managing_catalog(store) is None:
+        raise UnsupportedFeatureError(
+            f"cannot write to {store.uri} because a catalog manages its commits: pass its name, "
+            "uc://catalog.schema.table, instead of its location",
+            table=store.uri,
+        )
+
+
+def check_maintenance(operation: str, uri: str, protocol: Protocol) -> None:
+    """Raise UnsupportedFeatureError for an operation that only the catalog may run on its tables.
+
+    See PROTOCOL.md, "Maintenance Operations on Catalog-managed Tables".
+    """
+    if features.supports(protocol, features.CATALOG_MANAGED):
+        raise UnsupportedFeatureError(
+            f"cannot {operation} {uri} because a catalog manages the table: only the catalog may do this",
+            table=uri,
+        )
+
+
+def stage_and_ratify(
+    store: Store, catalog: CatalogTable, version: int, data: bytes, actions: Sequence[Action]
+) -> None:
+    """Write a staged commit, and ask the catalog to ratify it.
+
+    Raises VersionExistsError if another commit has the version, CommitUnknownError if the catalog did not
+    answer, and ProtocolError for a commit without an in-commit timestamp. A staged commit that was not
+    ratified remains: the catalog may have ratified it even if it answers otherwise to a repeated request.
+    """
+    timestamps = (action.in_commit_timestamp for action in actions if isinstance(action, CommitInfo))
+    timestamp = next(timestamps, None)
+    if timestamp is None:
+        raise ProtocolError(
+            f"cannot commit to {store.uri} because catalog-managed tables require in-commit timestamps: "
+            "set delta.enableInCommitTimestamps=true",
+            table=store.uri,
+            version=version,
+        )
+    # Imported here, because most programs use no catalog.
+    from ..storage.unity import CommitLimitError, RatifiedCommit
+
+    name = f"{version:020d}.{uuid4()}.json"
+    path = staged_file_name(name)
+    put(store, path, data)
+    commit = RatifiedCommit(version, timestamp, name, len(data), modification_time(store, path))
+    updates = list(_metadata_updates(catalog, actions))
+    try:
+        catalog.ratify(commit, updates)
+    except CommitLimitError as error:
+        _LOGGER.info("%s: %s", store.uri, error)
+        catalog.refresh()
+        publish(store, catalog)
+        catalog.ratify(commit, updates)
+
+
+def publish(store: Store, catalog: CatalogTable) -> None:
+    """Publish the commits of the catalog's last answer in order, and report it.
+
+    Raises StoreError if that fails.
+    """
+    commits = sorted(catalog.loaded.commits, key=lambda commit: commit.version)
+    for commit in commits:
+        try:
+            put_if_absent(
+                store, commit_file_name(commit.version), read(store, staged_file_name(commit.file_name))
+            )
+        except VersionExistsError:
+            # Another writer has published it: the content is the same.
+            continue
+    if commits:
+        catalog.report_published(commits[-1].version)
+
+
+def _metadata_updates(catalog: CatalogTable, actions: Sequence[Action]) -> Iterator[dict[str, Any]]:
+    """Yield the changes of what the catalog keeps of a table, from the actions of a commit."""
+    domains = [action for action in actions if isinstance(action, DomainMetadata)]
+    for action in actions:
+        if isinstance(action, Metadata):
+            yield from _property_updates(catalog, action)
+        elif isinstance(action, Protocol):
+            yield {"action": "set-protocol", "protocol": _protocol(action)}
+    kept = {each.domain: each for each in domains if each.domain in _DOMAINS}
+    values = {
+        name: msgspec.json.decode(each.configuration) for name, each in kept.items() if not each.removed
+    }
+    if values:
+        yield {"action": "set-domain-metadata", "updates": values}
+    if removed := [name for name, each in kept.items() if each.removed]:
+        yield {"action": "remove-domain-metadata", "domains": removed}
+
+
+def _property_updates(catalog: CatalogTable, metadata: Metadata) -> Iterator[dict[str, Any]]:
+    present = catalog.loaded.metadata.properties
+    changed = {name: text for name, text in metadata.configuration.items() if present.get(name) != text}
+    removed = [name for name in present if name not in metadata.configuration and not _is_derived(name)]
+    if changed:
+        yield {"action": "set-properties", "updates": changed}
+    if removed:
+        yield {"action": "remove-properties", "removals": removed}
+    yield {"action": "set-columns", "columns": _catalog_type(msgspec.json.decode(metadata.schema_string))}
+    yield {"action": "set-partition-columns", "partition-columns": list(metadata.partition_columns)}
+    if metadata.description is not None:
+        yield {"action": "set-table-comment", "comment": metadata.description}
+
+
+def _is_derived(name: str) -> bool:
+    return name in _DERIVED or name.startswith(_DERIVED_PREFIX)
+
+
+def _protocol(protocol: Protocol) -> dict[str, Any]:
+    return {
+        "min-reader-version": protocol.min_reader_version,
+        "min-writer-version": protocol.min_writer_version,
+        "reader-features": list(protocol.reader_features or ()),
+        "writer-features": list(protocol.writer_features or ()),
+    }
+
+
+def _catalog_type(data_type: Any) -> Any:
+    """Return a data type of the log's JSON schema as the catalog's API spells it."""
+    if not isinstance(data_type, dict):
+        return data_type
+    if data_type.get("type") == "struct":
+        fields = [{**each, "type": _catalog_type(each["type"])} for each in data_type["fields"]]
+        return {"type": "struct", "fields": fields}
+    return {_TYPE_FIELDS.get(name, name): _catalog_type(value) for name, value in data_type.items()}
