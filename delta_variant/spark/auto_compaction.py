@@ -15,10 +15,13 @@ from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..operations.optimize.layout import is_large
 from ..operations.optimize.optimize import plan_compaction
+from ..protocol import features, properties
+from ..protocol.actions import Protocol
+from ..storage.store import Store
 from ..writer.partitioned import PartitionFile
 from .optimizing import optimize_files
 
-__all__ = ["compact_partitions", "select_small_files"]
+__all__ = ["compact_partitions", "compacts", "select_small_files"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -28,9 +31,20 @@ MIN_FILES = 50
 Partition: TypeAlias = frozenset[tuple[str, str | None]]
 
 
+def compacts(protocol: Protocol, configuration: Mapping[str, str], auto_compact: bool | None) -> bool:
+    """Return whether a table is compacted after a change: as the argument says, None as its property says.
+
+    A table that a catalog manages is not: only the catalog may compact it.
+    """
+    if features.supports(protocol, features.CATALOG_MANAGED):
+        return False
+    wanted = properties.get(configuration, properties.AUTO_COMPACT)
+    return bool(wanted if auto_compact is None else auto_compact)
+
+
 def compact_partitions(
     spark: SparkSession,
-    uri: str,
+    store: Store,
     before: Snapshot | None,
     written: Collection[PartitionFile],
     files: FileOptions,
@@ -44,14 +58,14 @@ def compact_partitions(
         count = 0 if before is None else _are_small(before.files, files.target_file_size).sum()
         if len(written) + count < MIN_FILES:
             return
-        snapshot = load_latest(uri, storage_options)
+        snapshot = load_latest(store)
         touched = {_partition(file.partition_values) for file in written}
         chosen = select_small_files(snapshot.files, touched, files.target_file_size)
         if chosen.num_rows:
             optimize_files(spark, plan_compaction(snapshot, chosen, files), storage_options)
     except Exception as error:
         # The write is committed: its caller must not repeat it because the compaction failed.
-        _LOGGER.warning("%s: auto-compaction failed, the next write tries again: %s", uri, error)
+        _LOGGER.warning("%s: auto-compaction failed, the next write tries again: %s", store.uri, error)
 
 
 def select_small_files(files: pa.Table, partitions: Collection[Partition], target: int) -> pa.Table:

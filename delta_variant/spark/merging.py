@@ -79,6 +79,7 @@ def merge(
     source_alias: str = "source",
     target_alias: str = "target",
     variant_columns: Sequence[str] = (),
+    auto_compact: bool | None = None,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -102,6 +103,9 @@ def merge(
         source_alias: The name of the source in SQL text, `"source"` by default.
         target_alias: The name of the table in SQL text, `"target"` by default.
         variant_columns: The names of source columns with JSON text that become Variants. Empty by default.
+        auto_compact: Whether to compact the small files of the partitions that get files, as in
+            `write_table`. By default as the table property `delta.autoOptimize.autoCompact` says, False
+            without it.
         files: How new files are written; see `delta_variant.FileOptions`. None, the default, uses its
             defaults.
         commit: The `txn` and the metadata of the commit; see `delta_variant.CommitOptions`. None, the
@@ -153,28 +157,37 @@ def merge(
             table=snapshot.uri,
         )
     plan = MergePlan(snapshot, on, join, WriteOptions(files=files), commit)
-    return Merge(plan, sides, partial(_execute, source, columns, storage_options))
+    return Merge(plan, sides, partial(_execute, source, columns, storage_options, auto_compact))
 
 
 def _execute(
-    source: DataFrame, columns: StructType, storage_options: Mapping[str, str] | None, plan: MergePlan
+    source: DataFrame,
+    columns: StructType,
+    storage_options: Mapping[str, str] | None,
+    auto_compact: bool | None,
+    plan: MergePlan,
 ) -> RewriteResult:
     plan.check()
     for _ in range(MAX_RUNS - 1):
         try:
-            return _run(source, columns, storage_options, plan)
+            return _run(source, columns, storage_options, auto_compact, plan)
         except SPARK_ERRORS as error:
             # Nothing is committed yet, and the tasks of this run have removed their files.
             if LOST_ROWS not in str(error):
                 raise
             _LOGGER.warning("merge %s again: executors with rows of the source were lost", plan.snapshot.uri)
-    return _run(source, columns, storage_options, plan)
+    return _run(source, columns, storage_options, auto_compact, plan)
 
 
 def _run(
-    source: DataFrame, columns: StructType, storage_options: Mapping[str, str] | None, plan: MergePlan
+    source: DataFrame,
+    columns: StructType,
+    storage_options: Mapping[str, str] | None,
+    auto_compact: bool | None,
+    plan: MergePlan,
 ) -> RewriteResult:
-    run = RewriteJob.of(source.sparkSession, plan.snapshot, plan.commit, storage_options)
+    spark, files = source.sparkSession, plan.options.files
+    run = RewriteJob.of(spark, plan.snapshot, plan.commit, storage_options, files, auto_compact)
     if result := run.skip_repeated():
         return result
     work = MergeTable(run.table, columns, plan.join, plan.clauses, plan.options)

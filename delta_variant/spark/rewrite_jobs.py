@@ -9,6 +9,7 @@ from itertools import count
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from ..data_file.options import FileOptions
 from ..log.snapshot import Snapshot
 from ..operations.rewrite.result import RewriteResult, skip_repeated
 from ..scan.plan import FilePlan
@@ -19,6 +20,7 @@ from ..writer.copy_on_write import RewrittenFiles, RewrittenPart, combine_parts
 from ..writer.partitioned import NameFile, PartitionFile
 from ..writer.table_state import TableState
 from .attempts import Attempt, Job, forget
+from .auto_compaction import compact_partitions, compacts
 from .file_jobs import commit_won, files_written, write_by_tasks
 from .reading import file_groups
 from .running import distribute, parallelism
@@ -49,6 +51,8 @@ class RewriteJob:
     table: TaskTable
     commit: CommitOptions
     job: Job
+    files: FileOptions
+    auto_compact: bool | None
 
     @classmethod
     def of(
@@ -57,10 +61,13 @@ class RewriteJob:
         snapshot: Snapshot,
         commit: CommitOptions,
         storage_options: Mapping[str, str] | None,
+        files: FileOptions,
+        auto_compact: bool | None,
     ) -> RewriteJob:
         transaction = transaction_of(commit)
         job = Job.of(None if transaction is None else transaction.application)
-        return cls(spark, snapshot, TaskTable.of(snapshot, storage_options), commit, job)
+        table = TaskTable.of(snapshot, storage_options)
+        return cls(spark, snapshot, table, commit, job, files, auto_compact)
 
     def skip_repeated(self) -> RewriteResult | None:
         """Return the result if the table already has the `txn` of the commit, None if it must proceed."""
@@ -81,7 +88,8 @@ class RewriteJob:
     ) -> RewriteResult:
         """Commit what tasks did, with the files of new rows, and remove the files of lost attempts.
 
-        If tasks wrote change data, the files of which all rows are new or deleted get change data, too.
+        If tasks wrote change data, the files of which all rows are new or deleted get change data, too. The
+        partitions with new files are compacted if the job or the table asks for it.
         """
         changes: list[Written] = []
         if any(each.part.changes for each in done):
@@ -89,7 +97,12 @@ class RewriteJob:
         inserted = RewrittenPart((), (), tuple(file for each in done for file in each.inserted), (), 0, 0)
         parts = [*(each.part for each in done), inserted]
         rewritten = combine_parts(candidates, parts, files_written(changes))
-        return commit_won(lambda: commit(rewritten), [*done, *changes], self.job, [self.snapshot.store])
+        before = self.snapshot
+        result = commit_won(lambda: commit(rewritten), [*done, *changes], self.job, [before.store])
+        if result.version is not None and compacts(before.protocol, before.configuration, self.auto_compact):
+            new, options = rewritten.files, self.table.storage_options
+            compact_partitions(self.spark, before.store, before, new, self.files, options)
+        return result
 
     def _write_changes(self, done: Sequence[Rewritten]) -> list[Written]:
         tasks = parallelism(self.spark)

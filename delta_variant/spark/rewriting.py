@@ -37,6 +37,7 @@ def delete(
     table: TableLocation,
     where: str,
     *,
+    auto_compact: bool | None = None,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -53,6 +54,9 @@ def delete(
         table: A path, a URI or a `deltalake.DeltaTable`.
         where: An SQL predicate over columns and Variant paths, as in `read_table`. Rows for which it is NULL
             remain. `delta_variant.delete_all` deletes all rows.
+        auto_compact: Whether to compact the small files of the partitions that get files, as in
+            `write_table`. By default as the table property `delta.autoOptimize.autoCompact` says, False
+            without it.
         files: How new files are written; see `delta_variant.FileOptions`. None, the default, uses its
             defaults.
         commit: The `txn` and the metadata of the commit; see `delta_variant.CommitOptions`. None, the
@@ -86,7 +90,7 @@ def delete(
     options = WriteOptions(files=options_of("files", files, FileOptions))
     snapshot = load_latest(table, storage_options).in_timezone(session_timezone(spark))
     plan = plan_delete(snapshot, where, options, options_of("commit", commit, CommitOptions))
-    return _execute(spark, plan, storage_options)
+    return _execute(spark, plan, storage_options, auto_compact)
 
 
 def update(
@@ -95,6 +99,7 @@ def update(
     updates: Mapping[str, str | None],
     where: str | None = None,
     *,
+    auto_compact: bool | None = None,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -114,6 +119,9 @@ def update(
             as in `delta_variant.update`. None removes a path.
         where: An SQL predicate over columns and Variant paths, as in `read_table`. None, the default, updates
             all rows.
+        auto_compact: Whether to compact the small files of the partitions that get files, as in
+            `write_table`. By default as the table property `delta.autoOptimize.autoCompact` says, False
+            without it.
         files: How new files are written; see `delta_variant.FileOptions`. None, the default, uses its
             defaults.
         commit: The `txn` and the metadata of the commit; see `delta_variant.CommitOptions`. None, the
@@ -153,13 +161,17 @@ def update(
     options = WriteOptions(files=options_of("files", files, FileOptions))
     snapshot = load_latest(table, storage_options).in_timezone(session_timezone(spark))
     plan = plan_update(snapshot, updates, where, options, options_of("commit", commit, CommitOptions))
-    return _execute(spark, plan, storage_options)
+    return _execute(spark, plan, storage_options, auto_compact)
 
 
 def _execute(
-    spark: SparkSession, plan: RewritePlan, storage_options: Mapping[str, str] | None
+    spark: SparkSession,
+    plan: RewritePlan,
+    storage_options: Mapping[str, str] | None,
+    auto_compact: bool | None,
 ) -> RewriteResult:
-    run = RewriteJob.of(spark, plan.snapshot, plan.commit, storage_options)
+    files = plan.options.files
+    run = RewriteJob.of(spark, plan.snapshot, plan.commit, storage_options, files, auto_compact)
     if result := run.skip_repeated():
         return result
     if plan.operation == "DELETE" and is_partition_predicate(plan.snapshot, plan.predicate):

@@ -16,7 +16,7 @@ from ..log.snapshot import Snapshot
 from ..operations.merge.builder import Merge, with_commit
 from ..operations.rewrite.result import RewriteResult
 from ..operations.write.committing import WriteResult
-from ..storage.store import TableLocation
+from ..storage.store import TableLocation, remember
 from ..writer.commit_context import CommitOptions, Transaction, application_txn, with_transaction
 from .batches import BatchWrite, MicroBatch, is_written, number_write
 from .writing import write_table
@@ -75,6 +75,8 @@ def batch_writer(
     commit = options_of("commit", arguments.pop("commit", None), CommitOptions)
     if commit.txn is not None:
         raise ValueError("batch_writer sets txn itself: pass app_id instead")
+    # A micro-batch reads the commits since the one before, and not the whole log.
+    table = remember(table)
     # An unknown option is an error here and not in the first batch.
     signature(write_table).bind(table, None, **arguments)
 

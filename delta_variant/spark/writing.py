@@ -20,11 +20,10 @@ from ..operations.write.preparation import (
     load_existing,
     prepare,
 )
-from ..protocol import features, properties
 from ..storage.store import TableLocation, open_latest, open_store, removing_new_folders
 from ..writer.commit_context import CommitOptions, transaction_of
 from .attempts import Job, forget
-from .auto_compaction import compact_partitions
+from .auto_compaction import compact_partitions, compacts
 from .chunk_tasks import ChunkFilesTask
 from .columns import from_spark, quote
 from .credentials import session_options
@@ -163,11 +162,9 @@ def write_table(
             with sampled_shredding(write, df) if one_shredding else nullcontext((write, df)) as (write, df):
                 written = _run(replace(task, options=write.options), df)
         result = commit_written(write, written, job, task.folders())
-    wanted = properties.get(write.state.metadata.configuration, properties.AUTO_COMPACT)
-    is_managed = features.supports(write.state.protocol, features.CATALOG_MANAGED)
-    if not is_managed and (wanted if auto_compact is None else auto_compact):
+    if compacts(write.state.protocol, write.state.metadata.configuration, auto_compact):
         new = files_written(written)
-        compact_partitions(df.sparkSession, store.uri, snapshot, new, options.files, storage_options)
+        compact_partitions(df.sparkSession, store, snapshot, new, options.files, storage_options)
     return result
 
 

@@ -59,6 +59,7 @@ __all__ = [
     "read",
     "read_end",
     "read_if_present",
+    "remember",
     "remove_empty_folders",
     "removing_new_folders",
     "size",
@@ -162,6 +163,22 @@ class Store:
     def table_uri(self) -> str:
         """Return the URI or local path of the root, which makes a store a `TableLocation`."""
         return self.uri
+
+
+@dataclass(frozen=True)
+class RememberedTable:
+    """A location with a memo: its calls read only what was committed since the call before."""
+
+    table_uri: str
+    storage_options: Mapping[str, str] | None
+    _memo: Memo = field(default_factory=Memo, repr=False, compare=False)
+
+
+def remember(table: TableLocation) -> TableLocation:
+    """Return a location with a memo, which is `table` itself if it has one."""
+    if isinstance(table, Store) or hasattr(table, "_memo"):
+        return table
+    return RememberedTable(table_uri(table), merged_storage_options(table))
 
 
 @contextmanager

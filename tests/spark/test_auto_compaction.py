@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ PROPERTY = "delta.autoOptimize.autoCompact"
 
 
 @pytest.fixture
-def four_files(monkeypatch: pytest.MonkeyPatch) -> None:
+def at_four_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a partition with four small files be compacted."""
     monkeypatch.setattr(auto_compaction, "MIN_FILES", 4)
 
@@ -68,7 +69,7 @@ def small_files(*sizes: int, part: str = "0") -> list[dict[str, Any]]:
     ],
 )
 def test_enough_small_files_of_a_partition_are_selected(
-    four_files: None, sizes: list[int], chosen: list[int]
+    at_four_files: None, sizes: list[int], chosen: list[int]
 ):
     found = [*small_files(*sizes), *small_files(1, 1, 1, 1, part="1")]
     table = pa.Table.from_pylist(found, FILES_SCHEMA)
@@ -78,7 +79,7 @@ def test_enough_small_files_of_a_partition_are_selected(
 
 
 def test_the_partitions_of_a_write_are_compacted_in_a_commit_of_its_own(
-    spark: SparkSession, tmp_path: Path, four_files: None
+    spark: SparkSession, tmp_path: Path, at_four_files: None
 ):
     table = tmp_path / "t"
     for first in (1, 3, 5):
@@ -104,7 +105,7 @@ def test_the_partitions_of_a_write_are_compacted_in_a_commit_of_its_own(
     assert data_files(table) == set(dv.load_snapshot(table).files["path"].to_pylist()) | removed
 
 
-def test_a_new_table_is_compacted(spark: SparkSession, tmp_path: Path, four_files: None):
+def test_a_new_table_is_compacted(spark: SparkSession, tmp_path: Path, at_four_files: None):
     dvs.write_table(tmp_path / "t", events(spark, 0, 8, 4), variant_columns=["event"], auto_compact=True)
     assert files_of(tmp_path / "t") == {None: 1}
     assert dv.load_snapshot(tmp_path / "t").version == 1
@@ -147,6 +148,92 @@ def test_fifty_files_are_compacted_by_default(spark: SparkSession, tmp_path: Pat
         assert files_of(tmp_path / "t") == {None: files}
 
 
+def change(name: str, spark: SparkSession, table: Path, auto_compact: bool | None = None) -> dv.RewriteResult:
+    """Change rows of the partition 0, and with `merge` insert a row of it."""
+    if name == "merge":
+        source = spark.createDataFrame([(0, 0, 7), (100, 0, 8)], "id long, part int, n int")
+        merge = dvs.merge(table, source, "target.id = source.id", auto_compact=auto_compact)
+        return merge.when_matched_update({"n": "source.n"}).when_not_matched_insert_all().execute()
+    if name == "update":
+        return dvs.update(spark, table, {"n": "7"}, "id = 0", auto_compact=auto_compact)
+    # The one row of its file, and one of several.
+    where = "id = 2" if name == "delete a file" else "id = 0"
+    return dvs.delete(spark, table, where, auto_compact=auto_compact)
+
+
+def change_by_delta(name: str, spark: SparkSession, table: Path) -> None:
+    values = "SELECT * FROM VALUES (0, 0, 7), (100, 0, 8) AS t(id, part, n)"
+    texts = {
+        "merge": "MERGE INTO {0} AS target USING ({1}) AS source ON target.id = source.id "
+        "WHEN MATCHED THEN UPDATE SET n = source.n WHEN NOT MATCHED THEN INSERT *",
+        "update": "UPDATE {0} SET n = 7 WHERE id = 0",
+        "delete": "DELETE FROM {0} WHERE id = 0",
+        "delete a file": "DELETE FROM {0} WHERE id = 2",
+    }
+    spark.sql(texts[name].format(f"delta.`{table}`", values))
+
+
+def four_files(*parts: int) -> Iterator[pa.Table]:
+    """Yield the rows of four appends with a file for each partition."""
+    types = pa.schema([("id", pa.int64()), ("part", pa.int32()), ("n", pa.int32())])
+    for ids in ([0, 1], [2], [4], [6]):
+        data = [{"id": n + part, "part": part, "n": 0} for part in parts for n in ids]
+        yield pa.Table.from_pylist(data, types)
+
+
+def write_four_files(table: Path, configuration: dict[str, str]) -> None:
+    for number, data in enumerate(four_files(0, 10)):
+        arguments = {} if number else {"partition_by": "part", "configuration": configuration}
+        dv.write_table(table, data, mode="append", **arguments)
+
+
+@pytest.mark.parametrize("name", ["merge", "update", "delete", "delete a file"])
+def test_partitions_that_a_change_of_rows_adds_files_to_are_compacted_as_by_delta(
+    spark_with_delta: SparkSession, tmp_path: Path, at_four_files: None, name: str
+):
+    spark = spark_with_delta
+    write_four_files(tmp_path / "ours", {PROPERTY: "true"})
+    # Delta counts only the files that its own session wrote.
+    for data in four_files(0, 10):
+        writer = spark.createDataFrame(data).coalesce(1).write.format("delta").partitionBy("part")
+        writer.option(PROPERTY, "true").mode("append").save(str(tmp_path / "delta"))
+    spark.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "4")
+    try:
+        change_by_delta(name, spark, tmp_path / "delta")
+    finally:
+        spark.conf.unset("spark.databricks.delta.autoCompact.minNumFiles")
+    result = change(name, spark, tmp_path / "ours")
+    operations = {
+        table.name: [entry.operation for entry in dv.history(table)][:-4] for table in tmp_path.iterdir()
+    }
+    assert operations["ours"] == operations["delta"]
+    assert (len(operations["ours"]), result.version) == (1 if name == "delete a file" else 2, 4)
+    assert files_of(tmp_path / "ours") == files_of(tmp_path / "delta")
+    columns = {"id": "id", "part": "part", "n": "n"}
+    assert rows(tmp_path / "ours", **columns) == rows(tmp_path / "delta", **columns)
+    assert dv.audit_table(tmp_path / "ours", data=True).is_clean
+
+
+@pytest.mark.parametrize("name", ["merge", "update", "delete"])
+@pytest.mark.parametrize(
+    ("text", "argument", "files"), [(None, None, 4), (None, True, 1), ("true", False, 4), ("false", True, 1)]
+)
+def test_the_argument_of_a_change_of_rows_comes_before_the_property(
+    spark: SparkSession,
+    tmp_path: Path,
+    at_four_files: None,
+    name: str,
+    text: str | None,
+    argument: bool | None,
+    files: int,
+):
+    write_four_files(tmp_path / "t", {} if text is None else {PROPERTY: text})
+    result = change(name, spark, tmp_path / "t", auto_compact=argument)
+    # A merge adds a file with the new row.
+    added = name == "merge" and files == 4
+    assert (result.version, files_of(tmp_path / "t")) == (4, {"0": files + added, "10": 4})
+
+
 def conflict(*_: object, **__: object) -> None:
     raise dv.errors.CommitConflictError("a concurrent commit removed a file")
 
@@ -161,7 +248,7 @@ def fail_in_tasks(*_: object, **__: object) -> None:
 def test_a_compaction_that_fails_fails_no_write(
     spark: SparkSession,
     tmp_path: Path,
-    four_files: None,
+    at_four_files: None,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     function: str,
@@ -180,7 +267,7 @@ def test_a_compaction_that_fails_fails_no_write(
 
 
 def test_a_concurrent_delete_wins_over_a_compaction(
-    spark: SparkSession, tmp_path: Path, four_files: None, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, at_four_files: None, monkeypatch: pytest.MonkeyPatch
 ):
     for first in range(3):
         write(spark, tmp_path / "t", first)
@@ -197,7 +284,7 @@ def test_a_concurrent_delete_wins_over_a_compaction(
 
 
 def test_streams_read_each_row_of_a_compacted_table_once(
-    spark_with_delta: SparkSession, tmp_path: Path, four_files: None
+    spark_with_delta: SparkSession, tmp_path: Path, at_four_files: None
 ):
     """A stream writes and compacts, and streams of Delta's JARs and of the format read its table."""
     spark, table = spark_with_delta, tmp_path / "t"

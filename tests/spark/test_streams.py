@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from spark.sources import read_batches, stream_source
 from spark.tables import LONGEST_QUERY, data_files, finished, listed_files, rows
+from support.intercepted_store import InterceptedObjects
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -26,6 +28,7 @@ from delta_variant.spark import writing
 from delta_variant.spark.attempts import Attempt, Job
 from delta_variant.spark.following import Follower, Position
 from delta_variant.spark.stream_sinks import query_of
+from delta_variant.storage import store
 from delta_variant.storage.store import open_store, put
 
 
@@ -71,6 +74,26 @@ def test_each_micro_batch_is_one_commit_with_the_id_of_the_query(spark: SparkSes
     assert query_of(f"file:{tmp_path / 'c'}") == str(query.id)
     assert rows(tmp_path / "t", n="value:n::int") == [{"n": 1}, {"n": 2}, {"n": 3}]
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
+
+
+def test_a_micro_batch_reads_the_commits_since_the_one_before(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for number in range(4):
+        data = pa.table({"value": pa.array([str(number)], pa.json_())})
+        dv.write_table(tmp_path / "t", data, mode="append")
+        add_lines(tmp_path / "lines", str(4 + number))
+    read: Counter[str] = Counter()
+
+    def record(call: str, key: str) -> None:
+        if call.startswith("get") and "_delta_log/" in key:
+            read[key.rpartition("/")[2]] += 1
+
+    monkeypatch.setattr(store, "_LOCAL", InterceptedObjects(store._LOCAL, record))
+    into_table(spark, tmp_path)
+    commits = {name: count for name, count in read.items() if name.endswith(".json")}
+    assert commits == {f"{version:020}.json": 1 for version in range(7)}
+    assert dv.load_snapshot(tmp_path / "t").version == 7
 
 
 def test_a_batch_that_spark_forgot_is_not_written_again(spark: SparkSession, tmp_path: Path):
