@@ -318,11 +318,13 @@ def _send(request: Request, answer: type[Answer]) -> Answer:
 
 
 def _rejection(error: HTTPError) -> _RequestError:
-    with error:
-        try:
+    try:
+        with error:
             problem = msgspec.json.decode(error.read(), type=_ErrorBody).error
-        except (msgspec.MsgspecError, HTTPException, OSError):
-            return _RequestError(f"HTTP status {error.code}", f"HTTP {error.code}", error.code)
+    except (HTTPException, OSError) as broken:
+        return _RequestError(f"HTTP status {error.code}: {broken}")
+    except msgspec.MsgspecError:
+        return _RequestError(f"HTTP status {error.code}", f"HTTP {error.code}", error.code)
     return _RequestError(f"{problem.type}: {problem.message}", problem.type, error.code)
 
 

@@ -16,12 +16,12 @@ from threading import Lock, Thread
 from typing import Any, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-Kind: TypeAlias = Literal["slow_down", "error", "conflict", "reset", "lost", "cut", "slow"]
+Kind: TypeAlias = Literal["slow_down", "error", "conflict", "expired", "reset", "lost", "cut", "slow"]
 """A fault of a request.
 
-`slow_down`, `error` and `conflict` are responses of status 503, 500 and 409; the server never receives the
-request. `reset` closes the connection before the server receives the request, `lost` after the server has
-responded. `cut` sends half of the response, `slow` sends it in pieces.
+`slow_down`, `error`, `conflict` and `expired` are responses of status 503, 500, 409 and 403; the server
+never receives the request. `reset` closes the connection before the server receives the request, `lost` after
+the server has responded. `cut` sends half of the response, `slow` sends it in pieces.
 """
 
 Translate: TypeAlias = Callable[[str, dict[str, str]], tuple[str, dict[str, str]]]
@@ -33,6 +33,7 @@ _ERRORS = {
     "slow_down": (503, "SlowDown"),
     "error": (500, "InternalError"),
     "conflict": (409, "ConditionalRequestConflict"),
+    "expired": (403, "ExpiredToken"),
 }
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 PIECES = 8
@@ -65,6 +66,8 @@ class Proxy:
     fault_rate: float = 0.0
     """The share of all other requests that get a random fault."""
     seen: list[tuple[str, str, Kind | None]] = field(default_factory=list)
+    is_expired: Callable[[str], bool] = lambda token: False
+    """Returns whether the session token of a request has expired, which all its requests then report."""
     random: Random = field(default_factory=lambda: Random(7))
     most_concurrent: int = 0
     _running: int = 0
@@ -121,6 +124,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _handle(self, body: bytes) -> None:
         kind = self.proxy.fault(self.command, unquote(self.path))
+        if self.proxy.is_expired(self.headers.get("X-Amz-Security-Token") or ""):
+            kind = "expired"
         if kind == "reset":
             self._reset_connection()
         elif kind in _ERRORS:

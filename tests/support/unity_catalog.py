@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from delta_variant.storage.store import open_store, put_if_absent
 
-REAL_URL = os.environ.get("UNITY_CATALOG_TEST_URL")
+REAL_URL = os.environ.get("UNITY_CATALOG_TEST_URL") or None
 API = "/api/2.1/unity-catalog"
 TOKEN = "secret"
 MOST_COMMITS = 10
