@@ -38,6 +38,7 @@ def test_the_page_names_the_options_of_the_client_and_of_retries():
     named = {name.removeprefix("backoff_config.") for name in CODE.findall(SECTIONS["Storage options"])}
     assert {*storage_options._CLIENT, *storage_options._RETRY, *storage_options._BACKOFF} <= named
     assert storage_options.ALLOW_PATHS_OUTSIDE_TABLE in named
+    assert named >= storage_options.CATALOG_KEYS
     assert set(storage_options._UNSUPPORTED) <= named
 
 
