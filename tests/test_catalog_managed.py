@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,16 @@ def test_the_catalog_gets_changes_of_properties_columns_and_features(catalog, ta
         "nullable": True,
         "metadata": {},
     }
+
+
+@model_only
+@pytest.mark.parametrize("name", ["delta.clusteringColumns", "clusteringColumns", "delta.feature.clustering"])
+def test_properties_that_the_catalog_derives_remain(catalog, table, name):
+    stored = catalog.model.tables[table.uri.removeprefix("uc://")]
+    stored.properties.update({name: "derived", "old": "of an earlier version"})
+    dv.set_properties(table.uri, {"owner": "us"})
+    assert stored.properties[name] == "derived"
+    assert "old" not in stored.properties
 
 
 def test_the_catalog_gets_the_high_water_mark_of_row_ids(catalog, table):
@@ -478,3 +489,45 @@ def test_paths_stay_within_the_catalog_s_location(table):
     store = open_store(table.uri)
     assert store.uri == table.uri
     assert store.local_root == Path(table.root)
+
+
+# Credentials
+
+
+AZURE = {"azure.sas-token": "sv=1&sig=a%3D", "s3.access-key-id": None}
+S3 = {"s3.access-key-id": "k", "s3.secret-access-key": "s", "s3.session-token": "t"}
+
+
+@model_only
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (S3, {"access_key_id": "k", "secret_access_key": "s", "token": "t"}),
+        (AZURE, {"sas_token": "sv=1&sig=a%3D"}),
+        ({"gcs.oauth-token": "o"}, {"token": "o"}),
+    ],
+)
+@pytest.mark.parametrize("expires", [1_800_000_000_000, None])
+def test_credentials_of_each_cloud(catalog, table, monkeypatch, config, expected, expires):
+    monkeypatch.setattr(catalog.model, "vend", lambda operation: (config, expires))
+    store = open_store(table.uri)
+    assert store.catalog is not None
+    found = dict(store.catalog.credentials())
+    expires_at = found.pop("expires_at")
+    assert found == expected
+    assert (None if expires_at is None else expires_at.timestamp() * 1000) == expires
+
+
+@model_only
+@pytest.mark.parametrize(
+    "location", ["s3://bucket/t", "abfss://c@account.dfs.core.windows.net/t", "gs://bucket/t"]
+)
+def test_a_store_gets_its_credentials_from_the_catalog(catalog, table, monkeypatch, location):
+    stored = catalog.model.tables[table.uri.removeprefix("uc://")]
+    monkeypatch.setattr(stored, "location", location)
+    store = open_store(table.uri, {"aws_region": "us-east-1"} if location.startswith("s3") else None)
+    assert (store.uri, store.local_root) == (table.uri, None)
+    copy = pickle.loads(pickle.dumps(store))
+    for each in (store, copy):
+        assert each.objects.store.credential_provider == each.catalog.credentials
+    assert TOKEN not in repr(store)

@@ -32,15 +32,17 @@ _DERIVED = frozenset(
     {
         "delta.minReaderVersion",
         "delta.minWriterVersion",
+        # The description of the API has the first name, the server the second one.
         "delta.clusteringColumns",
+        "clusteringColumns",
         "delta.rowTracking.rowIdHighWaterMark",
         "delta.lastUpdateVersion",
         "delta.lastCommitTimestamp",
     }
 )
 _DERIVED_PREFIX = "delta.feature."
-_DOMAINS = ("delta.clustering", "delta.rowTracking")
-"""The domains that the catalog keeps."""
+_DOMAINS = {"delta.clustering": "clusteringColumns", "delta.rowTracking": "rowIdHighWaterMark"}
+"""The domains that the catalog keeps, and the field of each."""
 
 # The catalog's names of the fields of a nested type.
 _TYPE_FIELDS = {
@@ -137,7 +139,9 @@ def _metadata_updates(catalog: CatalogTable, actions: Sequence[Action]) -> Itera
             yield {"action": "set-protocol", "protocol": _protocol(action)}
     kept = {each.domain: each for each in domains if each.domain in _DOMAINS}
     values = {
-        name: msgspec.json.decode(each.configuration) for name, each in kept.items() if not each.removed
+        name: {_DOMAINS[name]: msgspec.json.decode(each.configuration)[_DOMAINS[name]]}
+        for name, each in kept.items()
+        if not each.removed
     }
     if values:
         yield {"action": "set-domain-metadata", "updates": values}

@@ -186,7 +186,7 @@ _ROWS = (
     TableFeature("materializePartitionColumns", can_append=False),
     GEOSPATIAL,
     TableFeature("geospatial-dev", is_reader_writer=True, preview_of="geospatial", can_append=False),
-    TableFeature(CATALOG_MANAGED, is_reader_writer=True, requires=("inCommitTimestamp",)),
+    TableFeature(CATALOG_MANAGED, is_reader_writer=True),
     TableFeature(
         "catalogOwned-preview",
         is_reader_writer=True,

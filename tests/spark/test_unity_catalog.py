@@ -1,0 +1,115 @@
+"""Tables of a Unity Catalog on Spark: tasks read and write their files, the driver commits by the catalog."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from interop.tables import load
+from pyspark.sql import DataFrame, SparkSession
+from spark.tables import finished
+from support.unity_catalog import Catalog, ManagedTable, unity_catalog
+
+import delta_variant as dv
+from delta_variant import spark as dvs
+from delta_variant.errors import UnsupportedFeatureError
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[Catalog]:
+    with unity_catalog(f"file://{tmp_path}") as catalog:
+        yield catalog
+
+
+@pytest.fixture
+def table(catalog: Catalog) -> ManagedTable:
+    return catalog.create()
+
+
+def numbers(spark: SparkSession, first: int, count: int) -> DataFrame:
+    return spark.range(first, first + count).selectExpr("id", "concat('{\"n\":', id, '}') AS event")
+
+
+def ids(catalog: Catalog, table: ManagedTable) -> list[int]:
+    rows = dv.read_table(table.uri, columns=["id"], storage_options=catalog.options).to_table()
+    return sorted(rows["id"].to_pylist())
+
+
+def test_operations_by_tasks_commit_by_the_catalog(spark, catalog, table):
+    handle = dv.Table(table.uri, storage_options=catalog.options)
+    dvs.write_table(handle, numbers(spark, 0, 6), mode="append", variant_columns=["event"])
+    dvs.delete(spark, handle, "id = 0")
+    dvs.update(spark, handle, {"id": "id + 100"}, where="id = 1")
+    source = numbers(spark, 5, 2)
+    merge = dvs.merge(handle, source, on="target.id = source.id", variant_columns=["event"])
+    merge.when_not_matched_insert_all().execute()
+    assert ids(catalog, table) == [2, 3, 4, 5, 6, 101]
+    assert catalog.latest(table) == 4
+    assert table.published == [0, 1, 2, 3, 4]
+    rows = dvs.read_table(spark, handle, columns={"n": "event:n::int"}).collect()
+    assert sorted(row["n"] for row in rows) == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_format_reads_and_writes_by_name(spark, catalog, table, tmp_path):
+    dvs.register(spark)
+    options = {f"storage.{name}": value for name, value in catalog.options.items()}
+    writer = numbers(spark, 0, 3).write.format("delta_variant").mode("append")
+    writer.options(variant_columns="event", **options).save(table.uri)
+    frame = spark.read.format("delta_variant").options(**options).load(table.uri)
+    assert sorted(row["id"] for row in frame.collect()) == [0, 1, 2]
+    stream = spark.readStream.format("delta_variant").options(**options).load(table.uri)
+    target = catalog.create()
+    query = stream.writeStream.format("delta_variant").options(**options)
+    finished(
+        query.option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(target.uri)
+    )
+    assert ids(catalog, target) == [0, 1, 2]
+
+
+def test_maintenance_by_tasks_is_rejected(spark, catalog, table):
+    handle = dv.Table(table.uri, storage_options=catalog.options)
+    for operation in (dvs.optimize, dvs.vacuum):
+        with pytest.raises(UnsupportedFeatureError, match="only the catalog may do this"):
+            operation(spark, handle)
+
+
+def test_auto_compaction_is_skipped(spark, catalog, table, caplog):
+    handle = dv.Table(table.uri, storage_options=catalog.options)
+    for number in range(52):
+        dv.write_table(handle, [{"id": number}], mode="append")
+    dvs.write_table(
+        handle, numbers(spark, 52, 1), mode="append", variant_columns=["event"], auto_compact=True
+    )
+    assert catalog.latest(table) == 53
+    assert "auto-compaction" not in caplog.text
+
+
+@pytest.mark.parametrize("commits", [3, 12])
+def test_delta_on_spark_reads_what_was_published(spark, catalog, table, tmp_path, commits):
+    """Delta on Spark rejects the feature by path. Without it, the published log is that of any table."""
+    for number in range(commits):
+        dv.write_table(
+            table.uri,
+            [{"id": number, "event": {"n": number}}],
+            mode="append",
+            storage_options=catalog.options,
+        )
+    copy = tmp_path / "copy"
+    shutil.copytree(table.root, copy)
+    log = copy / "_delta_log"
+    shutil.rmtree(log / "_staged_commits")
+    for derived in (*log.glob("*checkpoint*"), *log.glob("*.crc")):
+        derived.unlink()
+    first = log / f"{0:020d}.json"
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    for action in actions:
+        for name in ("readerFeatures", "writerFeatures"):
+            action.get("protocol", {}).get(name, ["catalogManaged"]).remove("catalogManaged")
+    first.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    rows = load(spark, copy).selectExpr("id", "variant_get(event, '$.n', 'int') AS n").collect()
+    assert sorted((row["id"], row["n"]) for row in rows) == [(number, number) for number in range(commits)]
