@@ -21,6 +21,8 @@ ENGINES := .cache/engines
 SYSTEMATIC := .cache/systematic
 PYTHON_ENGINES := $(addprefix $(ENGINES)/,chdb datafusion delta-kernel pyiceberg)
 JAVA_ENGINES := $(addprefix $(ENGINES)/,parquet-java iceberg)
+# Delta Kernel for Java, a reference of catalog-managed tables.
+KERNEL := $(CURDIR)/.cache/kernel
 AZURITE_VERSION := 3.35.0
 AZURITE := $(CURDIR)/.cache/azurite
 NATIVE_SOURCES := rust/Cargo.toml rust/Cargo.lock $(shell find rust/src -name '*.rs')
@@ -221,7 +223,7 @@ $(ENGINES)/spark-newest: $(NEWEST_PYSPARK)
 
 # Without Maven, Spark fetches Delta's JARs by itself at each start, and the engines of Java are left out.
 ifneq ($(shell command -v mvn),)
-engines test: $(JAVA_ENGINES)
+engines test: $(JAVA_ENGINES) $(KERNEL)
 test conformance: $(DELTA_JAR)
 conformance: export PYSPARK_SUBMIT_ARGS := --jars $(DELTA_JAR),$(STORAGE_JAR) \
   --driver-class-path $(DELTA_JAR):$(STORAGE_JAR) pyspark-shell
@@ -232,6 +234,11 @@ MAVEN_TIMEOUTS := -Dmaven.wagon.rto=60000 -Daether.connector.requestTimeout=6000
 
 $(DELTA_JAR):
 	mvn -q -B $(MAVEN_TIMEOUTS) -f tests/interop/pom.xml dependency:copy-dependencies -DoutputDirectory=$(JARS)
+
+$(KERNEL):
+	mvn -q -B --strict-checksums $(MAVEN_TIMEOUTS) -f tests/interop/kernel/pom.xml \
+	  dependency:copy-dependencies -DoutputDirectory=$@.part
+	mv $@.part $@
 
 # `--strict-checksums` rejects a JAR whose checksum is not that of the repository.
 $(JAVA_ENGINES):

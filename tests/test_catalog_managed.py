@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
@@ -399,6 +402,29 @@ def test_a_wrong_token_is_reported_and_not_repeated_in_the_message(catalog, tabl
     assert "not-the-token" not in str(caught.value)
 
 
+def test_a_redirect_is_not_followed(table):
+    """The server of the redirect would get the token."""
+    received: list[str | None] = []
+
+    class Redirect(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:  # noqa: N802 - the name of http.server
+            received.append(self.path)
+            self.send_response(302)
+            self.send_header("Location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Redirect) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        with pytest.raises(StoreError, match="HTTP status 302"):
+            dv.load_snapshot(table.uri, storage_options={"unity_catalog_url": url})
+        server.shutdown()
+    assert len(received) == 1
+
+
 def test_a_catalog_that_does_not_answer_is_reported(table):
     options = {"unity_catalog_url": "http://127.0.0.1:1", "max_retries": "1"}
     with pytest.raises(StoreError, match=r"the request to the catalog failed: .*[Rr]efused"):
@@ -466,7 +492,7 @@ def test_few_requests_are_sent(table, monkeypatch):
 def test_a_table_whose_commits_the_catalog_does_not_manage_is_opened_by_name(catalog, tmp_path, table):
     dv.write_table(tmp_path / "external", [{"id": 1}])
     body = {
-        "name": f"external{tmp_path.name[-8:].replace('-', '_')}",
+        "name": f"external_{uuid4().hex}",
         "location": f"file://{tmp_path / 'external'}",
         "table-type": "EXTERNAL",
         "columns": {
