@@ -24,11 +24,20 @@ from ..errors import (
 from ..protocol import properties
 from ..protocol.actions import CommitInfo
 from ..storage.store import Store
+from ..variant.moments import UTC, instant_of
 from .commits import read_commit_info
 from .listing import LOG, commit_file_name, commit_modification_times, list_log
 from .state import protocol_and_metadata_at
 
-__all__ = ["CommitTimes", "Timestamp", "from_milliseconds", "to_milliseconds", "version_at", "version_from"]
+__all__ = [
+    "CommitTimes",
+    "Timestamp",
+    "from_milliseconds",
+    "to_instant",
+    "to_milliseconds",
+    "version_at",
+    "version_from",
+]
 
 Timestamp: TypeAlias = datetime | str
 """A timezone-aware datetime, or ISO 8601 text, in UTC if the text has no offset."""
@@ -53,14 +62,22 @@ def to_milliseconds(timestamp: Timestamp) -> int:
         raise ArgumentTypeError(
             f"invalid timestamp {timestamp!r}: expected a timezone-aware datetime or an ISO 8601 string"
         )
+    return to_milliseconds(to_instant(timestamp, UTC))
+
+
+def to_instant(text: str, zone: str) -> datetime:
+    """Return ISO 8601 text as a datetime in UTC; text without an offset is in the time zone `zone`.
+
+    Raises ValueError for invalid text.
+    """
     try:
         # Before Python 3.11, fromisoformat does not accept Z.
-        parsed = datetime.fromisoformat(f"{timestamp[:-1]}+00:00" if timestamp[-1:] in "zZ" else timestamp)
-    except ValueError:
+        parsed = datetime.fromisoformat(f"{text[:-1]}+00:00" if text[-1:] in "zZ" else text)
+        return parsed.astimezone(timezone.utc) if parsed.tzinfo else instant_of(parsed, zone)
+    except (ValueError, OverflowError):
         raise ValueError(
-            f"invalid timestamp {timestamp!r}: expected ISO 8601, such as 2026-11-21T09:30:00+00:00"
+            f"invalid timestamp {text!r}: expected ISO 8601, such as 2026-11-21T09:30:00+00:00"
         ) from None
-    return to_milliseconds(parsed if parsed.tzinfo else parsed.replace(tzinfo=timezone.utc))
 
 
 def from_milliseconds(milliseconds: int) -> datetime:

@@ -16,9 +16,10 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ..errors import UnsupportedFeatureError
+from ..log.timestamps import to_instant
 from ..variant.moments import UTC
 from .credentials import HadoopSettings, add_options, hadoop_settings
-from .options import READ, STREAM_READ, STREAM_WRITE, WRITE, Parse, parse_options
+from .options import READ, STREAM_READ, STREAM_WRITE, TIMESTAMPS, WRITE, Parse, parse_options
 from .running import session_timezone
 from .sinks import BatchSink
 from .sources import BatchSource, ChangeSource, check_batch_options, file_reader, first_version
@@ -31,10 +32,11 @@ def register(spark: SparkSession) -> None:
     """Register the data source format `delta_variant` with a session.
 
     Spark's Python data sources support the save modes append and overwrite. They do not support
-    `partitionBy` (set the option `partition_by`), SQL that changes rows, or column pruning (set the option
-    `columns`, or pass a schema). `delta_variant.spark.read_table`, `write_table` and `batch_writer` do not
-    have these limits. Options may be written as in the format `delta`: `userMetadata` of a write is the user
-    metadata of its commit, and with `readChangeFeed` a read or a stream returns the change data feed.
+    `partitionBy` (set the option `partition_by`), SQL that changes rows, column pruning (set the option
+    `columns`, or pass a schema), or filters that skip files (set the option `where`).
+    `delta_variant.spark.read_table`, `write_table`, `batch_writer` and `sql` do not have these limits.
+    Options of the format `delta` have their names and meanings, such as `versionAsOf`, `readChangeFeed` and
+    `replaceWhere`; those that are not supported raise an error.
 
     A DataFrame or temporary view of the format is of the version that is the latest at its first action, also
     after an INSERT INTO the view: Spark plans the reader once. Create it again to read later versions, with
@@ -86,12 +88,7 @@ class DeltaVariantSource(DataSource):
         reader = file_reader(options, schema)
         if options.get("read_change_feed"):
             return ChangeSource(reader, first_version(options))
-        if not options.get("push_filters"):
-            return BatchSource(reader)
-        check_version((4, 1), "set the option push_filters", "set the option where")
-        from .predicates import FilteringBatchSource
-
-        return FilteringBatchSource(reader)
+        return BatchSource(reader)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return BatchSink(schema, self._parse_options(WRITE), overwrite=overwrite)
@@ -118,4 +115,7 @@ class DeltaVariantSource(DataSource):
     def _parse_options(self, known: Mapping[str, Parse]) -> dict[str, Any]:
         options = {"timezone": self.timezone, **parse_options(self.options, known)}
         storage_options = add_options(options["path"], options["storage_options"], self.hadoop)
-        return {**options, "storage_options": storage_options}
+        times = {
+            name: to_instant(options[name], options["timezone"]) for name in TIMESTAMPS if name in options
+        }
+        return {**options, **times, "storage_options": storage_options}

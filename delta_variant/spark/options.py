@@ -16,6 +16,7 @@ __all__ = [
     "READ",
     "STREAM_READ",
     "STREAM_WRITE",
+    "TIMESTAMPS",
     "WRITE",
     "parse_options",
     "table_options",
@@ -62,6 +63,16 @@ def _shredding(text: str) -> str | None:
     return {"infer": "infer", "none": None}[text]
 
 
+def _fixed(value: str, reason: str) -> Parse:
+    """Return the parser of an option of Delta that may only have the value of what this package does."""
+
+    def parse(text: str) -> None:
+        if text.lower() != value:
+            raise UnsupportedFeatureError(reason)
+
+    return parse
+
+
 RANGE: Mapping[str, Parse] = {
     "starting_version": int,
     "starting_timestamp": str,
@@ -73,9 +84,9 @@ READ: Mapping[str, Parse] = {
     "where": str,
     "columns": _columns,
     "version": int,
+    "timestamp": str,
     "timezone": str,
     "on_conflict": str,
-    "push_filters": _flag,
     "read_change_feed": _flag,
     **RANGE,
 }
@@ -89,6 +100,11 @@ STREAM_READ: Mapping[str, Parse] = {
     "ignore_deletes": _flag,
     "ignore_changes": _flag,
     "skip_change_commits": _flag,
+    "fail_on_data_loss": _fixed(
+        "true",
+        "a stream cannot continue after commits or files that were removed: set failOnDataLoss to true, or "
+        "start a query with a new checkpoint and startingVersion",
+    ),
 }
 WRITE: Mapping[str, Parse] = {
     "path": str,
@@ -117,9 +133,63 @@ WRITE: Mapping[str, Parse] = {
     "txn_app_id": str,
     "txn_version": int,
     "user_metadata": str,
+    "replace_where": str,
+    "merge_schema": _flag,
+    "overwrite_schema": _flag,
+    "optimize_write": _fixed(
+        "false",
+        "Spark hands a Python data source the partitions as they are, so it cannot optimize a write: set "
+        "optimizeWrite to false, or call delta_variant.spark.write_table(optimize_write=True)",
+    ),
+    "partition_overwrite_mode": _fixed(
+        "static",
+        "partitions cannot be overwritten dynamically: set partitionOverwriteMode to static, and name the "
+        "rows to replace with replaceWhere",
+    ),
+    "data_change": _fixed(
+        "true",
+        "a write always changes data: set dataChange to true, or rearrange the rows with "
+        "delta_variant.spark.optimize",
+    ),
 }
 STREAM_WRITE: Mapping[str, Parse] = {
-    name: parse for name, parse in WRITE.items() if name not in ("txn_version", "where")
+    name: parse
+    for name, parse in WRITE.items()
+    if name not in ("txn_version", "where", "replace_where", "overwrite_schema", "partition_overwrite_mode")
+}
+
+TIMESTAMPS = ("timestamp", "starting_timestamp", "ending_timestamp")
+"""The options with a time, which is in the time zone of the option `timezone` if it has no offset."""
+
+# Names of options in Delta on Spark that differ from ours by more than case and underscores.
+DELTA_NAMES: Mapping[str, str] = {
+    "versionasof": "version",
+    "timestampasof": "timestamp",
+    "readchangedata": "read_change_feed",
+}
+SCHEMA_LOG = "restart the query after a change of the schema, which needs no log of schemas"
+ROWS = "replace the rows of a predicate with replaceWhere, or of keys with delta_variant.spark.merge"
+INTERNAL = "Spark sets it for tables of its catalog"
+# Options that cannot be set, and why or what to do instead.
+UNSUPPORTED: Mapping[str, str] = {
+    "excluderegex": "select files with the option where, by partition columns or statistics",
+    "ignorefiledeletion": "set ignoreDeletes, which replaces it",
+    "schematrackinglocation": SCHEMA_LOG,
+    "schemalocation": SCHEMA_LOG,
+    "streamingsourcetrackingid": SCHEMA_LOG,
+    "allowsourcecolumndrop": SCHEMA_LOG,
+    "allowsourcecolumnrename": SCHEMA_LOG,
+    "allowsourcecolumntypechange": SCHEMA_LOG,
+    "replaceon": ROWS,
+    "replaceusing": ROWS,
+    "targetalias": ROWS,
+    "usenullintolerantequalitywithdpo": ROWS,
+    "maxrecordsperfile": "limit the size of files with target_file_size",
+    "parquet.writer.version": "set the table property delta.parquet.format.version",
+    "spark.sql.parquet.outputtimestamptype": "timestamps are stored in microseconds",
+    "writepartitioncolumns": "partition columns are stored in the log, and not in data files",
+    "v1saveastableoverwrite": INTERNAL,
+    "pushfilters": "Spark mixes up the filters of two uses of a DataFrame; select rows with the option where",
 }
 
 
@@ -129,8 +199,10 @@ def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[
     Case and underscores do not matter, so that `startingVersion`, which is the name in Delta on Spark, is
     `starting_version`.
 
-    Raises ValueError for an unknown option, and for an invalid value. Raises UnsupportedFeatureError for a
-    table of Spark's catalog.
+    Delta's names are known as well. An option of Delta that cannot have its meaning here is rejected.
+
+    Raises ValueError for an unknown option, and for an invalid value. Raises UnsupportedFeatureError for an
+    option or a value that cannot be supported, and for a table of Spark's catalog.
     """
     if CATALOG_OPTIONS & {key.lower() for key in given}:
         raise UnsupportedFeatureError(
@@ -140,9 +212,12 @@ def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[
         )
     found: dict[str, Any] = {"storage_options": _storage_options(given)}
     names = {_plain(name): name for name in known}
+    names |= {plain: name for plain, name in DELTA_NAMES.items() if name in known}
     for key, text in given.items():
         if key.lower().startswith(STORAGE) or key.lower() in SPARK_OPTIONS:
             continue
+        if (reason := UNSUPPORTED.get(_plain(key))) is not None:
+            raise UnsupportedFeatureError(f"the option {key!r} is not supported: {reason}")
         if (name := names.get(_plain(key))) is None:
             raise ValueError(f"unknown option {key.lower()!r}: expected one of {', '.join(sorted(known))}")
         if name in found:
@@ -152,7 +227,21 @@ def parse_options(given: Mapping[str, str], known: Mapping[str, Parse]) -> dict[
         raise ValueError(
             "delta_variant reads and writes one table: pass its path to .load(path) or .save(path)"
         )
-    return found
+    return _with_own_names(found)
+
+
+def _with_own_names(found: dict[str, Any]) -> dict[str, Any]:
+    """Return options with `where` and `schema_mode` in place of those of Delta."""
+    if "replace_where" in found:
+        if "where" in found:
+            raise ValueError("the options where and replace_where exclude each other: set one")
+        found["where"] = found.pop("replace_where")
+    names = [name for name in ("merge_schema", "overwrite_schema") if found.pop(name, False)]
+    if len(names) + ("schema_mode" in found) > 1:
+        raise ValueError(
+            "the options schema_mode, merge_schema and overwrite_schema exclude each other: set one"
+        )
+    return {**found, **({"schema_mode": names[0].removesuffix("_schema")} if names else {})}
 
 
 def write_options(options: Mapping[str, Any]) -> WriteOptions:

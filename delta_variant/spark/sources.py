@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -66,17 +67,15 @@ def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = N
     return replace(reader, columns={name: quote(name) for name in spark_schema.names})
 
 
-def first_version(options: Mapping[str, Any]) -> int | str | None:
-    """Return the version or the timestamp at which a stream or the changes start, None without one."""
-    found: int | str | None = _either(options, "starting_version", "starting_timestamp")
-    return found
+def first_version(options: Mapping[str, Any]) -> Any:
+    """Return the version, `latest` or the time at which a stream or the changes start, None without one."""
+    return _either(options, "starting_version", "starting_timestamp")
 
 
 def check_batch_options(options: Mapping[str, Any]) -> None:
     """Raise ValueError for options of a batch that exclude each other."""
     if options.get("read_change_feed"):
-        others = {"version", "push_filters"} & options.keys()
-        if others:
+        if others := {"version", "timestamp"} & options.keys():
             raise ValueError(f"the options read_change_feed and {min(others)} exclude each other: set one")
     elif ranges := set(RANGE) & options.keys():
         raise ValueError(f"the option {min(ranges)} needs read_change_feed: set it to true")
@@ -85,7 +84,9 @@ def check_batch_options(options: Mapping[str, Any]) -> None:
 def _load(options: Mapping[str, Any]) -> Snapshot:
     end = _either(options, "ending_version", "ending_timestamp")
     if end is None:
-        return load_readable(options["path"], options.get("version"), options["storage_options"])
+        at = _either(options, "version", "timestamp")
+        version, timestamp = (None, at) if isinstance(at, datetime) else (at, None)
+        return load_readable(options["path"], version, options["storage_options"], timestamp)
     return load_end(open_store(options["path"], options["storage_options"]), end)
 
 
@@ -126,7 +127,7 @@ class BatchSource(DataSourceReader):
 class ChangeSource(BatchSource):
     """Plans and reads the files with the changes of a range of versions."""
 
-    def __init__(self, reader: FileReader, start: int | str | None) -> None:
+    def __init__(self, reader: FileReader, start: int | datetime | None) -> None:
         super().__init__(reader)
         self._start = start
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from math import inf
 from typing import Any, get_args
 
@@ -76,7 +77,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the offset at which a new query starts."""
         if self._start == "latest":
             return Position(self._follower.latest() + 1).offset
-        if isinstance(self._start, str):
+        if isinstance(self._start, datetime):
             return Position(version_from(self._follower.store, self._start)).offset
         if self._start is not None:
             return Position(self._start).offset

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from delta_variant.spark.options import STREAM_READ, parse_options
-from delta_variant.spark.sources import file_reader
+from delta_variant.spark.data_source import DeltaVariantSource
 from delta_variant.spark.stream_sources import StreamSource
 
 
 def stream_source(table: Path, **options: str) -> StreamSource:
     """Return the stream reader of a table with options."""
-    found = parse_options({"path": str(table), **options}, STREAM_READ)
-    found = {"timezone": "UTC", **found}
-    return StreamSource(file_reader(found), found)
+    source = DeltaVariantSource({"path": str(table), **options})
+    found = source.streamReader(source.schema())
+    assert isinstance(found, StreamSource)
+    return found
 
 
 def read_batches(table: Path, column: str, **options: str) -> list[list[Any]]:
