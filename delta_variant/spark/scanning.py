@@ -17,7 +17,7 @@ from ..log.snapshot import Snapshot
 from ..protocol import features, properties
 from ..protocol.actions import is_absolute
 from ..protocol.schema.partition_values import partition_value_from_string
-from ..protocol.types import VOID, StructField, StructType, primitives_of
+from ..protocol.types import VOID, StructField, StructType, has_variant, primitives_of
 from ..scan.reader import FileEntry, files_of
 from .columns import quote, to_spark
 from .versions import INSTALLED, SPARK_ERRORS
@@ -42,6 +42,8 @@ def unsupported_by_scan(
         return "the types of its columns were widened"
     if VOID.name in primitives_of(snapshot.schema):
         return "it has a column of the type void"
+    if INSTALLED < (4, 1) and has_variant(snapshot.schema):
+        return "Spark 4.0 fails at Parquet files with the type VARIANT"
     if files["deletion_vector"].null_count < files.num_rows:
         return "it has deletion vectors"
     if any(GLOB & set(path) or is_absolute(path) for path in files["path"].to_pylist() if path):

@@ -165,7 +165,9 @@ def replace_tables(query: Query, references: Sequence[int], others: Mapping[tupl
         table = query.tables[number]
         alias = f" AS {quote(table.parts[-1])}" if table.takes_alias else ""
         replacements[table.span] = f"{{{field_name(number)}}}{alias}"
-        replacements |= dict.fromkeys(_qualifiers(query, table), "")
+        for span in _qualifiers(query, table):
+            if not any(start <= span[0] <= end for start, end in others):
+                replacements[span] = ""
     parts, position = [], 0
     for (start, end), text in sorted(replacements.items()):
         parts += [_escape(query.text[position:start]), text]
@@ -310,6 +312,7 @@ class _Rewriter:
         """Return the table and the column of a name, None if they are not known for certain."""
         while scope is not None:
             here = self._query.scopes[scope]
+            parts = self._without_schema(here, parts)
             if len(parts) > 1 and parts[0].lower() in here.sources:
                 reference = here.sources[parts[0].lower()]
                 column = self._columns.get(-1 if reference is None else reference, {}).get(parts[1].lower())
@@ -324,6 +327,16 @@ class _Rewriter:
                 return None
             scope = here.parent
         return None
+
+    def _without_schema(self, scope: StatementScope, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a name without the catalog and the schema of a table of the scope that has no alias."""
+        tables = [self._query.tables[each] for each in scope.sources.values() if each is not None]
+        for table in tables:
+            for length in range(2, len(table.parts) + 1):
+                names = _lower(table.parts[-length:])
+                if table.alias is None and len(parts) > length and _lower(parts[:length]) == names:
+                    return parts[length - 1 :]
+        return parts
 
     def _candidates(self, scope: StatementScope, name: str) -> list[tuple[int, str]]:
         found = [each for each in scope.sources.values() if each is not None and each in self._columns]

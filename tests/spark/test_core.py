@@ -6,6 +6,8 @@ SPARK_REMOTE, on one of Spark Connect. It uses neither JARs nor the JVM.
 
 from __future__ import annotations
 
+import logging
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
+from spark.queries import TABLES, QueryGenerator, differences, write_tables
 from spark.tables import data_files, finished, listed_files, rows
 
 import delta_variant as dv
@@ -190,6 +193,56 @@ def test_the_format_writes_and_reads(spark: SparkSession, tmp_path: Path):
     writer = df.write.format("delta_variant").mode("append").option("variant_columns", "event")
     with pytest.raises(PySparkException, match="InvalidJsonError"):
         writer.save(str(tmp_path / "u"))
+
+
+def accepts_parameters(spark: SparkSession) -> bool:
+    """Return whether queries can have parameters, which the parser of Delta's JARs does not pass on."""
+    try:
+        spark.sql("select :one", {"one": 1})
+    except PySparkException:
+        return False
+    return True
+
+
+def test_a_query_reads_a_view(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    caplog.set_level(logging.DEBUG, "delta_variant.spark.querying")
+    dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"])
+    dvs.create_view(spark, "core_events", tmp_path / "t")
+    name, number = "variant_get(e.event, '$.user.name', 'string')", "variant_get(e.event, '$.n', 'int')"
+    query = f"select {name} as name, sum({number}) as n from core_events e where {number} >= 97 group by 1"
+    expected = [("u0", 98), ("u1", 99), ("u6", 97)]
+    assert sorted(map(tuple, dvs.sql(spark, query).collect())) == expected
+    assert "runs as 'select coalesce(extracted" in caplog.text
+    if accepts_parameters(spark):
+        found = dvs.sql(spark, query.replace("97", ":least"), {"least": 97}).collect()
+        assert sorted(map(tuple, found)) == expected
+    by_path = (
+        "select event:user.name::string as name, event:n::int as n from core_events where event:n::int = 7"
+    )
+    if INSTALLED < (4, 1):
+        with pytest.raises(PySparkException, match="PARSE_SYNTAX_ERROR"):
+            dvs.sql(spark, by_path)
+    else:
+        assert [tuple(row) for row in dvs.sql(spark, by_path).collect()] == [("u0", 7)]
+    assert [row.id for row in dvs.sql(spark, "select * from core_events where id = 3").collect()] == [3]
+    dvs.delete(spark, tmp_path / "t", "id > 0")
+    assert dvs.sql(spark, "select count(*) as n from core_events").collect()[0].n == 1
+    dvs.drop_view(spark, "core_events")
+    with pytest.raises(PySparkException, match="core_events"):
+        dvs.sql(spark, "select count(*) from core_events").collect()
+
+
+@pytest.mark.skipif(INSTALLED < (4, 1), reason="Spark 4.0 does not know paths such as value:a")
+def test_random_queries_have_the_results_of_spark(spark: SparkSession, tmp_path: Path):
+    source = random.Random(6)
+    write_tables(spark, tmp_path, source, dirty=False)
+    try:
+        queries = iter(QueryGenerator(source, strict=True).query, None)
+        assert list(differences(spark, queries, 6)) == []
+    finally:
+        for name in TABLES:
+            dvs.drop_view(spark, name)
+            spark.catalog.dropTempView(name)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from spark.tables import rows
 
@@ -29,6 +30,8 @@ def load(name: str) -> ModuleType:
     # Its dataclass looks up the module by its name.
     sys.modules[name] = module
     spec.loader.exec_module(module)
+    # A server of Spark Connect, which runs the functions of streams, cannot import the module.
+    cloudpickle.register_pickle_by_value(module)
     return module
 
 
