@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -282,7 +282,10 @@ def _all_valid(keys: Sequence[Array]) -> Array:
 
 @dataclass(frozen=True)
 class MatchedRows:
-    """Changed rows of some files of a bin, with the columns CHANGED, and the source rows that match them."""
+    """Changed rows of some files of a bin, with the columns CHANGED, and the source rows that match them.
+
+    A source row that matches many rows is there once.
+    """
 
     bin: int
     files: Mapping[int, FileEntry]
@@ -290,7 +293,8 @@ class MatchedRows:
     source: bytes
 
 
-CHANGED = ("file", "position", "clause")
+CHANGED = ("file", "position", "clause", "source")
+"""Number of the file, position in it, number of the clause and of the source row."""
 
 
 @dataclass(frozen=True)
@@ -350,9 +354,11 @@ class JoinTask:
         self, target: TargetRows, batch: pa.RecordBatch, decision: Decision, source: pa.RecordBatch
     ) -> MatchedRows:
         mask = decision.changes
-        arrays = [batch.column(0), batch.column(POSITION.name), decision.clause]
+        matching = pc.unique(decision.source.filter(mask))
+        numbers = pc.index_in(decision.source, value_set=matching)
+        arrays = [batch.column(0), batch.column(POSITION.name), decision.clause, numbers]
         rows = pa.table([each.filter(mask) for each in arrays], names=list(CHANGED))
-        values = self.merge.source_values(source).take(decision.source.filter(mask))
+        values = self.merge.source_values(source).take(matching)
         used = {each: target.files[each] for each in _distinct(rows["file"])}
         return MatchedRows(target.bin, used, to_ipc(rows), to_ipc(values))
 
@@ -448,29 +454,32 @@ class ApplyTask:
 
 @dataclass(frozen=True)
 class _FileChanges:
-    """The changed rows of a file: their positions in ascending order, clauses and source rows."""
+    """The changed rows of a file: their positions in ascending order, clauses and numbers of source rows."""
 
     file: FileEntry
     positions: Array
     clauses: Array
+    numbers: Array
     source: pa.RecordBatch
 
     @cached_property
-    def _numbers(self) -> memoryview:
-        _, numbers = self.positions.buffers()
+    def _positions(self) -> memoryview:
+        _, positions = self.positions.buffers()
         first = self.positions.offset
-        return memoryview(numbers).cast("q")[first : first + len(self.positions)]
+        return memoryview(positions).cast("q")[first : first + len(self.positions)]
 
     def decide(self, batch: pa.RecordBatch) -> Decision:
         """Return the decision for each row of a batch, whose positions ascend."""
         positions = batch.column(POSITION.name)
         first = end = 0
         if batch.num_rows:
-            first = bisect_left(self._numbers, positions[0].as_py())
-            end = bisect_right(self._numbers, positions[-1].as_py())
-        changed = self.positions.slice(first, end - first)
-        found = pc.index_in(positions, value_set=changed).cast(pa.int64())
-        return Decision(self.clauses.slice(first, end - first).take(found), pc.add(found, first))
+            first = bisect_left(self._positions, positions[0].as_py())
+            end = bisect_right(self._positions, positions[-1].as_py())
+        changed, clauses, numbers = (
+            each.slice(first, end - first) for each in (self.positions, self.clauses, self.numbers)
+        )
+        found = pc.index_in(positions, value_set=changed)
+        return Decision(clauses.take(found), numbers.take(found))
 
 
 def _changes_of(matched: Sequence[MatchedRows]) -> Iterator[_FileChanges]:
@@ -478,11 +487,23 @@ def _changes_of(matched: Sequence[MatchedRows]) -> Iterator[_FileChanges]:
     for number in {each.bin for each in matched}:
         parts = [each for each in matched if each.bin == number]
         files = {file: entry for each in parts for file, entry in each.files.items()}
-        rows = pa.concat_tables([from_ipc(each.rows) for each in parts])
-        source = pa.concat_tables([from_ipc(each.source) for each in parts])
-        numbered = rows.append_column("row", pa.array(range(rows.num_rows), pa.int64()))
-        for file, part in split_rows(numbered, rows["file"].combine_chunks()):
-            part = part.sort_by("position")
-            positions, clauses = (part[name].combine_chunks() for name in ("position", "clause"))
-            picked = source.take(part["row"])
-            yield _FileChanges(files[file], positions, clauses, _whole([picked], source.schema))
+        sources = [from_ipc(each.source) for each in parts]
+        firsts = accumulate((each.num_rows for each in sources), initial=0)
+        rows = pa.concat_tables(
+            [_shift(from_ipc(each.rows), first) for each, first in zip(parts, firsts, strict=False)]
+        )
+        source = pa.concat_tables(sources)
+        for file, part in split_rows(rows, rows["file"].combine_chunks()):
+            positions, clauses, numbers = (
+                each.combine_chunks() for each in part.sort_by("position").columns[1:]
+            )
+            matching = pc.unique(numbers)
+            picked = _whole([source.take(matching)], source.schema)
+            found = pc.index_in(numbers, value_set=matching).cast(pa.int64())
+            yield _FileChanges(files[file], positions, clauses, found, picked)
+
+
+def _shift(rows: pa.Table, first: int) -> pa.Table:
+    """Return changed rows with the numbers of their source rows among those of all parts."""
+    shifted = pc.add(rows["source"].cast(pa.int64()), first)
+    return rows.set_column(CHANGED.index("source"), "source", shifted)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from interop.conftest import spark, spark_with_delta
+from interop.conftest import compiled_casts, spark, spark_with_delta
 
-__all__ = ["spark", "spark_with_delta"]
+__all__ = ["compiled_casts", "spark", "spark_with_delta"]

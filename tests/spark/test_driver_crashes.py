@@ -24,6 +24,8 @@ RANDOM_CRASHES = int(os.environ.get("RANDOM_CRASHES", "3"))
 BATCHES_PER_RUN = 3
 ROWS_PER_BATCH = 100
 TIMEOUT_SECONDS = 240
+# A busy machine takes minutes to start a driver.
+SECONDS_PER_CRASH = 120
 
 
 @contextmanager
@@ -51,7 +53,7 @@ def start(folder: Path, step: str, sink: str) -> Iterator[subprocess.Popen[str]]
                 os.killpg(driver.pid, signal.SIGKILL)
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout((RANDOM_CRASHES + len(STEPS) + 1) * SECONDS_PER_CRASH)
 @pytest.mark.parametrize(
     ("sink", "steps", "random_crashes"),
     [

@@ -186,13 +186,20 @@ class Join:
         return pa.record_batch(list(columns.values()), names=list(columns))
 
     def _source_inputs(self, inputs: Sequence[Input], rows: Array) -> pa.RecordBatch:
-        """Return inputs for some source rows; a failing cast in another row is not an error."""
+        """Return inputs for some source rows; a failing cast in another row is not an error.
+
+        A row that is there many times is read once, because a copy of it may be large.
+        """
+        matching = pc.unique(rows)
         wanted = [unqualify(each) for each in inputs]
         names = sorted({each.name if isinstance(each, Column) else each.column for each in wanted})
         # An extra column gives the batch its length if there are no inputs.
-        picked: dict[str, Array] = {"\0": pa.nulls(len(rows))}
-        picked |= {name: self.source.column(name).take(rows) for name in names}
-        return inputs_of(pa.record_batch(list(picked.values()), names=list(picked)), wanted)
+        picked: dict[str, Array] = {"\0": pa.nulls(len(matching))}
+        picked |= {name: self.source.column(name).take(matching) for name in names}
+        values = inputs_of(pa.record_batch(list(picked.values()), names=list(picked)), wanted)
+        if len(matching) == len(rows):
+            return values
+        return values.take(pc.index_in(rows, value_set=matching))
 
     @cached_property
     def _source_keys(self) -> list[Array]:
