@@ -407,7 +407,7 @@ def test_a_redirect_is_not_followed(table):
     received: list[str | None] = []
 
     class Redirect(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:  # noqa: N802 - the name of http.server
+        def do_GET(self) -> None:
             received.append(self.path)
             self.send_response(302)
             self.send_header("Location", "/elsewhere")
