@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 from uuid import uuid4
 
 import msgspec
@@ -17,7 +17,7 @@ import msgspec
 from ..errors import ProtocolError, UnsupportedFeatureError, VersionExistsError
 from ..protocol import features
 from ..protocol.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol
-from ..storage.store import Store, modification_time, put, put_if_absent, read
+from ..storage.store import Store, modification_time, put, put_if_absent, read, size
 from .listing import commit_file_name, managing_catalog, staged_file_name
 
 __all__ = ["check_access", "check_maintenance", "publish", "stage_and_ratify"]
@@ -77,9 +77,9 @@ def check_maintenance(operation: str, uri: str, protocol: Protocol) -> None:
 
 
 def stage_and_ratify(
-    store: Store, catalog: CatalogTable, version: int, data: bytes, actions: Sequence[Action]
+    store: Store, catalog: CatalogTable, version: int, text: bytes | BinaryIO, actions: Sequence[Action]
 ) -> None:
-    """Write a staged commit, and ask the catalog to ratify it.
+    """Write a staged commit, and ask the catalog to ratify it; `actions` are those that are not on files.
 
     Raises VersionExistsError if another commit has the version, CommitUnknownError if the catalog did not
     answer, and ProtocolError for a commit without an in-commit timestamp. A staged commit that was not
@@ -99,8 +99,8 @@ def stage_and_ratify(
 
     name = f"{version:020d}.{uuid4()}.json"
     path = staged_file_name(name)
-    put(store, path, data)
-    commit = RatifiedCommit(version, timestamp, name, len(data), modification_time(store, path))
+    put(store, path, text)
+    commit = RatifiedCommit(version, timestamp, name, size(store, path), modification_time(store, path))
     updates = list(_metadata_updates(catalog, actions))
     try:
         catalog.ratify(commit, updates)

@@ -6,25 +6,33 @@ Up to 16 files are fetched concurrently. Their content and the actions of one of
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import BinaryIO, TypeAlias, TypeVar
 
 import msgspec
+import pyarrow as pa
 
 from ..errors import DeltaVariantError, MalformedLogError, StoreError, VersionNotFoundError
 from ..protocol.actions import (
     Action,
+    AddFile,
     CommitInfo,
+    RemoveFile,
     decode_commit,
+    decode_commit_in_parts,
     decode_commit_info,
     decode_compaction,
+    duplicate_error,
     encode_commit,
+    identity,
 )
 from ..storage.store import Store, modification_time, put_if_absent, read, read_if_present
 from .catalog import stage_and_ratify
+from .file_keys import FileKeys
 from .listing import LAST_VERSION, Span, commit_file_name, commit_path, list_log, managing_catalog
+from .snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Commit, CommitTables, files_table, tombstones_table
 
 __all__ = [
     "CommitActions",
@@ -34,14 +42,23 @@ __all__ = [
     "read_commits",
     "read_next_commits",
     "read_spans",
+    "read_spans_to_replay",
     "read_versions",
     "write_commit",
+    "write_text",
 ]
+
+Decoded = TypeVar("Decoded")
 
 CommitActions: TypeAlias = tuple[int, list[Action]]
 
 _AT_ONCE = 16
 """The number of files that are fetched concurrently."""
+
+LARGE_COMMIT_BYTES = 16 << 20
+"""The size from which a commit is replayed as tables. As actions, it needs four times its size of memory."""
+
+_PART_BYTES = 8 << 20
 
 _FEW_LOCAL = 8
 """Up to this number of local files, to start threads takes longer than to read the files one by one."""
@@ -124,13 +141,51 @@ def read_spans(store: Store, spans: Sequence[Span]) -> Iterator[list[Action]]:
     The commits are read instead of a compaction that cannot be read or has several actions with one
     reconciliation key. If they cannot be read either, the first action of each key in the compaction is used.
     """
+    return _decode_spans(store, spans, decode_commit)
+
+
+def read_spans_to_replay(store: Store, spans: Sequence[Span]) -> Iterator[Commit]:
+    """Yield what `read_spans` yields, but large commits as tables."""
+    return _decode_spans(store, spans, _decode_to_replay)
+
+
+def _decode_spans(
+    store: Store, spans: Sequence[Span], decode: Callable[[bytes, str], Decoded]
+) -> Iterator[Decoded | list[Action]]:
     for span, content in _fetch_all(store, spans):
         if span.is_commit:
             with _error_version(span.first):
-                actions = decode_commit(_raise_if_error(content), f"{store.uri}/{span.path}")
+                actions = decode(_raise_if_error(content), f"{store.uri}/{span.path}")
             yield actions
         else:
             yield from _read_compaction(store, span, content)
+
+
+def _decode_to_replay(data: bytes, name: str) -> Commit:
+    return decode_commit(data, name) if len(data) < LARGE_COMMIT_BYTES else _decode_tables(data, name)
+
+
+def _decode_tables(data: bytes, name: str) -> CommitTables:
+    """Return a commit as `decode_commit` does, with its files as tables."""
+    others: list[Action] = []
+    added: list[pa.RecordBatch] = []
+    removed: list[pa.RecordBatch] = []
+    for actions in decode_commit_in_parts(data, name, _PART_BYTES):
+        adds = [action for action in actions if isinstance(action, AddFile)]
+        removes = [action for action in actions if isinstance(action, RemoveFile)]
+        added += files_table(adds).to_batches()
+        removed += tombstones_table(removes).to_batches()
+        others += [action for action in actions if not isinstance(action, (AddFile, RemoveFile))]
+    commit = CommitTables(
+        others,
+        pa.Table.from_batches(added, FILES_SCHEMA),
+        pa.Table.from_batches(removed, TOMBSTONES_SCHEMA),
+    )
+    if len({identity(action) for action in others}) < len(others) or any(
+        FileKeys.of_table(files).has_duplicates for files in (commit.added, commit.removed)
+    ):
+        raise duplicate_error(data, name)
+    return commit
 
 
 def commit_file_time(store: Store, version: int) -> int:
@@ -139,7 +194,16 @@ def commit_file_time(store: Store, version: int) -> int:
 
 
 def write_commit(store: Store, version: int, actions: Sequence[Action]) -> None:
+    """Commit a version of some actions atomically; raises what `write_text` raises."""
+    write_text(store, version, encode_commit(actions), actions)
+
+
+def write_text(store: Store, version: int, text: bytes | BinaryIO, actions: Sequence[Action]) -> None:
     """Commit a version atomically: create its file, or let the catalog of the table ratify a staged commit.
+
+    `text` is the content of its file, or a temporary file that has it. `actions` are those of its actions
+    that are not on files.
+
 
     Raises VersionExistsError if another writer has committed it, MalformedLogError for a version that no
     reader would find because it exceeds 64 bits, and what `stage_and_ratify` raises.
@@ -153,9 +217,9 @@ def write_commit(store: Store, version: int, actions: Sequence[Action]) -> None:
         )
     with _error_version(version):
         if (catalog := managing_catalog(store)) is not None:
-            stage_and_ratify(store, catalog, version, encode_commit(actions), actions)
+            stage_and_ratify(store, catalog, version, text, actions)
         else:
-            put_if_absent(store, commit_file_name(version), encode_commit(actions))
+            put_if_absent(store, commit_file_name(version), text)
 
 
 @contextmanager

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from .._arrow import Array
 from ..protocol.actions import (
     Action,
     AddFile,
@@ -23,8 +25,8 @@ from ..protocol.actions import (
     Txn,
     decode_path,
     file_key,
-    path_key,
 )
+from .file_keys import path_keys
 
 __all__ = [
     "VACUUM_END",
@@ -81,11 +83,11 @@ def replacement_conflicts(
     Added files conflict only if the commit `changes_rows`. Blind appends are ignored if it
     `tolerates_appends`.
     """
-    paths = {path_key(str(path)) for files in (reads.files, removed) for path in files["path"].to_pylist()}
+    files = (reads.files, removed)
     names = {each.domain for each in domains}
 
     def find_conflict(actions: Sequence[Action]) -> str | None:
-        found = _table_change(actions, txn) or _removal(actions, paths) or _domain_change(actions, names)
+        found = _table_change(actions, txn) or _removal(actions, files) or _domain_change(actions, names)
         if found is None and reads.returns_files:
             found = _vacuum(actions)
         if found or not changes_rows or (tolerates_appends and _is_blind_append(actions)):
@@ -95,10 +97,9 @@ def replacement_conflicts(
     return find_conflict
 
 
-def recommit_conflicts(adds: Sequence[AddFile], txn: Txn | None) -> FindConflict:
-    """Return the check for a commit that adds files of the table again."""
-    paths = {file_key(add)[0] for add in adds}
-    return lambda actions: _table_change(actions, txn) or _file_change(actions, paths)
+def recommit_conflicts(files: pa.Table, txn: Txn | None) -> FindConflict:
+    """Return the check for a commit that adds files of the table again, rows of `Snapshot.files`."""
+    return lambda actions: _table_change(actions, txn) or _file_change(actions, files)
 
 
 def _table_change(actions: Sequence[Action], txn: Txn | None) -> str | None:
@@ -112,10 +113,21 @@ def _table_change(actions: Sequence[Action], txn: Txn | None) -> str | None:
     return None
 
 
-def _removal(actions: Sequence[Action], paths: Set[str]) -> str | None:
-    removed = (file_key(action)[0] for action in actions if isinstance(action, RemoveFile))
-    path = next((path for path in removed if path in paths), None)
+def _removal(actions: Sequence[Action], files: Sequence[pa.Table]) -> str | None:
+    removed = [file_key(action)[0] for action in actions if isinstance(action, RemoveFile)]
+    present = _present(removed, files)
+    path = next((path for path in removed if path in present), None)
     return None if path is None else f"removed {path}, which this operation read"
+
+
+def _present(paths: Sequence[str], tables: Sequence[pa.Table]) -> Set[str]:
+    """Return those of some path keys that files of tables have."""
+    wanted = pa.array(paths, pa.string())
+    found: set[str] = set()
+    for batch in (batch for table in tables for batch in table.select(["path"]).to_batches()):
+        keys: Array = path_keys(batch)
+        found.update(keys.filter(pc.is_in(keys, value_set=wanted)).to_pylist())
+    return found
 
 
 def _domain_change(actions: Sequence[Action], names: Set[str]) -> str | None:
@@ -123,9 +135,11 @@ def _domain_change(actions: Sequence[Action], names: Set[str]) -> str | None:
     return next((f"changed the domain {domain}" for domain in changed if domain in names), None)
 
 
-def _file_change(actions: Sequence[Action], paths: Set[str]) -> str | None:
-    for action in actions:
-        if isinstance(action, AddFile | RemoveFile) and file_key(action)[0] in paths:
+def _file_change(actions: Sequence[Action], files: pa.Table) -> str | None:
+    changes = [action for action in actions if isinstance(action, AddFile | RemoveFile)]
+    present = _present([file_key(action)[0] for action in changes], [files])
+    for action in changes:
+        if file_key(action)[0] in present:
             verb = "removed" if isinstance(action, RemoveFile) else "committed"
             return f"{verb} {decode_path(action.path)}"
     return None

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import MalformedLogError
-from .file_keys import FileKey, drop_files
+from .file_keys import FileKeys, drop_files
 
 __all__ = ["FileList", "Part", "PartitionValues", "Piece", "Summary", "in_order"]
 
@@ -77,10 +77,10 @@ class FileList:
     schema: pa.Schema
     parts: Sequence[Part]
     recover: Callable[[], pa.Table]
-    touched: frozenset[FileKey] = frozenset()
+    touched: FileKeys = field(default_factory=FileKeys)
     added: Sequence[pa.RecordBatch] = ()
 
-    def after(self, touched: Collection[FileKey], added: pa.Table) -> FileList:
+    def after(self, touched: FileKeys, added: pa.Table) -> FileList:
         """Return the list after later commits that touched some files, and added those of a table."""
         drop = drop_files(touched)
         remaining = [batch for batch in map(drop, self.added) if batch.num_rows]

@@ -5,15 +5,16 @@ See PROTOCOL.md, "Commit Provenance Information" and "In-Commit Timestamps".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import msgspec
 
 from ..protocol import features, properties
-from ..protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, Txn, encode_parameters
-from .row_ids import NO_ROW_IDS, assign_row_ids, high_water_mark_action, must_assign_row_ids
+from ..protocol.actions import Action, CommitInfo, Metadata, Protocol, Txn, encode_parameters
+from .file_changes import FileChanges
+from .row_ids import NO_ROW_IDS, assign_row_ids, must_assign_row_ids
 from .snapshot import Snapshot
 
 __all__ = ["EMPTY_BASE", "Base", "Clock", "CommitContext", "PendingCommit", "starts_in_commit_timestamps"]
@@ -61,36 +62,43 @@ class PendingCommit:
     """A commit before it has a version.
 
     `protocol` and `metadata` are those of the table after the commit. `table_actions` are the actions other
-    than `adds` and `commitInfo`. `starts_timestamps` states that the commit is the first one of the table
-    with an in-commit timestamp.
+    than `commitInfo` and those of `files`. `starts_timestamps` states that the commit is the first one of the
+    table with an in-commit timestamp.
     """
 
     protocol: Protocol
     metadata: Metadata
     table_actions: tuple[Action, ...]
-    adds: tuple[AddFile, ...]
+    files: FileChanges
     context: CommitContext
     read_version: int | None
     is_blind_append: bool
     starts_timestamps: bool = False
 
     def actions_after(self, base: Base) -> list[Action]:
-        """Return the actions of the version after `base`.
+        """Return the actions of the version after `base`, without those of `files`.
 
-        `commitInfo` is the first one (PROTOCOL.md, "Writer Requirements for In-Commit Timestamps"). Raises
-        ProtocolError if a file that needs row ids has no `numRecords`.
+        `commitInfo` is the first one (PROTOCOL.md, "Writer Requirements for In-Commit Timestamps").
         """
         version = base.version + 1
         info = self._commit_info(base)
         table_actions = self.table_actions
         if self.starts_timestamps:
             table_actions = tuple(_record_start(action, version, info) for action in table_actions)
-        if not must_assign_row_ids(self.protocol, self.metadata.configuration):
-            return [info, *table_actions, *self.adds]
-        adds, high_water_mark = assign_row_ids(self.adds, version, base.high_water_mark)
-        if high_water_mark == base.high_water_mark:
-            return [info, *table_actions, *adds]
-        return [info, *table_actions, *adds, high_water_mark_action(high_water_mark)]
+        return [info, *table_actions]
+
+    def adds_after(self, base: Base) -> Iterator[Action]:
+        """Yield the actions of the files that the version after `base` adds, and the greatest row id.
+
+        Raises ProtocolError if a file that needs row ids has no `numRecords`.
+        """
+        adds = self.files.adds()
+        return assign_row_ids(adds, base.version + 1, base.high_water_mark) if self.has_row_ids else adds
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Return whether the added files have row ids, which depend on the version before."""
+        return must_assign_row_ids(self.protocol, self.metadata.configuration)
 
     def _commit_info(self, base: Base) -> CommitInfo:
         context, now = self.context, self.context.clock()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -13,7 +13,6 @@ from ..protocol.actions import ROW_TRACKING_DOMAIN, Action, AddFile, DomainMetad
 __all__ = [
     "NO_ROW_IDS",
     "assign_row_ids",
-    "high_water_mark_action",
     "must_assign_row_ids",
     "read_high_water_mark",
 ]
@@ -37,24 +36,22 @@ def must_assign_row_ids(protocol: Protocol, configuration: Mapping[str, str]) ->
     return features.supports(protocol, "rowTracking") and (enabled or not suspended)
 
 
-def assign_row_ids(adds: Iterable[AddFile], version: int, high_water_mark: int) -> tuple[list[AddFile], int]:
-    """Return the files of a version, each with row ids, and the new high water mark.
+def assign_row_ids(adds: Iterable[AddFile], version: int, high_water_mark: int) -> Iterator[Action]:
+    """Yield the files of a version, each with row ids, and the record of the greatest id if it is a new one.
 
     A file that has row ids keeps them. Raises ProtocolError for any other file without `numRecords`.
     """
-    assigned: list[AddFile] = []
+    greatest = high_water_mark
     for add in adds:
         if add.base_row_id is None:
-            add = msgspec.structs.replace(
-                add, base_row_id=high_water_mark + 1, default_row_commit_version=version
-            )
-            high_water_mark += _num_records(add)
-        assigned.append(add)
-    return assigned, high_water_mark
+            add = msgspec.structs.replace(add, base_row_id=greatest + 1, default_row_commit_version=version)
+            greatest += _num_records(add)
+        yield add
+    if greatest > high_water_mark:
+        yield _record(greatest)
 
 
-def high_water_mark_action(high_water_mark: int) -> DomainMetadata:
-    """Return the action that records the greatest row id of a table."""
+def _record(high_water_mark: int) -> DomainMetadata:
     text = msgspec.json.encode(_HighWaterMark(high_water_mark)).decode()
     return DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=text, removed=False)
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 from itertools import accumulate, chain
 from operator import attrgetter
 from string import ascii_letters, digits
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -40,13 +40,15 @@ from ..protocol.schema.json_text import parse as parse_schema
 from ..protocol.types import StructType, sql_type
 from ..storage.store import Store
 from ..variant.moments import UTC, check_timezone
-from .file_keys import FileKey, drop_files, key_texts
+from .file_keys import FileKey, FileKeys, drop_files, drop_files_at_once
 from .file_list import FileList
 
 __all__ = [
     "FILES_SCHEMA",
     "TOMBSTONES_SCHEMA",
     "Checkpoint",
+    "Commit",
+    "CommitTables",
     "Snapshot",
     "add_actions",
     "are_unencoded",
@@ -59,6 +61,7 @@ __all__ = [
     "replay",
     "replay_tombstones",
     "subtract_files",
+    "table_actions",
     "tombstones_table",
 ]
 
@@ -124,6 +127,30 @@ class Checkpoint:
     actions: Sequence[Action]
     files: Iterable[pa.RecordBatch] | FileList
     tombstones: Iterable[pa.RecordBatch] = ()
+
+
+class CommitTables(msgspec.Struct, frozen=True):
+    """A commit with its files as tables, which need less memory than actions.
+
+    `actions` are the others. `added` has FILES_SCHEMA. `removed` has FILES_SCHEMA or TOMBSTONES_SCHEMA.
+    """
+
+    actions: Sequence[Action]
+    added: pa.Table
+    removed: pa.Table
+
+    @property
+    def touched(self) -> FileKeys:
+        """Return the keys of all files."""
+        return FileKeys.of_table(self.removed).union(FileKeys.of_table(self.added))
+
+
+Commit: TypeAlias = "Sequence[Action] | CommitTables"
+
+
+def table_actions(commit: Commit) -> Sequence[Action]:
+    """Return the actions of a commit, of which those on files may be missing."""
+    return commit.actions if isinstance(commit, CommitTables) else commit
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -274,7 +301,7 @@ def files_table(adds: Sequence[AddFile]) -> pa.Table:
 
 def add_actions(files: pa.Table) -> Iterator[AddFile]:
     """Yield the AddFiles of rows of FILES_SCHEMA, with paths as in the log."""
-    for batch in files.to_batches():
+    for batch in files.to_batches(_ROWS_AS_OBJECTS):
         for row in batch.to_pylist(maps_as_pydicts="lossy"):
             path, encoded, vector = row.pop("path"), row.pop("encoded_path"), row.pop("deletion_vector")
             yield AddFile(
@@ -291,7 +318,7 @@ def remove_actions(files: pa.Table, now: int, *, data_change: bool) -> Iterator[
 
     `now` is the time of the removal in milliseconds since 1970.
     """
-    for batch in files.to_batches():
+    for batch in files.to_batches(_ROWS_AS_OBJECTS):
         for row in batch.to_pylist(maps_as_pydicts="lossy"):
             yield RemoveFile(
                 path=row["encoded_path"] or encode_path(row["path"]),
@@ -310,11 +337,8 @@ def remove_actions(files: pa.Table, now: int, *, data_change: bool) -> Iterator[
 
 def subtract_files(files: pa.Table, others: pa.Table) -> pa.Table:
     """Return the rows of `files` whose logical files are not in `others`; both have FILES_SCHEMA."""
-    keys = pa.chunked_array([key_texts(batch) for batch in others.to_batches()], pa.string())
-    batches = [
-        batch.filter(pc.invert(pc.is_in(key_texts(batch), value_set=keys))) for batch in files.to_batches()
-    ]
-    return pa.Table.from_batches(batches, FILES_SCHEMA)
+    remaining = drop_files_at_once(files.to_batches(), FileKeys.of_table(others))
+    return pa.Table.from_batches(remaining, FILES_SCHEMA)
 
 
 def tombstones_table(removes: Sequence[RemoveFile]) -> pa.Table:
@@ -350,7 +374,7 @@ def replay(
     store: Store,
     version: int,
     checkpoint: Checkpoint | None,
-    commits: Iterable[Sequence[Action]],
+    commits: Iterable[Commit],
     *,
     timestamp: int | None = None,
 ) -> Snapshot:
@@ -364,20 +388,39 @@ def replay(
     state = _State()
     if checkpoint is not None:
         state.apply(checkpoint.actions)
-    for actions in commits:
-        state.apply(actions)
+    touched, added = FileKeys(), list[pa.RecordBatch]()
+    for commit in commits:
+        if isinstance(commit, CommitTables):
+            touched, added = _after_changes(touched, added, *state.take_files())
+            state.apply(commit.actions)
+            touched, added = _after_changes(touched, added, commit.touched, commit.added)
+        else:
+            state.apply(commit)
+    touched, added = _after_changes(touched, added, *state.take_files())
     if state.timestamp is None:
         state.timestamp = timestamp
     if state.metadata is not None and not properties.get(
         state.metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
     ):
         state.timestamp = None
-    added = files_table(list(state.added.values()))
     if checkpoint is not None and isinstance(checkpoint.files, FileList):
-        return _snapshot(store, version, state, checkpoint.files.after(state.touched, added))
-    remaining = () if checkpoint is None else map(drop_files(state.touched), checkpoint.files)
-    batches = _append([batch for batch in remaining if batch.num_rows], added.to_batches())
+        later = pa.Table.from_batches(added, FILES_SCHEMA)
+        return _snapshot(store, version, state, checkpoint.files.after(touched, later))
+    files = () if checkpoint is None else checkpoint.files
+    # A checkpoint is a stream, of which only the remaining files are kept.
+    remaining = (
+        drop_files_at_once(files, touched) if isinstance(files, list) else map(drop_files(touched), files)
+    )
+    batches = _append([batch for batch in remaining if batch.num_rows], added)
     return _snapshot(store, version, state, pa.Table.from_batches(batches, FILES_SCHEMA))
+
+
+def _after_changes(
+    touched: FileKeys, added: Sequence[pa.RecordBatch], keys: FileKeys, files: pa.Table
+) -> tuple[FileKeys, list[pa.RecordBatch]]:
+    """Return the files that commits touched and those that they added, after changes of a later commit."""
+    remaining = [batch for batch in drop_files_at_once(added, keys) if batch.num_rows]
+    return touched.union(keys), [*remaining, *files.to_batches()]
 
 
 def as_checkpoint(snapshot: Snapshot) -> Checkpoint:
@@ -388,20 +431,32 @@ def as_checkpoint(snapshot: Snapshot) -> Checkpoint:
     return Checkpoint(actions, snapshot.files.to_batches() if listed is None else listed)
 
 
-def replay_tombstones(checkpoint: Checkpoint | None, commits: Iterable[Sequence[Action]]) -> pa.Table:
+def replay_tombstones(checkpoint: Checkpoint | None, commits: Iterable[Commit]) -> pa.Table:
     """Return the tombstones of a checkpoint and the commits after it, as a table of TOMBSTONES_SCHEMA."""
     removed: dict[FileKey, RemoveFile] = {}
     touched: set[FileKey] = set()
-    for action in chain.from_iterable(commits):
-        if isinstance(action, (AddFile, RemoveFile)):
-            key = file_key(action)
-            touched.add(key)
-            removed.pop(key, None)
-            if isinstance(action, RemoveFile):
-                removed[key] = action
-    batches = [] if checkpoint is None else map(drop_files(touched), checkpoint.tombstones)
+    batches: Iterable[pa.RecordBatch] = () if checkpoint is None else checkpoint.tombstones
+    for commit in commits:
+        if isinstance(commit, CommitTables):
+            batches = _after_removals(batches, touched, removed)
+            batches = [*drop_files_at_once(batches, commit.touched), *commit.removed.to_batches()]
+            removed, touched = {}, set()
+            continue
+        for action in commit:
+            if isinstance(action, (AddFile, RemoveFile)):
+                key = file_key(action)
+                touched.add(key)
+                removed.pop(key, None)
+                if isinstance(action, RemoveFile):
+                    removed[key] = action
+    return pa.Table.from_batches(_after_removals(batches, touched, removed), TOMBSTONES_SCHEMA)
+
+
+def _after_removals(
+    batches: Iterable[pa.RecordBatch], touched: set[FileKey], removed: Mapping[FileKey, RemoveFile]
+) -> list[pa.RecordBatch]:
     later = tombstones_table(list(removed.values())).to_batches()
-    return pa.Table.from_batches([*batches, *later], TOMBSTONES_SCHEMA)
+    return [*map(drop_files(FileKeys.of(touched)), batches), *later]
 
 
 class _State:
@@ -415,6 +470,12 @@ class _State:
         self.domains: dict[str, DomainMetadata] = {}
         self.added: dict[FileKey, AddFile] = {}
         self.touched: set[FileKey] = set()
+
+    def take_files(self) -> tuple[FileKeys, pa.Table]:
+        """Return the keys of the files that commits touched, and those that they added, and forget both."""
+        taken = FileKeys.of(self.touched), files_table(list(self.added.values()))
+        self.touched, self.added = set(), {}
+        return taken
 
     def apply(self, actions: Iterable[Action]) -> None:
         """Apply the actions of one commit."""
@@ -532,6 +593,9 @@ def _array(values: Iterable[Any], arrow_type: pa.DataType, size: int | None = No
 
 _BATCH_ROWS = 50_000
 """The rows of a batch: few enough that their texts do not exceed the 2 GB of an array."""
+
+_ROWS_AS_OBJECTS = 1000
+"""The rows that are Python objects at once; each needs 2 kB."""
 
 _PATHS = ("path", "encoded_path")
 """The first columns of FILES_SCHEMA and TOMBSTONES_SCHEMA."""

@@ -16,13 +16,22 @@ import pyarrow as pa
 
 from ..errors import MalformedLogError, StoreError, TableNotFoundError, VersionNotFoundError
 from ..protocol import properties
-from ..protocol.actions import Action, Metadata, Protocol
+from ..protocol.actions import Metadata, Protocol
 from ..storage.objects import StoredFile
 from ..storage.store import Store
 from .checksum import read_protocol_and_metadata
-from .commits import read_commit_info, read_spans
+from .commits import read_commit_info, read_spans_to_replay
 from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log, managing_catalog
-from .snapshot import Checkpoint, Snapshot, as_checkpoint, in_store, listed_files, replay
+from .snapshot import (
+    Checkpoint,
+    Commit,
+    Snapshot,
+    as_checkpoint,
+    in_store,
+    listed_files,
+    replay,
+    table_actions,
+)
 
 __all__ = [
     "LogSegment",
@@ -49,7 +58,7 @@ class LogSegment(msgspec.Struct, frozen=True):
     version: int
     commit_file: StoredFile | None
     checkpoint: Checkpoint | None
-    commits: Sequence[Sequence[Action]]
+    commits: Sequence[Commit]
     timestamp: int | None
 
 
@@ -112,7 +121,7 @@ def _advance(known: _Loaded, store: Store, version: int | None) -> _Loaded | Non
         spans = listing.spans(first + 1, target, store.uri)
         if len(spans) > _MOST_COMMITS and any(first < each.version <= target for each in listing.checkpoints):
             return None
-        commits = list(read_spans(store, spans))
+        commits = list(read_spans_to_replay(store, spans))
     except (MalformedLogError, StoreError):
         return None
     base = as_checkpoint(known.snapshot)
@@ -147,11 +156,11 @@ def protocol_and_metadata_at(
 
 
 def _protocol_and_metadata(
-    checkpoint: Checkpoint | None, commits: Sequence[Sequence[Action]]
+    checkpoint: Checkpoint | None, commits: Sequence[Commit]
 ) -> tuple[Protocol | None, Metadata | None]:
     protocol: Protocol | None = None
     metadata: Metadata | None = None
-    for action in chain(checkpoint.actions if checkpoint else (), chain.from_iterable(commits)):
+    for action in chain(checkpoint.actions if checkpoint else (), *map(table_actions, commits)):
         if isinstance(action, Protocol):
             protocol = action
         elif isinstance(action, Metadata):
@@ -194,7 +203,7 @@ def _build(
             from .checkpoints.reading import read_checkpoint
 
             checkpoint = read_checkpoint(store, files, partial(_recover_files, store, files.version))
-            commits = list(read_spans(store, spans))
+            commits = list(read_spans_to_replay(store, spans))
             last_is_commit = bool(spans) and spans[-1].is_commit
             timestamp = None if last_is_commit else _in_commit_timestamp(store, target, checkpoint, commits)
             return build(LogSegment(target, listing.commits.get(target), checkpoint, commits, timestamp))
@@ -203,7 +212,7 @@ def _build(
     if not listing.has(0):
         raise unreadable or _unreachable(store, listing, target)
     spans = listing.spans(0, target, store.uri)
-    commits = list(read_spans(store, spans))
+    commits = list(read_spans_to_replay(store, spans))
     timestamp = None if spans[-1].is_commit else _in_commit_timestamp(store, target, None, commits)
     return build(LogSegment(target, listing.commits.get(target), None, commits, timestamp))
 
@@ -226,7 +235,7 @@ def _recover_files(store: Store, version: int) -> pa.Table:
 
 
 def _in_commit_timestamp(
-    store: Store, version: int, checkpoint: Checkpoint | None, commits: Sequence[Sequence[Action]]
+    store: Store, version: int, checkpoint: Checkpoint | None, commits: Sequence[Commit]
 ) -> int | None:
     """Return the timestamp in the commit, because checkpoints and compactions lack `commitInfo`."""
     _, metadata = _protocol_and_metadata(checkpoint, commits)

@@ -13,7 +13,6 @@ from dataclasses import replace
 from random import Random
 from time import sleep
 
-import msgspec
 import pyarrow as pa
 
 from ..errors import (
@@ -31,10 +30,11 @@ from .checkpoints import writing as checkpoint_writing
 from .checksum import write_checksum
 from .commits import CommitActions, commit_file_time, read_next_commits
 from .conflicts import FindConflict, Reads, append_conflicts, recommit_conflicts, replacement_conflicts
+from .file_changes import CommitText, FileChanges
 from .listing import commit_file_name, managing_catalog
 from .provenance import EMPTY_BASE, Base, CommitContext, PendingCommit, starts_in_commit_timestamps
 from .row_ids import NO_ROW_IDS, read_high_water_mark
-from .snapshot import Snapshot, as_checkpoint, listed_files, remove_actions, replay
+from .snapshot import Commit, CommitTables, Snapshot, as_checkpoint, listed_files, replay
 
 __all__ = [
     "CommitInterrupted",
@@ -74,22 +74,22 @@ def create_table(
         protocol,
         metadata,
         (*_present(protocol, metadata), *_transactions(context)),
-        tuple(adds),
+        FileChanges(adds),
         context,
         read_version=None,
         is_blind_append=True,
     )
-    for attempt in range(CREATE_ATTEMPTS):
-        created = pending.actions_after(EMPTY_BASE)
-        if _try_commit(store, 0, created):
-            _write_checksum(store, None, [created], context)
-            return 0
-        if concurrent := _commits_after_lost_race(store, -1):
-            if any(_is_own(actions, context.txn_id) for _, actions in concurrent):
-                _write_checksum(store, None, [concurrent[0][1]], context)
+    with _fixed_lines(pending) as fixed:
+        for attempt in range(CREATE_ATTEMPTS):
+            if (created := _attempt(store, pending, fixed, EMPTY_BASE)) is not None:
+                _write_checksum(store, None, [created], context)
                 return 0
-            raise TableExistsError(f"there is already a Delta table at {store.uri}", table=store.uri)
-        sleep(_pause(context.txn_id, attempt))
+            if concurrent := _commits_after_lost_race(store, -1):
+                if any(_is_own(actions, context.txn_id) for _, actions in concurrent):
+                    _write_checksum(store, None, [concurrent[0][1]], context)
+                    return 0
+                raise TableExistsError(f"there is already a Delta table at {store.uri}", table=store.uri)
+            sleep(_pause(context.txn_id, attempt))
     raise CommitConflictError(
         f"cannot create a table at {store.uri} because other writers are creating it at the same time; retry",
         table=store.uri,
@@ -99,7 +99,7 @@ def create_table(
 
 def add_files(
     snapshot: Snapshot,
-    adds: Sequence[AddFile],
+    adds: Sequence[AddFile] | pa.Table,
     *,
     context: CommitContext,
     data_change: bool = True,
@@ -109,18 +109,18 @@ def add_files(
 ) -> int:
     """Commit files on top of `snapshot` and everything committed since, and return the version.
 
-    `data_change=False` states that the files only rearrange rows. A checkpoint follows every
-    `delta.checkpointInterval` versions, named by the `txn_id` of the context if it needs a name, and each
-    version gets a checksum. The first checkpoint of a day deletes the expired part of the log. A failure of
-    these is logged and not raised. Raises CommitConflictError if
-    a concurrent commit changed the protocol or the metadata or has a `txn` of the same application, and
-    ProtocolError for files without `numRecords` in a table that supports row tracking.
+    `adds` are actions, or rows of `Snapshot.files`. `data_change=False` states that the files only rearrange
+    rows. A checkpoint follows every `delta.checkpointInterval` versions, named by the `txn_id` of the context
+    if it needs a name, and each version gets a checksum. The first checkpoint of a day deletes the expired
+    part of the log. A failure of these is logged and not raised. Raises CommitConflictError if a concurrent
+    commit changed the protocol or the metadata or has a `txn` of the same application, and ProtocolError for
+    files without `numRecords` in a table that supports row tracking.
     """
     pending = PendingCommit(
         new_protocol or snapshot.protocol,
         new_metadata or snapshot.metadata,
         (*_present(new_protocol, new_metadata), *_transactions(context)),
-        _with_data_change(adds, data_change),
+        FileChanges(adds, data_change=data_change),
         context,
         read_version=snapshot.version,
         is_blind_append=data_change,
@@ -131,7 +131,7 @@ def add_files(
 def replace_files(
     snapshot: Snapshot,
     removed: pa.Table,
-    adds: Sequence[AddFile],
+    adds: Sequence[AddFile] | pa.Table,
     *,
     context: CommitContext,
     reads: Reads,
@@ -144,11 +144,11 @@ def replace_files(
 ) -> int:
     """Commit the removal of files of `snapshot` and the files that replace them, and return the version.
 
-    `removed` are rows of `Snapshot.files`, `changes` change data files. `data_change=False` states that the
-    rows are the same. Raises CommitConflictError if a concurrent commit changed the protocol, the metadata or
-    one of `domains`, has a `txn` of the same application, removed a file of `reads`, or added one that the
-    operation would have read. An added file does not conflict if the rows stay the same, or if the table is
-    `WriteSerializable` and the concurrent commit is a blind append.
+    `removed` are rows of `Snapshot.files`, `adds` are actions or such rows, `changes` are change data files.
+    `data_change=False` states that the rows are the same. Raises CommitConflictError if a concurrent commit
+    changed the protocol, the metadata or one of `domains`, has a `txn` of the same application, removed a
+    file of `reads`, or added one that the operation would have read. An added file does not conflict if the
+    rows stay the same, or if the table is `WriteSerializable` and the concurrent commit is a blind append.
     """
     pending = PendingCommit(
         new_protocol or snapshot.protocol,
@@ -157,10 +157,9 @@ def replace_files(
             *_present(new_protocol, new_metadata),
             *_transactions(context),
             *domains,
-            *remove_actions(removed, context.clock(), data_change=data_change),
             *changes,
         ),
-        _with_data_change(adds, data_change),
+        FileChanges(adds, removed, context.clock(), data_change),
         context,
         read_version=snapshot.version,
         is_blind_append=False,
@@ -181,27 +180,31 @@ def replace_files(
 
 def recommit_files(
     snapshot: Snapshot,
-    adds: Sequence[AddFile],
+    adds: Sequence[AddFile] | pa.Table,
     *,
     context: CommitContext,
     max_attempts: int = MAX_ATTEMPTS,
 ) -> int:
     """Commit files of `snapshot` again, with `dataChange=false`, and return the version.
 
-    `adds` keep all their fields, including row ids. Files without row ids get some if the table supports row
-    tracking. Raises CommitConflictError if a concurrent commit changed the protocol or the metadata, or
-    removed or committed one of the files; and ProtocolError as `add_files` does.
+    `adds` are actions or rows of `Snapshot.files`, and keep all their fields, including row ids. Files
+    without row ids get some if the table supports row tracking. Raises CommitConflictError if a concurrent
+    commit changed the protocol or the metadata, or removed or committed one of the files; and ProtocolError
+    as `add_files` does.
     """
+    changes = FileChanges(adds, data_change=False)
     pending = PendingCommit(
         snapshot.protocol,
         snapshot.metadata,
         _transactions(context),
-        _with_data_change(adds, False),
+        changes,
         context,
         read_version=snapshot.version,
         is_blind_append=False,
     )
-    return _commit_with_retries(snapshot, pending, max_attempts, recommit_conflicts(adds, context.txn))
+    return _commit_with_retries(
+        snapshot, pending, max_attempts, recommit_conflicts(changes.added_table(), context.txn)
+    )
 
 
 def _present(*actions: Action | None) -> tuple[Action, ...]:
@@ -212,26 +215,56 @@ def _transactions(context: CommitContext) -> tuple[Action, ...]:
     return _present(context.txn, context.origin)
 
 
-def _with_data_change(adds: Iterable[AddFile], data_change: bool) -> tuple[AddFile, ...]:
-    return tuple(msgspec.structs.replace(add, data_change=data_change) for add in adds)
+@contextmanager
+def _fixed_lines(pending: PendingCommit) -> Iterator[CommitText]:
+    """Encode the lines of a commit that are the same in each attempt."""
+    with CommitText() as text:
+        text.add(pending.files.removes())
+        if not pending.has_row_ids:
+            text.add(pending.files.adds())
+        yield text
+
+
+def _attempt(store: Store, pending: PendingCommit, fixed: CommitText, base: Base) -> CommitTables | None:
+    """Commit the version after `base`, and return the commit, or None if the version exists."""
+    actions = pending.actions_after(base)
+    with CommitText() as text:
+        text.add(actions)
+        text.extend(fixed)
+        if pending.has_row_ids:
+            actions += text.add(pending.adds_after(base))
+        if not _try_commit(store, base.version + 1, text, actions):
+            return None
+    return CommitTables(actions, pending.files.added_table(), pending.files.removed)
 
 
 def _commit_with_retries(
     snapshot: Snapshot, pending: PendingCommit, max_attempts: int, find_conflict: FindConflict
 ) -> int:
     """Commit on top of everything committed since `snapshot`, unless one of those commits conflicts."""
+    pending = replace(pending, starts_timestamps=starts_in_commit_timestamps(snapshot, pending))
+    with _fixed_lines(pending) as fixed:
+        return _commit_lines(snapshot, pending, fixed, max_attempts, find_conflict)
+
+
+def _commit_lines(
+    snapshot: Snapshot,
+    pending: PendingCommit,
+    fixed: CommitText,
+    max_attempts: int,
+    find_conflict: FindConflict,
+) -> int:
     store, context = snapshot.store, pending.context
     catalog.check_access(store, pending.protocol)
     high_water_mark = read_high_water_mark(snapshot.domain_metadata.values(), NO_ROW_IDS)
     base = Base(snapshot.version, snapshot.timestamp, high_water_mark)
-    since: list[Sequence[Action]] = []
-    pending = replace(pending, starts_timestamps=starts_in_commit_timestamps(snapshot, pending))
+    since: list[Commit] = []
     for attempt in range(max_attempts):
         version = base.version + 1
         if pending.starts_timestamps:
             base = replace(base, timestamp=commit_file_time(store, base.version))
-        committed = pending.actions_after(base)
-        if _try_commit(store, version, committed):
+        committed = _attempt(store, pending, fixed, base)
+        if committed is not None:
             since.append(committed)
         else:
             _LOGGER.info("%s: version %d was committed concurrently, retrying", store.uri, version)
@@ -265,14 +298,14 @@ def _pause(txn_id: str, attempt: int) -> float:
     return Random(f"{txn_id} {attempt}").uniform(0, longest)
 
 
-def _try_commit(store: Store, version: int, actions: Sequence[Action]) -> bool:
+def _try_commit(store: Store, version: int, text: CommitText, actions: Sequence[Action]) -> bool:
     """Commit a version, or return False if it exists.
 
     That version is of another writer, or this commit itself if the answer of the store was lost. Raises
     CommitUnknownError if the store gave no answer and the version does not exist yet.
     """
     try:
-        commits.write_commit(store, version, actions)
+        commits.write_text(store, version, text.content(), actions)
     except VersionExistsError:
         return False
     except KeyboardInterrupt as interrupt:
@@ -361,16 +394,16 @@ def _publish(store: Store, version: int) -> bool:
 
 
 def _write_checksum(
-    store: Store, snapshot: Snapshot | None, commits: Sequence[Sequence[Action]], context: CommitContext
+    store: Store, snapshot: Snapshot | None, commits: Sequence[Commit], context: CommitContext
 ) -> None:
     """Write the checksum of the version that the last of the commits after a snapshot created."""
+    # The files of a large checkpoint are not read for their number.
+    if snapshot is not None and listed_files(snapshot) is not None:
+        return
     version = len(commits) + (-1 if snapshot is None else snapshot.version)
     with _after_commit(store, version, "checksum", "written"):
         base = None if snapshot is None else as_checkpoint(snapshot)
-        committed = replay(store, version, base, commits)
-        # The files of a large checkpoint are not read for their number.
-        if listed_files(committed) is None:
-            write_checksum(committed, context.txn_id)
+        write_checksum(replay(store, version, base, commits), context.txn_id)
 
 
 def _write_checkpoint_when_due(store: Store, version: int, pending: PendingCommit) -> None:

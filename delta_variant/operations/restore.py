@@ -19,7 +19,7 @@ from ..log import deletion_vectors, transaction
 from ..log.commits import read_commit_info
 from ..log.conflicts import VACUUM_END, VACUUM_START, Reads
 from ..log.load import load_latest, load_snapshot
-from ..log.snapshot import Snapshot, add_actions, subtract_files
+from ..log.snapshot import Snapshot, subtract_files
 from ..log.timestamps import Timestamp
 from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
@@ -213,7 +213,7 @@ def _commit(
     version = transaction.replace_files(
         present,
         changes.removed,
-        list(add_actions(changes.added)),
+        changes.added,
         context=context,
         reads=Reads(present.files, _any_row, with_appends=True, returns_files=changes.added.num_rows > 0),
         new_metadata=changes.metadata,

@@ -7,7 +7,7 @@ null fields, as every Delta writer does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Annotated, Any, TypeAlias, TypeVar
 from urllib.parse import quote, unquote
@@ -35,14 +35,17 @@ __all__ = [
     "Sidecar",
     "Txn",
     "decode_commit",
+    "decode_commit_in_parts",
     "decode_commit_info",
     "decode_compaction",
     "decode_path",
+    "duplicate_error",
     "encode_commit",
     "encode_parameters",
     "encode_path",
     "file_key",
     "has_odd_rows",
+    "identity",
     "is_absolute",
     "local_path_of",
     "path_key",
@@ -282,9 +285,26 @@ def decode_commit(data: bytes, name: str) -> list[Action]:
     is a commit that is not completely visible yet.
     """
     actions = _decode_actions(data, name)
-    if len({_identity(action) for action in actions}) < len(actions):
-        raise _duplicate_error(data, name)
+    if len({identity(action) for action in actions}) < len(actions):
+        raise duplicate_error(data, name)
     return actions
+
+
+def decode_commit_in_parts(data: bytes, name: str, part_bytes: int) -> Iterator[list[Action]]:
+    """Yield the actions of the commit file `name` in lists, of which each decodes about `part_bytes`.
+
+    Raises the errors of `decode_commit`, except for duplicates.
+    """
+    start = 0
+    while start < max(len(data), 1):
+        end = data.find(b"\n", start + part_bytes) + 1 or len(data)
+        try:
+            yield _decode_actions(data[start:end], name)
+        except MalformedLogError as error:
+            if error.line is not None:
+                error.line += data.count(b"\n", 0, start)
+            raise
+        start = max(end, 1)
 
 
 def decode_compaction(data: bytes, name: str) -> tuple[list[Action], list[Action]]:
@@ -394,7 +414,7 @@ def reconciliation_key(action: Action) -> tuple[Any, ...] | None:
     if isinstance(action, (AddFile, RemoveFile)):
         return "file", *file_key(action)
     if isinstance(action, (Protocol, Metadata, Txn, DomainMetadata)):
-        return _identity(action)
+        return identity(action)
     return None
 
 
@@ -437,16 +457,16 @@ def _line_number(data: bytes, number: int) -> int:
     return next(islice(lines, number - 1, None))
 
 
-def _duplicate_error(data: bytes, name: str) -> MalformedLogError:
+def duplicate_error(data: bytes, name: str) -> MalformedLogError:
     """Return an error for the first action of a commit that repeats an earlier one."""
     seen: set[tuple[Any, ...]] = set()
     for number, line in enumerate(data.split(b"\n"), start=1):
         for action in _decode_actions(line, name) if line.strip() else ():
-            identity = _identity(action)
-            if identity in seen:
-                message = f"a commit can have only one {_describe(identity)}"
+            key = identity(action)
+            if key in seen:
+                message = f"a commit can have only one {_describe(key)}"
                 return MalformedLogError(message).at(file=name, line=number)
-            seen.add(identity)
+            seen.add(key)
     raise AssertionError(f"{name} has no duplicate action")
 
 
@@ -454,7 +474,8 @@ def _body_of(action: Action) -> Any:
     return action.fields if isinstance(action, CommitInfo) else action
 
 
-def _identity(action: Action) -> tuple[Any, ...]:
+def identity(action: Action) -> tuple[Any, ...]:
+    """Return a key of which a commit may have only one action."""
     if isinstance(action, (AddFile, RemoveFile)):
         return type(action), *file_key(action)
     if isinstance(action, Txn):

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
@@ -82,11 +84,17 @@ class Objects(Protocol):
     def list_files(self, prefix: str, after: str | None) -> Iterator[StoredFile]:
         """Yield the files below the folder `prefix` in any order; if `after` is set, only greater keys."""
 
-    def put(self, key: str, data: bytes) -> None:
-        """Write or replace a file atomically: readers see either the old or the new content."""
+    def put(self, key: str, data: bytes | BinaryIO) -> None:
+        """Write or replace a file atomically: readers see either the old or the new content.
 
-    def create(self, key: str, data: bytes) -> None:
-        """Write a new file atomically, or raise FileExistsError and keep the existing file."""
+        The data is the content, or a temporary file that has it.
+        """
+
+    def create(self, key: str, data: bytes | BinaryIO) -> None:
+        """Write a new file atomically, or raise FileExistsError and keep the existing file.
+
+        The data is the content, or a temporary file that has it.
+        """
 
     def delete(self, key: str) -> None:
         """Delete a file."""
@@ -181,7 +189,7 @@ class LocalFiles:
         start = len(root.rstrip(os.sep)) + 1
         return [replace(file, path=file.path[start:]) for file in found]
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes | BinaryIO) -> None:
         staged = _stage(key, data)
         try:
             os.replace(staged, key)
@@ -189,7 +197,7 @@ class LocalFiles:
             os.unlink(staged)
             raise
 
-    def create(self, key: str, data: bytes) -> None:
+    def create(self, key: str, data: bytes | BinaryIO) -> None:
         staged = _stage(key, data)
         try:
             os.link(staged, key)
@@ -243,14 +251,18 @@ class _LocalUpload:
         os.unlink(self._staged)
 
 
-def _stage(key: str, data: bytes) -> str:
+def _stage(key: str, data: bytes | BinaryIO) -> str:
     """Write `data` to a hidden file in the folder of `key`; create the folder if it does not exist."""
     folder, name = os.path.split(key)
     os.makedirs(folder, exist_ok=True)
     staged = os.path.join(folder, f".{name}.{uuid4().hex}.tmp")
     try:
         with open(staged, "xb") as file:
-            file.write(data)
+            if isinstance(data, bytes):
+                file.write(data)
+            else:
+                data.seek(0)
+                shutil.copyfileobj(data, file)
     except BaseException:
         with suppress(FileNotFoundError):
             os.unlink(staged)
@@ -269,6 +281,11 @@ def _is_text(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _content(data: bytes | BinaryIO) -> bytes | mmap:
+    """Return what one request sends: the client reads a mapped file from the cache of the disk."""
+    return data if isinstance(data, bytes) else mmap(data.fileno(), 0, access=ACCESS_READ)
 
 
 @dataclass(frozen=True)
@@ -309,14 +326,14 @@ class RemoteObjects:
                     if after is None or entry["path"] > after:
                         yield _listed(entry, entry["path"])
 
-    def put(self, key: str, data: bytes) -> None:
+    def put(self, key: str, data: bytes | BinaryIO) -> None:
         _check_process()
-        obstore.put(self.store, key, data, use_multipart=False)
+        obstore.put(self.store, key, _content(data), use_multipart=False)
 
-    def create(self, key: str, data: bytes) -> None:
+    def create(self, key: str, data: bytes | BinaryIO) -> None:
         _check_process()
         try:
-            obstore.put(self.store, key, data, mode="create")
+            obstore.put(self.store, key, _content(data), mode="create")
         except (AlreadyExistsError, PreconditionError) as error:
             raise FileExistsError(str(error)) from error
 

@@ -18,7 +18,7 @@ from datetime import timedelta
 from functools import cache, lru_cache
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from obstore.exceptions import BaseError, GenericError
@@ -454,13 +454,18 @@ def walk(store: Store) -> list[StoredFile]:
         return _LOCAL.walk(os.path.realpath(store.local_root))
 
 
-def put(store: Store, path: str, data: bytes) -> None:
-    """Write or replace a file atomically: readers see either the old or the new content."""
+def put(store: Store, path: str, data: bytes | BinaryIO) -> None:
+    """Write or replace a file atomically: readers see either the old or the new content.
+
+    The data is the content, or a temporary file that has it.
+    """
     _request(store, path, lambda objects, key: objects.put(key, data))
 
 
-def put_if_absent(store: Store, path: str, data: bytes) -> None:
+def put_if_absent(store: Store, path: str, data: bytes | BinaryIO) -> None:
     """Write a new file atomically, or raise VersionExistsError and keep the existing file.
+
+    The data is the content, or a temporary file that has it.
 
     This is a hard link to a complete file on a local disk, and a conditional put elsewhere. The existing file
     may be our own if the answer of an earlier request was lost. Raises CommitUnknownError if a remote store

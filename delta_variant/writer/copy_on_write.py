@@ -456,7 +456,8 @@ def _rewrite(
             name=new.name,
             odd_rows=new.odd_rows(limited),
         )
-        rows = _live_rows(snapshot, file.file, file.native.num_rows)
+        vector = file.file.deletion_vector
+        rows = file.native.num_rows - (vector["cardinality"] if vector else 0)
         return _NewFiles(files, [] if writer is None else writer.close(), rows)
     except BaseException:
         discard(snapshot.store, [each.written.path for each in files])
@@ -494,22 +495,23 @@ def _rows(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.Record
 def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
     """Return the number of live rows of files, from their statistics or else from their footers."""
     counts = _recorded_rows(files)
-    return sum(_live_rows(snapshot, *each) for each in zip(files_of(files), counts, strict=True))
+    unknown = files_of(files.filter(counts.is_null())) if counts.null_count else ()
+    deleted = pc.struct_field(files["deletion_vector"], "cardinality")
+    read = sum(open_file(snapshot.store, file.path).num_rows for file in unknown)
+    return read + _sum(counts) - _sum(deleted)
+
+
+def _sum(counts: Array) -> int:
+    # A sum of 64-bit integers wraps around.
+    return int(pc.sum(counts.cast(pa.decimal128(38, 0))).as_py() or 0)
 
 
 def known_rows(snapshot: Snapshot) -> int | None:
     """Return the number of live rows of a table from statistics, None if a file has none."""
     counts = _recorded_rows(snapshot.files)
-    return None if None in counts else count_rows(snapshot, snapshot.files)
+    return None if counts.null_count else count_rows(snapshot, snapshot.files)
 
 
-def _recorded_rows(files: pa.Table) -> list[int | None]:
+def _recorded_rows(files: pa.Table) -> pa.Int64Array:
     (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
-    return counts_of(numbers).to_pylist()
-
-
-def _live_rows(snapshot: Snapshot, file: FileEntry, count: int | None) -> int:
-    if count is None:
-        count = open_file(snapshot.store, file.path).num_rows
-    vector = file.deletion_vector
-    return count - (vector["cardinality"] if vector else 0)
+    return counts_of(numbers)

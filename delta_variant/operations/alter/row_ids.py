@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 from ...errors import CommitConflictError
 from ...log import transaction
 from ...log.load import refresh as refresh_snapshot
-from ...log.snapshot import Snapshot, add_actions
+from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...writer.commit_context import commit_context
 from .alteration import commit_alteration
@@ -51,5 +51,5 @@ def _commit_row_ids(snapshot: Snapshot) -> Snapshot:
     if not files.num_rows:
         return snapshot
     context = commit_context("ROW TRACKING BACKFILL", metrics={"numFiles": files.num_rows})
-    transaction.recommit_files(snapshot, list(add_actions(files)), context=context)
+    transaction.recommit_files(snapshot, files, context=context)
     return refresh_snapshot(snapshot)

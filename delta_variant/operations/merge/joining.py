@@ -199,7 +199,8 @@ class Join:
         values = inputs_of(pa.record_batch(list(picked.values()), names=list(picked)), wanted)
         if len(matching) == len(rows):
             return values
-        return values.take(pc.index_in(rows, value_set=matching))
+        positions: Any = pc.index_in(rows, value_set=matching)
+        return values.take(positions)
 
     @cached_property
     def _source_keys(self) -> list[Array]:
