@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
@@ -19,7 +20,7 @@ from support.memory_objects import MemoryObjects
 
 import delta_variant as dv
 from delta_variant.errors import TableNotFoundError, VersionNotFoundError
-from delta_variant.log import load, state
+from delta_variant.log import commits, load, state
 from delta_variant.log.checkpoints.writing import write_checkpoint
 from delta_variant.log.commits import read_all_commits, write_commit
 from delta_variant.log.listing import LOG, commit_file_name
@@ -265,6 +266,24 @@ def test_a_refreshed_snapshot_equals_a_full_load(steps: list[Step], timestamps: 
     log.handles.append(log.open())
     for step in [refresh, *steps, refresh_with_tombstones]:
         step(log)
+
+
+@given(st.lists(COMMITS, min_size=1, max_size=8), st.integers(0, 8), st.integers(0, 300))
+@settings(max_examples=300, deadline=None)
+def test_commits_are_replayed_as_tables_as_they_are_as_actions(
+    steps: list[Step], checkpoint_after: int, part_bytes: int
+):
+    log = Log.new()
+    create(log, "m")
+    for number, step in enumerate(steps):
+        if number == checkpoint_after:
+            checkpoint(log)
+        step(log)
+    expected = load_with_tombstones(log.open())
+    with patch.object(commits, "LARGE_COMMIT_BYTES", 0), patch.object(commits, "_PART_BYTES", part_bytes):
+        found = load_with_tombstones(log.open())
+    assert contents(found[0]) == contents(expected[0])
+    assert rows(found[1]) == rows(expected[1])
 
 
 # --- what is read
