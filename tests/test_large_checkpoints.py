@@ -322,6 +322,38 @@ class TestSummaries:
             assert getattr(streamed, name) == getattr(whole, name)
         assert streamed.bounded == whole.bounded
 
+    @pytest.mark.parametrize("where", ["id >= 55", "event:a::bigint >= 55", "id is not null", None])
+    def test_a_plan_without_bounds_has_the_same_files_and_their_rows(self, tmp_path, where):
+        vector = DeletionVector(
+            storage_type="u", path_or_inline_dv="ab", offset=1, size_in_bytes=2, cardinality=3
+        )
+        table_of(tmp_path, list(range(30)))
+        others = [add("f00031"), add("f00032", '{"numRecords":"x"}', deletion_vector=vector)]
+        commit(tmp_path, 1, *others, add("f00033", statistics(33), tags={"a": "b"}), remove("f00020"))
+        snapshot = load_snapshot(tmp_path)
+        predicate = None if where is None else Query.of(snapshot, [], where).predicate
+        expected = plan_files(loaded(tmp_path), predicate)
+        found = plan_files(snapshot, predicate, with_bounds=False)
+        assert listed_files(snapshot) is not None
+        without = [name for name in expected.files.column_names if name != "stats"]
+        assert found.files.select(without).equals(expected.files.select(without))
+        stats = dict(zip(paths_of(found.files), found.files["stats"].to_pylist(), strict=True))
+        assert {stats[f"f{number:05d}"] for number in (7, 19) if where is None} <= {'{"numRecords":10}'}
+        assert stats["f00029"] == '{"numRecords":10}'
+        # Those of later commits are in memory.
+        assert (stats["f00031"], stats["f00033"]) == (None, statistics(33))
+        assert (found.num_files, found.num_bytes) == (expected.num_files, expected.num_bytes)
+        assert found.by_statistics == expected.by_statistics
+
+    @pytest.mark.parametrize("where", ["id = 55", None])
+    def test_a_plan_without_bounds_uses_other_files_of_the_log_if_a_sidecar_is_missing(self, tmp_path, where):
+        table_of(tmp_path, list(range(30)))
+        snapshot = load_snapshot(tmp_path)
+        predicate = None if where is None else Query.of(snapshot, [], where).predicate
+        (tmp_path / "_delta_log" / "_sidecars" / sidecars_of(tmp_path)[1].path).unlink()
+        expected = ["f00005"] if where else [f"f{number:05d}" for number in range(30)]
+        assert paths_of(plan_files(snapshot, predicate, with_bounds=False).files) == expected
+
     @pytest.mark.parametrize(
         "damage",
         [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -13,12 +14,14 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._arrow import Array
 from ..data_file.reader import RowRange, Units
 from ..errors import MalformedLogError
 from ..expressions.tree import Expression
 from ..log.file_list import FileList, Part, Piece, Summary, in_order
 from ..log.snapshot import FILES_SCHEMA, Snapshot, files_table, listed_files
 from ..protocol.actions import AddFile
+from ..protocol.statistics import counts_of, texts_at
 from . import prune
 from .predicate import Leaf, PruningPredicate, pruning_predicate_of
 from .predicate import leaves as predicate_leaves
@@ -63,14 +66,18 @@ class RowPlan(msgspec.Struct, frozen=True):
     pages_read: int = 0
 
 
-def plan_files(snapshot: Snapshot, predicate: Expression | None) -> FilePlan:
-    """Return the files to read for a bound predicate."""
+def plan_files(snapshot: Snapshot, predicate: Expression | None, *, with_bounds: bool = True) -> FilePlan:
+    """Return the files to read for a bound predicate.
+
+    Unless `with_bounds`, files that are read from a large checkpoint for this plan have only the number of
+    rows of their statistics. Bounds would be most of the memory of a plan that selects many files.
+    """
     pruning_predicate = None
     if predicate is not None:
         pruning_predicate = pruning_predicate_of(predicate, snapshot.partition_columns)
     if pruning_predicate is None:
-        return FilePlan.whole(snapshot.files)
-    pruned = _prune_all(snapshot, pruning_predicate)
+        return FilePlan.whole(snapshot.files if with_bounds else _all_files(snapshot))
+    pruned = _prune_all(snapshot, pruning_predicate, with_bounds=with_bounds)
     left = [sum(each.left[stage] for each in pruned) for stage in range(len(pruned[0].left))]
     by_partition_values, by_statistics, by_bounds = (before - after for before, after in pairwise(left))
     bounded: Counter[Leaf] = Counter()
@@ -107,18 +114,44 @@ class _Pruned(msgspec.Struct, frozen=True):
     bounded: Mapping[Leaf, int]
 
 
-def _prune_all(snapshot: Snapshot, pruning_predicate: PruningPredicate) -> list[_Pruned]:
+def _all_files(snapshot: Snapshot) -> pa.Table:
+    """Return all files; those of a large checkpoint without bounds."""
     listed = listed_files(snapshot)
     if listed is not None:
         try:
-            return _prune_listed(snapshot, listed, pruning_predicate)
+            return pa.concat_tables([*_without_bounds(listed)])
+        except MalformedLogError:
+            # As in `_prune_all`.
+            pass
+    return snapshot.files
+
+
+def _without_bounds(listed: FileList) -> Iterator[pa.Table]:
+    def read(piece: Piece) -> list[pa.Table]:
+        batches = listed.read(piece, listed.schema.names)
+        return [_remove_bounds(pa.Table.from_batches([batch])) for batch in batches]
+
+    for tables in in_order(read, listed.pieces()):
+        yield from tables
+    yield pa.Table.from_batches(listed.added, listed.schema)
+
+
+def _prune_all(
+    snapshot: Snapshot, pruning_predicate: PruningPredicate, *, with_bounds: bool
+) -> list[_Pruned]:
+    listed = listed_files(snapshot)
+    if listed is not None:
+        try:
+            return _prune_listed(snapshot, listed, pruning_predicate, with_bounds=with_bounds)
         except MalformedLogError:
             # The files of the snapshot are loaded from other files of the log, if they have the same actions.
             pass
     return [_prune(snapshot, snapshot.files, pruning_predicate)]
 
 
-def _prune_listed(snapshot: Snapshot, listed: FileList, pruning_predicate: PruningPredicate) -> list[_Pruned]:
+def _prune_listed(
+    snapshot: Snapshot, listed: FileList, pruning_predicate: PruningPredicate, *, with_bounds: bool
+) -> list[_Pruned]:
     """Prune files while they are read; only those that are selected stay in memory."""
     columns = listed.schema.names
     parts, skipped = _prune_parts(snapshot, listed, pruning_predicate)
@@ -126,7 +159,7 @@ def _prune_listed(snapshot: Snapshot, listed: FileList, pruning_predicate: Pruni
     def prune_piece(piece: Piece) -> list[_Pruned]:
         batches = listed.read(piece, columns)
         tables = (pa.Table.from_batches([batch]) for batch in batches)
-        return [_prune(snapshot, table, pruning_predicate) for table in tables]
+        return [_prune(snapshot, table, pruning_predicate, with_bounds=with_bounds) for table in tables]
 
     pieces = (piece for part in parts for piece in part.pieces())
     pruned = [each for part in in_order(prune_piece, pieces) for each in part]
@@ -189,7 +222,9 @@ def _test_of_parts(
     return select
 
 
-def _prune(snapshot: Snapshot, files: pa.Table, pruning_predicate: PruningPredicate) -> _Pruned:
+def _prune(
+    snapshot: Snapshot, files: pa.Table, pruning_predicate: PruningPredicate, *, with_bounds: bool = True
+) -> _Pruned:
     pruned = replace(snapshot, files=files)
     bounds = file_bounds(pruned, predicate_leaves(pruning_predicate))
     ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
@@ -202,7 +237,35 @@ def _prune(snapshot: Snapshot, files: pa.Table, pruning_predicate: PruningPredic
         leaf: _count(pc.or_(known.min.is_valid(), known.max.is_valid())) for leaf, known in bounds.items()
     }
     left = (files.num_rows, *(_count(selected) for selected in stages))
-    return _Pruned(files.filter(stages[-1]), pruned.num_bytes, left, known_files)
+    selected = files.filter(stages[-1])
+    if not with_bounds:
+        selected = _remove_bounds(selected)
+    return _Pruned(selected, pruned.num_bytes, left, known_files)
+
+
+def _remove_bounds(files: pa.Table) -> pa.Table:
+    """Return files with statistics that have only their number of rows, and with shared columns of nulls."""
+    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
+    stats: Array = pc.binary_join_element_wise(
+        '{"numRecords":', counts_of(numbers).cast(pa.string()), "}", ""
+    )
+    columns = [pa.chunked_array([stats]) if name == "stats" else files[name] for name in files.column_names]
+    shared = [
+        pa.chunked_array([_nulls(each.type, len(each))]) if each.null_count == len(each) else each
+        for each in columns
+    ]
+    return pa.table(shared, schema=files.schema)
+
+
+def _nulls(arrow_type: pa.DataType, count: int) -> Array:
+    """Return nulls, of which all arrays of the same type share the memory."""
+    return _many_nulls(arrow_type, 1 << count.bit_length()).slice(0, count)
+
+
+@cache
+def _many_nulls(arrow_type: pa.DataType, count: int) -> Array:
+    nulls: Array = pa.nulls(count, arrow_type)  # type: ignore[call-overload]
+    return nulls
 
 
 def may_contain_matches(snapshot: Snapshot, predicate: Expression | None, adds: Sequence[AddFile]) -> bool:

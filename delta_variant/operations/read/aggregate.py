@@ -130,7 +130,7 @@ def aggregate(
         raise ExpressionError("aggregates: expected at least one aggregate")
     arguments = {name: each.argument for name, each in bound.items() if each.argument is not None}
     query = Query.of_expressions(arguments, scope.predicate(where))
-    return _Aggregating(bound, TableRows(snapshot, query, on_conflict)).run()
+    return _Aggregating(bound, TableRows(snapshot, query, on_conflict, with_bounds=True)).run()
 
 
 def _bind(parsed: Aggregate, scope: Scope) -> Aggregate:

@@ -38,11 +38,13 @@ class TableRows:
     on_conflict: OnConflict
     known_plan: FilePlan | None = None
     """The plan of the same query with other outputs, None if there is none."""
+    with_bounds: bool = False
+    """Whether the plan has the bounds of its files, which need most of its memory."""
     plan: FilePlan = field(init=False)
 
     def __post_init__(self) -> None:
         # Planning reports errors of the log before any row is read.
-        plan = self.known_plan or plan_files(self.snapshot, self.query.pruning)
+        plan = self.known_plan or plan_files(self.snapshot, self.query.pruning, with_bounds=self.with_bounds)
         object.__setattr__(self, "plan", plan)
 
     @property
