@@ -1,9 +1,10 @@
-"""Write the log of a table of many files with Variant statistics: a classic checkpoint and later commits.
+"""Write the log of a table of many files with Variant statistics: a checkpoint and later commits.
 
-    python benchmarks/generate_log.py TARGET [FILES]
+    python benchmarks/generate_log.py TARGET [FILES [classic|v2]]
 
-There are no data files: loading a snapshot and planning a query read only the log. The checkpoint has the
-layout of Delta on Spark (snappy, `stats` as text, no `stats_parsed`), 300 bytes of statistics per file.
+There are no data files: loading a snapshot and planning a query read only the log. The classic checkpoint has
+the layout of Delta on Spark (snappy, `stats` as text, no `stats_parsed`), 300 bytes of statistics per file. The
+V2 checkpoint is one of delta_variant, with sidecars, of a later version.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ SCHEMA_STRING = json.dumps(
     }
 )
 FEATURES = ["variantType", "variantShredding"]
-PROTOCOL = {
+PROTOCOL: dict[str, Any] = {
     "minReaderVersion": 3,
     "minWriterVersion": 7,
     "readerFeatures": FEATURES,
     "writerFeatures": FEATURES,
 }
-METADATA = {
+METADATA: dict[str, Any] = {
     "id": "5f1c9a52-7f4c-4b8e-9b11-0f6d7d1c2a77",
     "format": {"provider": "parquet", "options": {}},
     "schemaString": SCHEMA_STRING,
@@ -202,13 +203,34 @@ def commits(files: int) -> Iterator[list[dict[str, Any]]]:
         ]
 
 
-def main(target: str, files: str = str(FILES)) -> None:
+def upgrade(target: Path) -> None:
+    """Enable V2 checkpoints in the log of a table, and replace its classic checkpoint by one with sidecars."""
+    from delta_variant.log.checkpoints.writing import write_checkpoint
+    from delta_variant.storage.store import open_store
+
+    folder, version = target / "_delta_log", CHECKPOINT_VERSION + COMMITS + 1
+    features = [*FEATURES, "v2Checkpoint"]
+    protocol = {**PROTOCOL, "readerFeatures": features, "writerFeatures": features}
+    configuration = {**METADATA["configuration"], "delta.checkpointPolicy": "v2"}
+    actions = [{"protocol": protocol}, {"metaData": {**METADATA, "configuration": configuration}}]
+    write_commit(folder, version, actions)
+    write_checkpoint(open_store(target), version, now=0, unique_id=METADATA["id"])
+    (folder / f"{CHECKPOINT_VERSION:020d}.checkpoint.parquet").unlink()
+
+
+def write_commit(folder: Path, version: int, actions: list[dict[str, Any]]) -> None:
+    lines = (json.dumps(action, separators=(",", ":")) for action in actions)
+    (folder / f"{version:020d}.json").write_text("\n".join(lines) + "\n")
+
+
+def main(target: str, files: str = str(FILES), form: str = "classic") -> None:
     folder = Path(target) / "_delta_log"
     folder.mkdir(parents=True)
     write_checkpoint(folder, int(files))
     for version, actions in enumerate(commits(int(files)), start=CHECKPOINT_VERSION + 1):
-        lines = (json.dumps(action, separators=(",", ":")) for action in actions)
-        (folder / f"{version:020d}.json").write_text("\n".join(lines) + "\n")
+        write_commit(folder, version, actions)
+    if form == "v2":
+        upgrade(Path(target))
 
 
 if __name__ == "__main__":

@@ -4,8 +4,10 @@
 
 `load` loads the snapshot with the statistics of every file, as the other engines do.
 Spark's `inputFiles` is the closest equivalent; it lists the files without their statistics.
-`plan` selects the files, one in 500, whose bounds of a Variant path do not exclude a value.
-Other engines cannot plan by a Variant path. The table compares with their load.
+`plan` selects the files, at most 2,000, whose bounds of a Variant path do not exclude a value. Other engines
+cannot plan by a Variant path. They select one file by a column: Spark by its data skipping, deltalake by the
+file statistics of its dataset.
+`plan_all` plans a read whose condition all files match, and `delete_all` removes all files. `checkpoint` writes a checkpoint after a commit that removes one file and adds another.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import engines
+import pyarrow.dataset as ds
 from measure import measure, report
+
+DAY, DAY_ID = 20_500, 5_000_000
 
 # Returns the number of files, so that engines can be compared.
 Load = Callable[[], int]
@@ -24,26 +29,53 @@ Load = Callable[[], int]
 
 def ours(workload: str, target: Path) -> Load:
     dv = engines.ours()
+    from delta_variant.log import transaction
+    from delta_variant.log.checkpoints.writing import write_checkpoint
+    from delta_variant.log.conflicts import Reads
     from delta_variant.operations.read.query import Query
     from delta_variant.scan.plan import plan_files
+    from delta_variant.writer.commit_context import CommitOptions, commit_context
 
-    def plan() -> int:
+    def plan(where: str) -> int:
         snapshot = dv.load_snapshot(target)
-        query = Query.of(snapshot, [], "event:day::bigint = 20500")
-        return plan_files(snapshot, query.predicate).files.num_rows
+        query = Query.of(snapshot, [], where)
+        return plan_files(snapshot, query.pruning, with_bounds=False).files.num_rows
 
-    return {"load": lambda: dv.load_snapshot(target).files.num_rows, "plan": plan}[workload]
+    def checkpoint() -> int:
+        snapshot = dv.load_snapshot(target)
+        removed = plan_files(snapshot, Query.of(snapshot, [], "id = 5").predicate).files
+        reads = Reads(removed, lambda adds: False)
+        context = commit_context("DELETE", {}, {}, CommitOptions())
+        version = transaction.replace_files(snapshot, removed, removed[:0], context=context, reads=reads)
+        write_checkpoint(snapshot.store, version, now=0, unique_id=context.txn_id)
+        return 1
+
+    return {
+        "load": lambda: dv.load_snapshot(target).files.num_rows,
+        "plan": lambda: plan(f"event:day::bigint = {DAY}"),
+        "plan_all": lambda: plan("id >= 0"),
+        "delete_all": lambda: dv.delete_all(target).files_removed,
+        "checkpoint": checkpoint,
+    }[workload]
 
 
-def deltalake(_: str, target: Path) -> Load:
+def deltalake(workload: str, target: Path) -> Load:
     from deltalake import DeltaTable
 
-    return lambda: int(DeltaTable(target).get_add_actions().num_rows)
+    def plan() -> int:
+        dataset = DeltaTable(target).to_pyarrow_dataset()
+        return sum(1 for _ in dataset.get_fragments(ds.field("id") == DAY_ID))
+
+    return {
+        "load": lambda: int(DeltaTable(target).get_add_actions().num_rows),
+        "plan": plan,
+    }[workload]
 
 
-def spark(_: str, target: Path) -> Load:
+def spark(workload: str, target: Path) -> Load:
     session = engines.delta_session()
-    return lambda: len(session.read.format("delta").load(str(target)).inputFiles())
+    condition = {"load": "true", "plan": f"id = {DAY_ID}", "plan_all": "id >= 0"}[workload]
+    return lambda: len(session.read.format("delta").load(str(target)).where(condition).inputFiles())
 
 
 ENGINES: dict[str, Callable[[str, Path], Load]] = {"ours": ours, "deltalake": deltalake, "spark": spark}

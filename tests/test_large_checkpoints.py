@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -44,6 +45,7 @@ from delta_variant.protocol.actions import (
     Protocol,
     RemoveFile,
     Sidecar,
+    encode_commit,
 )
 from delta_variant.protocol.statistics import encode_bound
 from delta_variant.scan.plan import FilePlan, plan_files
@@ -301,6 +303,169 @@ class TestWriting:
         forget_commits(tmp_path, 0, 1)
         expected = [f"f{number:05d}" for number in range(9) if number != 2]
         assert paths_of(load_snapshot(tmp_path).files) == expected
+
+
+@pytest.mark.usefixtures("_limits")
+class TestReuse:
+    """Sidecars of four files: the first checkpoint of 40 files has ten, in order."""
+
+    @pytest.fixture
+    def table(self, tmp_path: Path) -> Path:
+        table_of(tmp_path, list(range(40)))
+        return tmp_path
+
+    def sidecars(self, table: Path, version: int) -> list[Sidecar]:
+        (manifest,) = (table / "_delta_log").glob(f"{version:020d}.checkpoint.*.parquet")
+        rows = pq.read_table(manifest)["sidecar"].to_pylist(maps_as_pydicts="strict")
+        return [msgspec.convert(row, Sidecar) for row in rows if row]
+
+    def check(self, table: Path, version: int, expected: list[int]) -> None:
+        """Check the checkpoint of a version without all that is before it, and its counts."""
+        pointer = json.loads((table / "_delta_log" / "_last_checkpoint").read_text())
+        sidecars = self.sidecars(table, version)
+        (manifest,) = (table / "_delta_log").glob(f"{version:020d}.checkpoint.*.parquet")
+        rows = pq.read_table(manifest)["checkpointMetadata"].to_pylist()
+        (tags,) = [dict(row["tags"]) for row in rows if row]
+        files = [table / "_delta_log" / "_sidecars" / each.path for each in sidecars]
+        assert [each.size_in_bytes for each in sidecars] == [file.stat().st_size for file in files]
+        num_actions = sum(pq.read_metadata(file).num_rows for file in files)
+        assert tags["numOfAddFiles"] == str(len(expected)) == str(pointer["numOfAddFiles"])
+        assert tags["sidecarNumActions"] == str(num_actions)
+        assert tags["sidecarSizeInBytes"] == str(sum(each.size_in_bytes for each in sidecars))
+        assert pointer["size"] == num_actions + pq.read_metadata(manifest).num_rows
+        paths = [f"f{number:05d}" for number in expected]
+        assert sorted(paths_of(load_snapshot(table).files)) == paths
+        others = [
+            name for name in (table / "_delta_log").iterdir() if not name.name.startswith(f"{version:020d}")
+        ]
+        for file in others:
+            if file.is_file() and file.name != "_last_checkpoint":
+                file.unlink()
+        assert sorted(paths_of(load_snapshot(table).files)) == paths
+        assert sorted(Path(uri).name for uri in DeltaTable(table).file_uris()) == paths
+
+    def test_parts_of_which_no_file_changed_stay_as_they_are(self, table: Path):
+        before = self.sidecars(table, 0)
+        added = [add(f"f{number:05d}", statistics(number)) for number in (40, 41, 42)]
+        commit(table, 1, remove("f00009"), *added, add("f00017", statistics(17), size=9))
+        checkpoint(table, 1)
+        after = self.sidecars(table, 1)
+        assert after[:8] == [each for number, each in enumerate(before) if number not in (2, 4)]
+        # The other files of two sidecars and the new ones: ten files, and a tombstone.
+        assert [each.path for each in after[8:]] not in [each.path for each in before]
+        assert len(after) == 8 + 3 + 1
+        assert [summary.is_ordered for summary in map(summaries.summary_of, after) if summary] == [
+            *[True] * 8,
+            *[False] * 4,
+        ]
+        assert opened_sidecars(table, "id = 415") == 2
+        self.check(table, 1, [number for number in range(43) if number != 9])
+
+    def test_small_sidecars_of_later_files_are_joined(self, table: Path):
+        for version in range(1, 7):
+            commit(table, version, add(f"f{39 + version:05d}", statistics(39 + version)))
+            checkpoint(table, version)
+        summaries_of_all = [summaries.summary_of(each) for each in self.sidecars(table, 6)]
+        assert [each.num_files for each in summaries_of_all if each][:10] == [4] * 10
+        # Two files are half of a sidecar, which is not written again.
+        assert [each.num_files for each in summaries_of_all if each][10:] == [2, 2, 2]
+        self.check(table, 6, list(range(46)))
+
+    def test_all_sidecars_are_written_again_if_a_quarter_of_the_files_is_not_in_order(self, table: Path):
+        before = {each.path for each in self.sidecars(table, 0)}
+        more = [add(f"f{number:05d}", statistics(number)) for number in range(40, 53)]
+        commit(table, 1, *more)
+        checkpoint(table, 1)
+        assert before <= {each.path for each in self.sidecars(table, 1)}
+        commit(table, 2, add("f00053", statistics(53)))
+        checkpoint(table, 2)
+        after = self.sidecars(table, 2)
+        assert before.isdisjoint(each.path for each in after)
+        assert all(summary.is_ordered for summary in map(summaries.summary_of, after) if summary)
+        self.check(table, 2, list(range(54)))
+
+    def test_a_removal_of_all_files_keeps_no_sidecar(self, table: Path):
+        before = {each.path for each in self.sidecars(table, 0)}
+        commit(table, 1, *(remove(f"f{number:05d}") for number in range(40)))
+        checkpoint(table, 1)
+        assert before.isdisjoint(each.path for each in self.sidecars(table, 1))
+        self.check(table, 1, [])
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"delta.checkpoint.writeStatsAsStruct": "true"},
+            {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "true"},
+        ],
+        ids=str,
+    )
+    def test_a_property_that_changes_the_columns_of_sidecars_applies_to_all(self, table: Path, change):
+        before = {each.path for each in self.sidecars(table, 0)}
+        commit(table, 1, metadata(**change))
+        checkpoint(table, 1)
+        after = {each.path for each in self.sidecars(table, 1)}
+        assert before.isdisjoint(after)
+        commit(table, 2, remove("f00000"))
+        checkpoint(table, 2)
+        assert len(after & {each.path for each in self.sidecars(table, 2)}) == 9
+        self.check(table, 2, list(range(1, 40)))
+
+    def test_a_sidecar_with_other_actions_or_without_a_summary_is_written_again(self, table: Path):
+        sidecars = self.sidecars(table, 0)
+        first, *others = sidecars
+        file = table / "_delta_log" / "_sidecars" / first.path
+        rows = pq.read_table(file)
+        pq.write_table(
+            pa.concat_tables([rows, pa.table([pa.nulls(1, each.type) for each in rows.schema], rows.schema)]),
+            file,
+        )
+        resized = msgspec.structs.replace(first, size_in_bytes=file.stat().st_size)
+        summary = summaries.summary_of(first)
+        assert summary is not None
+        tags = summaries.tags_of(msgspec.structs.replace(summary, size_in_bytes=resized.size_in_bytes))
+        replace_sidecars(
+            table,
+            [
+                msgspec.structs.replace(resized, tags=tags),
+                msgspec.structs.replace(others[0], tags={}),
+                *others[1:],
+            ],
+        )
+        commit(table, 1, add("f00040", statistics(40)))
+        checkpoint(table, 1)
+        assert self.sidecars(table, 1)[:8] == others[1:]
+        self.check(table, 1, list(range(41)))
+
+    def test_an_error_deletes_new_sidecars_only(self, table: Path):
+        before = {file.name for file in (table / "_delta_log" / "_sidecars").iterdir()}
+        commit(table, 1, remove("f00000"), add("f00040", statistics(40)))
+
+        def fail(call: str, key: str) -> None:
+            if call == "put" and ".checkpoint." in key:
+                raise OSError("no space left")
+
+        with pytest.raises(Exception, match="no space left"):
+            writing.write_checkpoint(
+                intercept(store.open_store(table), before=fail), 1, now=0, unique_id=UNIQUE_ID
+            )
+        assert {file.name for file in (table / "_delta_log" / "_sidecars").iterdir()} == before
+
+    def test_log_cleanup_keeps_the_sidecars_that_a_later_checkpoint_shares(self, table: Path):
+        commit(table, 1, remove("f00000"))
+        checkpoint(table, 1)
+        shared = {each.path for each in self.sidecars(table, 1)}
+        unshared = {each.path for each in self.sidecars(table, 0)} - shared
+        assert len(unshared) == 1
+        for file in (table / "_delta_log").rglob("*"):
+            os.utime(file, (0, 0))
+        (table / "_delta_log" / f"{2:020d}.json").write_bytes(encode_commit([CommitInfo({})]))
+        dv.clean_up_log(table, dry_run=False)
+        assert {file.name for file in (table / "_delta_log" / "_sidecars").iterdir()} == shared
+        self.check_versions(table, [1, 2])
+
+    def check_versions(self, table: Path, versions: list[int]) -> None:
+        assert sorted(int(file.name[:20]) for file in (table / "_delta_log").glob("*.json")) == versions
+        assert len(paths_of(load_snapshot(table).files)) == 39
 
 
 @pytest.mark.usefixtures("_limits")

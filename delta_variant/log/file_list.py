@@ -45,6 +45,7 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
 
     `stats` has the form of `AddFile.stats` and holds for all files together. `partition_values` are those of
     its files, each once; None if they are many. `sidecar` and `size_in_bytes` state the file that it is of.
+    `is_ordered` states that it was written when all files were put in order.
     """
 
     sidecar: str
@@ -53,6 +54,7 @@ class Summary(msgspec.Struct, frozen=True, rename="camel"):
     num_bytes: int
     stats: str
     partition_values: PartitionValues | None = None
+    is_ordered: bool = False
 
 
 class Part(Protocol):

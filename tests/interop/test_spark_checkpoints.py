@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -172,3 +174,55 @@ def test_spark_reads_our_sidecars_checkpoints_on_top_and_cleans_up(
     assert dv.read_table(str(table), where="event:a::int >= 3").count() in (2, 3)
     forget_commits(table, 6)
     assert dv.read_table(str(table)).count() == 5
+
+
+DAY = 86_400
+
+
+def test_the_log_cleanup_of_spark_keeps_the_sidecars_that_our_checkpoints_share(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(checkpoint_writing, "SIDECAR_FILES", 2)
+    monkeypatch.setattr(checkpoint_reading, "STREAMED_BYTES", 0)
+    table, log = tmp_path / "table", tmp_path / "table" / "_delta_log"
+    configuration = {
+        "delta.checkpointPolicy": "v2",
+        "delta.checkpointInterval": "1000",
+        "delta.logRetentionDuration": "interval 2 days",
+    }
+    dv.write_table(str(table), json_table(['{"a": 0}']), configuration=configuration)
+    for line in range(1, 12):
+        dv.write_table(str(table), json_table([f'{{"a": {line}}}'], line), mode="append")
+    checkpoint_writing.write_checkpoint(store.open_store(table), 11, now=0, unique_id=UNIQUE_ID)
+    first = {file.name for file in (log / "_sidecars").iterdir()}
+    set_age(log, 5)
+    dv.delete(str(table), where="line = 0")
+    checkpoint_writing.write_checkpoint(store.open_store(table), 12, now=0, unique_id=UNIQUE_ID)
+    (manifest,) = log.glob(f"{12:020d}.checkpoint.*")
+    rows = pq.read_table(manifest)["sidecar"].to_pylist()
+    second = {row["path"] for row in rows if row}
+    shared = first & second
+    assert (len(first), len(shared)) == (6, 5)
+    for file in (*log.glob(f"{12:020d}.*"), *(log / "_sidecars" / name for name in second - first)):
+        set_age(file, 1)
+
+    load(spark, table).limit(1).write.format("delta").mode("append").save(str(table))
+    _checkpoint_by_spark(spark, table)
+    remaining = sorted(file.name[:20] for file in log.glob("*.json") if ".checkpoint." not in file.name)
+    assert remaining == [f"{12:020d}", f"{13:020d}"]
+    assert not list(log.glob(f"{11:020d}.*"))
+    sidecars = {file.name for file in (log / "_sidecars").iterdir()}
+    assert second <= sidecars
+    assert sidecars.isdisjoint(first - shared)
+    expected = list(range(1, 12))
+    assert sorted(dv.read_table(str(table), version=12).to_table()["line"].to_pylist()) == expected
+    earlier = spark.read.format("delta").option("versionAsOf", 12).load(str(table))
+    assert sorted(row.line for row in earlier.select("line").collect()) == expected
+    assert dv.read_table(str(table)).count() == 12
+
+
+def set_age(path: Path, days: int) -> None:
+    """Set the modification time of a file, or of all files below a folder."""
+    then = time.time() - days * DAY
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        os.utime(file, (then, then))

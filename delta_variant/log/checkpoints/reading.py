@@ -56,6 +56,8 @@ __all__ = [
     "DELETION_VECTOR_FIELDS",
     "REMOVE_FIELDS",
     "SIDECARS",
+    "CheckpointFile",
+    "SidecarPart",
     "duplicate_statistics",
     "read_checkpoint",
     "sidecars_of",
@@ -146,7 +148,7 @@ def read_checkpoint(
             chain.from_iterable(part.files(FILES_SCHEMA.names) for part in parts),
             chain.from_iterable(part.tombstones() for part in parts),
         )
-    later = [_Sidecar(store, path, each) for path, each in zip(paths, sidecars, strict=True)]
+    later = [SidecarPart(store, path, each) for path, each in zip(paths, sidecars, strict=True)]
     return Checkpoint(
         actions,
         FileList(FILES_SCHEMA, [*manifest, *later], recover),
@@ -177,7 +179,7 @@ def duplicate_statistics(snapshot: Snapshot) -> Iterator[tuple[str, str, str]]:
                 yield from _read_duplicate_statistics(_open(store, path))
 
 
-def _read_duplicate_statistics(file: _ParquetFile) -> Iterator[tuple[str, str, str]]:
+def _read_duplicate_statistics(file: CheckpointFile) -> Iterator[tuple[str, str, str]]:
     fields = ("path", "stats", STATS_PARSED)
     for adds in _raw_adds(file, fields, file.add_groups):
         if set(fields) <= set(adds.type.names):
@@ -190,12 +192,12 @@ def _paths_of(sidecars: Iterable[Sidecar]) -> list[str]:
     return [f"{SIDECARS}/{decode_path(sidecar.path)}" for sidecar in sidecars]
 
 
-def _read_files(store: Store, paths: Iterable[str]) -> list[_JsonFile | _ParquetFile]:
+def _read_files(store: Store, paths: Iterable[str]) -> list[_JsonFile | CheckpointFile]:
     with ThreadPoolExecutor(max_workers=8) as threads:
         return list(threads.map(lambda path: _read_file(store, path), paths))
 
 
-def _read_file(store: Store, path: str) -> _JsonFile | _ParquetFile:
+def _read_file(store: Store, path: str) -> _JsonFile | CheckpointFile:
     with _checkpoint_errors(f"{store.uri}/{path}"):
         if path.endswith(".json"):
             data = read(store, path)
@@ -253,7 +255,7 @@ class _Decoded:
 
 
 @dataclass(frozen=True)
-class _ParquetFile:
+class CheckpointFile:
     """An open Parquet file of a checkpoint: `columns` are the paths of its leaf columns, in order."""
 
     name: str
@@ -299,7 +301,7 @@ class _ParquetFile:
 class _RowGroups:
     """Row groups of a file of a checkpoint."""
 
-    file: _ParquetFile
+    file: CheckpointFile
     groups: Sequence[int]
 
     def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
@@ -307,7 +309,7 @@ class _RowGroups:
 
 
 @dataclass(frozen=True)
-class _Sidecar:
+class SidecarPart:
     """A sidecar, which is opened when its files are read."""
 
     store: Store
@@ -322,13 +324,14 @@ class _Sidecar:
         return [self]
 
     def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
-        yield from self._open().files(columns)
+        yield from self.open().files(columns)
 
     def tombstones(self) -> Iterator[pa.RecordBatch]:
         """Yield the tombstones."""
-        yield from self._open().tombstones()
+        yield from self.open().tombstones()
 
-    def _open(self) -> _ParquetFile:
+    def open(self) -> CheckpointFile:
+        """Open the file; raises MalformedLogError."""
         with _checkpoint_errors(f"{self.store.uri}/{self.path}"):
             return _open(self.store, self.path)
 
@@ -348,7 +351,7 @@ class _Ranges:
         return get_ranges(self._store, self._path, list(zip(starts, ends, strict=True)))
 
 
-def _open(store: Store, path: str) -> _ParquetFile:
+def _open(store: Store, path: str) -> CheckpointFile:
     name = f"{store.uri}/{path}"
     # One request reads a small file.
     size, end = read_end(store, path, _READ_AT_ONCE_BYTES)
@@ -360,10 +363,10 @@ def _open(store: Store, path: str) -> _ParquetFile:
             metadata = pq.read_metadata(file)
         data = _native.DataFile(_Ranges(store, path, size) if local is None else local, name)
     columns = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
-    return _ParquetFile(name, size, metadata, columns, data)
+    return CheckpointFile(name, size, metadata, columns, data)
 
 
-def _read_actions(file: _ParquetFile, kind: str) -> Iterator[Action]:
+def _read_actions(file: CheckpointFile, kind: str) -> Iterator[Action]:
     for column in _read_column(file, kind, [kind], _groups_of(file, kind)):
         rows: Any = column
         for row in rows.to_pylist(maps_as_pydicts="lossy"):
@@ -377,7 +380,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _read_adds(
-    file: _ParquetFile, columns: Collection[str], groups: Sequence[int]
+    file: CheckpointFile, columns: Collection[str], groups: Sequence[int]
 ) -> Iterator[pa.RecordBatch]:
     names = [name for name, ours in ADD_FIELDS.items() if ours in columns or ours == "path"]
     parsed = [STATS_PARSED] if "stats" in columns and _lacks_text(file) else []
@@ -389,11 +392,11 @@ def _read_adds(
             yield _batch(found, len(adds), FILES_SCHEMA)
 
 
-def _raw_adds(file: _ParquetFile, fields: Iterable[str], groups: Sequence[int]) -> Iterator[Any]:
+def _raw_adds(file: CheckpointFile, fields: Iterable[str], groups: Sequence[int]) -> Iterator[Any]:
     return _read_column(file, "add", [f"add.{field}" for field in fields], groups)
 
 
-def _read_removes(file: _ParquetFile) -> Iterator[pa.RecordBatch]:
+def _read_removes(file: CheckpointFile) -> Iterator[pa.RecordBatch]:
     paths = [f"remove.{field}" for field in REMOVE_FIELDS]
     with _checkpoint_errors(file.name):
         for removes in _read_column(file, "remove", paths, _groups_of(file, "remove")):
@@ -401,7 +404,7 @@ def _read_removes(file: _ParquetFile) -> Iterator[pa.RecordBatch]:
 
 
 def _read_column(
-    file: _ParquetFile, name: str, paths: Iterable[str], groups: Sequence[int]
+    file: CheckpointFile, name: str, paths: Iterable[str], groups: Sequence[int]
 ) -> Iterator[pa.StructArray]:
     """Yield the rows of one kind of action with the columns at `paths`, in batches."""
     leaves = sorted({leaf for path in paths for leaf in _leaves(file, path)})
@@ -414,7 +417,7 @@ def _read_column(
             yield cast(pa.StructArray, actions.column(name))
 
 
-def _groups_of(file: _ParquetFile, name: str) -> list[int]:
+def _groups_of(file: CheckpointFile, name: str) -> list[int]:
     """Return the row groups in which a column may have values, by the statistics of its leaves."""
     leaves = _leaves(file, name)
     found = []
@@ -425,11 +428,11 @@ def _groups_of(file: _ParquetFile, name: str) -> list[int]:
     return found
 
 
-def _leaves(file: _ParquetFile, name: str) -> list[int]:
+def _leaves(file: CheckpointFile, name: str) -> list[int]:
     return [number for number, path in enumerate(file.columns) if path == name or path.startswith(f"{name}.")]
 
 
-def _lacks_text(file: _ParquetFile) -> bool:
+def _lacks_text(file: CheckpointFile) -> bool:
     """Return whether some file may have statistics in `stats_parsed` only."""
     if not _leaves(file, f"add.{STATS_PARSED}"):
         return False
@@ -437,7 +440,7 @@ def _lacks_text(file: _ParquetFile) -> bool:
     return without_text is None or without_text != _null_count(file, "add.path")
 
 
-def _null_count(file: _ParquetFile, leaf_path: str) -> int | None:
+def _null_count(file: CheckpointFile, leaf_path: str) -> int | None:
     """Return the null count of a leaf, None if statistics lack it or there is no such leaf."""
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     counts = [_chunk_nulls(group.column(leaf)) for leaf in _leaves(file, leaf_path) for group in groups]

@@ -46,6 +46,7 @@ from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, are_unencoded,
 from .ordering import Layout
 from .parsed_statistics import from_text, statistics_type
 from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS, SIDECARS
+from .reuse import Kept, keep_sidecars
 from .summaries import tags_of
 from .variant_annotation import annotate
 
@@ -281,14 +282,17 @@ class _UploadSink(io.RawIOBase):
 
 def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now: int) -> _Written:
     state = contents.state
+    kept = _keep_sidecars(contents, encoder)
+    files = contents.files if kept is None else kept.others.stream
     written: list[Sidecar] = []
-    counts = [0, 0]
+    counts = [0 if kept is None else kept.num_files, 0]
     try:
-        layout = Layout.of(state, contents.files)
-        for table in layout.tables(contents.files, SIDECAR_FILES):
+        layout = Layout.of(state, files)
+        for table in layout.tables(files, SIDECAR_FILES):
             rows = encoder.file_rows(table.to_batches(_BATCH_ROWS), ())
             name, size = _write_sidecar(state.store, encoder, rows)
-            tags = tags_of(layout.summary(table, name, size))
+            summary = layout.summary(table, name, size)
+            tags = tags_of(msgspec.structs.replace(summary, is_ordered=kept is None))
             written.append(Sidecar(path=name, size_in_bytes=size, modification_time=now, tags=tags))
             counts[0] += table.num_rows
         for batch in contents.tombstones.to_batches(SIDECAR_FILES):
@@ -296,7 +300,8 @@ def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now:
             tags = tags_of(Summary(name, size, 0, 0, "{}"))
             written.append(Sidecar(path=name, size_in_bytes=size, modification_time=now, tags=tags))
             counts[1] += batch.num_rows
-        total = sum(each.size_in_bytes for each in written)
+        sidecars = [*(() if kept is None else kept.sidecars), *written]
+        total = sum(each.size_in_bytes for each in sidecars)
         # PROTOCOL.md, "Checkpoint Metadata Tags".
         counted: dict[str, str | None] = {
             "sidecarNumActions": str(sum(counts)),
@@ -305,7 +310,7 @@ def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now:
             **encoder.schema_tag(),
         }
         metadata = CheckpointMetadata(version=state.version, tags=counted)
-        actions = [metadata, *contents.table_actions, *written]
+        actions = [metadata, *contents.table_actions, *sidecars]
         sink = io.BytesIO()
         encoder.encode(sink, encoder.rows(_TABLE_ACTIONS, actions, (), ()))
         put(state.store, path, sink.getvalue())
@@ -313,6 +318,11 @@ def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now:
         delete_all(state.store, [f"{SIDECARS}/{each.path}" for each in written])
         raise
     return _Written(len(actions) + sum(counts), counts[0], total + len(sink.getvalue()))
+
+
+def _keep_sidecars(contents: _Contents, encoder: _Encoder) -> Kept | None:
+    listed = listed_files(contents.state)
+    return None if listed is None else keep_sidecars(listed, encoder.sidecar_schema(), SIDECAR_FILES)
 
 
 def _write_sidecar(store: Store, encoder: _Encoder, rows: Iterable[pa.RecordBatch]) -> tuple[str, int]:
@@ -366,6 +376,12 @@ class _Encoder:
     ) -> Iterator[pa.RecordBatch]:
         yield from (_rows(self.layout.adds(batch), self._add, schema) for batch in files)
         yield from (_rows(_removes(batch), _REMOVE, schema) for batch in tombstones)
+
+    def sidecar_schema(self) -> pq.ParquetSchema:
+        """Return the schema of the Parquet files that are sidecars."""
+        sink = io.BytesIO()
+        self.encode(sink, self.file_rows([pa.RecordBatch.from_pylist([], FILES_SCHEMA)], ()))
+        return pq.read_metadata(sink).schema
 
     def schema_tag(self) -> dict[str, str | None]:
         """Return the tag with the schema of sidecars, none if it depends on the columns of the table."""
