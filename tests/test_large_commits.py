@@ -281,9 +281,9 @@ def test_the_removal_of_many_files_needs_less_memory_than_their_actions(tmp_path
         for number in range(files)
     )
     with CommitText() as text:
-        text.add([CommitInfo({}), PROTOCOL, metadata()])
+        actions = text.add([CommitInfo({}), PROTOCOL, metadata()])
         text.add(adds)
-        commits.write_text(store.open_store(tmp_path), 0, text.content())
+        commits.write_text(store.open_store(tmp_path), 0, text.content(), actions)
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, str(tmp_path)],
         capture_output=True,
