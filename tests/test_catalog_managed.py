@@ -29,6 +29,7 @@ from delta_variant.errors import (
     UnsupportedFeatureError,
 )
 from delta_variant.log import catalog as log_catalog
+from delta_variant.log import file_changes
 from delta_variant.storage import unity
 from delta_variant.storage.store import open_store
 
@@ -81,6 +82,18 @@ def test_a_commit_has_a_transaction_id_and_an_in_commit_timestamp(table):
     info = json.loads(table.staged[0].read_text().splitlines()[0])["commitInfo"]
     assert info["txnId"]
     assert info["inCommitTimestamp"] > 0
+
+
+def test_a_large_commit_is_staged_from_a_temporary_file(catalog, table, monkeypatch):
+    monkeypatch.setattr(file_changes, "_LARGEST_IN_MEMORY", 0)
+    append_events(table.uri, ["1"], first=1)
+    dv.delete(table.uri, "id = 1")
+    assert (catalog.latest(table), ids(table.uri)) == (2, [])
+    staged = [path.read_text().splitlines() for path in table.staged]
+    assert [[next(iter(json.loads(line))) for line in lines] for lines in staged] == [
+        ["commitInfo", "add"],
+        ["commitInfo", "remove"],
+    ]
 
 
 def test_every_operation_commits_through_the_catalog(catalog, table):
