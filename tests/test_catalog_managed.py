@@ -16,8 +16,18 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder
 from support.tables import append_events
-from support.unity_catalog import MOST_COMMITS, REAL_URL, TOKEN, Catalog, ManagedTable, unity_catalog
+from support.unity_catalog import (
+    FIELDS,
+    MOST_COMMITS,
+    REAL_URL,
+    TOKEN,
+    Catalog,
+    ManagedTable,
+    copy_without_features,
+    unity_catalog,
+)
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -309,8 +319,12 @@ def test_time_travel_uses_in_commit_timestamps(unpublished):
 # The file system
 
 
-def test_the_location_has_the_published_versions_for_readers(unpublished):
+def test_the_location_has_the_published_versions_for_readers(unpublished, caplog):
     assert ids(unpublished.root) == [1]
+    assert "version 1 is the latest that it has published" in caplog.text
+    caplog.clear()
+    assert ids(unpublished.uri) == [1, 2, 3]
+    assert not caplog.text
     assert dv.load_snapshot(unpublished.location).version == 1
 
 
@@ -570,3 +584,19 @@ def test_a_store_gets_its_credentials_from_the_catalog(catalog, table, monkeypat
     for each in (store, copy):
         assert each.objects.store.credential_provider == each.catalog.credentials
     assert TOKEN not in repr(store)
+
+
+# Other engines
+
+
+def test_deltalake_reads_what_was_published(catalog, table, tmp_path):
+    """deltalake rejects the feature by path. Without it, the published log is that of any table."""
+    table = catalog.create(fields=FIELDS[:1], features=())
+    for number in range(12):
+        dv.write_table(table.uri, [{"id": number}], mode="append")
+    dv.delete(table.uri, "id = 0")
+    copy = copy_without_features(table, tmp_path / "copy", "catalogManaged", "vacuumProtocolCheck")
+    opened = DeltaTable(str(copy))
+    assert opened.version() == 13
+    rows = pa.table(QueryBuilder().register("t", opened).execute("SELECT id FROM t"))
+    assert sorted(rows["id"].to_pylist()) == list(range(1, 12))

@@ -20,7 +20,7 @@ from ..protocol.actions import Action, CommitInfo, DomainMetadata, Metadata, Pro
 from ..storage.store import Store, modification_time, put, put_if_absent, read, size
 from .listing import commit_file_name, managing_catalog, staged_file_name
 
-__all__ = ["check_access", "check_maintenance", "publish", "stage_and_ratify"]
+__all__ = ["check_access", "check_maintenance", "is_managed_elsewhere", "publish", "stage_and_ratify"]
 
 if TYPE_CHECKING:
     from ..storage.unity import CatalogTable
@@ -54,9 +54,14 @@ _TYPE_FIELDS = {
 }
 
 
+def is_managed_elsewhere(store: Store, protocol: Protocol) -> bool:
+    """Return whether a catalog manages a table that was opened by its location."""
+    return features.supports(protocol, features.CATALOG_MANAGED) and managing_catalog(store) is None
+
+
 def check_access(store: Store, protocol: Protocol) -> None:
     """Raise UnsupportedFeatureError for commits to a catalog-managed table by its location."""
-    if features.supports(protocol, features.CATALOG_MANAGED) and managing_catalog(store) is None:
+    if is_managed_elsewhere(store, protocol):
         raise UnsupportedFeatureError(
             f"cannot write to {store.uri} because a catalog manages its commits: pass its name, "
             "uc://catalog.schema.table, instead of its location",

@@ -11,7 +11,7 @@ from .._checks import to_integer
 from ..errors import MalformedLogError
 from ..protocol.actions import Metadata, Protocol
 from ..storage.store import Store, TableLocation, open_latest, open_store, pinned_version
-from .catalog import check_access
+from .catalog import check_access, is_managed_elsewhere
 from .snapshot import Snapshot, listed_files, replay_tombstones
 from .state import build_from_log, protocol_and_metadata_at, snapshot_at
 from .timestamps import Timestamp, version_at
@@ -87,6 +87,13 @@ def load_snapshot(
     else:
         counts = "its files are read when they are used"
     _LOGGER.info("loaded version %d of %s: %s", snapshot.version, snapshot.uri, counts)
+    if is_managed_elsewhere(store, snapshot.protocol):
+        _LOGGER.warning(
+            "%s: a catalog manages the table, and version %d is the latest that it has published; pass "
+            "uc://catalog.schema.table for the latest version",
+            snapshot.uri,
+            snapshot.version,
+        )
     return snapshot
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +9,7 @@ import pytest
 from interop.tables import load
 from pyspark.sql import DataFrame, SparkSession
 from spark.tables import finished
-from support.unity_catalog import Catalog, ManagedTable, unity_catalog
+from support.unity_catalog import Catalog, ManagedTable, copy_without_features, unity_catalog
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -99,17 +97,6 @@ def test_delta_on_spark_reads_what_was_published(spark, catalog, table, tmp_path
             mode="append",
             storage_options=catalog.options,
         )
-    copy = tmp_path / "copy"
-    shutil.copytree(table.root, copy)
-    log = copy / "_delta_log"
-    shutil.rmtree(log / "_staged_commits")
-    for derived in (*log.glob("*checkpoint*"), *log.glob("*.crc")):
-        derived.unlink()
-    first = log / f"{0:020d}.json"
-    actions = [json.loads(line) for line in first.read_text().splitlines()]
-    for action in actions:
-        for name in ("readerFeatures", "writerFeatures"):
-            action.get("protocol", {}).get(name, ["catalogManaged"]).remove("catalogManaged")
-    first.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    copy = copy_without_features(table, tmp_path / "copy", "catalogManaged")
     rows = load(spark, copy).selectExpr("id", "variant_get(event, '$.n', 'int') AS n").collect()
     assert sorted((row["id"], row["n"]) for row in rows) == [(number, number) for number in range(commits)]

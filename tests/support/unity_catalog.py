@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -257,6 +258,24 @@ class ManagedTable:
     @property
     def staged(self) -> list[Path]:
         return sorted((self.root / "_delta_log" / "_staged_commits").glob("*.json"))
+
+
+def copy_without_features(table: ManagedTable, copy: Path, *features: str) -> Path:
+    """Copy the published part of a table, without features that an engine rejects by path."""
+    shutil.copytree(table.root, copy)
+    log = copy / "_delta_log"
+    shutil.rmtree(log / "_staged_commits")
+    for derived in (*log.glob("*checkpoint*"), *log.glob("*.crc")):
+        derived.unlink()
+    first = log / f"{0:020d}.json"
+    actions = [json.loads(line) for line in first.read_text().splitlines()]
+    for action in actions:
+        for name in ("readerFeatures", "writerFeatures"):
+            if "protocol" in action:
+                listed = action["protocol"][name]
+                action["protocol"][name] = [each for each in listed if each not in features]
+    first.write_text("".join(f"{json.dumps(action)}\n" for action in actions))
+    return copy
 
 
 @dataclass
