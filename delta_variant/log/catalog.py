@@ -17,7 +17,7 @@ import msgspec
 from ..errors import ProtocolError, UnsupportedFeatureError, VersionExistsError
 from ..protocol import features
 from ..protocol.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol
-from ..storage.store import Store, modification_time, put, put_if_absent, read, size
+from ..storage.store import Store, file_info, put, put_if_absent, read
 from .listing import commit_file_name, managing_catalog, staged_file_name
 
 __all__ = ["check_access", "check_maintenance", "is_managed_elsewhere", "publish", "stage_and_ratify"]
@@ -105,7 +105,8 @@ def stage_and_ratify(
     name = f"{version:020d}.{uuid4()}.json"
     path = staged_file_name(name)
     put(store, path, text)
-    commit = RatifiedCommit(version, timestamp, name, size(store, path), modification_time(store, path))
+    file = file_info(store, path)
+    commit = RatifiedCommit(version, timestamp, name, file.size, file.modification_time)
     updates = list(_metadata_updates(catalog, actions))
     try:
         catalog.ratify(commit, updates)

@@ -43,6 +43,7 @@ __all__ = [
     "delete",
     "delete_all",
     "exists",
+    "file_info",
     "get_ranges",
     "list_file_info",
     "list_files",
@@ -420,7 +421,12 @@ def exists(store: Store, path: str) -> bool:
 
 def modification_time(store: Store, path: str) -> int:
     """Return the modification time of a file in milliseconds since 1970."""
-    return _request(store, path, lambda objects, key: objects.head(key).modification_time)
+    return file_info(store, path).modification_time
+
+
+def file_info(store: Store, path: str) -> StoredFile:
+    """Return the size and the modification time of a file, whose path is its key in the store."""
+    return _request(store, path, lambda objects, key: objects.head(key))
 
 
 def list_files(store: Store, prefix: str, after: str | None = None) -> list[str]:
