@@ -106,6 +106,15 @@ def test_a_large_commit_is_staged_from_a_temporary_file(catalog, table, monkeypa
     ]
 
 
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_a_large_commit_is_published_in_pieces(catalog, table, monkeypatch, size):
+    monkeypatch.setattr(log_catalog, "_LARGEST_IN_MEMORY", size)
+    append_events(table.uri, ["1"], first=1)
+    (staged,) = table.staged
+    assert (table.root / "_delta_log" / f"{1:020d}.json").read_bytes() == staged.read_bytes()
+    assert catalog.unpublished(table) == []
+
+
 def test_every_operation_commits_through_the_catalog(catalog, table):
     handle = dv.Table(table.uri)
     append_events(handle, [f'{{"n": {number}}}' for number in range(6)])

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from contextlib import contextmanager, suppress
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from uuid import uuid4
 
 import msgspec
@@ -17,13 +19,16 @@ import msgspec
 from ..errors import ProtocolError, UnsupportedFeatureError, VersionExistsError
 from ..protocol import features
 from ..protocol.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol
-from ..storage.store import Store, file_info, put, put_if_absent, read
+from ..storage.store import Store, file_info, get_ranges, put, put_if_absent, read
 from .listing import commit_file_name, managing_catalog, staged_file_name
 
 __all__ = ["check_access", "check_maintenance", "is_managed_elsewhere", "publish", "stage_and_ratify"]
 
 if TYPE_CHECKING:
-    from ..storage.unity import CatalogTable
+    from ..storage.unity import CatalogTable, RatifiedCommit
+
+_LARGEST_IN_MEMORY = 16 << 20
+"""The number of bytes of a staged commit that are in memory at once."""
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -124,15 +129,26 @@ def publish(store: Store, catalog: CatalogTable) -> None:
     """
     commits = sorted(catalog.loaded.commits, key=lambda commit: commit.version)
     for commit in commits:
-        try:
-            put_if_absent(
-                store, commit_file_name(commit.version), read(store, staged_file_name(commit.file_name))
-            )
-        except VersionExistsError:
-            # Another writer has published it: the content is the same.
-            continue
+        # If another writer has published it, the content is the same.
+        with _staged_content(store, commit) as content, suppress(VersionExistsError):
+            put_if_absent(store, commit_file_name(commit.version), content)
     if commits:
         catalog.report_published(commits[-1].version)
+
+
+@contextmanager
+def _staged_content(store: Store, commit: RatifiedCommit) -> Iterator[bytes | BinaryIO]:
+    """Yield the content of a staged commit: bytes, or a temporary file for a large one."""
+    path = staged_file_name(commit.file_name)
+    if commit.file_size <= _LARGEST_IN_MEMORY:
+        yield read(store, path)
+        return
+    with TemporaryFile(prefix="delta-variant-commit-") as file:
+        size = file_info(store, path).size
+        for start in range(0, size, _LARGEST_IN_MEMORY):
+            file.write(get_ranges(store, path, [(start, min(start + _LARGEST_IN_MEMORY, size))])[0])
+        file.flush()
+        yield cast(BinaryIO, file)
 
 
 def _metadata_updates(catalog: CatalogTable, actions: Sequence[Action]) -> Iterator[dict[str, Any]]:
