@@ -3,8 +3,8 @@
     python benchmarks/generate_log.py TARGET [FILES [classic|v2]]
 
 There are no data files: loading a snapshot and planning a query read only the log. The classic checkpoint has
-the layout of Delta on Spark (snappy, `stats` as text, no `stats_parsed`), 300 bytes of statistics per file. The
-V2 checkpoint is one of delta_variant, with sidecars, of a later version.
+the layout of Delta on Spark (snappy, `stats` as text, no `stats_parsed`), 300 bytes of statistics per file.
+The V2 checkpoint is one of delta_variant, with sidecars, of a later version.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def commits(files: int) -> Iterator[list[dict[str, Any]]]:
 
 
 def upgrade(target: Path) -> None:
-    """Enable V2 checkpoints in the log of a table, and replace its classic checkpoint by one with sidecars."""
+    """Enable V2 checkpoints in a log, and replace its classic checkpoint by one with sidecars."""
     from delta_variant.log.checkpoints.writing import write_checkpoint
     from delta_variant.storage.store import open_store
 

@@ -7,7 +7,8 @@ Spark's `inputFiles` is the closest equivalent; it lists the files without their
 `plan` selects the files, at most 2,000, whose bounds of a Variant path do not exclude a value. Other engines
 cannot plan by a Variant path. They select one file by a column: Spark by its data skipping, deltalake by the
 file statistics of its dataset.
-`plan_all` plans a read whose condition all files match, and `delete_all` removes all files. `checkpoint` writes a checkpoint after a commit that removes one file and adds another.
+`plan_all` plans a read whose condition all files match, and `delete_all` removes all files. `checkpoint`
+removes a file and writes a checkpoint.
 """
 
 from __future__ import annotations
