@@ -246,9 +246,8 @@ def _prune(
 def _remove_bounds(files: pa.Table) -> pa.Table:
     """Return files with statistics that have only their number of rows, and with shared columns of nulls."""
     (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
-    stats: Array = pc.binary_join_element_wise(
-        '{"numRecords":', counts_of(numbers).cast(pa.string()), "}", ""
-    )
+    parts: list[Any] = ['{"numRecords":', counts_of(numbers).cast(pa.string()), "}", ""]
+    stats: Array = pc.binary_join_element_wise(*parts)
     columns = [pa.chunked_array([stats]) if name == "stats" else files[name] for name in files.column_names]
     shared = [
         pa.chunked_array([_nulls(each.type, len(each))]) if each.null_count == len(each) else each
