@@ -31,7 +31,7 @@ from support.intercepted_store import intercept
 import delta_variant as dv
 from delta_variant.errors import MalformedLogError
 from delta_variant.log import commits as log_commits
-from delta_variant.log.checkpoints import ordering, reading, summaries, writing
+from delta_variant.log.checkpoints import ordering, reading, reuse, summaries, writing
 from delta_variant.log.file_list import Summary
 from delta_variant.log.load import load_snapshot
 from delta_variant.log.snapshot import Snapshot, listed_files
@@ -435,6 +435,19 @@ class TestReuse:
         checkpoint(table, 1)
         assert self.sidecars(table, 1)[:8] == others[1:]
         self.check(table, 1, list(range(41)))
+
+    def test_sidecars_of_a_checkpoint_that_another_one_followed_are_not_shared(self, table: Path):
+        handle = dv.Table(table)
+        before = {each.path for each in self.sidecars(table, 0)}
+        known = handle.snapshot()
+        commit(table, 1, add("f00040", statistics(40)))
+        with patch.object(reuse, "LEAST_ORDERED", 1.1):
+            checkpoint(table, 1)
+        assert before.isdisjoint(each.path for each in self.sidecars(table, 1))
+        commit(table, 2, remove("f00000"))
+        writing.write_checkpoint(known.store, 2, now=0, unique_id=UNIQUE_ID)
+        assert before.isdisjoint(each.path for each in self.sidecars(table, 2))
+        self.check(table, 2, list(range(1, 41)))
 
     def test_an_error_deletes_new_sidecars_only(self, table: Path):
         before = {file.name for file in (table / "_delta_log" / "_sidecars").iterdir()}

@@ -17,6 +17,7 @@ from .snapshot import FILES_SCHEMA, add_actions, files_table, remove_actions
 __all__ = ["CommitText", "FileChanges"]
 
 _ACTIONS_AT_ONCE = 1000
+_ROWS_AT_ONCE = 20_000
 _LARGEST_IN_MEMORY = 16 << 20
 _COPIED_BYTES = 1 << 20
 
@@ -43,14 +44,21 @@ class FileChanges(msgspec.Struct, frozen=True):
         """Yield the actions of the removed files."""
         return remove_actions(self.removed, self.removed_at, data_change=self.data_change)
 
-    @property
-    def num_added(self) -> int:
-        """Return the number of added files."""
-        return self.added.num_rows if isinstance(self.added, pa.Table) else len(self.added)
-
     def added_table(self) -> pa.Table:
-        """Return the added files as rows of `Snapshot.files`."""
-        return self.added if isinstance(self.added, pa.Table) else files_table(self.added)
+        """Return the added files as rows of `Snapshot.files`; those of actions have no statistics."""
+        if isinstance(self.added, pa.Table):
+            return self.added
+        starts = range(0, len(self.added), _ROWS_AT_ONCE)
+        return pa.concat_tables(
+            [
+                FILES_SCHEMA.empty_table(),
+                *(files_table(_without_stats(self.added[row : row + _ROWS_AT_ONCE])) for row in starts),
+            ]
+        )
+
+
+def _without_stats(adds: Iterable[AddFile]) -> list[AddFile]:
+    return [msgspec.structs.replace(add, stats=None) for add in adds]
 
 
 class CommitText:

@@ -8,7 +8,7 @@ each of its files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import msgspec
@@ -48,16 +48,18 @@ class _Found(msgspec.Struct, frozen=True):
         return self.is_unchanged and _is_ordered(self.part)
 
 
-def keep_sidecars(files: FileList, schema: pq.ParquetSchema, sidecar_files: int) -> Kept | None:
+def keep_sidecars(
+    files: FileList, safe: Collection[str], schema: pq.ParquetSchema, sidecar_files: int
+) -> Kept | None:
     """Return the sidecars that a checkpoint of some files keeps, None if all of them are written again.
 
-    `schema` is that of new sidecars, which have up to `sidecar_files` files. Files of a sidecar that does not
-    have half as many, and is not of the last complete order, are joined with those of later commits. Raises
-    MalformedLogError.
+    Only sidecars with the paths `safe` are kept. `schema` is that of new sidecars, which have up to
+    `sidecar_files` files. Files of a sidecar that does not have half as many, and is not of the last complete
+    order, are joined with those of later commits. Raises MalformedLogError.
     """
     if not any(map(_is_ordered, files.parts)):
         return None
-    found = list(in_order(lambda part: _find(part, files.touched, schema), files.parts))
+    found = list(in_order(lambda part: _find(part, files.touched, safe, schema), files.parts))
     total = sum(each.num_files for each in found) + sum(batch.num_rows for batch in files.added)
     if sum(each.num_files for each in found if each.is_ordered) < LEAST_ORDERED * total:
         return None
@@ -78,8 +80,8 @@ def _is_ordered(part: Part) -> bool:
     return part.summary is not None and part.summary.is_ordered
 
 
-def _find(part: Part, touched: FileKeys, schema: pq.ParquetSchema) -> _Found:
-    if not isinstance(part, SidecarPart):
+def _find(part: Part, touched: FileKeys, safe: Collection[str], schema: pq.ParquetSchema) -> _Found:
+    if not isinstance(part, SidecarPart) or part.path not in safe:
         batches = (batch for piece in part.pieces() for batch in piece.batches(KEY_COLUMNS))
         return _Found(part, sum(_remaining(batches, touched)), is_unchanged=False)
     file = part.open()

@@ -45,7 +45,7 @@ from ..load import load_with_tombstones
 from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, are_unencoded, listed_files
 from .ordering import Layout
 from .parsed_statistics import from_text, statistics_type
-from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS, SIDECARS
+from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS, SIDECARS, sidecars_of
 from .reuse import Kept, keep_sidecars
 from .summaries import tags_of
 from .variant_annotation import annotate
@@ -321,8 +321,15 @@ def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now:
 
 
 def _keep_sidecars(contents: _Contents, encoder: _Encoder) -> Kept | None:
-    listed = listed_files(contents.state)
-    return None if listed is None else keep_sidecars(listed, encoder.sidecar_schema(), SIDECAR_FILES)
+    """Return the sidecars that a checkpoint keeps, None if all of them are written again."""
+    store, listed = contents.state.store, listed_files(contents.state)
+    hint = None if listed is None else checkpoint_hint(store)
+    newest = next(iter(list_log(store, hint).checkpoints), None) if hint is not None else None
+    if listed is None or newest is None:
+        return None
+    # Log cleanup keeps what the newest checkpoint refers to. The state may be of one that is about to expire.
+    safe = frozenset(sidecars_of(store, newest))
+    return keep_sidecars(listed, safe, encoder.sidecar_schema(), SIDECAR_FILES)
 
 
 def _write_sidecar(store: Store, encoder: _Encoder, rows: Iterable[pa.RecordBatch]) -> tuple[str, int]:
