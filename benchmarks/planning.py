@@ -5,7 +5,7 @@
 `load` loads the snapshot with the statistics of every file, as the other engines do.
 Spark's `inputFiles` is the closest equivalent; it lists the files without their statistics.
 `plan` selects the files, at most 2,000, whose bounds of a Variant path do not exclude a value. Other engines
-cannot plan by a Variant path. Spark selects one file by a column, and deltalake plans no table with shredding.
+cannot plan by a Variant path. Spark selects one file by a column. deltalake plans no table with shredding.
 `plan_all` plans a read whose condition all files match, and `delete_all` removes all files. `checkpoint`
 removes a file and writes a checkpoint.
 """
