@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 
 from ..data_file.options import FileOptions
@@ -74,21 +74,24 @@ def select_small_files(files: pa.Table, partitions: Collection[Partition], targe
     A file that is larger than all others of its partition together stays until they have grown. Otherwise
     each compaction would rewrite what the one before it wrote.
     """
-    small = files.filter(pa.array(_are_small(files, target)))
-    members: defaultdict[Partition, list[tuple[int, int]]] = defaultdict(list)
-    columns = zip(small["size"].to_pylist(), small["partition_values"].to_pylist(), strict=True)
-    for number, (size, values) in enumerate(columns):
-        if (partition := _partition(dict(values or ()))) in partitions:
-            members[partition].append((size or 0, number))
+    names = sorted({name for partition in partitions for name, _ in partition})
+    # A key of its own lets a table without partition columns be one group.
+    keys = {"all": pa.nulls(files.num_rows)}
+    keys |= {f"key {name}": pc.map_lookup(files["partition_values"], name, "first") for name in names}
+    numbered = pa.table({"number": range(files.num_rows), "size": files["size"], **keys})
+    grouped = numbered.filter(pa.array(_are_small(files, target))).group_by(list(keys))
+    groups = grouped.aggregate([("number", "list"), ("size", "list"), ("number", "count")])
     chosen: list[int] = []
-    for found in members.values():
-        found.sort()
+    for group in groups.filter(pc.field("number_count") >= MIN_FILES).to_pylist():
+        if frozenset((name, group[f"key {name}"]) for name in names) not in partitions:
+            continue
+        found = sorted(zip((size or 0 for size in group["size_list"]), group["number_list"], strict=True))
         total = sum(size for size, _ in found)
         while found and 2 * found[-1][0] > total:
             total -= found.pop()[0]
         if len(found) >= MIN_FILES:
             chosen += [number for _, number in found]
-    return small.take(pa.array(sorted(chosen), pa.int64()))
+    return files.take(pa.array(sorted(chosen), pa.int64()))
 
 
 def _are_small(files: pa.Table, target: int) -> Any:

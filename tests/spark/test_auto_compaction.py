@@ -78,6 +78,26 @@ def test_enough_small_files_of_a_partition_are_selected(
     assert {dict(values)["part"] for values in selected["partition_values"].to_pylist()} <= {"0"}
 
 
+def test_files_are_selected_by_all_partition_columns_and_null_is_a_value(at_four_files: None):
+    values = [[("a", "1"), ("b", None)], [("a", "1"), ("b", "2")], [("a", None), ("b", None)]]
+    found = [
+        {"path": f"{part}-{number}", "size": 1, "partition_values": each}
+        for number in range(4)
+        for part, each in enumerate(values)
+    ]
+    files = pa.Table.from_pylist(found, FILES_SCHEMA)
+    for part, each in enumerate(values):
+        selected = select_small_files(files, {frozenset(each)}, 100)
+        assert selected["path"].to_pylist() == [f"{part}-{number}" for number in range(4)]
+    assert select_small_files(files, {frozenset([("a", "2"), ("b", "2")])}, 100).num_rows == 0
+    whole = files.set_column(
+        files.schema.get_field_index("partition_values"),
+        files.schema.field("partition_values"),
+        pa.array([[], None] * 6, files.schema.field("partition_values").type),
+    )
+    assert select_small_files(whole, {frozenset()}, 100).num_rows == 12
+
+
 def test_the_partitions_of_a_write_are_compacted_in_a_commit_of_its_own(
     spark: SparkSession, tmp_path: Path, at_four_files: None
 ):
