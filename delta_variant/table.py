@@ -94,7 +94,7 @@ class Table:
     storage_options: Mapping[str, str] | None = field(default=None, hash=False)
     version: int | None = field(default=None, init=False)
     timestamp: Timestamp | None = field(default=None, init=False)
-    _memo: Memo = field(default_factory=Memo, init=False, compare=False)
+    _memo: Memo = field(default_factory=Memo.of_handle, init=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(

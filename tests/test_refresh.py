@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import copy
+import gc
 import pickle
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from weakref import ref
 
 import pyarrow as pa
 import pytest
@@ -40,7 +42,7 @@ from delta_variant.protocol.actions import (
     encode_commit,
     reconciliation_key,
 )
-from delta_variant.storage.store import Store
+from delta_variant.storage.store import Memo, Store
 
 SCHEMAS = [
     f'{{"type":"struct","fields":[{{"name":"{name}","type":"long","nullable":true,"metadata":{{}}}}]}}'
@@ -433,7 +435,7 @@ def test_many_commits_are_read_from_a_checkpoint_instead(monkeypatch: pytest.Mon
     monkeypatch.setattr(state, "_MOST_COMMITS", 3)
     log, calls = Log.new(), Calls()
     create(log, "m")
-    store = intercept(log.open(), before=calls.note)
+    store = replace(intercept(log.open(), before=calls.note), memo=Memo.of_handle())
     load_snapshot(store)
     for number in range(3):
         log.commit(add(str(number)))
@@ -458,6 +460,29 @@ def test_a_snapshot_does_not_change_when_its_handle_moves_on(tmp_path: Path):
     assert table.snapshot().version == 2
     assert contents(before) == kept
     assert load.refresh(before).version == 2
+
+
+def test_only_a_handle_keeps_a_snapshot_that_nothing_else_uses(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    table.append([{"id": 1}])
+    gc.disable()
+    try:
+        of_handle, of_path = ref(table.snapshot()), ref(dv.load_snapshot(tmp_path / "t"))
+        assert of_handle() is not None
+        # The snapshot refers to its store, but no cycle keeps it until the garbage collector runs.
+        assert of_path() is None
+    finally:
+        gc.enable()
+
+
+def test_a_snapshot_moves_on_while_it_is_used():
+    log, calls = Log.new(), Calls()
+    create(log, "m")
+    snapshot = load_snapshot(intercept(log.open(), before=calls.note))
+    log.commit(add("1"))
+    calls.taken()
+    assert load_snapshot(snapshot.store).version == 1
+    assert calls.taken() == [LISTING, commit_read(1)]
 
 
 def test_a_snapshot_of_many_commits_has_few_batches():

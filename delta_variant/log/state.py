@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import chain
 from typing import TypeVar
+from weakref import ref
 
 import msgspec
 import pyarrow as pa
@@ -86,17 +87,28 @@ def snapshot_at(store: Store, version: int | None = None) -> Snapshot:
 
     Reads only the commits since the snapshot that the store remembers, if that is not later.
     """
-    known: _Loaded | None = store.memo.loaded
+    known = _recall(store)
     if known is not None and (version is None or known.snapshot.version <= version):
         found = _advance(known, store, version)
         if found is not None:
-            store.memo.loaded = found
+            _remember(store, found)
             return found.snapshot
     snapshot, commit_file = build_from_log(store, version, lambda log: _load(store, log))
     # An earlier version, which is read once, does not replace the state that later loads continue from.
     if commit_file and (version is None or known is None or known.snapshot.version <= snapshot.version):
-        store.memo.loaded = _Loaded(snapshot, commit_file)
+        _remember(store, _Loaded(snapshot, commit_file))
     return snapshot
+
+
+def _recall(store: Store) -> _Loaded | None:
+    loaded = store.memo.loaded
+    snapshot: Snapshot | None = None if loaded is None else loaded[0]()
+    return None if snapshot is None else _Loaded(snapshot, loaded[1])
+
+
+def _remember(store: Store, loaded: _Loaded) -> None:
+    snapshot = loaded.snapshot
+    store.memo.loaded = (lambda: snapshot) if store.memo.keeps else ref(snapshot), loaded.commit_file
 
 
 def _load(store: Store, log: LogSegment) -> tuple[Snapshot, StoredFile | None]:
@@ -145,7 +157,7 @@ def protocol_and_metadata_at(
 
     Each is None if the log lacks it. Raises what `load_snapshot` raises.
     """
-    known: _Loaded | None = store.memo.loaded
+    known = _recall(store)
     if known is not None and (version is None or known.snapshot.version <= version):
         snapshot = snapshot_at(store, version)
         return snapshot.protocol, snapshot.metadata

@@ -126,15 +126,23 @@ class Memo:
     """What was loaded last from a table, so that the next load reads only what was committed since.
 
     The stores of one handle share a memo, which `log` fills. Its copies, also in other processes, are empty.
+    Only the memo of a handle keeps what was loaded: it refers to its store, and the memory of such a cycle is
+    in use until the garbage collector runs. Other memos forget it when nothing else uses it.
     """
 
-    __slots__ = ("loaded",)
+    __slots__ = ("keeps", "loaded")
 
-    def __init__(self) -> None:
+    def __init__(self, keeps: bool = False) -> None:
+        self.keeps = keeps
         self.loaded: Any = None
 
-    def __reduce__(self) -> tuple[type[Memo], tuple[()]]:
-        return Memo, ()
+    def __reduce__(self) -> tuple[type[Memo], tuple[bool]]:
+        return Memo, (self.keeps,)
+
+    @classmethod
+    def of_handle(cls) -> Memo:
+        """Return a memo that keeps what was loaded."""
+        return cls(keeps=True)
 
 
 @dataclass(frozen=True)
@@ -172,7 +180,7 @@ class RememberedTable:
 
     table_uri: str
     storage_options: Mapping[str, str] | None
-    _memo: Memo = field(default_factory=Memo, repr=False, compare=False)
+    _memo: Memo = field(default_factory=Memo.of_handle, repr=False, compare=False)
 
 
 def remember(table: TableLocation) -> TableLocation:

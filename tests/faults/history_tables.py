@@ -64,7 +64,7 @@ def open_memory(objects: Any, memo: Memo | None = None) -> Store:
 
 def remember(table: HistoryTable, version: int) -> Memo:
     """Return the memo of a handle that loaded a version of a table before its history."""
-    return dv.load_snapshot(open_memory(table.objects), version).store.memo
+    return dv.load_snapshot(open_memory(table.objects, Memo.of_handle()), version).store.memo
 
 
 @cache
