@@ -204,7 +204,6 @@ def write_text(store: Store, version: int, text: bytes | BinaryIO, actions: Sequ
     `text` is the content of its file, or a temporary file that has it. `actions` are those of its actions
     that are not on files.
 
-
     Raises VersionExistsError if another writer has committed it, MalformedLogError for a version that no
     reader would find because it exceeds 64 bits, and what `stage_and_ratify` raises.
     """
