@@ -625,6 +625,16 @@ class TestStreaming:
         assert snapshot.files.num_rows == 12
         assert listed_files(snapshot) is None
 
+    def test_the_number_of_rows_needs_no_bounds_of_files(self, tmp_path):
+        table_of(tmp_path, list(range(30)))
+        vector = DeletionVector(
+            storage_type="u", path_or_inline_dv="ab", offset=1, size_in_bytes=2, cardinality=3
+        )
+        commit(tmp_path, 1, add("f00030", statistics(30), deletion_vector=vector))
+        snapshot = load_snapshot(tmp_path)
+        assert dv.read_table(snapshot).count() == 307
+        assert listed_files(snapshot) is not None
+
     def test_a_missing_sidecar_is_an_error_that_names_it(self, tmp_path):
         table_of(tmp_path, list(range(12)))
         commit(tmp_path, 1, add("g", statistics(50)))

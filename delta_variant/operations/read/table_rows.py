@@ -121,7 +121,8 @@ class TableRows:
         if self.query.lateral is not None:
             return None
         if predicate is None:
-            return self.snapshot.files
+            # A plan of all files needs less memory than the snapshot, if it is not loaded yet.
+            return self.plan.files if self.plan.pruning_predicate is None else self.snapshot.files
         if not _reads_only(predicate, self.snapshot.partition_columns):
             return None
         try:
