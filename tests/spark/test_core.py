@@ -238,7 +238,7 @@ def test_random_queries_have_the_results_of_spark(spark: SparkSession, tmp_path:
     write_tables(spark, tmp_path, source, dirty=False)
     try:
         queries = iter(QueryGenerator(source, strict=True).query, None)
-        assert list(differences(spark, queries, 6)) == []
+        assert list(differences(spark, queries, 3)) == []
     finally:
         for name in TABLES:
             dvs.drop_view(spark, name)
