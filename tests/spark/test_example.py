@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 from spark.tables import rows
 
 import delta_variant as dv
@@ -121,7 +122,10 @@ def test_events_arrive_in_silver_and_gold_once(session: SparkSession, tmp_path: 
     assert len(list(Path(pipeline.quarantine).iterdir())) == 2
     metrics = example.monitor(session, pipeline)
     bronze = [each for each in metrics if each["table"] == pipeline.bronze]
-    assert [(each["batch"], each.get("numInvalidValues", 0)) for each in bronze] == [(2, 0), (1, 1), (0, 1)]
+    # On Spark Connect, commits do not tell their batch.
+    batches = [None, None, None] if is_remote() else [2, 1, 0]
+    assert [each["batch"] for each in bronze] == batches
+    assert [each.get("numInvalidValues", 0) for each in bronze] == [0, 1, 1]
     assert sum(each["numOutputRows"] for each in bronze) == len(events)
 
 
