@@ -92,7 +92,7 @@ test: build browser $(NEWEST_PYSPARK) $(AZURITE)
 	$(MAKE) coverage-python
 	$(PYTEST) -m "not unit and not nightly"
 	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark/test_data_source.py tests/spark/test_streams.py
-	SPARK_REMOTE='local[2]' $(PYTEST) --numprocesses 1 tests/spark/test_core.py
+	SPARK_REMOTE='local[2]' $(PYTEST) --numprocesses 1 tests/spark/test_core.py tests/spark/test_example.py
 
 # All tests of the pipeline on the newest Spark: `make test` runs those of the interfaces that PySpark calls.
 newest-spark: build $(NEWEST_PYSPARK)
