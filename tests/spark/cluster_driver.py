@@ -1,7 +1,8 @@
 """A driver on a local cluster whose executors and Python workers are killed while it writes and merges.
 
 `python cluster_driver.py FOLDER RUNS SEED` writes and merges a table in FOLDER, RUNS times, and checks its
-rows each time. Spark runs slow tasks twice. Prints how many processes it killed.
+rows each time. Prints how many processes it killed. Speculation is on, but Spark starts the copy of a slow
+task on another host only, which this cluster does not have.
 """
 
 from __future__ import annotations
