@@ -16,11 +16,18 @@ __all__ = [
     "replace_view",
     "retype_array",
     "retype_batch",
+    "row_numbers",
     "values_and_positions",
 ]
 
 Array: TypeAlias = Any
 """An Arrow array. The stubs of pyarrow do not narrow arrays by their types, so mypy cannot check its uses."""
+
+
+def row_numbers(count: int, first: int = 0) -> Array:
+    """Return `count` consecutive numbers as int64."""
+    arange: Any = pa.arange  # type: ignore[attr-defined]
+    return arange(first, first + count)
 
 
 def is_encoded(array: Array) -> bool:
@@ -32,7 +39,7 @@ def values_and_positions(array: Array) -> tuple[Array, Array]:
     """Return the values of an encoded array, and for each row the position of its value."""
     if arrow_types.is_dictionary(array.type):
         return array.dictionary, array.indices
-    numbers: Any = pa.array(range(len(array.values)), pa.int64())
+    numbers = row_numbers(len(array.values))
     runs_type: Any = pa.run_end_encoded(array.type.run_end_type, numbers.type)
     children: Any = [array.run_ends, numbers]
     runs: Array = pa.RunEndEncodedArray.from_buffers(runs_type, len(array), [None], 0, array.offset, children)

@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
+from .._arrow import row_numbers
 from ..protocol.schema.conforming import conform
 from ..writer.invalid_json import PartRows
 from ..writer.partitioned import Batches, split_by_partition
@@ -65,7 +66,7 @@ class ChunkTask:
         size = first = 0
         for batch, _ in self.file_task.apply_rules(batches):
             rows = conform(batch, self.file_task.state.row_columns)
-            numbers: Any = pa.array(range(first, first + rows.num_rows), pa.int64())
+            numbers = row_numbers(rows.num_rows, first)
             kept.append(rows.append_column(ROW_NUMBER, numbers))
             first += rows.num_rows
             size += rows.nbytes

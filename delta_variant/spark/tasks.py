@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import count
 from typing import Any, TypeAlias
 
@@ -74,8 +76,15 @@ class ReportingTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what the task yields; raises TaskError for its errors."""
+        _freeze_modules()
         with report_errors():
             yield from self.task(batches)
+
+
+@cache
+def _freeze_modules() -> None:
+    """Keep what a worker has imported out of garbage collections: Spark runs one after each task."""
+    gc.freeze()
 
 
 @dataclass(frozen=True)

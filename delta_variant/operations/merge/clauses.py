@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._arrow import Array
+from ..._arrow import Array, row_numbers
 from ...errors import MergeAmbiguityError
 from ...expressions.evaluate import filter_mask
 from ...expressions.tree import Expression
@@ -73,7 +73,7 @@ def decide(join: Join, clauses: Sequence[Clause], batch: pa.RecordBatch, pairs: 
 
     Raises MergeAmbiguityError for a row that several source rows would change, unless all of them delete it.
     """
-    rows: Any = pa.array(range(batch.num_rows), pa.int64())
+    rows = row_numbers(batch.num_rows)
     chosen = first_matching_clause(join, clauses, "matched", batch, pairs)
     acting = chosen.is_valid()
     targets = pairs.target.filter(acting)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._arrow import Array
+from ..._arrow import Array, row_numbers
 from ...expressions.evaluate import ROW_NUMBERS, evaluate, filter_mask, without_cast
 from ...expressions.tree import Call, Column, Expression, Input, Literal, input_name
 from ...expressions.tree import inputs as expression_inputs
@@ -236,7 +236,7 @@ def _join(left: Sequence[Array], right: Sequence[Array], left_rows: int, right_r
         # Without an equality, all pairs of rows are candidates.
         names, left = ["key0"], [pa.repeat(pa.scalar(0), left_rows)]
         right = [pa.repeat(pa.scalar(0), right_rows)]
-    targets = pa.table([*left, pa.array(range(left_rows), pa.int64())], names=[*names, "target"])
-    sources = pa.table([*right, pa.array(range(right_rows), pa.int64())], names=[*names, "source"])
+    targets = pa.table([*left, row_numbers(left_rows)], names=[*names, "target"])
+    sources = pa.table([*right, row_numbers(right_rows)], names=[*names, "source"])
     found = targets.join(sources, names, join_type="inner").select(["target", "source"]).sort_by("target")
     return Pairs(found["target"].combine_chunks(), found["source"].combine_chunks())

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._arrow import Array
+from ..._arrow import Array, row_numbers
 from ...data_file.reader import filter_rows
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression, Input
@@ -78,7 +78,7 @@ class MergeRows:
             elif clause.action == "update" and selected.true_count:
                 updated = pc.or_(updated, selected)
                 source = decision.source.filter(selected)
-                pairs = Pairs(pa.array(range(len(source)), pa.int64()), source)
+                pairs = Pairs(row_numbers(len(source)), source)
                 whole = {name: column.filter(selected) for name, column in columns.items()}
                 some = inputs_of(
                     pa.record_batch(list(whole.values()), names=list(whole)),
@@ -99,7 +99,7 @@ class MergeRows:
             return []
         empty: Any = pa.array([], pa.int64())
         known = pc.unique(pa.concat_arrays([empty, *matched]))
-        numbers: Any = pa.array(range(self.join.source.num_rows), pa.int64())
+        numbers = row_numbers(self.join.source.num_rows)
         new = numbers.filter(pc.invert(pc.is_in(numbers, value_set=known)))
         pairs = Pairs(pa.nulls(len(new), pa.int64()), new)
         chosen = first_matching_clause(self.join, self.clauses, "not matched", NO_ROWS, pairs)

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ..._arrow import row_numbers
 from ..._packing import pack_by_size
 from ...data_file.layout import PerSchema, shredding_of
 from ...data_file.odd_rows import separates
@@ -403,7 +404,7 @@ def _first_rows(file: FileReader, files: int) -> Iterator[pa.RecordBatch]:
         rows = min(batch.num_rows, max(1, size * batch.num_rows // max(batch.nbytes, 1)))
         first = pa.record_batch(arrays, names=list(columns)).slice(0, rows)
         # A slice would keep all rows of the batch in memory, for each file.
-        yield first if rows == batch.num_rows else first.take(pa.array(range(rows)))
+        yield first if rows == batch.num_rows else first.take(row_numbers(rows))
         size -= batch.nbytes
         if size <= 0:
             return

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._arrow import Array
+from ..._arrow import Array, row_numbers
 from ..._checks import check_mapping
 from ...data_file.options import WriteOptions
 from ...errors import ExpressionError, SchemaError
@@ -186,7 +186,7 @@ def replace_rows(
         return
     # The changed rows follow all rows of `before` in the concatenated columns.
     changed_positions = pc.add(pc.cumulative_sum(mask.cast(pa.int64())), len(mask) - 1)
-    positions = pc.if_else(mask, changed_positions, pa.array(range(len(mask)), pa.int64()))
+    positions = pc.if_else(mask, changed_positions, row_numbers(len(mask)))
     for name, column in before.items():
         if changed[name] is column:
             yield column
