@@ -2,7 +2,7 @@
 
 `python cluster_driver.py FOLDER RUNS SEED` writes and merges a table in FOLDER, RUNS times, and checks its
 rows each time. Prints how many processes it killed. Speculation is on, but Spark starts the copy of a slow
-task on another host only, which this cluster does not have.
+task on another host only, which this cluster does not have: see speculation_driver.py.
 """
 
 from __future__ import annotations
