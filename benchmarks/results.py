@@ -54,7 +54,7 @@ FACTS = {
     "peak_megabytes": "peak in MB",
     "megabytes_out": "MB written",
     "worker_megabytes": "peak of a worker in MB",
-    "typed_percent": "% typed, at least",
+    "typed_percent": "% of the values typed",
     "percent_in": "% of the bytes read",
     "rows_per_cpu_second": "rows per CPU second",
     "cpu_seconds": "CPU seconds",

@@ -106,8 +106,9 @@ def ours_on_spark(source: Path, target: Path) -> Work:
     def work() -> dict[str, float]:
         result = write(lines, target)
         paths = [path for file in result.files for path in file.variants["value"]]
-        shares = [path.typed / (path.typed + path.values) for path in paths]
-        return {"worker_megabytes": peak_of("pyspark"), "typed_percent": 100 * min(shares)}
+        typed = sum(path.typed for path in paths)
+        values = sum(path.values for path in paths)
+        return {"worker_megabytes": peak_of("pyspark"), "typed_percent": 100 * typed / (typed + values)}
 
     # The small job of the JVM also starts its Python workers.
     with tempfile.TemporaryDirectory() as folder:
