@@ -31,7 +31,7 @@ class FileChanges(msgspec.Struct, frozen=True):
     """
 
     added: Sequence[AddFile] | pa.Table = ()
-    removed: pa.Table = FILES_SCHEMA.empty_table()
+    removed: pa.Table = pa.Table.from_batches([], FILES_SCHEMA)
     removed_at: int = 0
     data_change: bool = True
 
@@ -51,7 +51,7 @@ class FileChanges(msgspec.Struct, frozen=True):
         starts = range(0, len(self.added), _ROWS_AT_ONCE)
         return pa.concat_tables(
             [
-                FILES_SCHEMA.empty_table(),
+                pa.Table.from_batches([], FILES_SCHEMA),
                 *(files_table(_without_stats(self.added[row : row + _ROWS_AT_ONCE])) for row in starts),
             ]
         )
