@@ -17,11 +17,11 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.commits import commit_actions
 from support.errors import raises_at
 from support.intercepted_store import intercept
 
 from delta_variant.errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
-from delta_variant.log import commits as log_commits
 from delta_variant.log import transaction
 from delta_variant.log.checkpoints import writing as checkpoint_writing
 from delta_variant.log.checksum import checksum_discrepancies
@@ -90,7 +90,7 @@ def remove(path, when=0, **others):
 def write_versions(root, *versions):
     table = store.open_store(root)
     for version, actions in enumerate(versions):
-        log_commits.write_commit(table, version, [CommitInfo({"operation": "WRITE"}), *actions])
+        commit_actions(table, version, [CommitInfo({"operation": "WRITE"}), *actions])
     return table
 
 
@@ -572,9 +572,9 @@ class TestCompactions:
         protocol = Protocol(min_reader_version=1, min_writer_version=7, writer_features=features)
         on = metadata(**{"delta.enableInCommitTimestamps": "true"})
         table = store.open_store(tmp_path)
-        log_commits.write_commit(table, 0, [CommitInfo({"inCommitTimestamp": 5}), protocol, on])
-        log_commits.write_commit(table, 1, [CommitInfo({"inCommitTimestamp": 9}), add("a")])
-        log_commits.write_commit(table, 2, [CommitInfo({"inCommitTimestamp": 12}), add("b")])
+        commit_actions(table, 0, [CommitInfo({"inCommitTimestamp": 5}), protocol, on])
+        commit_actions(table, 1, [CommitInfo({"inCommitTimestamp": 9}), add("a")])
+        commit_actions(table, 2, [CommitInfo({"inCommitTimestamp": 12}), add("b")])
         self.compact(tmp_path, 0, 1, [protocol, on, add("a")])
         assert [load_snapshot(tmp_path, version).timestamp for version in (0, 1, 2)] == [5, 9, 12]
         checkpoint(table, 2)

@@ -25,12 +25,12 @@ import pytest
 from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.commits import commit_actions
 from support.errors import raises_at
 from support.intercepted_store import intercept
 
 import delta_variant as dv
 from delta_variant.errors import MalformedLogError
-from delta_variant.log import commits as log_commits
 from delta_variant.log.checkpoints import ordering, reading, reuse, summaries, writing
 from delta_variant.log.file_list import Summary
 from delta_variant.log.load import load_snapshot
@@ -134,7 +134,7 @@ def remove(path: str, **others: Any) -> RemoveFile:
 
 def commit(root: Path, version: int, *actions: Any) -> store.Store:
     table = store.open_store(root)
-    log_commits.write_commit(table, version, [CommitInfo({"operation": "WRITE"}), *actions])
+    commit_actions(table, version, [CommitInfo({"operation": "WRITE"}), *actions])
     return table
 
 

@@ -16,6 +16,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from support.commits import commit_actions
 from support.errors import raises_at
 from support.intercepted_store import commit_first, intercept
 
@@ -84,7 +85,7 @@ def add(number: int) -> AddFile:
 def table_of(root: Path, files: int) -> Store:
     """Write a table of some files, and return its store."""
     table = store.open_store(root)
-    commits.write_commit(table, 0, [CommitInfo({}), PROTOCOL, metadata(), *map(add, range(files))])
+    commit_actions(table, 0, [CommitInfo({}), PROTOCOL, metadata(), *map(add, range(files))])
     return table
 
 
@@ -173,7 +174,7 @@ class TestCommits:
 
     def test_a_retry_assigns_row_ids_again(self, tmp_path):
         table = store.open_store(tmp_path)
-        commits.write_commit(table, 0, [CommitInfo({}), TRACKED, metadata(enableRowTracking="true")])
+        commit_actions(table, 0, [CommitInfo({}), TRACKED, metadata(enableRowTracking="true")])
         domain = DomainMetadata(
             domain="delta.rowTracking", configuration='{"rowIdHighWaterMark":9}', removed=False
         )
@@ -229,7 +230,7 @@ class TestCommits:
 
 def _append(root: Path, actions: list[Any]) -> None:
     table = store.open_store(root)
-    commits.write_commit(table, dv.load_snapshot(table).version + 1, [CommitInfo({}), *actions])
+    commit_actions(table, dv.load_snapshot(table).version + 1, [CommitInfo({}), *actions])
 
 
 @pytest.mark.usefixtures("_limits")
@@ -283,7 +284,7 @@ def test_the_removal_of_many_files_needs_less_memory_than_their_actions(tmp_path
     with CommitText() as text:
         actions = text.add([CommitInfo({}), PROTOCOL, metadata()])
         text.add(adds)
-        commits.write_text(store.open_store(tmp_path), 0, text.content(), actions)
+        commits.write_commit(store.open_store(tmp_path), 0, text.content(), actions)
     done = subprocess.run(
         [sys.executable, "-c", MEASURE, str(tmp_path)],
         capture_output=True,

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from archives import unpack_spark_table
 from deltalake import DeltaTable
+from support.commits import commit_actions
 from support.errors import raises_at
 from support.intercepted_store import intercept
 from support.tables import commit_path
@@ -94,10 +95,10 @@ def add(path, stats='{"numRecords":1}'):
 def table_of(tmp_path, versions=5):
     """Write a table with one file per version; version 3 removes the file of version 1."""
     root = store.open_store(tmp_path)
-    commits.write_commit(root, 0, [CommitInfo({"operation": "X"}), PROTOCOL, METADATA, add("f0")])
+    commit_actions(root, 0, [CommitInfo({"operation": "X"}), PROTOCOL, METADATA, add("f0")])
     for version in range(1, versions):
         removed = [RemoveFile(path="f1", data_change=True)] if version == 3 else []
-        commits.write_commit(root, version, [add(f"f{version}"), *removed])
+        commit_actions(root, version, [add(f"f{version}"), *removed])
     return root
 
 
@@ -267,7 +268,7 @@ def test_a_commit_is_never_overwritten(tmp_path):
     root = table_of(tmp_path)
     before = commit_path(tmp_path, 4).read_bytes()
     with pytest.raises(VersionExistsError, match=r"00000000000000000004\.json already exists"):
-        commits.write_commit(root, 4, [add("x")])
+        commit_actions(root, 4, [add("x")])
     assert commit_path(tmp_path, 4).read_bytes() == before
 
 
@@ -424,7 +425,7 @@ def test_a_checkpoint_hint_beyond_64_bits_is_ignored(tmp_path):
 
 def test_the_greatest_version_cannot_be_followed_by_another(tmp_path):
     with pytest.raises(MalformedLogError, match="9223372036854775807, is the greatest"):
-        commits.write_commit(store.open_store(tmp_path), 2**63, [add("a")])
+        commit_actions(store.open_store(tmp_path), 2**63, [add("a")])
     assert list(tmp_path.iterdir()) == []
 
 

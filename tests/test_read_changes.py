@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from planting import inline_vector
+from support.commits import commit_actions
 from support.errors import raises_at
 from support.tables import read_actions
 from typer.testing import CliRunner
@@ -28,7 +29,6 @@ from delta_variant.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from delta_variant.log import commits
 from delta_variant.log.checkpoints import writing as checkpoint_writing
 from delta_variant.log.listing import commit_file_name
 from delta_variant.protocol.actions import CommitInfo, Metadata, RemoveFile
@@ -53,7 +53,7 @@ def changes(table: Path, **options: Any) -> list[tuple[Any, ...]]:
 
 def commit(table: Path, *actions: Any) -> None:
     state = dv.load_snapshot(table)
-    commits.write_commit(state.store, state.version + 1, [CommitInfo({}), *actions])
+    commit_actions(state.store, state.version + 1, [CommitInfo({}), *actions])
 
 
 def set_metadata(table: Path, *more: Any, **fields: Any) -> None:

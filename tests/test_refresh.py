@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.commits import commit_actions
 from support.intercepted_store import commit_first, intercept
 from support.memory_objects import MemoryObjects
 
@@ -24,7 +25,7 @@ import delta_variant as dv
 from delta_variant.errors import TableNotFoundError, VersionNotFoundError
 from delta_variant.log import commits, load, state
 from delta_variant.log.checkpoints.writing import write_checkpoint
-from delta_variant.log.commits import read_all_commits, write_commit
+from delta_variant.log.commits import read_all_commits
 from delta_variant.log.listing import LOG, commit_file_name
 from delta_variant.log.load import load_snapshot, load_with_tombstones
 from delta_variant.log.snapshot import Snapshot
@@ -114,7 +115,7 @@ class Log:
 
     def commit(self, *actions: Action) -> None:
         self.version += 1
-        write_commit(self.open(), self.version, actions)
+        commit_actions(self.open(), self.version, actions)
 
     def delete(self, *names: str) -> None:
         for name in names:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from archives import unpack_spark_table
+from support.commits import commit_actions
 from support.errors import raises_at
 from support.intercepted_store import commit_first
 from support.tables import read_actions
@@ -18,7 +19,6 @@ from typer.testing import CliRunner
 import delta_variant as dv
 from delta_variant.cli.app import app
 from delta_variant.errors import CommitConflictError, DataFileError, UnsupportedFeatureError
-from delta_variant.log import commits
 from delta_variant.log.listing import commit_file_name
 from delta_variant.protocol.actions import CommitInfo, DomainMetadata, Metadata
 from delta_variant.storage import store
@@ -50,7 +50,7 @@ def edit_metadata(table: Path, *more: Any, **configuration: str | None) -> None:
         partition_columns=state.partition_columns,
         configuration={name: text for name, text in settings.items() if text is not None},
     )
-    commits.write_commit(state.store, state.version + 1, [CommitInfo({}), metadata, *more])
+    commit_actions(state.store, state.version + 1, [CommitInfo({}), metadata, *more])
 
 
 @pytest.fixture
@@ -164,9 +164,9 @@ def test_a_dropped_feature_is_restored_with_the_files_that_can_need_it(table):
     more = state.protocol.__class__(
         min_reader_version=3, min_writer_version=7, reader_features=features, writer_features=features
     )
-    commits.write_commit(state.store, 2, [CommitInfo({}), more])
+    commit_actions(state.store, 2, [CommitInfo({}), more])
     append(table, 9)
-    commits.write_commit(state.store, 4, [CommitInfo({}), state.protocol])
+    commit_actions(state.store, 4, [CommitInfo({}), state.protocol])
     dv.restore(table, 3)
     assert "deletionVectors" in dv.load_snapshot(table).protocol.reader_features
 
@@ -311,7 +311,7 @@ def test_a_restore_restores_clustering_columns(table):
             reader_features=state.protocol.reader_features,
             writer_features=tuple(dict.fromkeys(features)),
         )
-        commits.write_commit(state.store, state.version + 1, [CommitInfo({}), protocol, domain])
+        commit_actions(state.store, state.version + 1, [CommitInfo({}), protocol, domain])
 
     cluster("id")
     cluster("v")
@@ -341,7 +341,7 @@ def test_a_table_with_identity_columns_is_rejected(table):
         partition_columns=(),
         configuration={},
     )
-    commits.write_commit(store.open_store(table), 2, [CommitInfo({}), metadata])
+    commit_actions(store.open_store(table), 2, [CommitInfo({}), metadata])
     with raises_at(UnsupportedFeatureError, "cannot restore .* identity column", column="id"):
         dv.restore(table, 1)
 

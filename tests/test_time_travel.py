@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from support.commits import commit_actions
 from support.errors import raises_at
 from support.tables import commit_path, read_ids
 from typer.testing import CliRunner
@@ -23,7 +24,6 @@ from delta_variant.errors import (
     TimestampBeforeFirstError,
     VersionNotFoundError,
 )
-from delta_variant.log import commits
 from delta_variant.log.checkpoints import writing as checkpoint_writing
 from delta_variant.protocol.actions import CommitInfo, Format, Metadata, Protocol
 from delta_variant.storage import store
@@ -164,7 +164,7 @@ def in_commit_timestamps(tmp_path: Path, enabled_in: int, **lacking: str | None)
             configuration=configuration if version >= enabled_in else {},
         )
         actions = [protocol, metadata] if version in (0, enabled_in) else []
-        commits.write_commit(root, version, [info, *actions])
+        commit_actions(root, version, [info, *actions])
         commit_at(tmp_path / "t", version, 10 * version + (86_400 if version >= enabled_in else -0.5))
     return tmp_path / "t"
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from archives import unpack_spark_table
 from deltalake import DeltaTable
+from support.commits import commit_actions
 from support.errors import raises_at
 from support.intercepted_store import commit_first, intercept
 from support.tables import list_files, read_ids
@@ -32,7 +33,6 @@ from delta_variant.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
-from delta_variant.log import commits
 from delta_variant.log.checkpoints import writing as checkpoint_writing
 from delta_variant.log.listing import commit_file_name
 from delta_variant.operations.vacuum import VacuumInterrupted
@@ -74,7 +74,7 @@ def put(table: Path, name: str, *, days: float = 30) -> str:
 
 def commit(table: Path, *actions: Any) -> None:
     state = dv.load_snapshot(table)
-    commits.write_commit(state.store, state.version + 1, [CommitInfo({}), *actions])
+    commit_actions(state.store, state.version + 1, [CommitInfo({}), *actions])
 
 
 def add(path: str, **fields: Any) -> AddFile:
@@ -408,7 +408,7 @@ def test_a_restore_during_the_deletions_of_a_vacuum_is_rejected(table):
 def test_a_vacuum_that_was_killed_prevents_restores_for_a_day(table):
     dv.delete_all(table)
     info = {"operation": "VACUUM START", "timestamp": int(time.time() * 1000)}
-    commits.write_commit(dv.load_snapshot(table).store, 2, [CommitInfo(info)])
+    commit_actions(dv.load_snapshot(table).store, 2, [CommitInfo(info)])
     with raises_at(CommitConflictError, version=2):
         dv.restore(table, 0)
     path = table / commit_file_name(2)

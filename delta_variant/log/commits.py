@@ -25,7 +25,6 @@ from ..protocol.actions import (
     decode_commit_info,
     decode_compaction,
     duplicate_error,
-    encode_commit,
     identity,
 )
 from ..storage.store import Store, modification_time, put_if_absent, read, read_if_present
@@ -45,7 +44,6 @@ __all__ = [
     "read_spans_to_replay",
     "read_versions",
     "write_commit",
-    "write_text",
 ]
 
 Decoded = TypeVar("Decoded")
@@ -193,12 +191,7 @@ def commit_file_time(store: Store, version: int) -> int:
     return modification_time(store, commit_path(store, version))
 
 
-def write_commit(store: Store, version: int, actions: Sequence[Action]) -> None:
-    """Commit a version of some actions atomically; raises what `write_text` raises."""
-    write_text(store, version, encode_commit(actions), actions)
-
-
-def write_text(store: Store, version: int, text: bytes | BinaryIO, actions: Sequence[Action]) -> None:
+def write_commit(store: Store, version: int, text: bytes | BinaryIO, actions: Sequence[Action]) -> None:
     """Commit a version atomically: create its file, or let the catalog of the table ratify a staged commit.
 
     `text` is the content of its file, or a temporary file that has it. `actions` are those of its actions

@@ -305,7 +305,7 @@ def _try_commit(store: Store, version: int, text: CommitText, actions: Sequence[
     CommitUnknownError if the store gave no answer and the version does not exist yet.
     """
     try:
-        commits.write_text(store, version, text.content(), actions)
+        commits.write_commit(store, version, text.content(), actions)
     except VersionExistsError:
         return False
     except KeyboardInterrupt as interrupt:
