@@ -40,6 +40,9 @@ def main(folder: Path, step: str, sink: str) -> None:
     spark = spark.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     spark = spark.config("spark.sql.codegen.wholeStage", "false")
     spark = spark.config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    # A driver that is killed in its first batch may leave a temporary file in the folder of the offsets, and
+    # Spark would refuse to start again (SPARK-53103, since 4.1).
+    spark = spark.config("spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart", "false")
     session = spark.config("spark.log.level", "FATAL").getOrCreate()
     lines = session.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "lines"))
     query = SINKS[sink](session, lines.repartition(2), folder / "table")
