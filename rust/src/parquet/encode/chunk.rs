@@ -1,6 +1,5 @@
 //! The column chunks of one leaf: pages, their statistics, and the metadata of each chunk.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,6 +19,7 @@ use super::extremes::{Bound, EncodedExtremes as Extremes, state, statistics};
 use super::fixed::{BooleanValues, FixedValues};
 use super::levels::{Leaf, Levels, encode, split};
 use super::numbers::NumberValues;
+use super::page_bytes::PageBytes;
 use super::strings::StringValues;
 use super::values::{Dictionary, Values};
 use crate::error::{Error, Result};
@@ -31,6 +31,9 @@ const PAGE_ROWS: usize = 10_000;
 const NULL_PAGE_ROWS: usize = 1 << 17;
 /// … or this many bytes before compression, whichever comes first.
 const PAGE_BYTES: usize = 1 << 20;
+
+/// The header of a page is at most as long.
+const HEADER_BYTES: usize = 64;
 
 /// The statistics of a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +76,7 @@ pub(in crate::parquet) struct ChunkEncoder {
 /// The pages of a column chunk.
 #[derive(Default)]
 struct Pages {
-    bytes: Vec<u8>,
+    bytes: PageBytes,
     uncompressed: usize,
     list: Vec<PageRecord>,
     variable_bytes: u64,
@@ -91,7 +94,7 @@ struct PageRecord {
 
 /// A finished column chunk: its bytes, and its metadata with offsets relative to them.
 pub(in crate::parquet) struct Chunk {
-    pub bytes: Bytes,
+    pub bytes: PageBytes,
     pub close: ColumnCloseResult,
 }
 
@@ -144,7 +147,7 @@ impl ChunkEncoder {
 
     /// The size of the pages, and an estimate of the values that are not encoded yet.
     pub fn bytes(&self) -> usize {
-        self.pages.bytes.len() + self.values.choice().bytes() + self.values.pending_bytes()
+        self.pages.bytes.size() + self.values.choice().bytes() + self.values.pending_bytes()
     }
 
     fn end_page(&mut self) -> Result<()> {
@@ -167,8 +170,9 @@ impl ChunkEncoder {
             PageVersion::V1 => self.page_v1(encoding, entries)?,
             PageVersion::V2 => self.page_v2(encoding, levels, rows, entries, nulls)?,
         };
-        let offset = self.pages.bytes.len();
-        let written = write_page(page, &mut self.pages.bytes)?;
+        let offset = self.pages.bytes.size();
+        let (bytes, written) = write_page(page)?;
+        self.pages.bytes.push(bytes);
         self.pages.uncompressed += written.uncompressed_size;
         let size = written.compressed_size;
         self.pages.list.push(PageRecord { offset, size, rows, entries, nulls, encoding, extremes });
@@ -229,7 +233,7 @@ impl ChunkEncoder {
             self.end_page()?;
         }
         let mut pages = std::mem::take(&mut self.pages);
-        let mut bytes = Vec::new();
+        let mut dictionary = 0;
         let (plain, distinct) = self.values.end_chunk();
         if distinct > 0 {
             let page = Page::DictionaryPage {
@@ -238,26 +242,23 @@ impl ChunkEncoder {
                 encoding: Encoding::PLAIN,
                 is_sorted: false,
             };
-            pages.uncompressed +=
-                write_page(CompressedPage::new(page, plain.len()), &mut bytes)?.uncompressed_size;
-        }
-        let dictionary = bytes.len();
-        match dictionary {
-            0 => bytes = std::mem::take(&mut pages.bytes),
-            _ => bytes.append(&mut pages.bytes),
+            let (bytes, written) = write_page(CompressedPage::new(page, plain.len()))?;
+            pages.uncompressed += written.uncompressed_size;
+            dictionary = bytes.len();
+            pages.bytes.push_front(bytes);
         }
         let extremes = pages.extremes();
         self.extremes.merge(&extremes);
-        let metadata = self.metadata(&pages, &extremes, dictionary, bytes.len())?;
+        let metadata = self.metadata(&pages, &extremes, dictionary)?;
         let close = ColumnCloseResult {
-            bytes_written: bytes.len() as u64,
+            bytes_written: pages.bytes.size() as u64,
             rows_written: pages.list.iter().map(|page| page.rows as u64).sum(),
             metadata,
             bloom_filter: None,
             column_index: self.column_index(&pages)?,
             offset_index: has_offset_index.then(|| pages.offset_index(dictionary)),
         };
-        Ok(Chunk { bytes: bytes.into(), close })
+        Ok(Chunk { bytes: pages.bytes, close })
     }
 
     /// The number of pages that the chunk has, if it ends now.
@@ -270,20 +271,14 @@ impl ChunkEncoder {
         &self.extremes
     }
 
-    fn metadata(
-        &self,
-        pages: &Pages,
-        extremes: &Extremes,
-        dictionary: usize,
-        size: usize,
-    ) -> Result<ColumnChunkMetaData> {
+    fn metadata(&self, pages: &Pages, extremes: &Extremes, dictionary: usize) -> Result<ColumnChunkMetaData> {
         let mut encodings = EncodingMask::default();
         encodings.insert(Encoding::RLE);
         pages.list.iter().for_each(|page| encodings.insert(page.encoding));
         let entries: usize = pages.list.iter().map(|page| page.entries).sum();
         let mut builder = ColumnChunkMetaData::builder(self.column.clone())
             .set_compression(self.compression)
-            .set_total_compressed_size(size as i64)
+            .set_total_compressed_size(pages.bytes.size() as i64)
             .set_total_uncompressed_size(pages.uncompressed as i64)
             .set_num_values(entries as i64)
             .set_data_page_offset(dictionary as i64);
@@ -377,11 +372,11 @@ impl Pages {
     }
 }
 
-fn write_page(page: CompressedPage, out: &mut Vec<u8>) -> Result<PageWriteSpec> {
-    let mut sink = TrackedWrite::new(out);
+/// The bytes of a page with its header.
+fn write_page(page: CompressedPage) -> Result<(Bytes, PageWriteSpec)> {
+    let mut sink = TrackedWrite::new(Vec::with_capacity(page.data().len() + HEADER_BYTES));
     let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
-    sink.flush()?;
-    Ok(written)
+    Ok((sink.into_inner()?.into(), written))
 }
 
 fn count(number: usize) -> Result<u32> {

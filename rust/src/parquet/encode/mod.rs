@@ -12,6 +12,7 @@ mod fixed;
 mod hybrid;
 mod levels;
 mod numbers;
+mod page_bytes;
 mod strings;
 mod values;
 
