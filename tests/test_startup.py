@@ -15,9 +15,11 @@ from delta_variant.cli.app import COMMANDS, app
 from delta_variant.cli.help import summary_of
 
 CLI = """
+import sys
 from delta_variant.cli import main
+sys.argv[1:] = {!r}
 try:
-    main([{!r}])
+    main()
 except SystemExit as end:
     assert not end.code
 """
@@ -51,13 +53,13 @@ def test_the_import_of_the_package_loads_only_its_errors():
 
 
 def test_the_version_is_printed_without_typer_rich_and_pyarrow():
-    loaded = loaded_by(CLI.format("--version"))
+    loaded = loaded_by(CLI.format(["--version"]))
     assert "delta_variant.cli.entry_point" in loaded
     assert below(loaded, "typer", "rich", "pyarrow", "msgspec", "delta_variant.cli.app") == []
 
 
 def test_help_is_printed_without_the_commands_and_the_operations():
-    loaded = loaded_by(CLI.format("--help"))
+    loaded = loaded_by(CLI.format(["--help"]))
     assert "typer" in loaded
     unneeded = (
         "delta_variant.cli.commands",
@@ -89,6 +91,16 @@ def test_a_query_of_a_table_without_checkpoint_loads_neither_parquet_nor_json_pa
     assert {"pyarrow", "sqlglot", "delta_variant.operations.read"} <= loaded
     unneeded = ("pyarrow.parquet", "pyarrow.fs", "pyarrow.dataset", "jsonpath_rfc9535", "regex")
     assert below(loaded, *unneeded) == []
+
+
+def test_a_command_does_not_load_pandas(tmp_path):
+    # pyarrow loads it for the first Python object that it converts.
+    assert "pandas" in loaded_by("import pyarrow; pyarrow.scalar(0)")
+    table = str(tmp_path / "t")
+    delta_variant.write_table(table, pa.table({"id": [0, 1]}))
+    loaded = loaded_by(CLI.format(["read", table, "--where", "id > 0"]))
+    assert "pyarrow" in loaded
+    assert below(loaded, "pandas") == []
 
 
 @pytest.mark.parametrize("name", [name for commands in COMMANDS.values() for name in commands])

@@ -15,6 +15,7 @@ from .interrupts import Interrupted, raising_signals
 from .output import BROKEN_PIPE, OutputFailed, check_outputs, drop_output
 from .remedies import message_of
 from .version import print_version
+from .without_pandas import hide_pandas
 
 __all__ = ["main"]
 
@@ -25,8 +26,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if sys.stdout is None:
         _fail("cannot print because standard output is closed")
     check_outputs()
+    if arguments is None:
+        # The process is the command line's own.
+        hide_pandas()
+        arguments = sys.argv[1:]
     try:
-        _run(sys.argv[1:] if arguments is None else arguments)
+        _run(arguments)
     except OutputFailed as failure:
         drop_output(failure.descriptor)
         if failure.is_closed_pipe:

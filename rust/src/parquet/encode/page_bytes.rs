@@ -8,7 +8,7 @@ use parquet::errors::Result;
 use parquet::file::reader::{ChunkReader, Length};
 
 /// Pages that follow each other. Each has memory of its own: one buffer would take twice its size whenever it grows, and
-/// leave holes behind.
+/// its old memory would stay as holes.
 #[derive(Clone, Default)]
 pub(in crate::parquet) struct PageBytes {
     pages: VecDeque<Bytes>,
