@@ -6,7 +6,7 @@ keeps the rest as it is. Names are resolved later, because that needs the column
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from ..errors import ExpressionError
 from .sql import CAST_TOKENS, CLOSING, OPENING, PARSER_ERRORS, Dialect, convert_node, parse_expression
 from .tree import Expression
 
-__all__ = ["Conjunct", "Extract", "Query", "Scope", "TableReference", "parse_query"]
+__all__ = ["Conjunct", "Extract", "Item", "Query", "Scope", "TableReference", "parse_query"]
 
 Span = tuple[int, int]
 """The first and the last character of a part of the text."""
@@ -35,6 +35,10 @@ END_OF_ON = END_OF_WHERE | {
     *(TokenType.CROSS, TokenType.NATURAL, TokenType.SEMI, TokenType.ANTI, TokenType.COMMA),
     TokenType.LATERAL,
 }
+CLAUSES_OF_ROWS = ("with_", "hint", "expressions", "from_", "joins", "where")
+"""The clauses of a SELECT whose rows do not depend on each other."""
+CLAUSES_OF_COLUMNS = (*CLAUSES_OF_ROWS, "laterals", "windows", "order", "limit", "offset")
+"""The clauses of a SELECT whose rows do not depend on its columns."""
 CASTS = ("cast", "try_cast")
 GETTERS = ("variant_get", "try_variant_get")
 
@@ -54,13 +58,33 @@ class TableReference(msgspec.Struct, frozen=True):
     takes_alias: bool
 
 
+class Item(msgspec.Struct, frozen=True):
+    """An expression of a SELECT, or the columns that a star stands for.
+
+    `names` are those of its columns in lower case. `expression` is a column, a path of a Variant or a cast of
+    it, with the span of the item and its alias, and None for other expressions. A star has all columns of the
+    sources `stars` without the names `excluded`.
+    """
+
+    names: tuple[str, ...] = ()
+    expression: Expression | None = None
+    span: Span = (0, -1)
+    stars: tuple[str, ...] = ()
+    excluded: frozenset[str] = frozenset()
+
+
 class Scope(msgspec.Struct):
     """The names that the expressions of one SELECT can use.
 
     `sources` has the index of the table reference by lower-case alias, or None for other sources, and
-    `parent` the enclosing scope of a subquery. `stars` are the sources of which `*` selects all columns, and
-    `outputs` the names of its own columns, in lower case. The rows of sources in `optional` may be NULL
-    because of an outer join.
+    `parent` the enclosing scope of a subquery. `stars` are the sources that need all of their columns for
+    another reason than `items`, and `outputs` the names of its own columns, in lower case. The rows of
+    sources in `optional` may be NULL because of an outer join.
+
+    `derived` has the scopes of common table expressions and subqueries among the sources. A scope
+    `is_derived` if `derived` of other scopes has all of its uses. Its `items` can be replaced by others if
+    the uses allow it, and are None if they cannot. With `passes_rows`, its result without the rows that a
+    condition on one source leaves out is that of the source without them.
     """
 
     parent: int | None
@@ -69,6 +93,10 @@ class Scope(msgspec.Struct):
     outputs: frozenset[str]
     optional: frozenset[str]
     is_plain: bool
+    derived: dict[str, int]
+    items: tuple[Item, ...] | None
+    is_derived: bool
+    passes_rows: bool
 
 
 class Extract(msgspec.Struct, frozen=True):
@@ -90,7 +118,8 @@ class Query(msgspec.Struct):
 
     `extracts` has the casts and paths at one place, outermost first, with their scope. `names` are the names
     of the whole text in lower case, by position. `qualifiers` are the names before columns that may begin
-    with a catalog or a schema: the span of all but the last name, and all of them.
+    with a catalog or a schema: the span of all but the last name, and all of them. `implicit` has the names
+    that Spark gives to extracts without an alias, by the span of the extract, where a query uses them.
     """
 
     text: str
@@ -100,6 +129,7 @@ class Query(msgspec.Struct):
     conjuncts: list[tuple[int, Conjunct]]
     names: list[tuple[int, str]]
     qualifiers: list[tuple[Span, tuple[str, ...]]]
+    implicit: dict[Span, str]
 
 
 def parse_query(text: str, parameters: Mapping[str, str] | Sequence[str] = ()) -> Query | None:
@@ -127,7 +157,7 @@ def parse_query(text: str, parameters: Mapping[str, str] | Sequence[str] = ()) -
     is_query = isinstance(root, exp.Select | exp.SetOperation | exp.Subquery) and "|>" not in text
     if is_query and all(_is_at_its_place(each, text) for each in root.find_all(exp.Identifier)):
         return _Finder(text, root, tokens, parameters).query()
-    return Query(text, [*_tables_of_tokens(tokens)], [], [], [], [], [])
+    return Query(text, [*_tables_of_tokens(tokens)], [], [], [], [], [], {})
 
 
 def _tables_of_tokens(tokens: Sequence[Any]) -> Iterator[TableReference]:
@@ -179,13 +209,23 @@ class _Finder:
         self._numbers = {id(select): number for number, select in enumerate(self._selects)}
         self._tables: list[TableReference] = []
         self._index: dict[int, int] = {}
+        self._subqueries: dict[int, int] = {}
+        self._uses = [0] * len(self._selects)
 
     def query(self) -> Query:
         for table in self._root.find_all(exp.Table):
             if self._is_reference(table):
                 self._index[id(table)] = len(self._tables)
                 self._tables.append(self._reference(table))
+        self._find_subqueries()
         scopes = [self._scope(select) for select in self._selects]
+        for scope in scopes:
+            for number in scope.derived.values():
+                self._uses[number] -= 1
+        # A function that takes a table names it as a column.
+        has_tables = any(str(each.this).lower() == "table" for each in self._root.find_all(exp.Anonymous))
+        for scope, uses in zip(scopes, self._uses, strict=True):
+            scope.is_derived &= uses == 0 and not has_tables
         names = [
             (token.start, token.text.lower()) for token in self._tokens if self._text[token.start] != "'"
         ]
@@ -198,7 +238,24 @@ class _Finder:
             [*self._conjuncts(scopes)],
             names,
             [*self._qualifiers()],
+            dict(self._implicit_names()),
         )
+
+    def _find_subqueries(self) -> None:
+        """Find the SELECT of each common table expression and subquery that is used as a table."""
+        for node in self._root.find_all(exp.Table, exp.Subquery):
+            if isinstance(node, exp.Subquery):
+                query: Any = node
+            elif id(node) in self._index or len(node.parts) > 1:
+                continue
+            else:
+                query = _visible_ctes(node).get(node.name.lower())
+            number = None if query is None else self._numbers.get(id(query.this))
+            if number is not None:
+                self._uses[number] += 1
+                alias = query.args.get("alias")
+                if _is_plain_source(node) and not (alias is not None and alias.args.get("columns")):
+                    self._subqueries[id(node)] = number
 
     def _is_reference(self, table: Any) -> bool:
         """Return whether a table is neither a function, nor a hint, nor a common table expression."""
@@ -208,21 +265,17 @@ class _Finder:
 
     def _reference(self, table: Any) -> TableReference:
         alias = table.args.get("alias")
-        known = {"this", "db", "catalog", "alias"}
-        is_plain = not any(part for name, part in table.args.items() if name not in known)
-        is_source = isinstance(table.parent, exp.From | exp.Join) and isinstance(
-            table.parent.parent, exp.Select
-        )
         return TableReference(
             tuple(part.this for part in table.parts),
             (table.parts[0].meta["start"], table.parts[-1].meta["end"]),
             None if alias is None or not alias.name else alias.name,
-            is_plain and is_source and not (alias is not None and alias.args.get("columns")),
+            _is_plain_source(table),
             not (alias or table.args.get("sample") or table.args.get("version")),
         )
 
     def _scope(self, select: Any) -> Scope:
         sources: dict[str, int | None] = {}
+        derived: dict[str, int] = {}
         optional: set[str] = set()
         joins = select.args.get("joins") or []
         for join, source in _sources(select):
@@ -232,19 +285,75 @@ class _Finder:
                 optional |= sources.keys()
             if side in ("LEFT", "FULL"):
                 optional.add(name)
+            if id(source) in self._subqueries and name not in sources:
+                derived[name] = self._subqueries[id(source)]
+            else:
+                derived.pop(name, None)
             # Two sources of one name cannot be told apart.
             sources[name] = None if name in sources else self._index.get(id(source))
         for lateral in select.args.get("laterals") or []:
             sources[lateral.alias_or_name.lower()] = None
+            derived.pop(lateral.alias_or_name.lower(), None)
+        items = None if isinstance(select.parent, exp.Exists) else self._items(select, sources)
         is_plain = not select.args.get("pivots") and not any(join.args.get("method") for join in joins)
         return Scope(
             self._parent(select),
             sources,
-            frozenset(_stars(select, sources)),
+            frozenset(_stars(select, sources, with_items=items is None)),
             frozenset(name.lower() for each in select.expressions for name in _output_names(each)),
             frozenset(optional),
             is_plain,
+            derived,
+            items,
+            self._uses[self._numbers[id(select)]] > 0,
+            _has_only(select, CLAUSES_OF_ROWS) and not any(map(_is_over_rows, select.expressions)),
         )
+
+    def _items(self, select: Any, sources: Mapping[str, int | None]) -> tuple[Item, ...] | None:
+        """Return the columns of a SELECT, None if others cannot take their place."""
+        order = select.args.get("order")
+        by_number = order is not None and not all(each.find(exp.Column) for each in order.expressions)
+        if by_number or not _has_only(select, CLAUSES_OF_COLUMNS):
+            return None
+        found = [self._item(each, sources) for each in select.expressions]
+        return None if None in found else tuple(each for each in found if each is not None)
+
+    def _item(self, node: Any, sources: Mapping[str, int | None]) -> Item | None:
+        star = node.this if isinstance(node, exp.Column) else node
+        if isinstance(star, exp.Star):
+            excluded = star.args.get("except_") or []
+            is_simple = _has_only(star, ("except_",)) and all(len(each.parts) == 1 for each in excluded)
+            stars = tuple(sources) if star is node else (node.table.lower(),)
+            if not is_simple or not set(stars) <= sources.keys() or (star is not node and node.db):
+                return None
+            return Item(stars=stars, excluded=frozenset(each.name.lower() for each in excluded))
+        names = tuple(name.lower() for name in _output_names(node))
+        expression = node.this if isinstance(node, exp.Alias) else node
+        span = self._column_span(expression)
+        parsed = None if span is None else self._expression(expression, span)
+        if parsed is None or span is None or len(names) != 1:
+            return Item(names)
+        return Item(
+            names, parsed, (span[0], span[1] if expression is node else node.args["alias"].meta["end"])
+        )
+
+    def _column_span(self, node: Any) -> Span | None:
+        """Return the span of a column, a path or a cast of it."""
+        if isinstance(node, exp.Column):
+            return node.parts[0].meta["start"], node.parts[-1].meta["end"]
+        inner = node
+        while type(inner) in (exp.Cast, exp.TryCast):
+            inner = inner.this
+        base = _base(inner)
+        return None if base is None else self._span(node, base)
+
+    def _implicit_names(self) -> Iterator[tuple[Span, str]]:
+        for select in self._selects:
+            if not _is_from_a_table(select):
+                continue
+            for item in select.expressions:
+                if not isinstance(item, exp.Alias | exp.Column) and (span := self._column_span(item)):
+                    yield from ((span, name) for name in _output_names(item))
 
     def _parent(self, select: Any) -> int | None:
         """Return the scope whose names a subquery can use. A derived table of FROM has none but LATERAL."""
@@ -478,9 +587,9 @@ def _matching_brackets(tokens: Sequence[Any]) -> dict[int, int]:
     return found
 
 
-def _visible_ctes(table: Any) -> set[str]:
-    """Return the names of common table expressions that a table's name can refer to."""
-    names: set[str] = set()
+def _visible_ctes(table: Any) -> dict[str, Any]:
+    """Return the common table expressions that a table's name can refer to, None for recursive ones."""
+    found: dict[str, Any] = {}
     below, node = table, table.parent
     within: Any = None
     while node is not None:
@@ -491,11 +600,40 @@ def _visible_ctes(table: Any) -> set[str]:
             ctes = clause.expressions
             is_inside = below is clause
             before = ctes.index(within) if is_inside and within in ctes else len(ctes)
-            if clause.args.get("recursive"):
+            is_recursive = clause.args.get("recursive")
+            if is_recursive:
                 before = len(ctes)
-            names |= {each.alias.lower() for each in ctes[:before]}
+            # Names of inner clauses hide those of outer ones.
+            found = {each.alias.lower(): None if is_recursive else each for each in ctes[:before]} | found
         below, node = node, node.parent
-    return names
+    return found
+
+
+def _is_plain_source(node: Any) -> bool:
+    """Return whether a table or a subquery is one of FROM, without a sample, a pivot and the like."""
+    alias = node.args.get("alias")
+    known = ("this", "db", "catalog", "alias")
+    is_source = isinstance(node.parent, exp.From | exp.Join) and isinstance(node.parent.parent, exp.Select)
+    return is_source and _has_only(node, known) and not (alias is not None and alias.args.get("columns"))
+
+
+def _is_from_a_table(select: Any) -> bool:
+    """Return whether a SELECT is, or is a part of, a common table expression or a subquery in FROM."""
+    node = select.parent
+    while isinstance(node, exp.SetOperation) or type(node) is exp.Paren:
+        node = node.parent
+    return isinstance(node, exp.CTE) or (
+        isinstance(node, exp.Subquery) and isinstance(node.parent, exp.From | exp.Join)
+    )
+
+
+def _has_only(node: Any, clauses: Collection[str]) -> bool:
+    return not any(part for name, part in node.args.items() if name not in clauses)
+
+
+def _is_over_rows(node: Any) -> bool:
+    """Return whether an expression of SELECT may depend on more than one row, or make several of one."""
+    return any(node.find_all(exp.Window, exp.AggFunc, exp.UDTF))
 
 
 def _sources(select: Any) -> Iterator[tuple[Any, Any]]:
@@ -532,10 +670,13 @@ def _join_conditions(select: Any) -> Iterator[tuple[Any, frozenset[str]]]:
         before.add(name)
 
 
-def _stars(select: Any, sources: Mapping[str, int | None]) -> Iterator[str]:
-    """Yield the sources of which a SELECT, and the functions in it, read all columns."""
+def _stars(select: Any, sources: Mapping[str, int | None], *, with_items: bool) -> Iterator[str]:
+    """Yield the sources of which functions in a SELECT, and the SELECT `with_items`, read all columns."""
     for star in select.find_all(exp.Star):
         if isinstance(star.parent, exp.Count) or star.find_ancestor(exp.Select) is not select:
+            continue
+        is_item = star.parent is select or star.parent.parent is select
+        if is_item and (not with_items or isinstance(select.parent, exp.Exists)):
             continue
         if isinstance(star.parent, exp.Column) and star.parent.table:
             yield star.parent.table.lower()

@@ -8,8 +8,8 @@ evaluates the cast.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..errors import CastError, ExpressionError
 from ..expressions.evaluate import evaluate, without_cast
-from ..expressions.statements import Extract, Query, TableReference
+from ..expressions.statements import Extract, Item, Query, Span, TableReference
 from ..expressions.statements import Scope as StatementScope
 from ..expressions.tree import (
     Call,
@@ -141,13 +141,27 @@ class Rewriting:
     reads: Mapping[int, TableRead]
 
 
+Path = tuple[tuple[int, str], ...]
+"""How rows of a table get into a scope: that scope and its source, those of the source, and so on."""
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """An expression over the columns of one table, and the items that it is a column of on its path."""
+
+    reference: int
+    path: Path
+    expression: Expression
+    items: tuple[Item, ...] = ()
+
+
 @dataclass
 class _Use:
-    """The columns of a table reference that a query uses, and the conditions on it alone."""
+    """The columns of a table reference that a query uses, and the conditions on it alone by path."""
 
     columns: set[str] = field(default_factory=set)
     extractions: dict[Extraction, str] = field(default_factory=dict)
-    conditions: list[Expression] = field(default_factory=list)
+    conditions: dict[Path, list[Expression]] = field(default_factory=dict)
 
 
 def field_name(reference: int) -> str:
@@ -214,6 +228,12 @@ class _Rewriter:
             for alias, reference in scope.sources.items()
             if reference in tables
         }
+        self._consumers: dict[int, list[tuple[int, str]]] = {}
+        for number, scope in enumerate(query.scopes):
+            for alias, derived in scope.derived.items():
+                self._consumers.setdefault(derived, []).append((number, alias))
+        self._outputs: dict[int, dict[str, _Origin | None] | None] = {}
+        self._replaced: dict[Span, tuple[_Origin, Extraction]] = {}
         self._narrow = {number for number in tables if self._is_narrow(number)}
         self._prefix = "extracted"
         names = {name for _, name in query.names}
@@ -221,109 +241,187 @@ class _Rewriter:
             self._prefix += "_"
 
     def rewrite(self, *, with_conditions: bool) -> Rewriting:
-        replacements: dict[tuple[int, int], tuple[int, Extraction]] = {}
         for scope, found in self._query.extracts:
-            if (replacement := self._extract(scope, found)) is not None:
-                replacements |= replacement
+            self._extract(scope, found)
         if with_conditions:
             self._add_conditions()
-        for position, name in self._query.names:
-            if not any(start <= position <= end for start, end in replacements):
-                for number, columns in self._columns.items():
-                    if name in columns:
-                        self._uses[number].columns.add(columns[name])
-        texts = {span: self._text(reference, each) for span, (reference, each) in replacements.items()}
+        items = self._items_by_number()
+        used = self._used_names([item for each in items.values() for item in each])
+        for number, columns in self._columns.items():
+            self._uses[number].columns |= {columns[name] for name in columns.keys() & used}
+        texts = {span: self._text(span) for span in self._replaced}
+        for number, columns_of_scope in items.items():
+            texts |= self._item_texts(number, columns_of_scope, used)
         reads = {number: self._read(number) for number in self._uses}
         return Rewriting(replace_tables(self._query, [*self._uses], texts), reads)
 
     def _is_narrow(self, number: int) -> bool:
         """Return whether the columns of a table that the query names are all that it reads."""
-        if number not in self._owners or not self._query.tables[number].is_plain:
+        is_plain = number in self._owners and self._query.tables[number].is_plain
+        return is_plain and self._reads_by_name(*self._owners[number])
+
+    def _reads_by_name(self, number: int, source: str) -> bool:
+        """Return whether a scope needs only the columns of a source that the query names."""
+        scope = self._query.scopes[number]
+        if not scope.is_plain or source in scope.stars:
             return False
-        scope, alias = self._owners[number]
-        return self._query.scopes[scope].is_plain and alias not in self._query.scopes[scope].stars
+        has_star = any(source in item.stars for item in scope.items or ())
+        return not has_star or self._has_free_items(number)
 
-    def _extract(
-        self, scope: int, found: Sequence[Extract]
-    ) -> dict[tuple[int, int], tuple[int, Extraction]] | None:
+    def _has_free_items(self, number: int) -> bool:
+        """Return whether the result of a scope may have other columns than the query gives it."""
+        scope = self._query.scopes[number]
+        is_free = scope.is_derived and scope.items is not None
+        return is_free and all(self._reads_by_name(*each) for each in self._consumers[number])
+
+    def _extract(self, scope: int, found: Sequence[Extract]) -> None:
         for each in found:
-            resolved = self._resolve_all(scope, each.expression, is_output=True)
-            if resolved is None:
+            origin = self._resolve_all(scope, each.expression, is_output=True)
+            if origin is None or not self._can_pass(scope, origin):
                 continue
-            reference, expression = resolved
-            bound = self._bind(reference, expression)
-            if reference in self._narrow and isinstance(bound, Extraction) and _is_readable(bound):
-                names = self._uses[reference].extractions
-                names.setdefault(bound, f"{self._prefix}{reference}_{len(names)}")
-                return {each.span: (reference, bound)}
-        return None
+            bound = self._bind(origin)
+            if isinstance(bound, Extraction) and _is_readable(bound):
+                names = self._uses[origin.reference].extractions
+                names.setdefault(bound, f"{self._prefix}{origin.reference}_{len(names)}")
+                self._replaced[each.span] = origin, bound
+                return
 
-    def _text(self, reference: int, extraction: Extraction) -> str:
-        name = self._uses[reference].extractions[extraction]
-        if not _is_strict(extraction):
-            return name
-        strict = [each for each in self._uses[reference].extractions if _is_strict(each)]
-        failed = f"{self._failed(reference)}[{strict.index(extraction)}]"
-        return f"coalesce({name}, cast({failed} AS {type_name(extraction.type)}))"
+    def _can_pass(self, scope: int, origin: _Origin) -> bool:
+        """Return whether a column of a table can get into a scope on the path of another one."""
+        (owner, source), *inner = origin.path
+        node: int | None = scope
+        while node is not None and node != owner:
+            if source in self._query.scopes[node].sources:
+                return False
+            node = self._query.scopes[node].parent
+        are_columns = all(isinstance(item.expression, Name) for item in origin.items)
+        is_free = all(self._has_free_items(number) for number, _ in inner)
+        return origin.reference in self._narrow and are_columns and is_free
+
+    def _items_by_number(self) -> dict[int, list[Item]]:
+        """Return the columns of columns, by scope, that the result of the query does not need as they are."""
+        return {
+            number: [item for item in scope.items or () if isinstance(item.expression, Name)]
+            for number, scope in enumerate(self._query.scopes)
+            if self._has_free_items(number)
+        }
+
+    def _used_names(self, items: Sequence[Item]) -> set[str]:
+        """Return the names in the query outside of what is replaced, and of the items without a use."""
+        spans = [*self._replaced, *(item.span for item in items)]
+        used = {name for position, name in self._query.names if not _is_within(position, spans)}
+        unused = [*items]
+        while found := [item for item in unused if used.intersection(item.names)]:
+            spans = [item.span for item in found]
+            used |= {name for position, name in self._query.names if _is_within(position, spans)}
+            unused = [item for item in unused if item not in found]
+        return used
+
+    def _item_texts(self, number: int, items: Sequence[Item], used: Set[str]) -> dict[Span, str]:
+        """Return the replacements of the items of a scope: the columns that have to pass it."""
+        stars = {source for item in self._query.scopes[number].items or () for source in item.stars}
+        passed: set[str] = set()
+        found = {}
+        for item in items:
+            texts = []
+            for origin, bound in self._replaced.values():
+                source = dict(origin.path).get(number)
+                if item in origin.items and source is not None and source not in stars:
+                    texts += self._names(number, origin, bound)
+            texts = [text for text in dict.fromkeys(texts) if text not in passed]
+            passed.update(texts)
+            if used.isdisjoint(item.names):
+                found[item.span] = ", ".join(texts) or f"NULL AS {self._prefix}_unused"
+            elif texts:
+                end = item.span[1] + 1
+                found[end, end - 1] = "".join(f", {text}" for text in texts)
+        return found
+
+    def _names(self, scope: int, origin: _Origin, bound: Extraction) -> list[str]:
+        """Return the names of the columns of an extraction in a scope of its path."""
+        source = dict(origin.path)[scope]
+        is_table = origin.path[-1] == (scope, source)
+        qualifier = "" if is_table or not source else f"{quote(source)}."
+        names = [self._uses[origin.reference].extractions[bound]]
+        if _is_strict(bound):
+            names.append(self._failed(origin.reference))
+        return [qualifier + name for name in names]
+
+    def _text(self, span: Span) -> str:
+        origin, bound = self._replaced[span]
+        name, *failed = self._names(origin.path[0][0], origin, bound)
+        if failed:
+            strict = [each for each in self._uses[origin.reference].extractions if _is_strict(each)]
+            name = f"coalesce({name}, cast({failed[0]}[{strict.index(bound)}] AS {type_name(bound.type)}))"
+        alias = self._query.implicit.get(span)
+        return name if alias is None else f"{name} AS {quote(alias)}"
 
     def _failed(self, reference: int) -> str:
         return f"{self._prefix}{reference}_failed"
 
     def _add_conditions(self) -> None:
         for scope, conjunct in self._query.conjuncts:
-            resolved = self._resolve_all(scope, conjunct.expression, is_output=False)
-            if resolved is None:
+            origin = self._resolve_all(scope, conjunct.expression, is_output=False)
+            if origin is None or not self._query.tables[origin.reference].is_plain:
                 continue
-            reference, expression = resolved
-            owner, alias = self._owners.get(reference, (None, None))
-            if owner != scope or alias not in conjunct.sources or not self._query.tables[reference].is_plain:
+            owner, source = origin.path[0]
+            if owner != scope or source not in conjunct.sources:
                 continue
-            bound = self._bind(reference, expression)
+            bound = self._bind(origin)
             if bound is not None and _is_condition(bound):
-                self._uses[reference].conditions.append(bound)
+                self._uses[origin.reference].conditions.setdefault(origin.path, []).append(bound)
 
-    def _bind(self, reference: int, expression: Expression) -> Expression | None:
+    def _predicate(self, reference: int, path: Path) -> Expression | None:
+        """Return the condition of the rows of a table that a scope needs on a path, None for all rows."""
+        number, source = path[0]
+        scope = self._query.scopes[number]
+        found = [*self._uses[reference].conditions.get(path, ())]
+        if scope.is_derived and scope.passes_rows and source not in scope.optional:
+            outer = [self._predicate(reference, (each, *path)) for each in self._consumers[number]]
+            needed = [each for each in outer if each is not None]
+            if len(needed) == len(outer):
+                found.append(_connect("or", dict.fromkeys(needed)))
+        return _connect("and", found) if found else None
+
+    def _bind(self, origin: _Origin) -> Expression | None:
         try:
-            return self._scopes[reference].bind(expression)
+            return self._scopes[origin.reference].bind(origin.expression)
         except ExpressionError:
             return None
 
-    def _resolve_all(
-        self, scope: int, expression: Expression, *, is_output: bool
-    ) -> tuple[int, Expression] | None:
+    def _resolve_all(self, scope: int, expression: Expression, *, is_output: bool) -> _Origin | None:
         """Return the table that all names of an expression belong to, and the expression over its columns."""
-        references: set[int | None] = set()
+        origins: list[_Origin | None] = []
 
         def resolve(node: Expression) -> Expression | None:
             if not isinstance(node, Name):
                 return None
-            found = self._resolve(scope, node.parts, is_output=is_output)
-            references.add(None if found is None else found[0])
-            return node if found is None else Name(found[1])
+            origins.append(self._resolve(scope, node.parts, is_output=is_output))
+            return node if origins[-1] is None else origins[-1].expression
 
         resolved = transform(expression, resolve)
-        if len(references) != 1 or (reference := references.pop()) is None:
+        known = [each for each in origins if each is not None]
+        if not known or len(known) < len(origins) or len({(each.reference, each.path) for each in known}) > 1:
             return None
-        return reference, resolved
+        items = tuple(dict.fromkeys(item for each in known for item in each.items))
+        return _Origin(known[0].reference, known[0].path, resolved, items)
 
-    def _resolve(
-        self, scope: int | None, parts: tuple[str, ...], *, is_output: bool
-    ) -> tuple[int, tuple[str, ...]] | None:
-        """Return the table and the column of a name, None if they are not known for certain."""
+    def _resolve(self, scope: int | None, parts: tuple[str, ...], *, is_output: bool) -> _Origin | None:
+        """Return the origin of a name, None if it is not known for certain."""
         while scope is not None:
             here = self._query.scopes[scope]
             parts = self._without_schema(here, parts)
-            if len(parts) > 1 and parts[0].lower() in here.sources:
-                reference = here.sources[parts[0].lower()]
-                column = self._columns.get(-1 if reference is None else reference, {}).get(parts[1].lower())
-                return None if column is None or reference is None else (reference, (column, *parts[2:]))
-            if is_output and parts[0].lower() in here.outputs:
+            name = parts[0].lower()
+            if len(parts) > 1 and name in here.sources:
+                return _field((self._columns_of(scope, name) or {}).get(parts[1].lower()), parts[2:])
+            if is_output and name in here.outputs:
                 # ORDER BY and HAVING prefer the columns of the result.
                 return None
-            found = self._candidates(here, parts[0].lower())
+            sources = [self._columns_of(scope, each) for each in here.sources]
+            found = [each[name] for each in sources if each is not None and name in each]
             if found:
-                return (found[0][0], (found[0][1], *parts[1:])) if len(found) == 1 else None
-            if any(each not in self._columns for each in here.sources.values()):
+                return _field(found[0], parts[1:]) if len(found) == 1 else None
+            if None in sources:
                 return None
             scope = here.parent
         return None
@@ -338,13 +436,43 @@ class _Rewriter:
                     return parts[length - 1 :]
         return parts
 
-    def _candidates(self, scope: StatementScope, name: str) -> list[tuple[int, str]]:
-        found = [each for each in scope.sources.values() if each is not None and each in self._columns]
-        return [(each, self._columns[each][name]) for each in found if name in self._columns[each]]
+    def _columns_of(self, number: int, source: str) -> Mapping[str, _Origin | None] | None:
+        """Return the origin of each column of a source where it is known, None if the columns are not."""
+        scope = self._query.scopes[number]
+        reference, here = scope.sources[source], (number, source)
+        if reference is not None and reference in self._columns:
+            columns = self._columns[reference]
+            return {name: _Origin(reference, (here,), Name((columns[name],))) for name in columns}
+        if source not in scope.derived:
+            return None
+        columns_of_items = self._outputs_of(scope.derived[source])
+        if columns_of_items is None:
+            return None
+        return {
+            name: each and replace(each, path=(here, *each.path)) for name, each in columns_of_items.items()
+        }
+
+    def _outputs_of(self, number: int) -> dict[str, _Origin | None] | None:
+        """Return the origin of each column of a SELECT where it is known, None if the columns are not."""
+        if number not in self._outputs:
+            items = self._query.scopes[number].items
+            self._outputs[number] = (
+                None if items is None else _merge(self._outputs_of_item(number, item) for item in items)
+            )
+        return self._outputs[number]
+
+    def _outputs_of_item(self, number: int, item: Item) -> dict[str, _Origin | None] | None:
+        if item.stars:
+            found = _merge(self._columns_of(number, source) for source in item.stars)
+            return found and {name: each for name, each in found.items() if name not in item.excluded}
+        origin = item.expression and self._resolve_all(number, item.expression, is_output=False)
+        known = replace(origin, items=(*origin.items, item)) if origin else None
+        return dict.fromkeys(item.names, known)
 
     def _read(self, reference: int) -> TableRead:
         use = self._uses[reference]
-        predicate = _conjunction(use.conditions)
+        owner = self._owners.get(reference)
+        predicate = None if owner is None else self._predicate(reference, (owner,))
         if reference not in self._narrow or (not use.extractions and predicate is None):
             return TableRead(predicate, None)
         scope = self._scopes[reference]
@@ -357,10 +485,31 @@ class _Rewriter:
         return TableRead(predicate, LenientQuery.of_outputs(outputs, predicate, failed))
 
 
-def _conjunction(conditions: Sequence[Expression]) -> Expression | None:
-    if len(conditions) < 2:
-        return next(iter(conditions), None)
-    return Call("and", tuple(conditions), pa.bool_())
+def _is_within(position: int, spans: Iterable[Span]) -> bool:
+    return any(start <= position <= end for start, end in spans)
+
+
+def _merge(columns: Iterable[Mapping[str, _Origin | None] | None]) -> dict[str, _Origin | None] | None:
+    """Return the columns of several sources; of a name that two of them have, the origin is not known."""
+    found: dict[str, _Origin | None] = {}
+    for each in columns:
+        if each is None:
+            return None
+        found |= {name: None if name in found else origin for name, origin in each.items()}
+    return found
+
+
+def _field(origin: _Origin | None, parts: tuple[str, ...]) -> _Origin | None:
+    """Return the origin of a field of a struct column."""
+    if origin is None or not parts:
+        return origin
+    if not isinstance(origin.expression, Name):
+        return None
+    return replace(origin, expression=Name((*origin.expression.parts, *parts)))
+
+
+def _connect(function: str, conditions: Collection[Expression]) -> Expression:
+    return Call(function, tuple(conditions), pa.bool_()) if len(conditions) > 1 else next(iter(conditions))
 
 
 def _is_readable(extraction: Extraction) -> bool:
