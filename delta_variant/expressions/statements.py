@@ -39,6 +39,8 @@ CLAUSES_OF_ROWS = ("with_", "hint", "expressions", "from_", "joins", "where")
 """The clauses of a SELECT whose rows do not depend on each other."""
 CLAUSES_OF_COLUMNS = (*CLAUSES_OF_ROWS, "laterals", "windows", "order", "limit", "offset")
 """The clauses of a SELECT whose rows do not depend on its columns."""
+CLAUSES_OF_SOURCES = ("expressions", "from_", "joins", "laterals", "where", "group")
+"""The clauses of a SELECT whose names are those of its sources."""
 CASTS = ("cast", "try_cast")
 GETTERS = ("variant_get", "try_variant_get")
 
@@ -100,10 +102,14 @@ class Scope(msgspec.Struct):
 
 
 class Extract(msgspec.Struct, frozen=True):
-    """A path of a Variant, or a cast of it: its text, and the expression with names as they are written."""
+    """A path of a Variant, or a cast of it: its text, and the expression with names as they are written.
+
+    It `sees_outputs` in ORDER BY and HAVING, which prefer the columns of the result to those of the sources.
+    """
 
     span: Span
     expression: Expression
+    sees_outputs: bool
 
 
 class Conjunct(msgspec.Struct, frozen=True):
@@ -375,11 +381,12 @@ class _Finder:
         if base is None or scope is None or _base(node.parent) is base:
             return None
         found = []
+        sees_outputs = _sees_outputs(node)
         while node is not None:
             span = self._span(node, base)
             if span is None or (expression := self._expression(node, span)) is None:
                 break
-            found.append(Extract(span, expression))
+            found.append(Extract(span, expression, sees_outputs))
             parent = node.parent
             node = parent if type(parent) in (exp.Cast, exp.TryCast) and parent.this is node else None
         return (scope, found[::-1]) if found else None
@@ -568,6 +575,12 @@ def _base(node: Any) -> Any:
         first = node.expressions[0]
         return first if isinstance(first, exp.Column) else None
     return None
+
+
+def _sees_outputs(node: Any) -> bool:
+    while not isinstance(node.parent, exp.Select):
+        node = node.parent
+    return node.arg_key not in CLAUSES_OF_SOURCES
 
 
 def _replace_parameter(node: Any, values: Iterator[str | None]) -> Any:

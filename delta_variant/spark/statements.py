@@ -276,7 +276,7 @@ class _Rewriter:
 
     def _extract(self, scope: int, found: Sequence[Extract]) -> None:
         for each in found:
-            origin = self._resolve_all(scope, each.expression, is_output=True)
+            origin = self._resolve_all(scope, each.expression, sees_outputs=each.sees_outputs)
             if origin is None or not self._can_pass(scope, origin):
                 continue
             bound = self._bind(origin)
@@ -361,7 +361,7 @@ class _Rewriter:
 
     def _add_conditions(self) -> None:
         for scope, conjunct in self._query.conjuncts:
-            origin = self._resolve_all(scope, conjunct.expression, is_output=False)
+            origin = self._resolve_all(scope, conjunct.expression, sees_outputs=False)
             if origin is None or not self._query.tables[origin.reference].is_plain:
                 continue
             owner, source = origin.path[0]
@@ -389,14 +389,14 @@ class _Rewriter:
         except ExpressionError:
             return None
 
-    def _resolve_all(self, scope: int, expression: Expression, *, is_output: bool) -> _Origin | None:
+    def _resolve_all(self, scope: int, expression: Expression, *, sees_outputs: bool) -> _Origin | None:
         """Return the table that all names of an expression belong to, and the expression over its columns."""
         origins: list[_Origin | None] = []
 
         def resolve(node: Expression) -> Expression | None:
             if not isinstance(node, Name):
                 return None
-            origins.append(self._resolve(scope, node.parts, is_output=is_output))
+            origins.append(self._resolve(scope, node.parts, sees_outputs=sees_outputs))
             return node if origins[-1] is None else origins[-1].expression
 
         resolved = transform(expression, resolve)
@@ -406,7 +406,7 @@ class _Rewriter:
         items = tuple(dict.fromkeys(item for each in known for item in each.items))
         return _Origin(known[0].reference, known[0].path, resolved, items)
 
-    def _resolve(self, scope: int | None, parts: tuple[str, ...], *, is_output: bool) -> _Origin | None:
+    def _resolve(self, scope: int | None, parts: tuple[str, ...], *, sees_outputs: bool) -> _Origin | None:
         """Return the origin of a name, None if it is not known for certain."""
         while scope is not None:
             here = self._query.scopes[scope]
@@ -414,10 +414,9 @@ class _Rewriter:
             name = parts[0].lower()
             if len(parts) > 1 and name in here.sources:
                 return _field((self._columns_of(scope, name) or {}).get(parts[1].lower()), parts[2:])
-            if is_output and name in here.outputs:
-                # ORDER BY and HAVING prefer the columns of the result.
-                return None
             sources = [self._columns_of(scope, each) for each in here.sources]
+            if sees_outputs and (name in here.outputs or None in sources):
+                return None
             found = [each[name] for each in sources if each is not None and name in each]
             if found:
                 return _field(found[0], parts[1:]) if len(found) == 1 else None
@@ -465,7 +464,7 @@ class _Rewriter:
         if item.stars:
             found = _merge(self._columns_of(number, source) for source in item.stars)
             return found and {name: each for name, each in found.items() if name not in item.excluded}
-        origin = item.expression and self._resolve_all(number, item.expression, is_output=False)
+        origin = item.expression and self._resolve_all(number, item.expression, sees_outputs=False)
         known = replace(origin, items=(*origin.items, item)) if origin else None
         return dict.fromkeys(item.names, known)
 

@@ -115,6 +115,8 @@ class QueryGenerator:
             return self._with_cte()
         if pick < 0.25:
             return f"{self._simple()} union all {self._simple()}"
+        if pick < 0.6:
+            return self._of_derived()
         return self._select()
 
     def _simple(self) -> str:
@@ -128,6 +130,91 @@ class QueryGenerator:
             f"select x.kind, x.k, o.{self._path_text()} from {name} x {self._join('other o', 'x', 'o')} "
             f"where {self._condition('o.')}"
         )
+
+    def _of_derived(self) -> str:
+        """Return a query over common table expressions and subqueries that pass Variants on."""
+        table = self._one("bronze", "bronze b", "(select * from bronze)", "(select * from bronze) s")
+        ctes = [f"c0 as ({self._passing(table)})"]
+        for number in range(1, self._source.randrange(1, 4)):
+            ctes.append(f"c{number} as ({self._passing(f'c{number - 1}')})")
+        last = f"c{len(ctes) - 1}"
+        text = f"with {', '.join(ctes)} "
+        pick = self._source.random()
+        if pick < 0.2:
+            kind = self._one("join", "left join", "right join", "full join")
+            return (
+                f"{text}select {self._of('a.')} as x, {self._of('b.')} as y from {last} a {kind} {last} b "
+                f"on a.id = b.id and {self._test('b.')} where {self._test(self._one('a.', 'b.'))}"
+            )
+        if pick < 0.3:
+            test = (
+                f"select {self._one('1', '*', 'i.id')} from {last} i where i.id = o.id and {self._test('i.')}"
+            )
+            return (
+                f"{text}select o.id, {self._of('o.')} from {self._one(last, 'bronze')} o "
+                f"where {self._one('', 'not ')}exists ({test}) and {self._test('o.')}"
+            )
+        if pick < 0.4:
+            ids = f"select id from {last} where {self._test('')}"
+            return f"{text}select {self._of('')} from {last} where id {self._one('', 'not ')}in ({ids})"
+        if pick < 0.5:
+            branches = [f"select id, {self._of('')} as x from {each}" for each in (last, "c0")]
+            return (
+                f"{text}select x from ({' union all '.join(branches)}) u where {self._one('id > 9', 'x > 0')}"
+            )
+        if pick < 0.6:
+            return (
+                f"{text}select {self._of('')} as k, count(*) as n, max(id) from {last} "
+                f"where {self._test('')} group by 1"
+            )
+        if pick < 0.7:
+            return f"{text}select * from {last} where {self._test('')}"
+        if pick < 0.8:
+            return (
+                f"{text}select x.id, (select max({self._of('m.')}) from {last} m where m.id <= x.id) as m "
+                f"from (select id from {last}) x"
+            )
+        return f"{text}select {self._of('')}, {self._of(f'{last}.')} from {last} where {self._test('')}"
+
+    def _passing(self, source: str) -> str:
+        """Return a SELECT with the columns `id`, `n`, `day`, `at` and `value`, and others maybe."""
+        is_filtered = self._source.random() < 0.4
+        if source.startswith("c") and self._source.random() < 0.2:
+            other = "select id as k, value:b::string from bronze where id > 3"
+            where = f" where {self._test('l.')}" if is_filtered else ""
+            return f"select l.* from {source} l left join ({other}) r on l.id = r.k{where}"
+        if source == "bronze" and self._source.random() < 0.3:
+            on = f"b.id = o.id and {self._test('o.')}"
+            return f"select b.* from bronze b {self._one('left ', 'right ', '')}join other o on {on}"
+        where = f" where {self._test('')}" if is_filtered else ""
+        pick = self._source.random()
+        if pick < 0.3:
+            return f"select * from {source}{where}"
+        if pick < 0.4:
+            return (
+                f"select id, n, day, at, to_json(value) as j, parse_json('1') as value from {source}{where}"
+            )
+        if pick < 0.5:
+            return f"select * except (value), value as value from {source}{where}"
+        if pick < 0.6:
+            return f"select *, row_number() over (partition by day order by id) as r from {source}{where}"
+        if pick < 0.7:
+            return f"select * from {source}{where} order by {self._one('id', 'value:c.n::int, id')} limit 12"
+        if pick < 0.75:
+            return f"select * from {source}{where} union all select * from {source}"
+        items = ["id", "n", "day", "at", self._one("value", "value as VALUE", "`value`", "value as `value`")]
+        if "." not in source and self._source.random() < 0.4:
+            items.append(
+                self._one("value:b::string as kind", "value:a::string", "try_cast(value:a as int) as id2")
+            )
+        self._source.shuffle(items)
+        return f"select {', '.join(items)} from {source}{where}"
+
+    def _of(self, prefix: str) -> str:
+        return self._one(self._number, self._number, lambda p: f"try_cast({p}value:c.n as bigint)")(prefix)
+
+    def _test(self, prefix: str) -> str:
+        return self._condition(prefix, 1)
 
     def _select(self) -> str:
         alias = self._one("", "b", "B")
