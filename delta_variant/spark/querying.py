@@ -4,31 +4,44 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from ..expressions.statements import Query, parse_query
 from ..log.snapshot import Snapshot
 from ..operations.read.rows import load_readable
 from ..scan.plan import plan_files
 from ..scan.scope import Scope
-from .columns import to_spark
+from .columns import quote, to_spark
 from .credentials import session_options
 from .names import find_table
 from .reading import FileReader, file_groups, sized_files
 from .running import is_case_sensitive, parallelism, run_task, session_timezone
 from .scanning import scan, unsupported_by_scan
-from .statements import LenientQuery, Rewriting, TableRead, field_name, replace_tables, rewrite
+from .statements import (
+    LenientQuery,
+    Rewriting,
+    TableRead,
+    escape,
+    field,
+    field_name,
+    replace_tables,
+    rewrite,
+)
 from .tasks import strip_files
 
 __all__ = ["sql"]
 
 _LOGGER = logging.getLogger(__name__)
+
+NESTED = (ArrayType, MapType, StructType)
+"""Types of values that may have parts which are never NULL."""
 
 SETTINGS = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
@@ -114,6 +127,14 @@ class _Table:
         """Return a DataFrame with the columns of the table and no rows."""
         return self.spark.createDataFrame([], to_spark(self.snapshot.schema))
 
+    def subquery(self) -> str | None:
+        """Return a subquery with the columns of the table, None if its text would not have their types."""
+        fields = to_spark(self.snapshot.schema).fields
+        if not fields or any(not each.nullable or isinstance(each.dataType, NESTED) for each in fields):
+            return None
+        columns = (f"CAST(NULL AS {each.dataType.simpleString()}) AS {quote(each.name)}" for each in fields)
+        return f"(SELECT {', '.join(columns)})"
+
     def read(self, what: TableRead) -> DataFrame:
         """Return the rows and columns that a query reads, and maybe others."""
         files = plan_files(self.snapshot, what.predicate).files
@@ -140,13 +161,11 @@ class _Statement:
 
     def run(self) -> DataFrame:
         """Return the result of the query, by tasks where they return what Spark does."""
-        plain = replace_tables(self._query, [*self._sources], {})
-        # Spark decides about the names and types of the result, and about errors of analysis.
-        expected = self._run(plain, lambda source, _: source.empty())
+        expected = self._analyzed()
         rewriting = self._rewriting()
         if rewriting is not None:
             try:
-                found = self._run(rewriting.text, lambda source, number: source.read(rewriting.reads[number]))
+                found = self._run(rewriting.text, rewriting.reads)
             except AnalysisException as error:
                 _LOGGER.debug("Spark does not accept %r: %s", rewriting.text, error)
             else:
@@ -155,7 +174,20 @@ class _Statement:
                     return found if found.columns == expected.columns else found.toDF(*expected.columns)
                 _LOGGER.debug("%r has columns of other types", rewriting.text)
         _LOGGER.info("Spark runs the query unchanged: %s", self._query.text)
-        return self._run(plain, lambda source, _: source.read(TableRead(None, None)))
+        unchanged = replace_tables(self._query, {number: field(number) for number in self._sources}, {})
+        return self._run(unchanged, dict.fromkeys(self._sources, TableRead(None, None)))
+
+    def _analyzed(self) -> DataFrame:
+        """Return the query over empty tables: Spark decides about its columns and its errors."""
+        texts: dict[int, str] = {}
+        frames = {}
+        for number, source in self._sources.items():
+            # Spark analyzes a subquery much faster than it makes a DataFrame.
+            subquery = source.subquery() if self._query.tables[number].is_plain else None
+            if subquery is None:
+                frames[number] = source.empty()
+            texts[number] = field(number) if subquery is None else escape(subquery)
+        return self._sql(replace_tables(self._query, texts, {}), frames)
 
     def _rewriting(self) -> Rewriting | None:
         conf = self._spark.conf
@@ -165,9 +197,13 @@ class _Statement:
         # Without ANSI mode, Spark compares values of different types by other rules than the tasks.
         return rewrite(self._query, tables, with_conditions=conf.get("spark.sql.ansi.enabled") == "true")
 
-    def _run(self, text: str, read: Callable[[_Table, int], DataFrame]) -> DataFrame:
-        frames = {field_name(number): read(source, number) for number, source in self._sources.items()}
-        return self._spark.sql(text, self._args, **frames)
+    def _run(self, text: str, reads: Mapping[int, TableRead]) -> DataFrame:
+        return self._sql(text, {number: self._sources[number].read(read) for number, read in reads.items()})
+
+    def _sql(self, text: str, frames: Mapping[int, DataFrame]) -> DataFrame:
+        named = {field_name(number): df for number, df in frames.items()}
+        # Without DataFrames, Spark does not take the text for a format.
+        return self._spark.sql(text if named else text.format(), self._args, **named)
 
 
 def _types(df: DataFrame) -> list[Any]:
@@ -179,10 +215,13 @@ def _sources(
 ) -> dict[int, _Table]:
     """Return the tables of this package in a query; each is loaded once."""
     timezone = session_timezone(spark)
+    locations = {
+        parts: find_table(spark, parts) for parts in dict.fromkeys(each.parts for each in query.tables)
+    }
     snapshots: dict[str, tuple[Snapshot, Mapping[str, str] | None]] = {}
     found = {}
     for number, table in enumerate(query.tables):
-        location = find_table(spark, table.parts)
+        location = locations[table.parts]
         if location is None:
             continue
         if location not in snapshots:

@@ -8,8 +8,9 @@ evaluates the cast.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +38,16 @@ from ..scan.scope import Scope
 from ..variant import values as variants
 from .columns import quote
 
-__all__ = ["LenientQuery", "Rewriting", "replace_tables", "rewrite"]
+__all__ = [
+    "LenientQuery",
+    "Rewriting",
+    "TableRead",
+    "escape",
+    "field",
+    "field_name",
+    "replace_tables",
+    "rewrite",
+]
 
 CONSTANT = Literal(pa.scalar(True))
 """The column of rows of which the query reads none."""
@@ -159,9 +169,9 @@ class _Origin:
 class _Use:
     """The columns of a table reference that a query uses, and the conditions on it alone by path."""
 
-    columns: set[str] = field(default_factory=set)
-    extractions: dict[Extraction, str] = field(default_factory=dict)
-    conditions: dict[Path, list[Expression]] = field(default_factory=dict)
+    columns: set[str] = dataclasses.field(default_factory=set)
+    extractions: dict[Extraction, str] = dataclasses.field(default_factory=dict)
+    conditions: dict[Path, list[Expression]] = dataclasses.field(default_factory=dict)
 
 
 def field_name(reference: int) -> str:
@@ -169,27 +179,33 @@ def field_name(reference: int) -> str:
     return f"t{reference}"
 
 
-def replace_tables(query: Query, references: Sequence[int], others: Mapping[tuple[int, int], str]) -> str:
-    """Return the text of a query for `spark.sql` with DataFrames in place of tables.
+def field(reference: int) -> str:
+    """Return the text for the DataFrame of a table reference."""
+    return f"{{{field_name(reference)}}}"
+
+
+def replace_tables(query: Query, sources: Mapping[int, str], others: Mapping[Span, str]) -> str:
+    """Return the text of a query for `spark.sql` with other sources in place of tables.
 
     `others` are further replacements by their span.
     """
     replacements = dict(others)
-    for number in references:
+    for number, source in sources.items():
         table = query.tables[number]
         alias = f" AS {quote(table.parts[-1])}" if table.takes_alias else ""
-        replacements[table.span] = f"{{{field_name(number)}}}{alias}"
+        replacements[table.span] = f"{source}{alias}"
         for span in _qualifiers(query, table):
             if not any(start <= span[0] <= end for start, end in others):
                 replacements[span] = ""
     parts, position = [], 0
     for (start, end), text in sorted(replacements.items()):
-        parts += [_escape(query.text[position:start]), text]
+        parts += [escape(query.text[position:start]), text]
         position = end + 1
-    return "".join([*parts, _escape(query.text[position:])])
+    return "".join([*parts, escape(query.text[position:])])
 
 
-def _escape(text: str) -> str:
+def escape(text: str) -> str:
+    """Return a text in which no brace begins a field."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
@@ -253,7 +269,9 @@ class _Rewriter:
         for number, columns_of_scope in items.items():
             texts |= self._item_texts(number, columns_of_scope, used)
         reads = {number: self._read(number) for number in self._uses}
-        return Rewriting(replace_tables(self._query, [*self._uses], texts), reads)
+        return Rewriting(
+            replace_tables(self._query, {number: field(number) for number in self._uses}, texts), reads
+        )
 
     def _is_narrow(self, number: int) -> bool:
         """Return whether the columns of a table that the query names are all that it reads."""
