@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from typing import Any, Literal
+from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -31,11 +32,24 @@ MAX_WAIT_SECONDS = 10.0
 MANY_ROWS = 1 << 20
 """More rows than a cluster runs tasks at once."""
 
+COUNT_SECONDS = 60.0
+"""How long a count of tasks is used: a cluster can grow and shrink."""
+
+# When the tasks of a session of Spark Connect were counted, and how many there were.
+_COUNTED: WeakKeyDictionary[SparkSession, tuple[float, int]] = WeakKeyDictionary()
+
 
 def parallelism(spark: SparkSession) -> int:
     """Return how many tasks Spark runs at once by default."""
     if not is_remote():
         return spark.sparkContext.defaultParallelism
+    counted = _COUNTED.get(spark)
+    if counted is None or time.monotonic() >= counted[0] + COUNT_SECONDS:
+        counted = _COUNTED[spark] = time.monotonic(), _count_tasks(spark)
+    return counted[1]
+
+
+def _count_tasks(spark: SparkSession) -> int:
     # A client of Spark Connect does not know the cluster: a range has as many partitions by default.
     last = spark.range(MANY_ROWS).select(sql.spark_partition_id().alias("number")).agg({"number": "max"})
     return int(last.collect()[0][0]) + 1

@@ -10,6 +10,7 @@ import logging
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyspark
@@ -29,6 +30,7 @@ from delta_variant.errors import (
     TableExistsError,
     UnsupportedFeatureError,
 )
+from delta_variant.spark import running
 from delta_variant.spark.credentials import hadoop_settings
 from delta_variant.spark.running import parallelism
 from delta_variant.spark.versions import INSTALLED
@@ -49,6 +51,24 @@ def test_the_session_is_of_the_kind_that_the_run_requests(spark: SparkSession):
     assert spark.version == pyspark.__version__
     assert type(spark).__module__.startswith("pyspark.sql.connect") == is_remote()
     assert parallelism(spark) == 2
+
+
+def test_a_client_counts_the_tasks_of_a_cluster_once_a_minute(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+):
+    count_tasks, counts = running._count_tasks, []
+
+    def count(session: SparkSession) -> int:
+        counts.append(count_tasks(session))
+        return counts[-1]
+
+    monkeypatch.setattr(running, "_count_tasks", count)
+    monkeypatch.setattr(running, "_COUNTED", WeakKeyDictionary())
+    # A classic session knows the cluster.
+    expected = [2] if is_remote() else []
+    assert (parallelism(spark), parallelism(spark), counts) == (2, 2, expected)
+    monkeypatch.setattr(running, "COUNT_SECONDS", 0.0)
+    assert (parallelism(spark), counts) == (2, 2 * expected)
 
 
 def test_the_settings_of_hadoop_are_those_of_the_session(spark: SparkSession):
@@ -95,6 +115,8 @@ def test_an_optimized_write_has_a_file_for_each_partition(
     expected = sorted(({"id": n, "n": n, "part": n % 3} for n in [*range(3000), *range(3000)]), key=str)
     assert rows(table, id="id", n="event:n::int", part="part") == expected
     assert data_files(table) == listed_files(table)
+    empty = dvs.write_table(tmp_path / "empty", events(spark, 0), **arguments)
+    assert (empty.version, empty.rows, empty.files) == (0, 0, ())
 
 
 def test_columns_of_every_type_pass_unchanged(spark: SparkSession, tmp_path: Path):
