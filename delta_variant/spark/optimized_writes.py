@@ -23,6 +23,8 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.types import IntegerType, StructField
+from pyspark.sql.types import StructType as SparkStruct
 
 from ..data_file.options import ROW_GROUP_BYTES, SAMPLE_BYTES, WriteOptions
 from ..operations.write.preparation import PreparedWrite
@@ -171,7 +173,9 @@ class StoredChunks:
             **columns,
         }
         table = pa.table({name: pa.array(values, pa.int32()) for name, values in found.items()})
-        known = self.df.sparkSession.createDataFrame(table)
+        # Spark Connect cannot infer a schema from a table without rows.
+        schema = SparkStruct([StructField(name, IntegerType()) for name in found])
+        known = self.df.sparkSession.createDataFrame(table, schema)
         return self.df.join(sql.broadcast(known), ["task", "number"], how)
 
 
