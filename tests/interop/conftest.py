@@ -11,6 +11,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from socket import socket
 
 import duckdb
 import pyspark
@@ -57,9 +58,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Return the Spark session of the run, in which Delta's JARs read and write tables by path."""
     # Otherwise the workers run the python3 on the PATH, which does not have pyspark.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    # With SPARK_REMOTE=local[2], this starts a server of Spark Connect, and the session is one of its client.
+    # With SPARK_REMOTE=local[2,3], this starts a server of Spark Connect and returns the session of a client.
     remote = os.environ.get("SPARK_REMOTE")
-    builder = SparkSession.builder.remote(remote) if remote else SparkSession.builder.master("local[2,3]")
+    builder = _connect(remote) if remote else SparkSession.builder.master("local[2,3]")
     builder = builder.appName("delta_variant interop")
     warehouse = tmp_path_factory.mktemp("warehouse")
     delta = {**DELTA_SETTINGS, **_delta_jars(warehouse)} if HAS_DELTA else {}
@@ -74,6 +75,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         pytest.fail(f"Spark did not start (it needs Java 17 or 21 on the PATH or in JAVA_HOME): {error}")
     yield session
     session.stop()
+
+
+def _connect(remote: str) -> SparkSession.Builder:
+    """Return the builder of a session whose server has an unused port and imports the modules of tests."""
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    with socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    DefaultChannelBuilder.default_port = staticmethod(lambda: port)  # type: ignore[method-assign]
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    return SparkSession.builder.remote(remote).config("spark.connect.grpc.binding.port", port)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from delta_variant import spark as dvs
 SCHEMA = "id bigint, day string, n int, at timestamp, value string"
 ZONES = ("UTC", "America/Los_Angeles", "Asia/Tokyo")
 TABLES = ("bronze", "other")
+CONDITION = re.compile(r"\[([A-Z][A-Z_.]+)\]")
 
 
 def random_rows(source: random.Random, first: int, count: int, *, dirty: bool) -> list[dict[str, Any]]:
@@ -376,8 +378,14 @@ def outcome(run: Callable[[str], DataFrame], query: str) -> Outcome:
         df = run(query)
         rows = sorted(repr([_plain(cell) for cell in row]) for row in df.collect())
     except PySparkException as error:
-        return Outcome(None, error=str(error.getCondition() or type(error).__name__))
+        return Outcome(None, error=_condition(error))
     return Outcome(rows, tuple(df.dtypes))
+
+
+def _condition(error: PySparkException) -> str:
+    # Spark Connect has the condition of some errors of tasks only in their text.
+    in_text = CONDITION.search(str(error))
+    return error.getCondition() or (in_text[1] if in_text else type(error).__name__)
 
 
 def _plain(cell: Any) -> Any:

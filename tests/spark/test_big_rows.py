@@ -30,7 +30,7 @@ def source(spark_with_delta: SparkSession) -> SparkSession:
 # Without rows.
 
 EMPTY = {
-    "without partitions": lambda spark: spark.createDataFrame(spark.sparkContext.emptyRDD(), "id long"),
+    "without partitions": lambda spark: spark.range(0),
     "with empty partitions": lambda spark: spark.range(0, 9, 1, 3).where("id > 9"),
 }
 

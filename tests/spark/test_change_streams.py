@@ -260,15 +260,13 @@ def test_each_kind_of_commit_is_read_as_delta_reads_it(
     change(table)
 
     def delta(option: dict[str, str]) -> list[int] | None:
-        found: list[int] = []
         rows = spark_with_delta.readStream.format("delta").options(startingVersion="0", **option)
         query = rows.load(str(table)).select("id").writeStream.trigger(availableNow=True)
-        query = query.foreachBatch(lambda df, _: found.extend(row.id for row in df.collect()))
         try:
-            finished(query.start())
+            finished(query.format("memory").queryName("found").start())
         except StreamingQueryException:
             return None
-        return sorted(found)
+        return sorted(row.id for row in spark_with_delta.table("found").collect())
 
     def ours(option: dict[str, str]) -> list[int] | None:
         try:

@@ -15,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType as SparkStruct
+from spark.driver import driver
 from spark.sources import read_batches, stream_source
 from spark.twins import CHANGE_FEED
 
@@ -212,8 +213,8 @@ def test_an_option_of_another_operation_is_an_error(table: Path, kind: str, name
 
 
 def test_every_option_of_delta_is_accepted_or_rejected(spark_with_delta: SparkSession):
-    jvm: Any = spark_with_delta.sparkContext._jvm
-    keys = jvm.org.apache.spark.sql.delta.DeltaOptions.validOptionKeys().mkString("\n").split("\n")
+    options = driver()._jvm.org.apache.spark.sql.delta.DeltaOptions
+    keys = options.validOptionKeys().mkString("\n").split("\n")
     listed = {name.lower() for names in [*ACCEPTED.values(), REJECTED] for name in names}
     assert {key.lower() for key in keys} - listed == set()
     assert len(keys) > 20

@@ -12,10 +12,13 @@ from pyspark.sql import SparkSession
 import delta_variant as dv
 
 PAGES = [page for page in pages() if page.blocks("python spark")]
+CLASSIC = {"docs/guides/spark.md": pytest.mark.classic("the id of a streaming query")}
 LINES = ['{"user": {"id": 7}, "type": "buy"}', '{"user": {"id": 8}, "type": "view"}']
 
 
-@pytest.mark.parametrize("page", PAGES, ids=str)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=CLASSIC.get(page.name, ())) for page in PAGES], ids=str
+)
 def test_every_block_for_spark_runs_in_order(spark: SparkSession, page: Page, tmp_path: Path):
     landing = tmp_path / "bucket" / "landing"
     landing.mkdir(parents=True)

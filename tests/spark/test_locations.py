@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
+from spark.driver import count_jobs
 from spark.tables import finished
 
 import delta_variant as dv
@@ -20,7 +21,6 @@ from delta_variant.errors import StoreError, UnsupportedFeatureError
 from delta_variant.spark.stream_sinks import query_of
 
 LOCATIONS = ("dbfs:/x/y", "hdfs:/x", "s3:/b/t", "gs:/b/t", "unknown:/x")
-JOB_GROUP = "a test of locations"
 
 
 def numbers(spark: SparkSession) -> DataFrame:
@@ -52,26 +52,14 @@ BY_FORMAT: dict[str, Callable[[SparkSession, str, Path], object]] = {
         .save(str(folder / "table"))
     ),
     "load": lambda spark, location, _: spark.read.format("delta_variant").load(location).collect(),
-    "stream from": lambda spark, location, _: spark.readStream.format("delta_variant").load(location),
+    "stream from": lambda spark, location, _: spark.readStream.format("delta_variant").load(location).schema,
 }
 
 
 @pytest.fixture
 def source(spark: SparkSession) -> SparkSession:
-    """Return the session with jobs in a group of their own."""
     dvs.register(spark)
-    spark.sparkContext.setJobGroup(JOB_GROUP, JOB_GROUP)
     return spark
-
-
-@pytest.fixture(autouse=True)
-def _without_job_group(spark: SparkSession):
-    yield
-    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
-
-
-def jobs(spark: SparkSession, group: str = JOB_GROUP) -> list[int]:
-    return list(spark.sparkContext.statusTracker().getJobIdsForGroup(group))
 
 
 @pytest.mark.parametrize("location", LOCATIONS)
@@ -80,20 +68,20 @@ def test_a_function_raises_before_a_job(
     source: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str, location: str
 ):
     monkeypatch.chdir(tmp_path)
-    before = jobs(source)
+    before = count_jobs()
     scheme = location.split(":", 1)[0]
     with pytest.raises(StoreError, match=scheme):
         IN_PROCESS[operation](source, location)
-    assert jobs(source) == before
+    assert count_jobs() == before
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("operation", BY_FORMAT)
 def test_the_format_raises_before_a_job(source: SparkSession, tmp_path: Path, operation: str):
-    before = jobs(source)
+    before = count_jobs()
     with pytest.raises(PySparkException, match=r"StoreError: .*dbfs"):
         BY_FORMAT[operation](source, "dbfs:/x/y", tmp_path)
-    assert jobs(source) == before
+    assert count_jobs() == before
     assert list(tmp_path.iterdir()) == []
     # The processes of data sources keep the working directory in which Spark was started.
     assert not Path("dbfs:").exists()
@@ -104,10 +92,11 @@ def test_a_stream_into_the_format_raises_before_a_job(source: SparkSession, tmp_
     (tmp_path / "lines" / "0.txt").write_text('{"n":1}\n', "utf-8")
     lines = source.readStream.text(str(tmp_path / "lines"))
     sink = lines.writeStream.format("delta_variant").option("checkpointLocation", str(tmp_path / "c"))
+    before = count_jobs()
     query = sink.trigger(availableNow=True).start("dbfs:/x/y")
     with pytest.raises(StreamingQueryException, match=r"StoreError: .*dbfs"):
         finished(query)
-    assert jobs(source, str(query.runId)) == []
+    assert count_jobs() == before
     assert {path.name for path in tmp_path.iterdir()} == {"lines", "c"}
     assert not Path("dbfs:").exists()
 

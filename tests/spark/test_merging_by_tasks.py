@@ -17,6 +17,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import max_by
+from spark.driver import counted, counting, drop_stored_rows
 from spark.tables import commits, data_files, finished, listed_files, rows
 from spark.twins import FEATURES, content, orphans, outcome, random_event, twins
 from test_row_tracking import tracked
@@ -254,15 +255,9 @@ def test_a_predicate_casts_the_values_of_matched_rows_only(spark: SparkSession, 
 
 
 def test_the_source_is_computed_once_and_not_for_a_repeated_merge(spark: SparkSession, tmp_path: Path):
-    table, computed = tmp_path / "t", spark.sparkContext.accumulator(0)
-
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            computed.add(batch.num_rows)
-            yield batch
-
+    table, counts = tmp_path / "t", tmp_path / "counts"
     dv.write_table(table, pa.table({"id": range(100)}))
-    source = spark.range(50, 150, 1, 3).repartition(4).mapInArrow(count, "id long")
+    source = spark.range(50, 150, 1, 3).repartition(4).mapInArrow(counting(counts), "id long")
 
     def merge() -> dv.RewriteResult:
         commit = dv.CommitOptions(txn=("loader", 1), metadata="mine")
@@ -271,9 +266,9 @@ def test_the_source_is_computed_once_and_not_for_a_repeated_merge(spark: SparkSe
 
     result = merge()
     assert (result.rows_deleted, result.rows_inserted, result.metrics["numSourceRows"]) == (50, 50, 100)
-    assert computed.value == 100
+    assert counted(counts) == 100
     assert merge().repeated
-    assert computed.value == 100
+    assert counted(counts) == 100
     assert [info.get("userMetadata") for info in commits(table, "commitInfo")] == [None, "mine"]
     assert data_files(table) - listed_files(table) == {remove["path"] for remove in commits(table, "remove")}
 
@@ -442,7 +437,7 @@ def test_events_of_debezium_are_applied_once_in_their_order(spark: SparkSession,
         (lines / f"{number}.txt").write_text("".join(texts), "utf-8")
         for _ in range(2):
             query = spark.readStream.text(str(lines)).writeStream.foreachBatch(
-                dvs.batch_merger(apply_changes)
+                dvs.batch_merger(apply_changes, app_id="app")
             )
             query = query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
             finished(query.start())
@@ -472,9 +467,7 @@ def test_a_merge_runs_again_if_stored_rows_are_lost(
     def lose_rows(run: Any, plan: Any, work: Any, stored: DataFrame, *arguments: Any) -> Any:
         runs.append(run)
         if len(runs) <= losses:
-            # As if their executor was killed.
-            number = stored._jdf.queryExecution().analyzed().rdd().id()
-            spark.sparkContext._jsc.sc().unpersistRDD(number, True)
+            drop_stored_rows()
         return rewrite(run, plan, work, stored, *arguments)
 
     monkeypatch.setattr(merging, "_rewrite", lose_rows)

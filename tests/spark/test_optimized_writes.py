@@ -230,7 +230,8 @@ def test_a_stream_writes_optimized_batches(spark: SparkSession, tmp_path: Path):
     for number in range(2):
         text = "".join(f'{{"n":{n}}}\n' for n in range(10 * number, 10 * number + 10))
         (tmp_path / "lines" / f"{number}.txt").write_text(text, "utf-8")
-    write = dvs.batch_writer(tmp_path / "t", variant_columns=["value"], optimize_write=True)
+    options = {"app_id": "app", "variant_columns": ["value"], "optimize_write": True}
+    write = dvs.batch_writer(tmp_path / "t", **options)
     stream = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines")).repartition(4)
     query = stream.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "c"))
     finished(query.trigger(availableNow=True).start())

@@ -47,10 +47,12 @@ def add_lines(folder: Path, *texts: str) -> None:
     os.utime(path, (1_800_000_000 + number,) * 2)
 
 
-def into_table(spark: SparkSession, tmp_path: Path, **options: object) -> StreamingQuery:
+def into_table(
+    spark: SparkSession, tmp_path: Path, app_id: str | None = "app", **options: object
+) -> StreamingQuery:
     """Stream the lines of a folder into a table with foreachBatch, one file for each batch."""
     lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines"))
-    writer = dvs.batch_writer(tmp_path / "t", variant_columns=["value"], **options)
+    writer = dvs.batch_writer(tmp_path / "t", variant_columns=["value"], app_id=app_id, **options)
     query = lines.writeStream.foreachBatch(writer).option("checkpointLocation", str(tmp_path / "c"))
     return finished(query.trigger(availableNow=True).start())
 
@@ -64,10 +66,11 @@ def append(table: Path, *numbers: int) -> None:
 # Into a table.
 
 
+@pytest.mark.classic("the id of a streaming query")
 def test_each_micro_batch_is_one_commit_with_the_id_of_the_query(spark: SparkSession, tmp_path: Path):
     add_lines(tmp_path / "lines", '{"n":1}', '{"n":2}')
     add_lines(tmp_path / "lines", '{"n":3}')
-    query = into_table(spark, tmp_path)
+    query = into_table(spark, tmp_path, app_id=None)
     snapshot = dv.load_snapshot(tmp_path / "t")
     assert snapshot.version == 1
     assert {app: txn.version for app, txn in snapshot.txns.items()} == {str(query.id): 1}
@@ -76,6 +79,7 @@ def test_each_micro_batch_is_one_commit_with_the_id_of_the_query(spark: SparkSes
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
 
 
+@pytest.mark.classic("functions of `foreachBatch` in the process of the client")
 def test_a_micro_batch_reads_the_commits_since_the_one_before(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -113,7 +117,8 @@ def test_a_schema_evolves_between_micro_batches(spark: SparkSession, tmp_path: P
     into_table(spark, tmp_path)
     add_lines(tmp_path / "lines", '{"n":{"m":2}}')
     lines = spark.readStream.text(str(tmp_path / "lines")).selectExpr("value", "length(value) AS length")
-    writer = dvs.batch_writer(tmp_path / "t", variant_columns=["value"], schema_mode="merge")
+    options = {"app_id": "app", "variant_columns": ["value"], "schema_mode": "merge"}
+    writer = dvs.batch_writer(tmp_path / "t", **options)
     query = lines.writeStream.foreachBatch(writer).option("checkpointLocation", str(tmp_path / "c"))
     finished(query.trigger(availableNow=True).start())
     assert rows(tmp_path / "t", n="to_json(value)", length="length") == [
@@ -189,6 +194,7 @@ def test_the_format_removes_what_a_killed_driver_left(
 # What a query reports.
 
 
+@pytest.mark.classic("the id of a streaming query")
 def test_the_progress_has_observed_metrics_and_the_history_each_batch(spark: SparkSession, tmp_path: Path):
     add_lines(tmp_path / "lines", '{"n":1}', '{"n":2}', "{")
     add_lines(tmp_path / "lines", "{")
@@ -311,6 +317,7 @@ def hundred_lines(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.classic("functions of `foreachBatch` in the process of the client")
 @pytest.mark.parametrize("app_ids", [(), ("even", "odd"), ("both", "both")])
 def test_two_writers_to_one_table_in_a_batch_write_all_rows_once(
     spark: SparkSession, hundred_lines: Path, app_ids: tuple[str, ...], caplog: pytest.LogCaptureFixture
@@ -337,7 +344,10 @@ def test_two_writers_to_one_table_in_a_batch_write_all_rows_once(
     assert data_files(hundred_lines / "t") == listed_files(hundred_lines / "t")
 
 
-@pytest.mark.parametrize("app_ids", [(), ("even", "odd")])
+@pytest.mark.parametrize(
+    "app_ids",
+    [pytest.param((), marks=pytest.mark.classic("the id of a streaming query")), ("even", "odd")],
+)
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_a_repeated_batch_that_failed_between_its_writes_makes_only_the_second(
     spark: SparkSession, hundred_lines: Path, app_ids: tuple[str, ...], mode: str
@@ -345,23 +355,26 @@ def test_a_repeated_batch_that_failed_between_its_writes_makes_only_the_second(
     names = app_ids or (None, None)
     first = dvs.batch_writer(hundred_lines / "t", variant_columns=["value"], mode=mode, app_id=names[0])
     second = dvs.batch_writer(hundred_lines / "t", variant_columns=["value"], app_id=names[1])
-    is_fatal = True
+    # Spark Connect calls the function in another process.
+    fatal = hundred_lines / "fatal"
+    fatal.touch()
 
     def write(df: DataFrame, batch: int) -> None:
         first(of_rest(df, 0), batch)
-        if is_fatal:
+        if fatal.exists():
             raise RuntimeError("between the writes")
         second(of_rest(df, 1), batch)
 
     with pytest.raises(StreamingQueryException, match="between the writes"):
         batches(spark, hundred_lines, write)
     assert len(numbers_of(hundred_lines / "t")) == 25
-    is_fatal = False
+    fatal.unlink()
     batches(spark, hundred_lines, write)
     expected = range(100) if mode == "append" else range(50, 100)
     assert sorted(numbers_of(hundred_lines / "t")) == list(expected)
 
 
+@pytest.mark.classic("the id of a streaming query")
 def test_one_writer_called_twice_in_a_batch_writes_both_times(spark: SparkSession, hundred_lines: Path):
     write = dvs.batch_writer(hundred_lines / "t", variant_columns=["value"])
 
@@ -377,6 +390,7 @@ def test_one_writer_called_twice_in_a_batch_writes_both_times(spark: SparkSessio
     assert txns == {str(query.id): 1, f"{query.id}#2": 1}
 
 
+@pytest.mark.classic("the id of a streaming query")
 def test_different_spellings_of_a_path_are_one_table(
     spark: SparkSession, hundred_lines: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -413,6 +427,7 @@ def in_threads(*calls: Callable[[], object]) -> None:
         raise errors[0]
 
 
+@pytest.mark.classic("the id of a streaming query")
 def test_writes_in_threads_need_an_application_id_each(spark: SparkSession, hundred_lines: Path):
     def write_in_threads(even: Callable, odd: Callable) -> Callable[[DataFrame, int], None]:
         return lambda df, batch: in_threads(
@@ -444,6 +459,7 @@ def test_writes_in_threads_need_an_application_id_each(spark: SparkSession, hund
     assert sorted(numbers_of(hundred_lines / "u")) == list(range(-1, 100))
 
 
+@pytest.mark.classic("functions of `foreachBatch` in the process of the client")
 @pytest.mark.parametrize("is_repeating", [True, False])
 def test_after_a_failed_write_a_batch_may_only_repeat_that_write(
     spark: SparkSession, hundred_lines: Path, monkeypatch: pytest.MonkeyPatch, is_repeating: bool
@@ -479,6 +495,7 @@ def test_after_a_failed_write_a_batch_may_only_repeat_that_write(
 # With a new checkpoint.
 
 
+@pytest.mark.classic("the id of a streaming query")
 def test_an_application_id_with_a_new_checkpoint_raises_and_skips_no_batch(
     spark: SparkSession, hundred_lines: Path
 ):
@@ -504,6 +521,7 @@ def test_an_application_id_with_a_new_checkpoint_raises_and_skips_no_batch(
     assert sorted(numbers_of(hundred_lines / "t")) == sorted([*range(101)] * 3)
 
 
+@pytest.mark.classic("the id of a streaming query")
 def test_an_application_id_of_another_delta_writer_raises(spark: SparkSession, hundred_lines: Path):
     table = pa.table({"value": pa.array(['{"n":-1}'], pa.json_())})
     dv.write_table(hundred_lines / "t", table, commit=dv.CommitOptions(txn=("app", 0)))

@@ -95,7 +95,9 @@ ACTIONS = {
 
 
 @pytest.mark.filterwarnings("ignore:toPandas attempted Arrow optimization")
-@pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize(
+    "action", ["toPandas", "write", pytest.param("rdd", marks=pytest.mark.classic("RDDs"))]
+)
 @pytest.mark.parametrize("is_format", [False, True])
 def test_every_action_raises_the_error_of_its_task(
     spark: SparkSession, tmp_path: Path, action: str, is_format: bool

@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from spark.driver import counted, counting
 from spark.tables import commits, data_files, listed_files, rows
 from test_row_rules import planted
 
@@ -268,15 +269,8 @@ UPSTREAM = {
 def test_the_tasks_of_a_write_compute_each_row_once(
     spark: SparkSession, tmp_path: Path, name: str, one_shredding: bool, optimize_write: bool
 ):
-    computed = spark.sparkContext.accumulator(0)
-
-    def count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            computed.add(batch.num_rows)
-            yield batch
-
-    counted = spark.range(0, 20_000, 1, 2).selectExpr(EVENT).mapInArrow(count, "event string")
-    df = UPSTREAM[name](counted)
+    count = counting(tmp_path / "counts")
+    df = UPSTREAM[name](spark.range(0, 20_000, 1, 2).selectExpr(EVENT).mapInArrow(count, "event string"))
     result = dvs.write_table(
         tmp_path / "t",
         df,
@@ -286,7 +280,7 @@ def test_the_tasks_of_a_write_compute_each_row_once(
         # Rows are sampled if they do not fit into one file.
         files=dv.FileOptions(target_file_size=50_000),
     )
-    assert (result.rows, computed.value) == (20_000, 20_000)
+    assert (result.rows, counted(tmp_path / "counts")) == (20_000, 20_000)
     assert not df.storageLevel.useDisk
 
 
