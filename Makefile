@@ -16,6 +16,9 @@ NEWEST_SPARK := 4.3.0
 NEWEST_PYSPARK := $(CURDIR)/.cache/pyspark-$(NEWEST_SPARK)
 OLD_SPARKS := 4.0.2 4.1.1
 OLD_PYSPARKS := $(addprefix $(CURDIR)/.cache/pyspark-,$(OLD_SPARKS))
+# The master of the server of Spark Connect, and the files of tests/spark that `make test` runs on it.
+CONNECT := 'local[2,3]'
+CONNECT_FILES := core data_source example merging_by_tasks optimized_writes queries rewriting_by_tasks streams
 # A folder for each engine of the conformance kit that has packages of its own.
 ENGINES := .cache/engines
 SYSTEMATIC := .cache/systematic
@@ -60,7 +63,7 @@ RUST_FLOOR := 89
 LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
-.PHONY: build check test newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser faults \
+.PHONY: build check test spark-connect newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser faults \
   conformance engines fuzz bench docs demo demo-spark wheel dist advisories clean
 .DEFAULT_GOAL := build
 
@@ -92,7 +95,12 @@ test: build browser $(NEWEST_PYSPARK) $(AZURITE)
 	$(MAKE) coverage-python
 	$(PYTEST) -m "not unit and not nightly"
 	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark/test_data_source.py tests/spark/test_streams.py
-	SPARK_REMOTE='local[2]' $(PYTEST) --numprocesses 1 tests/spark/test_core.py tests/spark/test_example.py
+	SPARK_REMOTE=$(CONNECT) $(PYTEST) $(patsubst %,tests/spark/test_%.py,$(CONNECT_FILES))
+
+# All tests of the pipeline on Spark Connect: `make test` runs those that depend most on the session. The driver of
+# the crashes has a session of its own.
+spark-connect: build
+	SPARK_REMOTE=$(CONNECT) $(PYTEST) tests/spark --ignore tests/spark/test_driver_crashes.py
 
 # All tests of the pipeline on the newest Spark: `make test` runs those of the interfaces that PySpark calls.
 newest-spark: build $(NEWEST_PYSPARK)
