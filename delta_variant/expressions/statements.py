@@ -161,7 +161,7 @@ def parse_query(text: str, parameters: Mapping[str, str] | Sequence[str] = ()) -
         return None
     # Pipes become common table expressions that the text does not have.
     is_query = isinstance(root, exp.Select | exp.SetOperation | exp.Subquery) and "|>" not in text
-    if is_query and all(_is_at_its_place(each, text) for each in root.find_all(exp.Identifier)):
+    if is_query and all(_is_at_its_place(each, text) for each in _identifiers(root)):
         return _Finder(text, root, tokens, parameters).query()
     return Query(text, [*_tables_of_tokens(tokens)], [], [], [], [], [], {})
 
@@ -188,6 +188,13 @@ def _tables_of_tokens(tokens: Sequence[Any]) -> Iterator[TableReference]:
         takes_alias = not has_alias and token.token_type is not TokenType.TABLE
         span = tokens[number + 1].start, tokens[last].end
         yield TableReference(parts, span, None, is_plain=False, takes_alias=takes_alias)
+
+
+def _identifiers(root: Any) -> Iterator[Any]:
+    """Yield the identifiers outside of hints, whose text the parser reads separately."""
+    for node in root.walk(prune=lambda node: isinstance(node, exp.Hint)):
+        if isinstance(node, exp.Identifier):
+            yield node
 
 
 def _is_at_its_place(identifier: Any, text: str) -> bool:

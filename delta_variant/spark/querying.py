@@ -166,28 +166,38 @@ class _Statement:
         if rewriting is not None:
             try:
                 found = self._run(rewriting.text, rewriting.reads)
+                types = _types(found.schema)
             except AnalysisException as error:
                 _LOGGER.debug("Spark does not accept %r: %s", rewriting.text, error)
             else:
-                if _types(found) == _types(expected):
+                if types == _types(expected):
                     _LOGGER.debug("runs as %r", rewriting.text)
-                    return found if found.columns == expected.columns else found.toDF(*expected.columns)
+                    return found if found.columns == expected.names else found.toDF(*expected.names)
                 _LOGGER.debug("%r has columns of other types", rewriting.text)
         _LOGGER.info("Spark runs the query unchanged: %s", self._query.text)
         unchanged = replace_tables(self._query, {number: field(number) for number in self._sources}, {})
         return self._run(unchanged, dict.fromkeys(self._sources, TableRead(None, None)))
 
-    def _analyzed(self) -> DataFrame:
-        """Return the query over empty tables: Spark decides about its columns and its errors."""
-        texts: dict[int, str] = {}
-        frames = {}
-        for number, source in self._sources.items():
-            # Spark analyzes a subquery much faster than it makes a DataFrame.
-            subquery = source.subquery() if self._query.tables[number].is_plain else None
-            if subquery is None:
-                frames[number] = source.empty()
-            texts[number] = field(number) if subquery is None else escape(subquery)
-        return self._sql(replace_tables(self._query, texts, {}), frames)
+    def _analyzed(self) -> StructType:
+        """Return the columns of the query over empty tables, or raise Spark's error."""
+        # Spark analyzes a subquery much faster than it makes a DataFrame.
+        subqueries = {
+            number: subquery
+            for number, source in self._sources.items()
+            if self._query.tables[number].is_plain and (subquery := source.subquery()) is not None
+        }
+        try:
+            return self._over_empty(subqueries)
+        except AnalysisException:
+            # The message of this error would have the text of the subqueries.
+            return self._over_empty({})
+
+    def _over_empty(self, subqueries: Mapping[int, str]) -> StructType:
+        texts = {number: field(number) for number in self._sources}
+        texts |= {number: escape(text) for number, text in subqueries.items()}
+        frames = {number: self._sources[number].empty() for number in texts.keys() - subqueries.keys()}
+        # A session of Spark Connect analyzes a query when its schema is read.
+        return self._sql(replace_tables(self._query, texts, {}), frames).schema
 
     def _rewriting(self) -> Rewriting | None:
         conf = self._spark.conf
@@ -206,8 +216,8 @@ class _Statement:
         return self._spark.sql(text if named else text.format(), self._args, **named)
 
 
-def _types(df: DataFrame) -> list[Any]:
-    return [each.dataType for each in df.schema.fields]
+def _types(schema: StructType) -> list[Any]:
+    return [each.dataType for each in schema.fields]
 
 
 def _sources(

@@ -109,6 +109,131 @@ def test_tasks_extract_the_paths_and_select_the_rows(
     assert "value#" not in plan
 
 
+@pytest.mark.parametrize(
+    ("query", "step"),
+    [
+        (
+            "with e as (select * from bronze where id < 3) "
+            "select max(e.value:user.id::bigint) from e where value:type::string = 'buy'",
+            "select * from {t0} AS `bronze` where",
+        ),
+        (
+            "with e as (select id, value as v from bronze) select max(b.v:user.id::bigint) from e a join e b "
+            "on a.id = b.id where a.v:type::string = 'buy' and b.id < 3 and a.id < 3",
+            "select id, extracted0_0, extracted0_failed, extracted0_1 from {t0}",
+        ),
+        (
+            "select max(k) from (select value:user.id::bigint as k, value from "
+            "(select `value`, day from (select *, 1 as day from bronze where id < 3)) order by k limit 9) s "
+            "where s.value:type::string = 'buy'",
+            "NULL AS extracted_unused from (select *, 1 as day from {t0}",
+        ),
+        (
+            "select max(id) from "
+            "(select value:user.id::bigint, count(*) from bronze where id < 3 group by 1)",
+            "AS bigint)) AS `id`, count(*)",
+        ),
+        (
+            "select /*+ BROADCAST(b) */ max(b.value:user.id::bigint) from bronze b "
+            "join (select id from bronze) c on b.id = c.id where b.id < 3",
+            "max(coalesce(extracted0_0",
+        ),
+    ],
+)
+def test_paths_are_followed_through_derived_tables(
+    spark: SparkSession, bronze: Path, steps: Callable[[], list[str]], query: str, step: str
+):
+    dvs.sql(spark, query)
+    (found,) = steps()
+    assert step in found
+    assert "value:" not in found
+    assert rows(spark, query) == [(2,)]
+
+
+@pytest.mark.parametrize(
+    ("query", "is_skipped"),
+    [
+        ("with e as (select * from bronze) select count(*) from e where id = 3", True),
+        (
+            "with e as (select id as k, value:type::string as t from bronze) "
+            "select count(*) from e where k = 3 and t = 'view'",
+            True,
+        ),
+        ("select count(*) from (select * from (select id as k from bronze) where k < 4) where k > 2", True),
+        (
+            "with e as (select id, value from bronze) select count(*) from e a join e b "
+            "on a.id = b.id + 1 where a.id = 3 and b.id < 9",
+            True,
+        ),
+        ("with e as (select * from bronze limit 99) select count(*) from e where id = 3", False),
+        (
+            "with e as (select *, sum(id) over (order by id) as s from bronze) "
+            "select count(*) from e where id = 3",
+            False,
+        ),
+        (
+            "with e as (select b.id from (select 3 as k) left join bronze b on b.id = k) "
+            "select count(*) from e where id = 3",
+            False,
+        ),
+        (
+            "with e as (select * from bronze) select count(*) from e a where id = 3 "
+            "and exists (select 1 from e b where b.id >= a.id)",
+            False,
+        ),
+        (
+            "with e as (select * from bronze) select count(*) from e a join e b using (id) where b.id = 3",
+            False,
+        ),
+    ],
+)
+def test_conditions_on_a_derived_table_skip_files_if_its_rows_do_not_depend_on_others(
+    spark: SparkSession, bronze: Path, query: str, is_skipped: bool
+):
+    assert rows(spark, query) == [(1,)]
+    (first,) = dv.load_snapshot(bronze, 0).files["path"].to_pylist()
+    (last,) = listed_files(bronze) - {first}
+    (bronze / last).unlink()
+    if is_skipped:
+        assert rows(spark, query) == [(1,)]
+    else:
+        with pytest.raises(PySparkException, match=r"No such file|PATH_NOT_FOUND"):
+            rows(spark, query)
+
+
+def test_conditions_on_a_path_of_a_derived_table_skip_files(spark: SparkSession, tmp_path: Path):
+    for number in (1, 2):
+        value = pa.array([json.dumps({"n": number})], pa.json_())
+        dv.write_table(tmp_path, pa.table({"value": value}), mode="append")
+    query = f"with e as (select value:n::int as n from delta.`{tmp_path}`) select n from e where n = 1"
+    (first,) = dv.load_snapshot(tmp_path, 0).files["path"].to_pylist()
+    (last,) = listed_files(tmp_path) - {first}
+    (tmp_path / last).unlink()
+    assert rows(spark, query) == [(1,)]
+
+
+def test_a_name_in_order_by_is_of_the_result_first(spark: SparkSession, bronze: Path):
+    spark.sql(
+        "select id as k, parse_json(concat('{\"user\": {\"id\": ', -id, '}}')) as value from range(20)"
+    ).createOrReplaceTempView("others")
+    try:
+        query = (
+            "select o.* from bronze b join others o on b.id = o.k where b.id < 3 order by value:user.id::int"
+        )
+        assert [row[0] for row in rows(spark, query)] == [2, 1, 0]
+    finally:
+        spark.catalog.dropTempView("others")
+
+
+def test_an_error_has_the_text_of_the_query(spark: SparkSession, bronze: Path):
+    with pytest.raises(AnalysisException, match="missing") as caught:
+        rows(spark, "select missing from bronze")
+    assert "CAST(NULL" not in str(caught.value)
+    with pytest.raises(AnalysisException, match="PARSE_SYNTAX_ERROR") as caught:
+        rows(spark, "select id from bronze union all by id select 1")
+    assert "CAST(NULL" not in str(caught.value)
+
+
 def test_files_are_skipped_by_the_conditions_of_the_query(spark: SparkSession, bronze: Path):
     (first,) = dv.load_snapshot(bronze, 0).files["path"].to_pylist()
     (last,) = listed_files(bronze) - {first}
@@ -218,6 +343,10 @@ def test_a_query_has_the_rows_and_the_error_of_spark(
         ("value:type::string = ? and id < ?", ["buy", 3]),
         ("value:type::string in (:kind, null) and id < :most::int", {"kind": "buy", "most": Decimal("3.0")}),
         ("value:type::string = :it and id < 3", {"it": "it's \\ 'buy'"}),
+        (
+            "value:user.id::double < :x and array_contains(:kinds, value:type::string)",
+            {"x": 2.5, "kinds": ["buy"]},
+        ),
     ],
 )
 def test_parameters_have_the_values_of_the_call(
