@@ -214,7 +214,9 @@ def _store(source: DataFrame, task: SourceTask) -> Iterator[tuple[DataFrame, lis
     and the whole merge runs again: computing only the lost rows again may return other rows than those by
     which the first tasks decided.
     """
-    stored = map_by_task(source, task, SOURCE).localCheckpoint(eager=False)
+    with restore_errors():
+        # A query of Spark Connect does not complete a lazy checkpoint, so lost rows would be computed again.
+        stored = map_by_task(source, task, SOURCE).localCheckpoint(eager=is_remote())
     try:
         with restore_errors():
             rows = stored.select("chunk").collect()
