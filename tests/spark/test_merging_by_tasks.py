@@ -312,6 +312,7 @@ def test_tasks_that_fail_once_leave_each_row_once(
     assert orphans(there) == set()
 
 
+@pytest.mark.classic("the end of the tasks of a failed job")
 def test_a_job_that_fails_or_conflicts_commits_nothing_and_leaves_no_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -224,6 +224,7 @@ def test_a_task_that_fails_twice_and_then_succeeds_leaves_each_row_once(
 
 
 @pytest.mark.parametrize("sort_by", [None, KEY])
+@pytest.mark.classic("the end of the tasks of a failed job")
 def test_a_job_that_fails_commits_nothing_and_leaves_no_files(
     spark: SparkSession, partitioned: Path, monkeypatch: pytest.MonkeyPatch, sort_by: str | None
 ):

@@ -385,6 +385,7 @@ def test_a_task_that_fails_twice_and_then_succeeds_writes_each_row_once(spark: S
     assert summary == {"id_sum": 60_000 * 59_999 // 2, "id_count_distinct": 60_000}
 
 
+@pytest.mark.classic("the end of the tasks of a failed job")
 def test_a_job_that_fails_commits_nothing_and_leaves_no_files(spark: SparkSession, tmp_path: Path):
     def fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, batch in enumerate(batches):
