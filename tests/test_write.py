@@ -54,7 +54,9 @@ from delta_variant.errors import (
     UnsupportedFeatureError,
 )
 from delta_variant.storage.store import Store
+from delta_variant.writer import partitioned
 from delta_variant.writer.commit_context import Transaction
+from delta_variant.writer.partitioned import PartitionedWriter
 
 EVENTS = ['{"type":"buy","n":1}', '{"type":"view","n":2}', '{"n":"three"}']
 
@@ -628,6 +630,36 @@ def test_many_partitions_are_written_whatever_their_order(tmp_path: Path):
     data = pa.table({"id": range(1000), "p": [number % 150 for number in range(1000)]})
     write_table(tmp_path / "t", data, partition_by="p")
     assert rows(tmp_path / "t") == data.to_pylist()
+
+
+def test_fewer_partitions_are_open_if_their_rows_need_much_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each open file of values of 1 MiB counts as at least 8 MiB: two may be open at a time."""
+    open_files: list[int] = []
+
+    def add(writer: PartitionedWriter, *arguments: Any) -> None:
+        real_add(writer, *arguments)
+        open_files.append(len(writer._open))
+
+    real_add = PartitionedWriter._add
+    monkeypatch.setattr(PartitionedWriter, "_add", add)
+    monkeypatch.setattr(partitioned, "OPEN_PARTITION_BYTES", (20 << 20) // partitioned.MAX_OPEN_PARTITIONS)
+    lengths, partitions = range(1 << 20, (1 << 20) + 12), [number // 2 % 3 for number in range(12)]
+    texts = pa.array([f'"{"x" * length}"' for length in lengths], pa.json_())
+    data = pa.table({"id": range(12), "p": partitions, "event": texts})
+    result = write_table(tmp_path / "t", data.to_reader(1), partition_by="p")
+    assert max(open_files) == 2
+    assert sorted((file.path[:3], file.rows) for file in result.files) == [
+        ("p=0", 4),
+        ("p=1", 2),
+        ("p=1", 2),
+        ("p=2", 4),
+    ]
+    read = read_table(tmp_path / "t", columns={"id": "id", "p": "p", "length": "length(event::string)"})
+    assert read.to_table().sort_by("id").to_pylist() == [
+        {"id": number, "p": partitions[number], "length": lengths[number]} for number in range(12)
+    ]
 
 
 @pytest.mark.parametrize("partition_by", [["event"], ["nothing"], ["id", "id"], ["id", "event"]])

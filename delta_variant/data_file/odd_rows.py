@@ -52,6 +52,11 @@ class OddFileSeries(FileSeries[Context]):
         if self._waiting_bytes >= self._options.sample_bytes:
             self._write_waiting()
 
+    @property
+    def memory(self) -> int:
+        """Return about how many bytes of memory the waiting rows and the open file use."""
+        return self._waiting_bytes + super().memory
+
     def take_few(self, schema: pa.Schema) -> list[pa.RecordBatch]:
         """Return all rows, and keep none, if they are too few to have filled a sample.
 

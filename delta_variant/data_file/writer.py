@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path as FilePath
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import _native
 from .._system_errors import reason_of, with_remedy
@@ -57,6 +58,12 @@ as to read one of this size, and each small commit would add two files."""
 
 ODD_ROWS = 8 << 10
 """The number of odd rows that are set apart at a time."""
+
+LARGE_VALUE_BYTES = 1 << 20
+LARGE_VALUE_BUFFERS = 8
+"""How many times the size of its largest value an open file needs for text, Variants, columns and pages."""
+
+_BYTES = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
 
 FOLDER_ATTEMPTS = 10
 """How often a folder is created that another writer removes at the same time."""
@@ -142,6 +149,8 @@ class FileSeries(Generic[Context]):
         self._buffer: list[tuple[pa.RecordBatch, Context]] = []
         self._buffered_bytes = 0
         self._open: _FileWriter | None = None
+        self._group_start = self._group_bytes = 0
+        self._largest_value = 0
         self.files: list[WrittenFile] = []
         self.paths: list[str] = []
         """The paths of all files that were started, which are removed if the write fails."""
@@ -164,6 +173,11 @@ class FileSeries(Generic[Context]):
     def buffered(self) -> list[pa.RecordBatch]:
         """Return the batches that wait for more rows."""
         return [batch for batch, _ in self._buffer]
+
+    @property
+    def memory(self) -> int:
+        """Return about how many bytes of memory the buffered rows and the open file use."""
+        return self._buffered_bytes + self._group_bytes + LARGE_VALUE_BUFFERS * self._largest_value
 
     def close(self, take_few: TakeFew | None = None) -> list[WrittenFile]:
         """Complete the open file and return all files.
@@ -208,6 +222,8 @@ class FileSeries(Generic[Context]):
 
     def _write(self, file: _FileWriter, batch: pa.RecordBatch, context: Context) -> None:
         invalid = file.write(batch)
+        if batch.nbytes >= LARGE_VALUE_BYTES:
+            self._largest_value = max(self._largest_value, *map(_largest_value, batch.columns))
         if invalid:
             self._report(context, batch, invalid)
         self._end_if_full(file)
@@ -233,13 +249,18 @@ class FileSeries(Generic[Context]):
 
     def _end_if_full(self, file: _FileWriter) -> None:
         self._pass_on_odd_rows(file)
-        if file.writer.bytes_written >= self._options.files.target_file_size:
+        written = file.writer.bytes_written
+        if written - self._group_start >= ROW_GROUP_BYTES:
+            self._group_start = written
+        self._group_bytes = written - self._group_start
+        if written >= self._options.files.target_file_size:
             self._end()
 
     def _end(self) -> None:
         if self._open is not None:
             self._flush(self._open)
             file, self._open = self._open, None
+            self._group_start = self._group_bytes = self._largest_value = 0
             written = file.close(self._options, self._indexed)
             _LOGGER.debug("wrote %s: %d rows, %d bytes", file.uri, written.rows, written.bytes)
             self.files.append(written)
@@ -347,6 +368,16 @@ class _FileWriter:
         statistics = from_report(report["rows"], report["columns"], self.schema.names, indexed)
         rows, size = report["rows"], report["bytes"]
         return WrittenFile(self.path, rows, size, statistics, variants, options.has_odd_rows)
+
+
+def _largest_value(array: Any) -> int:
+    """Return the size of the largest text or binary value of an array, also in a struct."""
+    array = getattr(array, "storage", array)
+    if pa.types.is_struct(array.type):
+        return max((_largest_value(array.field(index)) for index in range(array.type.num_fields)), default=0)
+    if array.type in _BYTES:
+        return pc.max(pc.binary_length(array)).as_py() or 0
+    return 0
 
 
 @contextmanager

@@ -74,6 +74,10 @@ MAX_OPEN_PARTITIONS = 64
 PARTITION_SAMPLE_BYTES = 1 << 20
 """How many bytes of each partition are buffered to infer its shredding schema; many may be open."""
 
+OPEN_PARTITION_BYTES = 64 << 20
+"""The memory of an open partition while as many are open as may be: that of a row group, and of buffers.
+Buffers of large values need more. Then fewer partitions are open."""
+
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 PartitionValues: TypeAlias = tuple[str | None, ...]
@@ -279,7 +283,7 @@ class PartitionedWriter:
         _check_nested_variants(conformed, self._nested)
         for values, positions in split_by_partition(conformed, self._state):
             part = conformed if positions is None else conformed.take(positions)
-            self._series(values).add(self._columns.of_files(part), BatchOrigin(origin, first, positions))
+            self._add(values, self._columns.of_files(part), BatchOrigin(origin, first, positions))
 
     def copy(self, rows: StoredRows, first: int = 0) -> None:
         """Move a row group, or write its rows if the new file cannot take it."""
@@ -293,6 +297,13 @@ class PartitionedWriter:
             for batch in rows.batches():
                 self.add(batch, None, first)
                 first += batch.num_rows
+
+    def _add(self, values: PartitionValues, rows: pa.RecordBatch, origin: BatchOrigin) -> None:
+        """Add rows with the columns of files, and finish the largest files while all need too much memory."""
+        self._series(values).add(rows, origin)
+        limit = self._max_open * OPEN_PARTITION_BYTES
+        while len(self._open) > 1 and sum(series.memory for series in self._open.values()) > limit:
+            self._finish(max(self._open, key=lambda each: self._open[each].memory))
 
     def _series(self, values: PartitionValues) -> FileSeries[BatchOrigin]:
         if values not in self._open:
@@ -395,7 +406,7 @@ class OddRowsWriter(PartitionedWriter):
     def set_apart(self, values: PartitionValues, rows: pa.RecordBatch) -> None:
         """Add rows with the columns of files of a partition."""
         with self._lock:
-            self._series(values).add(rows, BatchOrigin(None, 0, None))
+            self._add(values, rows, BatchOrigin(None, 0, None))
 
     def take_few(self, values: PartitionValues, schema: pa.Schema) -> list[pa.RecordBatch]:
         """Return the odd rows of a partition, and keep none of them, if they are too few for a file.
