@@ -17,17 +17,33 @@ __all__ = [
     "retype_array",
     "retype_batch",
     "row_numbers",
+    "value_bytes",
     "values_and_positions",
 ]
 
 Array: TypeAlias = Any
 """An Arrow array. The stubs of pyarrow do not narrow arrays by their types, so mypy cannot check its uses."""
 
+_BYTES = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
+
 
 def row_numbers(count: int, first: int = 0) -> Array:
     """Return `count` consecutive numbers as int64."""
     arange: Any = pa.arange  # type: ignore[attr-defined]
     return arange(first, first + count)
+
+
+def value_bytes(array: Array) -> Array:
+    """Return the bytes of text and binary values in each row of an array, also in a struct, as int64."""
+    array = getattr(array, "storage", array)
+    sizes: Array = pa.repeat(pa.scalar(0, pa.int64()), len(array))
+    if arrow_types.is_struct(array.type):
+        for index in range(array.type.num_fields):
+            sizes = pc.add(sizes, value_bytes(array.field(index)))
+    elif array.type in _BYTES:
+        lengths: Array = pc.binary_length(array)
+        sizes = pc.fill_null(lengths.cast(pa.int64()), 0)
+    return sizes
 
 
 def is_encoded(array: Array) -> bool:

@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -27,6 +28,8 @@ from delta_variant.errors import (
     UnsupportedFeatureError,
 )
 from delta_variant.log.load import load_snapshot
+from delta_variant.operations.merge import joining
+from delta_variant.operations.merge.joining import Join
 
 
 def rows(ids: list[Any], **columns: list[Any]) -> pa.Table:
@@ -454,3 +457,54 @@ def test_an_error_of_a_cast_names_the_source_and_its_column(table: str):
         CastError, match=r"^part-.*\.parquet: `cast\(source\.new as bigint\)`: cannot cast 'one' to bigint"
     ):
         merge.execute()
+
+
+def test_rows_that_match_one_large_row_are_changed_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The rows and the changes are those of one part; each part copies at most three values."""
+    configuration = {"delta.enableChangeDataFeed": "true"}
+    text = "x" * 1000
+    source = pa.table({"user": [1, 2], "doc": pa.array([f'{{"text":"{text}"}}', "{}"], pa.json_())})
+    copied: list[int] = []
+
+    def joined(join: Join, batch: Any, pairs: Any, expressions: Any) -> pa.RecordBatch:
+        values = real_joined(join, batch, pairs, expressions)
+        copied.append(pc.sum(pc.equal(join.source["user"].take(pairs.source), 1)).as_py() or 0)
+        return values
+
+    real_joined = Join.joined
+    monkeypatch.setattr(Join, "joined", joined)
+    results = []
+    for name, limit in (("whole", joining.MAX_JOINED_BYTES), ("parts", 3500)):
+        monkeypatch.setattr(joining, "MAX_JOINED_BYTES", limit)
+        data = {"id": range(40), "user": [number % 4 for number in range(40)], "event": ["{}"] * 40}
+        table = tmp_path / name
+        dv.write_table(table, pa.table(data), variant_columns=["event"], configuration=configuration)
+        merge = dv.merge(table, source, "target.user = source.user")
+        merge = merge.when_matched_delete("source.doc:text is not null and target.id = 21")
+        merge = merge.when_matched_update({"event": "source.doc"}, where="source.doc:text::string <> 'y'")
+        result = merge.when_matched_update({"event:n": "target.id"}).execute()
+        assert (result.rows_updated, result.rows_deleted, max(copied)) == (
+            19,
+            1,
+            10 if name == "whole" else 3,
+        )
+        copied.clear()
+        columns = {"id": "id", "text": "to_json(event)"}
+        read = dv.read_table(table, columns=columns).to_table().sort_by("id").to_pylist()
+        changes = dv.read_changes(table, start=1).to_table()
+        changes = changes.select(["id", "user", "_change_type"]).sort_by(
+            [("id", "ascending"), ("_change_type", "ascending")]
+        )
+        results.append((read, changes.to_pylist()))
+    assert results[0] == results[1]
+    expected = {
+        n: json.dumps({"text": text}, separators=(",", ":"))
+        if n % 4 == 1
+        else f'{{"n":{n}}}'
+        if n % 4 == 2
+        else "{}"
+        for n in range(40)
+        if n != 21
+    }
+    assert {row["id"]: row["text"] for row in results[1][0]} == expected
+    assert len(results[1][1]) == 2 * 19 + 1

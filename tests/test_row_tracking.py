@@ -18,6 +18,7 @@ import delta_variant as dv
 from delta_variant.errors import CommitConflictError, ProtocolError
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
+from delta_variant.operations.merge import joining
 
 Tracked = dict[int, tuple[int, int]]
 TRACKED = {"delta.enableRowTracking": "true"}
@@ -211,6 +212,16 @@ def test_a_table_without_names_for_id_columns_is_unchanged(table: Path, change: 
     with pytest.raises(ProtocolError, match=sentence):
         dv.delete(str(table), "id = 0")
     assert len(list(table.rglob("*.parquet"))) == 2
+
+
+def test_rows_keep_their_ids_if_a_merge_changes_them_in_parts(table: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(joining, "MAX_JOINED_BYTES", 5)
+    before = tracked(table)
+    source = pa.table({"least": [0], "event": pa.array(['{"text":"long"}'], pa.json_())})
+    merge = dv.merge(table, source, "target.id >= source.least")
+    merge = merge.when_matched_delete("target.id = 1").when_matched_update({"event": "source.event"})
+    assert merge.execute().rows_updated == 5
+    assert tracked(table) == {number: (row_id, 2) for number, (row_id, _) in before.items() if number != 1}
 
 
 def test_a_file_without_a_base_row_id_is_an_error(table: Path):

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path as FilePath
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import _native
+from .._arrow import Array, value_bytes
 from .._system_errors import reason_of, with_remedy
 from ..errors import DataFileError, StoreError
 from ..protocol.statistics import FileStatistics, Path, from_report, variant_bytes
@@ -62,8 +63,6 @@ ODD_ROWS = 8 << 10
 LARGE_VALUE_BYTES = 1 << 20
 LARGE_VALUE_BUFFERS = 8
 """How many times the size of its largest value an open file needs for text, Variants, columns and pages."""
-
-_BYTES = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
 
 FOLDER_ATTEMPTS = 10
 """How often a folder is created that another writer removes at the same time."""
@@ -370,14 +369,8 @@ class _FileWriter:
         return WrittenFile(self.path, rows, size, statistics, variants, options.has_odd_rows)
 
 
-def _largest_value(array: Any) -> int:
-    """Return the size of the largest text or binary value of an array, also in a struct."""
-    array = getattr(array, "storage", array)
-    if pa.types.is_struct(array.type):
-        return max((_largest_value(array.field(index)) for index in range(array.type.num_fields)), default=0)
-    if array.type in _BYTES:
-        return pc.max(pc.binary_length(array)).as_py() or 0
-    return 0
+def _largest_value(array: Array) -> int:
+    return pc.max(value_bytes(array)).as_py() or 0
 
 
 @contextmanager

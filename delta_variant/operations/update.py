@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -140,7 +140,7 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
             return pa.repeat(pa.scalar(True), batch.num_rows)
         return filter_mask(predicate, batch)
 
-    def apply(batch: pa.RecordBatch) -> ChangedBatch:
+    def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
         mask = changes(batch)
         before = {name: evaluate(column, batch) for name, column in columns.items()}
         whole = {name: column.filter(mask) for name, column in before.items()}
@@ -151,7 +151,7 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
         untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
         arrays = replace_rows(before, mask, {**changed, **untouched}, scope.variants)
         remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)
-        return ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), remaining, mask)
+        yield ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), remaining, mask)
 
     inputs = expression_inputs([*columns.values(), *tested])
     copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read

@@ -437,7 +437,7 @@ class ApplyTask:
         def tests(batch: pa.RecordBatch) -> Array:
             return changes.decide(batch).changes
 
-        def apply(batch: pa.RecordBatch) -> ChangedBatch:
+        def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
             return merging.apply(batch, changes.decide(batch))
 
         return RowChange([POSITION], tests, inputs_changed(snapshot, [POSITION]), apply, copied)

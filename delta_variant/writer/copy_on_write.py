@@ -93,7 +93,7 @@ class RowChange:
         tested: The inputs of `changes`.
         changes: Returns a mask of the rows of a batch that change.
         inputs: The inputs of `apply`, all columns of the table included.
-        apply: Applies the change to a batch.
+        apply: Applies the change to a batch, and yields its parts in order.
         copied: The Variant columns that `apply` only passes through, and accepts in shredded form.
         removes: Whether the change removes the rows.
     """
@@ -101,7 +101,7 @@ class RowChange:
     tested: Sequence[Input]
     changes: Callable[[pa.RecordBatch], Array]
     inputs: Sequence[Input]
-    apply: Callable[[pa.RecordBatch], ChangedBatch]
+    apply: Callable[[pa.RecordBatch], Iterable[ChangedBatch]]
     copied: frozenset[str]
     removes: bool = False
 
@@ -231,10 +231,10 @@ def removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
     def changes(batch: pa.RecordBatch) -> Array:
         return filter_mask(predicate, batch)
 
-    def apply(batch: pa.RecordBatch) -> ChangedBatch:
+    def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
         remaining: Array = pc.invert(changes(batch))
         updated: Array = pa.repeat(pa.scalar(False), batch.num_rows)
-        return ChangedBatch(_rows(columns, filter_rows(batch, remaining)), remaining, updated)
+        yield ChangedBatch(_rows(columns, filter_rows(batch, remaining)), remaining, updated)
 
     inputs = expression_inputs([*columns.values(), predicate])
     copied = scope.variants_unread_by([predicate])
@@ -435,11 +435,14 @@ def _rewrite(
 
     def changed(rows: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
         for batch, moving in file.read_with_row_ids(change.inputs, tracking, shredded, rows):
+            first = 0
             with _error_without_row(file.file.path):
-                after = change.apply(batch)
-            if writer is not None:
-                _add_changes(writer, snapshot, batch, after)
-            yield after.with_row_ids(moving)
+                for after in change.apply(batch):
+                    length = len(after.remaining)
+                    if writer is not None:
+                        _add_changes(writer, snapshot, batch.slice(first, length), after)
+                    yield after.with_row_ids(None if moving is None else moving.slice(first, length))
+                    first += length
 
     copied_groups = frozenset(copyable_row_groups(file, tracking)) - touched
     files: list[PartitionFile] = []

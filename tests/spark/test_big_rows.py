@@ -145,6 +145,25 @@ def test_one_large_row_of_the_source_updates_many_rows(spark: SparkSession, tmp_
     assert rows(tmp_path / "t", id="id", n="n") == sorted(expected, key=str)
 
 
+def test_one_large_value_of_the_source_is_assigned_to_many_rows(spark: SparkSession, tmp_path: Path):
+    """The values of one batch of the table would have 2.4 GB, more than a column can have."""
+    table, size = tmp_path / "t", 4_000_000
+    rows_of_table = {
+        "id": range(700),
+        "user": [1] * 600 + [2] * 100,
+        "event": pa.array(["{}"] * 700, pa.json_()),
+    }
+    dv.write_table(table, pa.table(rows_of_table))
+    source = spark.range(1, 2).selectExpr(
+        "id AS user", f"concat('{{\"text\":\"', repeat('a', {size}), '\"}}') AS doc"
+    )
+    merge = dvs.merge(table, source, "target.user = source.user", variant_columns=["doc"])
+    merge = merge.when_matched_update({"event": "source.doc"}, where="source.doc:text::string <> 'b'")
+    assert merge.execute().rows_updated == 600
+    expected = [{"id": n, "length": size if n < 600 else None} for n in range(700)]
+    assert rows(table, id="id", length="length(event:text::string)") == sorted(expected, key=str)
+
+
 # Batches and skew.
 
 

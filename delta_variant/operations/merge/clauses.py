@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from ..._arrow import Array, row_numbers
 from ...errors import MergeAmbiguityError
-from ...expressions.evaluate import filter_mask
 from ...expressions.tree import Expression
 from ..rewrite.assignment import Assignment
 from .joining import Join, Pairs
@@ -111,8 +110,7 @@ def first_matching_clause(
             continue
         is_true: Array = pa.repeat(pa.scalar(True), len(chosen))
         if clause.predicate is not None:
-            joined = join.joined(batch, pairs, [clause.predicate])
-            is_true = filter_mask(clause.predicate, joined)
+            is_true = join.mask(batch, pairs, clause.predicate)
         candidate = pc.if_else(is_true, pa.scalar(number, pa.int64()), pa.scalar(None, pa.int64()))
         chosen = pc.coalesce(chosen, candidate)
     return chosen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -74,6 +75,6 @@ class _MergeState:
             self.counts[clause.action] += decision.rows_of(number).true_count
         return decision.changes
 
-    def _apply(self, batch: pa.RecordBatch) -> ChangedBatch:
+    def _apply(self, batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
         decision, _ = self.rows.decide(batch)
         return self.rows.apply(batch, decision)

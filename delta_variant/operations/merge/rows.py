@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,8 +65,14 @@ class MergeRows:
         pairs = self.join.pairs(batch)
         return decide(self.join, self.clauses, batch, pairs), pc.unique(pairs.source)
 
-    def apply(self, batch: pa.RecordBatch, decision: Decision) -> ChangedBatch:
-        """Return a batch of all columns of the table after a decision."""
+    def apply(self, batch: pa.RecordBatch, decision: Decision) -> Iterator[ChangedBatch]:
+        """Yield parts of a batch of all columns of the table after a decision."""
+        values = [value for clause in self.clauses if clause.action == "update" for value in clause.values]
+        for part in self.join.parts(decision.source, values):
+            clause, source = (each.slice(*part) for each in (decision.clause, decision.source))
+            yield self._apply(batch.slice(*part), Decision(clause, source))
+
+    def _apply(self, batch: pa.RecordBatch, decision: Decision) -> ChangedBatch:
         scope = Scope.of(self.snapshot.schema, self.snapshot.timezone)
         columns = {name: evaluate(each, batch) for name, each in scope.whole_columns().items()}
         remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)
