@@ -345,7 +345,7 @@ def test_a_query_has_the_rows_and_the_error_of_spark(
         ("value:type::string in (:kind, null) and id < :most::int", {"kind": "buy", "most": Decimal("3.0")}),
         ("value:type::string = :it and id < 3", {"it": "it's \\ 'buy'"}),
         (
-            "value:user.id::double < :x and array_contains(:kinds, value:type::string)",
+            "array_contains(:kinds, value:type::string) and value:user.id::double < :x",
             {"x": 2.5, "kinds": ["buy"]},
         ),
     ],

@@ -88,7 +88,7 @@ def test_auto_compaction_is_skipped(spark, catalog, table, caplog):
 
 
 @pytest.mark.parametrize("commits", [3, 12])
-def test_delta_on_spark_reads_what_was_published(spark, catalog, table, tmp_path, commits):
+def test_delta_on_spark_reads_what_was_published(spark_with_delta, catalog, table, tmp_path, commits):
     """Delta on Spark rejects the feature by path. Without it, the published log is that of any table."""
     for number in range(commits):
         dv.write_table(
@@ -98,5 +98,5 @@ def test_delta_on_spark_reads_what_was_published(spark, catalog, table, tmp_path
             storage_options=catalog.options,
         )
     copy = copy_without_features(table, tmp_path / "copy", "catalogManaged")
-    rows = load(spark, copy).selectExpr("id", "variant_get(event, '$.n', 'int') AS n").collect()
+    rows = load(spark_with_delta, copy).selectExpr("id", "variant_get(event, '$.n', 'int') AS n").collect()
     assert sorted((row["id"], row["n"]) for row in rows) == [(number, number) for number in range(commits)]
