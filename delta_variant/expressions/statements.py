@@ -177,6 +177,8 @@ def _tables_of_tokens(tokens: Sequence[Any]) -> Iterator[TableReference]:
     for number, token in enumerate(tokens[:-1]):
         if token.token_type not in (TokenType.FROM, TokenType.JOIN, TokenType.TABLE):
             continue
+        if tokens[number + 1].token_type in OPENING:
+            continue
         last = number + 1
         while last + 2 < len(tokens) and tokens[last + 1].token_type is TokenType.DOT:
             last += 2
