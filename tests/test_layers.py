@@ -26,7 +26,7 @@ LAYERS = {
         {"storage"},
         {"log", "data_file"},
         {"scan"},
-        {"writer"},
+        {"writer", "statements"},
         {"operations"},
         {"spark", "conformance", "functions", "table", "typing"},
         {"cli"},
@@ -59,8 +59,8 @@ OWNERS = {
     "deltalake": {f"{ENGINES}.datafusion", f"{ENGINES}.deltalake", "table"},
     "duckdb": {f"{ENGINES}.duckdb"},
     "jsonpath_rfc9535": {"variant.paths"},
-    "msgspec": {"expressions", "protocol", "storage.unity", "log", "scan", "writer", "operations", "spark"}
-    | {"cli"},
+    "msgspec": {"expressions", "protocol", "storage.unity", "log", "scan", "statements", "writer"}
+    | {"operations", "spark", "cli"},
     "obstore": {"storage"},
     "pandas": {"operations.read.scan", "spark.buckets"},
     "polars": {f"{ENGINES}.polars", "operations.read.lazy_frame", "operations.read.scan"},
@@ -77,7 +77,7 @@ OWNERS = {
         f"{ENGINES}.spark_session",
     },
     "rich": {"cli"},
-    "sqlglot": {"expressions.sql", "expressions.statements"},
+    "sqlglot": {"expressions.sql", "statements"},
     "typer": {"cli"},
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from delta_variant.expressions.parse import parse
-from delta_variant.expressions.statements import Conjunct, Query, Scope, parse_query
+from delta_variant.statements.parsing import parse_query
+from delta_variant.statements.parts import Conjunct, Query, Scope
 
 
 def parsed(text: str, parameters: dict[str, str] | list[str] | tuple[()] = ()) -> Query:
@@ -134,7 +135,9 @@ def test_only_order_and_having_see_the_columns_of_the_result():
     ("text", "expected"),
     [
         ("select 1 from t where a = 1 and (b = 2 and c = 3)", ["a = 1", "b = 2 and c = 3"]),
-        ("select 1 from t where a = 1 or b = 2", ["a = 1 or b = 2"]),
+        ("select 1 from t where a = 1 or b = 2 and c = 3", ["a = 1 or b = 2 and c = 3"]),
+        ("select 1 from t where (a = 1 or b = 2) and c = 3", ["a = 1 or b = 2", "c = 3"]),
+        ("select 1 from t where case when a between 1 and 2 then b end = 1 and c = 3", ["c = 3"]),
         ("select 1 from t where a between 1 and 2 and b = 3", ["a between 1 and 2", "b = 3"]),
         ("select 1 from t where case when a = 1 and b = 2 then true end and c", ["c"]),
         ("select 1 from t where a between 1 and case when b then 2 end and c = 3", ["c = 3"]),
@@ -227,7 +230,7 @@ def test_conditions_have_the_values_of_parameters(
 def test_sources_are_named_by_their_alias():
     scope = scope_of("select 1 from bronze B join s.other join (select 1) d lateral view explode(a) l as x")
     assert scope.sources == {"b": 0, "other": 1, "d": None, "l": None}
-    assert scope.derived == {"d": 1}
+    assert scope.derived == {"d": (1,)}
     assert scope_of("select 1 from a x join b x").sources == {"x": None}
     assert scope_of("select 1 from (select 1) x join (select 2) x").derived == {}
     assert scope_of("select 1 from (select 1) x lateral view explode(a) x as y").derived == {}
@@ -250,13 +253,13 @@ def test_a_subquery_sees_the_names_of_the_query_around_it(text: str, number: int
 @pytest.mark.parametrize(
     ("text", "is_derived"),
     [
+        ("select * from (select 1 from a) d(x)", True),
+        ("with e(x) as (select 1 from a) select * from e", True),
         ("select * from (select 1 from a) d", True),
         ("with e as (select 1 from a) select * from e join e f", True),
         ("with e as (select 1 from a) select * from e where n in (select n from e)", True),
         # Each of these uses reads all columns, by their positions.
         ("with e as (select 1 from a) select * from e f(x)", False),
-        ("select * from (select 1 from a) d(x)", False),
-        ("with e(x) as (select 1 from a) select * from e", False),
         ("with e as (select 1 from a) select * from e pivot (sum(n) for k in (1))", False),
         ("with e as (select 1 from a) select * from e tablesample (3 rows)", False),
         ("with e as (select 1 from a) select * from f(table(e))", False),

@@ -156,6 +156,11 @@ def is_whole(source: Input) -> TypeGuard[Extraction]:
     )
 
 
+def is_strict_cast(expression: Expression) -> bool:
+    """Return whether an expression is a cast of a Variant that fails for a value of another type."""
+    return isinstance(expression, Extraction) and expression.type is not None and expression.strict
+
+
 def transform(expression: Expression, change: Callable[[Expression], Expression | None]) -> Expression:
     """Return an expression with parts replaced by the result of `change` if not None, outermost first."""
     changed = change(expression)

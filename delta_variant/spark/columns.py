@@ -28,7 +28,7 @@ from ..protocol.types import (
 from ..protocol.types import describe as describe_type
 from .versions import arrow_schema
 
-__all__ = ["cast_for_spark", "from_spark", "quote", "to_spark"]
+__all__ = ["cast_for_spark", "from_spark", "to_spark"]
 
 COMMENT = "comment"
 STRING = PrimitiveType("string")
@@ -68,11 +68,6 @@ def to_spark(columns: StructType) -> SparkStruct:
     """Return the columns as a DataFrame's schema; geospatial columns become binary columns of WKB."""
     plain = StructType(tuple(_plain_field(field) for field in columns.fields))
     return SparkStruct.fromJson(json.loads(schema_to_json(plain)))
-
-
-def quote(name: str) -> str:
-    """Return a column's name as a quoted SQL identifier."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def cast_for_spark(batches: Iterable[pa.RecordBatch], spark_schema: SparkStruct) -> Iterator[pa.RecordBatch]:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from ..operations.read.rows import load_readable
+from ..statements.text import quote
 from ..storage.store import TableLocation, table_uri
-from .columns import quote
 from .credentials import session_options
 from .versions import SPARK_ERRORS
 

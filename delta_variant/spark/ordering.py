@@ -21,7 +21,8 @@ from ..protocol.schema.arrow import from_arrow
 from ..protocol.types import StructField, StructType
 from ..scan.reader import FileEntry
 from ..scan.row_tracking import RowTracking
-from .columns import cast_for_spark, quote, to_spark
+from ..statements.text import quote
+from .columns import cast_for_spark, to_spark
 from .reading import file_groups, sized_files
 from .running import parallelism, run_task
 from .tasks import TaskTable, unpack_batches

@@ -13,27 +13,21 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, MapType, StructType
 
-from ..expressions.statements import Query, parse_query
 from ..log.snapshot import Snapshot
 from ..operations.read.rows import load_readable
 from ..scan.plan import plan_files
 from ..scan.scope import Scope
-from .columns import quote, to_spark
+from ..statements.parsing import parse_query
+from ..statements.parts import Query
+from ..statements.rewriting import Rewriting, TableRead, rewrite
+from ..statements.text import escape, field, field_name, quote, replace_tables
+from .columns import to_spark
 from .credentials import session_options
+from .lenient_queries import LenientQuery
 from .names import find_table
 from .reading import FileReader, file_groups, sized_files
 from .running import is_case_sensitive, parallelism, run_task, session_timezone
 from .scanning import scan, unsupported_by_scan
-from .statements import (
-    LenientQuery,
-    Rewriting,
-    TableRead,
-    escape,
-    field,
-    field_name,
-    replace_tables,
-    rewrite,
-)
 from .tasks import strip_files
 
 __all__ = ["sql"]
@@ -123,6 +117,11 @@ class _Table:
     storage_options: Mapping[str, str] | None
     own_credentials: bool
 
+    @property
+    def scope(self) -> Scope:
+        """Return the columns of the table."""
+        return Scope.of(self.snapshot.schema, self.snapshot.timezone)
+
     def empty(self) -> DataFrame:
         """Return a DataFrame with the columns of the table and no rows."""
         return self.spark.createDataFrame([], to_spark(self.snapshot.schema))
@@ -138,13 +137,12 @@ class _Table:
     def read(self, what: TableRead) -> DataFrame:
         """Return the rows and columns that a query reads, and maybe others."""
         files = plan_files(self.snapshot, what.predicate).files
-        if what.query is None and not unsupported_by_scan(
+        if what.outputs is None and not unsupported_by_scan(
             self.spark, self.snapshot, files, own_credentials=self.own_credentials
         ):
             return scan(self.spark, self.snapshot, files)
-        query = what.query or LenientQuery.of_outputs(
-            Scope.of(self.snapshot.schema, self.snapshot.timezone).whole_columns(), what.predicate
-        )
+        outputs = what.outputs or self.scope.whole_columns()
+        query = LenientQuery.of_outputs(outputs, what.predicate, what.failed)
         task = QueryReader(strip_files(self.snapshot), None, None, "error", self.storage_options, query)
         groups = file_groups(sized_files(files), parallelism(self.spark))
         return run_task(self.spark, groups, task, task.schema)
@@ -176,7 +174,7 @@ class _Statement:
                 _LOGGER.debug("%r has columns of other types", rewriting.text)
         _LOGGER.info("Spark runs the query unchanged: %s", self._query.text)
         unchanged = replace_tables(self._query, {number: field(number) for number in self._sources}, {})
-        return self._run(unchanged, dict.fromkeys(self._sources, TableRead(None, None)))
+        return self._run(unchanged, dict.fromkeys(self._sources, TableRead()))
 
     def _analyzed(self) -> StructType:
         """Return the columns of the query over empty tables, or raise Spark's error."""
@@ -203,7 +201,7 @@ class _Statement:
         conf = self._spark.conf
         if is_case_sensitive(self._spark) or any(conf.get(name) != value for name, value in SETTINGS.items()):
             return None
-        tables = {number: source.snapshot for number, source in self._sources.items()}
+        tables = {number: source.scope for number, source in self._sources.items()}
         # Without ANSI mode, Spark compares values of different types by other rules than the tasks.
         return rewrite(self._query, tables, with_conditions=conf.get("spark.sql.ansi.enabled") == "true")
 

@@ -18,8 +18,8 @@ from ..operations.read.query import Query
 from ..operations.read.rows import load_readable
 from ..scan.plan import plan_files
 from ..scan.reader import FileEntry
+from ..statements.text import quote
 from ..storage.store import open_store
-from .columns import quote
 from .options import RANGE
 from .reading import ChangeReader, FileReader, file_groups, sized_changes, sized_files
 from .task_errors import report_errors

@@ -20,12 +20,13 @@ from ..operations.write.preparation import (
     load_existing,
     prepare,
 )
+from ..statements.text import quote
 from ..storage.store import TableLocation, open_latest, open_store, removing_new_folders
 from ..writer.commit_context import CommitOptions, transaction_of
 from .attempts import Job, forget
 from .auto_compaction import compact_partitions, compacts
 from .chunk_tasks import ChunkFilesTask
-from .columns import from_spark, quote
+from .columns import from_spark
 from .credentials import session_options
 from .file_jobs import commit_written, files_written, write_by_tasks
 from .optimized_writes import is_optimized, stored_chunks

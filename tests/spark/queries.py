@@ -117,8 +117,10 @@ class QueryGenerator:
             return self._with_cte()
         if pick < 0.25:
             return f"{self._simple()} union all {self._simple()}"
-        if pick < 0.6:
+        if pick < 0.5:
             return self._of_derived()
+        if pick < 0.7:
+            return self._of_set_operation()
         return self._select()
 
     def _simple(self) -> str:
@@ -178,6 +180,57 @@ class QueryGenerator:
             )
         return f"{text}select {self._of('')}, {self._of(f'{last}.')} from {last} where {self._test('')}"
 
+    def _of_set_operation(self) -> str:
+        """Return a query over a set operation or a list of names, which pass columns by their position."""
+        pick = self._source.random()
+        if pick < 0.2:
+            operation = self._one("union", "intersect", "except", "except all", "union all")
+            branches = [
+                f"select id, {self._of('')} as x from {each}{self._where('')}" for each in ("bronze", "other")
+            ]
+            return (
+                f"select id, x from ({f' {operation} '.join(branches)}) where {self._one('id > 9', 'x > 0')}"
+            )
+        names = self._one("", "", "(i, d, m, t, v)")
+        count = self._one(1, 2, 2, 3) if names else self._one(2, 2, 3)
+        branches = [self._branch(is_named=number == 0 and not names) for number in range(count)]
+        if count > 2 and self._source.random() < 0.3:
+            branches = [f"select * from ({' union all '.join(branches[:2])}) s", *branches[2:]]
+        union = self._one(" union all ", " UNION ALL ").join(branches)
+        source, prefix = self._one(
+            (f"({union}) u{names}", self._one("", "u.")),
+            (f"(({union})) u{names}", "u."),
+            ("u", self._one("", "u.")),
+        )
+        text = f"with u{names} as ({union}) " if source == "u" else ""
+        rename = _renamed if names else str
+        key, value = ("i", "v") if names else ("id", "value")
+        of, test = rename(self._of(prefix)), rename(self._test(prefix))
+        pick = self._source.random()
+        if pick < 0.25:
+            return f"{text}select {of} as k, count(*) as c, max({key}) from {source} where {test} group by 1"
+        if pick < 0.45 and text:
+            join = self._one("join", "left join", "full join")
+            return f"{text}select a.{key}, b.{value}:b::string from u a {join} u b on a.{key} = b.{key} + 1"
+        if pick < 0.6:
+            return f"{text}select * from {source} where {test}"
+        if pick < 0.7:
+            return f"{text}select * except ({value}), {of} as x from {source} where {test}"
+        return f"{text}select {of}, {prefix}{key} from {source} where {test}"
+
+    def _branch(self, *, is_named: bool) -> str:
+        """Return a SELECT of `id`, `day`, `n`, `at` and `value`, in this order."""
+        table = self._one("bronze", "other", "bronze b", "(select * from bronze)", "(select * from other) o")
+        value = self._one("value", "value", "parse_json('{\"a\": 1}')", "value:c")
+        items = [self._one("id", "id", "n", "id + 0.5"), "day", "n", "at", value]
+        names = ("id", "day", "n", "at", "value") if is_named else ("id", "d", "n", "at", "v")
+        listed = ", ".join(f"{item} as {name}" for item, name in zip(items, names, strict=True))
+        star = self._one("*", "* except (value), value", "* except (n, at, value), n, at, VALUE")
+        return f"select {self._one('*', star, listed)} from {table}{self._where('')}"
+
+    def _where(self, prefix: str) -> str:
+        return f" where {self._test(prefix)}" if self._source.random() < 0.4 else ""
+
     def _passing(self, source: str) -> str:
         """Return a SELECT with the columns `id`, `n`, `day`, `at` and `value`, and others maybe."""
         is_filtered = self._source.random() < 0.4
@@ -230,9 +283,8 @@ class QueryGenerator:
             where += f" and {self._one('', 'not ')}exists ({test})"
         pick = self._source.random()
         if pick < 0.1:
-            return (
-                f"select * from {source}{where}" if not joined else f"select {prefix}* from {source}{where}"
-            )
+            star = self._one("*", f"* except (value), {self._number(prefix)} as x")
+            return f"select {prefix if joined else ''}{star} from {source}{where}"
         if pick < 0.4:
             return self._grouped(source, prefix, where)
         if pick < 0.5:
@@ -361,6 +413,13 @@ def _prefixed(text: str, prefix: str) -> str:
             head, tail = text.split(column, 1) if column == "value" else ("", text[len(column) :])
             return f"{head}{prefix}{column}{tail}"
     return f"{prefix}{text}"
+
+
+def _renamed(text: str) -> str:
+    """Return an expression over the columns `i, d, m, t, v` instead of `id, day, n, at, value`."""
+    names = {"id": "i", "day": "d", "n": "m", "at": "t", "value": "v"}
+    columns = re.compile(r"(?<![:.'\w$])(u\.)?(id|day|n|at|value)\b(?!')", re.IGNORECASE)
+    return columns.sub(lambda found: (found[1] or "") + names[found[2].lower()], text.replace("`", ""))
 
 
 @dataclass(frozen=True)

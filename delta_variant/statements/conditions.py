@@ -1,0 +1,76 @@
+"""Find the conditions of a query without which no row of a source is in the result of its SELECT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from ..errors import ExpressionError
+from ..expressions.sql import PARSER_ERRORS, Dialect, convert_node, parse_expression
+from ..expressions.tree import Expression
+from .parts import Conjunct, Scope, Span
+from .places import Places
+from .syntax import join_conditions
+
+__all__ = ["ConditionFinder"]
+
+
+class ConditionFinder:
+    """Finds the conditions in WHERE and ON. `scope_of` has the scope of a node."""
+
+    def __init__(
+        self,
+        places: Places,
+        scope_of: Callable[[Any], int | None],
+        parameters: Mapping[str, str] | Sequence[str],
+    ) -> None:
+        self._places = places
+        self._scope_of = scope_of
+        self._parameters = parameters
+
+    def find(self, number: int, select: Any, scope: Scope) -> Iterator[Conjunct]:
+        """Yield the conditions of a SELECT, the scope of this number."""
+        if not scope.is_plain:
+            return
+        required = frozenset(scope.sources) - scope.optional
+        where = select.args.get("where")
+        conditions = [] if where is None else [(where.this, required)]
+        for condition, sources in [*conditions, *join_conditions(select)]:
+            yield from self._parts(condition, sources, number)
+
+    def _parts(self, condition: Any, sources: frozenset[str], scope: int) -> Iterator[Conjunct]:
+        operands = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+        for operand in operands:
+            columns = list(operand.find_all(exp.Column))
+            if not sources or not columns or any(self._scope_of(each) != scope for each in columns):
+                continue
+            starts = [each.parts[0].meta.get("start", -1) for each in columns]
+            span = self._places.operand_around(min(starts), max(starts))
+            expression = None if span is None else self._condition(operand, span)
+            if expression is not None:
+                yield Conjunct(expression, sources)
+
+    def _condition(self, operand: Any, span: Span) -> Expression | None:
+        """Return a condition with the values of its parameters, if that is what the text has at its span."""
+        marks = [*self._places.parameters(span, self._parameters)]
+        if any(value is None for _, value in marks):
+            return None
+        text, shift = self._places.text_at(span), span[0]
+        for (start, end), value in reversed(marks):
+            text = f"{text[: start - shift]}{value}{text[end + 1 - shift :]}"
+        values = iter([value for _, value in marks])
+        try:
+            here = operand.transform(lambda node: _replace_parameter(node, values)) if marks else operand
+            converted, alone = convert_node(here), parse_expression(text)
+        except (ExpressionError, StopIteration, *PARSER_ERRORS):
+            return None
+        return converted if converted == alone else None
+
+
+def _replace_parameter(node: Any, values: Iterator[str | None]) -> Any:
+    if not isinstance(node, exp.Placeholder):
+        return node
+    return sqlglot.parse_one(str(next(values)), read=Dialect)
