@@ -41,6 +41,7 @@ from .merge_tasks import (
     TargetTask,
 )
 from .reading import file_groups, sized_files
+from .recalling import recall
 from .rewrite_jobs import RewriteJob, Rewritten
 from .running import (
     check_batch,
@@ -145,7 +146,7 @@ def merge(
     check_aliases(source_alias, target_alias)
     spark = source.sparkSession
     storage_options = session_options(spark, table, storage_options)
-    snapshot = load_latest(table, storage_options).in_timezone(session_timezone(spark))
+    snapshot = load_latest(recall(table), storage_options).in_timezone(session_timezone(spark))
     names = texts_of("names", "variant_columns", variant_columns)
     columns = from_spark(source.schema, names, case_sensitive=is_case_sensitive(spark))
     sides = sides_of(snapshot, target_alias, columns, source_alias)

@@ -19,6 +19,7 @@ from ..operations.write.committing import WriteResult
 from ..storage.store import TableLocation, remember
 from ..writer.commit_context import CommitOptions, Transaction, application_txn, with_transaction
 from .batches import BatchWrite, MicroBatch, is_written, number_write
+from .recalling import RecalledTables
 from .writing import write_table
 
 __all__ = ["batch_merger", "batch_writer"]
@@ -131,6 +132,8 @@ def batch_merger(
         3
     """
 
+    tables = RecalledTables()
+
     def merge_batch(df: DataFrame, batch_id: int) -> RewriteResult:
         batch = MicroBatch.of(df, batch_id)
         with ExitStack() as numbered:
@@ -143,7 +146,9 @@ def batch_merger(
                 txn = numbered.enter_context(_transaction(write, has_own_id=app_id is not None))
                 return with_transaction(commit, txn)
 
-            return with_commit(build(df), commit_of).execute()
+            with tables.of_batch():
+                merge = build(df)
+            return with_commit(merge, commit_of).execute()
 
     return merge_batch
 

@@ -27,6 +27,7 @@ from delta_variant.errors import AmbiguousWriteError, SchemaError, UnsupportedFe
 from delta_variant.spark import writing
 from delta_variant.spark.attempts import Attempt, Job
 from delta_variant.spark.following import Follower, Position
+from delta_variant.spark.recalling import RecalledTables, recall
 from delta_variant.spark.stream_sinks import query_of
 from delta_variant.storage import store
 from delta_variant.storage.store import open_store, put
@@ -79,6 +80,18 @@ def test_each_micro_batch_is_one_commit_with_the_id_of_the_query(spark: SparkSes
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
 
 
+def record_reads_of_log(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count how often each file of a log is read from now on."""
+    read: Counter[str] = Counter()
+
+    def record(call: str, key: str) -> None:
+        if call.startswith("get") and "_delta_log/" in key:
+            read[key.rpartition("/")[2]] += 1
+
+    monkeypatch.setattr(store, "_LOCAL", InterceptedObjects(store._LOCAL, record))
+    return read
+
+
 @pytest.mark.classic("functions of `foreachBatch` in the process of the client")
 def test_a_micro_batch_reads_the_commits_since_the_one_before(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -87,17 +100,51 @@ def test_a_micro_batch_reads_the_commits_since_the_one_before(
         data = pa.table({"value": pa.array([str(number)], pa.json_())})
         dv.write_table(tmp_path / "t", data, mode="append")
         add_lines(tmp_path / "lines", str(4 + number))
-    read: Counter[str] = Counter()
-
-    def record(call: str, key: str) -> None:
-        if call.startswith("get") and "_delta_log/" in key:
-            read[key.rpartition("/")[2]] += 1
-
-    monkeypatch.setattr(store, "_LOCAL", InterceptedObjects(store._LOCAL, record))
+    read = record_reads_of_log(monkeypatch)
     into_table(spark, tmp_path)
     commits = {name: count for name, count in read.items() if name.endswith(".json")}
     assert commits == {f"{version:020}.json": 1 for version in range(7)}
     assert dv.load_snapshot(tmp_path / "t").version == 7
+
+
+@pytest.mark.classic("functions of `foreachBatch` in the process of the client")
+def test_a_merge_of_a_micro_batch_reads_the_commits_since_the_one_before(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The function that builds the merges of a stream passes a path, in another spelling for each batch."""
+    for number in range(4):
+        dv.write_table(tmp_path / "t", [{"id": number}], mode="append")
+        add_lines(tmp_path / "lines", str(4 + number))
+    read, seen = record_reads_of_log(monkeypatch), []
+
+    def build(batch: DataFrame) -> dv.Merge:
+        seen.append(Counter(read))
+        table = tmp_path / "t" if len(seen) % 2 else (tmp_path / "t").as_uri()
+        return dvs.merge(table, batch, "target.id = source.id").when_not_matched_insert_all()
+
+    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines"))
+    query = lines.selectExpr("bigint(value) AS id").writeStream.foreachBatch(dvs.batch_merger(build))
+    query = query.option("checkpointLocation", str(tmp_path / "c"))
+    finished(query.trigger(availableNow=True).start())
+    commits = {name: count for name, count in read.items() if name.endswith(".json")}
+    assert commits == {f"{version:020}.json": 1 for version in range(7)}
+    assert len(seen) == 4
+    assert rows(tmp_path / "t", id="id") == [{"id": number} for number in range(8)]
+
+
+def test_a_stream_recalls_the_tables_of_its_last_batch(tmp_path: Path):
+    handle, tables = dv.Table(str(tmp_path / "handle")), RecalledTables()
+    with tables.of_batch():
+        first, other = recall(tmp_path / "t"), recall(tmp_path / "other")
+        assert recall(handle) is handle
+        assert recall((tmp_path / "t").as_uri()) is first
+    with tables.of_batch():
+        assert recall(str(tmp_path / "t")) is first
+    with tables.of_batch():
+        assert recall(tmp_path / "other") is not other
+    with RecalledTables().of_batch():
+        assert recall(tmp_path / "t") is not first
+    assert recall(tmp_path / "t") == tmp_path / "t"
 
 
 def test_a_batch_that_spark_forgot_is_not_written_again(spark: SparkSession, tmp_path: Path):
