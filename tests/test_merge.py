@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,6 +24,7 @@ from delta_variant.errors import (
     CommitConflictError,
     ConstraintViolationError,
     ExpressionError,
+    InvalidJsonError,
     MergeAmbiguityError,
     SchemaError,
     UnsupportedFeatureError,
@@ -51,6 +53,45 @@ def found(table: str) -> dict[int, str | None]:
 
 SOURCE = pa.table({"key": [1, 9], "new": ["one", "nine"]})
 ALL = {number: f"v{number}" for number in range(6)}
+
+
+def merge_file(table: Path, file: Any, **options: Any) -> None:
+    source = dv.read_json(file, column="event", **options) if options else file
+    on = "target.event:id::int = source.event:id::int"
+    merge = dv.merge(table, source, on, variant_columns=[] if options else ["event"])
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+def test_a_source_of_json_lines_has_its_options(tmp_path: Path):
+    table, file = tmp_path / "t", tmp_path / "a.ndjson"
+    dv.write_table(table, [{"event": {"id": 1}}], variant_columns=["event"])
+    file.write_text('{"id": 1, "x": 1.5, "x": 2.25}\n{"id": 2, "x": 0.5}\n')
+    merge_file(table, file, duplicate_keys="last")
+    expected = [{"id": 1, "x": Decimal("2.25")}, {"id": 2, "x": Decimal("0.5")}]
+    assert [row["event"] for row in dv.read_table(table).to_pylist()] == expected
+    merge_file(table, file, duplicate_keys="last", floats="double")
+    types = dv.read_table(table, columns=["schema_of_variant(event:x) as type"]).to_pylist()
+    assert types == [{"type": "DOUBLE"}, {"type": "DOUBLE"}]
+
+
+@pytest.mark.parametrize("options", [{}, {"floats": "double"}], ids=["path", "read_json"])
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [(b'{"id"', "a key needs a colon"), (b'"\xff"', "the text is not UTF-8")],
+)
+def test_invalid_json_in_a_file_of_a_source_has_its_line(tmp_path: Path, line, message, options):
+    dv.write_table(tmp_path / "t", [{"event": {"id": 1}}], variant_columns=["event"])
+    file = tmp_path / "a.ndjson"
+    file.write_bytes(b'{"id": 1}\n\n' + line + b"\n")
+    with raises_at(InvalidJsonError, message, file=str(file), line=3):
+        merge_file(tmp_path / "t", file, **options)
+
+
+def test_a_source_that_omits_invalid_values_is_rejected(tmp_path: Path):
+    dv.write_table(tmp_path / "t", [{"event": {"id": 1}}], variant_columns=["event"])
+    (tmp_path / "a.ndjson").write_text("{\n")
+    with pytest.raises(ValueError, match="cannot merge values read with on_invalid='null'"):
+        merge_file(tmp_path / "t", tmp_path / "a.ndjson", on_invalid="null")
 
 
 def test_the_representation_of_a_merge_is_one_line(tmp_path: Path):

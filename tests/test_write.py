@@ -44,6 +44,7 @@ from delta_variant import (
 )
 from delta_variant.errors import (
     AmbiguousWriteError,
+    CastError,
     ConstraintViolationError,
     InvalidJsonError,
     MalformedVariantError,
@@ -556,9 +557,29 @@ def test_a_failing_stream_leaves_no_files(tmp_path: Path):
         raise ValueError("the source broke")
 
     reader = pa.RecordBatchReader.from_batches(events().schema, batches())
-    with pytest.raises(pa.ArrowException, match="the source broke"):
+    with pytest.raises(ValueError, match=r"^the source broke$"):
         write_table(tmp_path / "t", reader, shredding=None)
     assert list_files(tmp_path) == set()
+
+
+def test_a_failing_scan_raises_its_own_error(tmp_path: Path):
+    write_table(tmp_path / "a", [{"v": {"n": 1}}, {"v": {"n": "x"}}], variant_columns=["v"])
+    scan = read_table(tmp_path / "a", columns=["v:n::int as n"])
+    with pytest.raises(CastError, match='cannot cast "x"') as caught:
+        write_table(tmp_path / "b", scan)
+    assert (caught.value.row, caught.value.path) == (1, "$['n']")
+    assert not (tmp_path / "b").exists()
+
+
+def test_invalid_json_in_a_file_that_is_passed_by_path_has_its_line(tmp_path: Path):
+    file, rejects = tmp_path / "events.ndjson", tmp_path / "rejects.ndjson"
+    file.write_text('{"n": 1}\n\n{"n"\n')
+    with raises_at(InvalidJsonError, "a key needs a colon", file=str(file), line=3):
+        write_table(tmp_path / "t", file)
+    result = write_table(tmp_path / "t", file, json=JsonOptions(on_invalid="reject", rejects=rejects))
+    assert (result.rows, result.invalid) == (1, 1)
+    (reject,) = (json.loads(line) for line in rejects.read_text().splitlines())
+    assert (reject["file"], reject["line"], reject["text"]) == (str(file), 3, '{"n"')
 
 
 # Partitions.

@@ -55,11 +55,11 @@ def parse_valid_json_columns(
     for index, name in enumerate(batch.schema.names):
         is_text = not pa.types.is_struct(batch.schema.field(index).type)
         if name in names and name in variants_of_table and is_text:
-            variants, rows = variant_values.parse_valid_json(
+            variants, found = variant_values.parse_valid_json(
                 batch.column(index), floats=options.json.floats, duplicate_keys=options.json.duplicate_keys
             )
             batch = batch.set_column(index, name, variants)
-            invalid.update(rows)
+            invalid.update(each.row for each in found)
     return batch, invalid
 
 

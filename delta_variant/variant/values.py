@@ -111,13 +111,12 @@ def parse_json(
 
 def parse_valid_json(
     strings: ArrowArray, *, floats: Floats, duplicate_keys: DuplicateKeys
-) -> tuple[pa.StructArray, list[int]]:
-    """Return JSON text as Variants, with null for invalid text, and the rows of invalid text."""
+) -> tuple[pa.StructArray, list[_native.InvalidValue]]:
+    """Return JSON text as Variants, with null for invalid text, and the invalid text."""
     text = to_arrow_array(strings)
     if pa.types.is_null(text.type):
         text = text.cast(pa.string())
-    variants, invalid = _native.parse_json(text, floats, duplicate_keys)
-    return variants, [each.row for each in invalid]
+    return _native.parse_json(text, floats, duplicate_keys)
 
 
 def check(variants: ArrowArray) -> None:

@@ -17,7 +17,7 @@ from .json_lines import read_json
 from .pandas_frames import is_pandas_frame, take_object_columns, with_object_columns
 from .python_rows import batches_of_rows
 
-__all__ = ["batches_of"]
+__all__ = ["batches_of", "files_as_lines"]
 
 EXPECTED = (
     "expected an object with __arrow_c_stream__ or __arrow_c_array__ that has columns, such as a pyarrow or "
@@ -28,10 +28,15 @@ FILE_NAME = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2|xz|zst))?$", re.IGNOREC
 NULL_ROWS = "null count"
 
 
+def files_as_lines(data: Any, what: str, variants: Collection[str]) -> Any:
+    """Return the values of a JSON file for its path, and other data unchanged."""
+    return read_json(data, column=_column_of_file(what, variants)) if _is_file(data) else data
+
+
 def batches_of(
     data: Any, what: str, variants: Collection[str] = (), columns: StructType | None = None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the schema and the batches of data that a caller passes.
+    """Return the schema and the batches of data that a caller passes, except files: see `files_as_lines`.
 
     Columns in `variants`, and those that are Variants in `columns`, the columns of the table, become Variants
     if they are nested. Raises ArgumentTypeError for other data; `what` names the data in messages.
@@ -40,8 +45,6 @@ def batches_of(
     names = {*variants, *(each.name for each in known if each.type == VARIANT)}
     if _is_lazy_frame(data):
         data = data.collect()
-    if _is_file(data):
-        data = read_json(data, column=_column_of_file(what, variants))
     # A stream of Arrow batches is an iterator, too.
     if isinstance(data, list | tuple | Iterator) and not hasattr(data, "__arrow_c_stream__"):
         types = {} if columns is None else {each.name: each.type for each in to_arrow(columns)}
@@ -76,13 +79,19 @@ def _column_of_file(what: str, variants: Collection[str]) -> str:
 def _arrow_batches(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     try:
         if hasattr(data, "__arrow_c_stream__"):
-            reader = pa.RecordBatchReader.from_stream(data)
+            reader = _open_reader(data)
             return reader.schema, _read(reader, what)
         batch = pa.record_batch(data)
     except (TypeError, ValueError) as error:
         reason = f" ({error})" if isinstance(error, pa.ArrowInvalid) else ""
         raise ArgumentTypeError(f"{what}: {EXPECTED}, got {_describe(data)}{reason}") from error
     return batch.schema, iter([batch])
+
+
+def _open_reader(data: Any) -> pa.RecordBatchReader:
+    # The PyCapsule interface replaces an error of a Python iterator, such as that of a scan, by one of Arrow.
+    reader = data.to_reader() if hasattr(data, "to_reader") else data
+    return reader if isinstance(reader, pa.RecordBatchReader) else pa.RecordBatchReader.from_stream(reader)
 
 
 def _with_variants(

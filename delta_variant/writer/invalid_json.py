@@ -16,9 +16,10 @@ from ..data_file.options import OnInvalid
 from ..data_file.writer import InvalidValue
 from ..errors import InvalidJsonError, StoreError
 from ..storage.store import local_location
-from .json_lines import Origin
+from ..variant.values import parse_valid_json
+from .json_lines import JsonLines, Origin
 
-__all__ = ["BatchOrigin", "InvalidValueHandler", "PartRows", "RejectRecord", "RejectsFile"]
+__all__ = ["BatchOrigin", "InvalidValueHandler", "PartRows", "RejectRecord", "RejectsFile", "parse_lines"]
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,27 @@ class InvalidValueHandler:
         part = "" if number is None else f"partition {number}, "
         error = InvalidJsonError(f"{part}byte {byte} of the text: {reason}").at(row=row, column=column)
         return error, {**partition, "row": row, "byte": byte, "reason": reason}
+
+
+def parse_lines(lines: JsonLines) -> Iterator[pa.RecordBatch]:
+    """Yield the values of JSON files as Variants, by the options of `read_json`.
+
+    Raises InvalidJsonError for the first invalid value, and ValueError unless `on_invalid` is `"error"`.
+    """
+    if lines.json.on_invalid != "error":
+        raise ValueError(
+            f"cannot merge values read with on_invalid={lines.json.on_invalid!r}: write them to a table, and "
+            f"merge its rows"
+        )
+    handler, first = InvalidValueHandler("error"), 0
+    for batch, origin in lines.batches():
+        variants, invalid = parse_valid_json(
+            batch.column(0), floats=lines.json.floats, duplicate_keys=lines.json.duplicate_keys
+        )
+        values = [InvalidValue(each.row, each.column, each.offset, each.message) for each in invalid]
+        handler.report(BatchOrigin(origin, first, None), batch, values)
+        first += batch.num_rows
+        yield batch.set_column(0, lines.column, variants)
 
 
 class RejectsFile:

@@ -110,9 +110,13 @@ class JsonLines:
                         yield batch, Origin(opened.name, positions, self.max_value_bytes)
                 taken += opened.taken()
 
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Return the values as text; the reader raises InvalidJsonError for invalid UTF-8."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._text_batches())
+
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """Return the stream, which raises InvalidJsonError for text that is not valid UTF-8."""
-        reader: Any = pa.RecordBatchReader.from_batches(self.schema, self._text_batches())
+        """Return the values as a stream of the Arrow PyCapsule interface."""
+        reader: Any = self.to_reader()
         return reader.__arrow_c_stream__(requested_schema)
 
     def _text_batches(self) -> Iterator[pa.RecordBatch]:

@@ -21,8 +21,10 @@ from ...scan.in_memory import parse_json_columns
 from ...scan.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
-from ...writer.arrow_input import batches_of
+from ...writer.arrow_input import batches_of, files_as_lines
 from ...writer.commit_context import CommitOptions
+from ...writer.invalid_json import parse_lines
+from ...writer.json_lines import JsonLines
 from ..rewrite.assignment import assignments_of
 from ..rewrite.result import RewriteResult
 from ..rewrite.sides import Side, Sides, side_inputs
@@ -57,7 +59,8 @@ def merge(
 
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`: the target of the merge.
-        source: The rows of the source: Arrow data, a frame or dicts, like the data of `write_table`.
+        source: The rows of the source: Arrow data, a frame, dicts, or the result of `read_json` with
+            `on_invalid="error"`, like the data of `write_table`.
         on: An SQL predicate over both, such as `target.event:user.id::bigint = source.id`. Equalities in it
             decide which files are read.
         source_alias: The name of the source in SQL text, `"source"` by default.
@@ -75,9 +78,9 @@ def merge(
     Raises:
         ExpressionError: `on` cannot be parsed or bound.
         SchemaError: The source has a type that Delta does not have.
-        InvalidJsonError: A column in `variant_columns` has invalid JSON.
+        InvalidJsonError: The source has invalid JSON.
         ArgumentTypeError: An argument has the wrong type.
-        ValueError: A column of the source is larger than 2 GiB.
+        ValueError: A column of the source is larger than 2 GiB, or `read_json` has another `on_invalid`.
 
     Example:
         >>> import pyarrow as pa
@@ -115,7 +118,11 @@ def _in_memory(
     source: Any, variant_columns: Sequence[str], target: StructType
 ) -> tuple[pa.RecordBatch, StructType]:
     names = texts_of("names", "variant_columns", variant_columns)
-    arrow_schema, batches = batches_of(source, "the source", names, target)
+    source = files_as_lines(source, "the source", names)
+    if isinstance(source, JsonLines):
+        arrow_schema, batches = source.schema, parse_lines(source)
+    else:
+        arrow_schema, batches = batches_of(source, "the source", names, target)
     columns = from_arrow(arrow_schema, names)
     # Conforming removes dictionaries and views, which Arrow cannot all join.
     conformed = [conform(batch, columns) for batch in batches]

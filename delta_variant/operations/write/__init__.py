@@ -19,7 +19,7 @@ from ...protocol.schema.arrow import from_arrow
 from ...protocol.types import StructType
 from ...storage.store import Store, TableLocation, open_latest, removing_new_folders
 from ...variant.moments import UTC
-from ...writer.arrow_input import batches_of
+from ...writer.arrow_input import batches_of, files_as_lines
 from ...writer.commit_context import CommitOptions
 from ...writer.invalid_json import InvalidValueHandler, RejectsFile
 from ...writer.json_lines import JsonLines
@@ -184,6 +184,7 @@ class _Source:
 
     @classmethod
     def of(cls, data: Any, variants: Sequence[str], columns: StructType | None) -> _Source:
+        data = files_as_lines(data, "the data", variants)
         if isinstance(data, JsonLines):
             return cls(data.schema, data.batches())
         arrow_schema, batches = batches_of(data, "the data", variants, columns)
