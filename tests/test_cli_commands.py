@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pty
@@ -280,6 +281,34 @@ def test_write_rejects_inputs_and_options(tmp_path, monkeypatch, capsys, argumen
     assert (status, out) == (2, "")
     assert sentence in " ".join(err.split())
     assert not Path("t").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", b"1,2,3\n", "CSV parse error: Expected 2 columns, got 3: 1,2,3"),
+        ("a.csv", b"x,2\n", "In CSV column #0: CSV conversion error to int64: invalid value 'x'"),
+        ("a.csv", b"1,\xff\n", "In CSV column #1: CSV conversion error to string: invalid UTF8 data"),
+        ("a.csv.gz", None, "Truncated compressed stream"),
+    ],
+)
+def test_an_error_far_into_a_csv_file_is_one_line(tmp_path, capsys, name, content, message):
+    start = b"id,name\n" + b"".join(b"%d,n%d\n" % (number, number) for number in range(200_000))
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(start)[:-100_000] if content is None else start + content)
+    status, out, err = run_main(capsys, "write", str(file), str(tmp_path / "t"))
+    assert (status, out) == (2, "")
+    assert err == f"delta-variant: cannot read {file}: {message}\n"
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_csv_file_that_is_not_utf8_is_rejected(tmp_path, capsys):
+    file = tmp_path / "a.csv"
+    file.write_bytes(b"id,name\n1,M\xfcller\n")
+    status, out, err = run_main(capsys, "write", str(file), str(tmp_path / "t"))
+    assert (status, out) == (2, "")
+    message = "because the column 'name' is not UTF-8: convert the file to UTF-8"
+    assert err == f"delta-variant: cannot read {file} {message}\n"
 
 
 def test_write_shreds_by_a_schema_and_records_a_transaction(tmp_path: Path):

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import deltalake
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -91,6 +93,48 @@ def test_unshredded_and_shredded_variants_are_converted(tmp_path: Path):
     (shredded,) = (tmp_path / "t0").glob("*.parquet")
     assert convert(shredded, tmp_path / "u", shredding=None).files[0].variants["event"] == ()
     assert events(tmp_path / "u") == EVENTS
+
+
+@pytest.mark.parametrize("typed", [{}, {"typed_value": pa.int64()}], ids=["unshredded", "shredded"])
+def test_null_variants_of_files_with_an_optional_value_are_converted(tmp_path: Path, typed: dict[str, Any]):
+    # `value` is optional in the files of DuckDB, and in every shredded file.
+    fields = [pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary())]
+    stored = pa.struct([*fields, *(pa.field(name, each) for name, each in typed.items())])
+    null, five = {"metadata": b"\x01\0\0", "value": b"\0"}, {"metadata": b"\x01\0\0", "value": b"\x0c\5"}
+    write_parquet(tmp_path / "a.parquet", v=pa.array([None, null, five], stored))
+    convert(tmp_path / "a.parquet", tmp_path / "t")
+    assert dv.read_table(tmp_path / "t").to_pylist(variants="json") == [
+        {"v": None},
+        {"v": "null"},
+        {"v": "5"},
+    ]
+
+
+def test_null_variants_of_duckdb_are_converted(tmp_path: Path):
+    query = (
+        "select i, case i % 3 when 0 then {'a': i}::variant when 1 then i::variant end v from range(9) t(i)"
+    )
+    duckdb.sql(f"copy ({query}) to '{tmp_path / 'a.parquet'}'")
+    convert(tmp_path / "a.parquet", tmp_path / "t")
+    assert dv.read_table(tmp_path / "t").to_pylist() == [
+        {"i": i, "v": [{"a": i}, i, None][i % 3]} for i in range(9)
+    ]
+
+
+def test_a_parquet_file_that_cannot_be_decompressed_is_named(tmp_path: Path):
+    write_parquet(tmp_path / "a.parquet", n=range(10_000))
+    content = bytearray((tmp_path / "a.parquet").read_bytes())
+    content[50:4000] = bytes(3950)
+    (tmp_path / "a.parquet").write_bytes(content)
+    with pytest.raises(SourceError, match=r"^cannot read .*a\.parquet: (?!.*Traceback)"):
+        convert(tmp_path / "a.parquet", tmp_path / "t")
+    assert not (tmp_path / "t").exists()
+
+
+def test_a_file_with_two_columns_of_one_name_is_rejected(tmp_path: Path):
+    pq.write_table(pa.table([[1], [2]], names=["n", "n"]), tmp_path / "a.parquet")
+    with pytest.raises(SchemaError, match=r"a\.parquet because it has several columns 'n': rename them$"):
+        convert(tmp_path / "a.parquet", tmp_path / "t")
 
 
 def test_a_failed_conversion_leaves_no_table(tmp_path: Path):

@@ -12,8 +12,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from .._progress import advance, begin
-from ..errors import SchemaError, SourceError
+from ..errors import DeltaVariantError, SchemaError, SourceError
 from ..protocol.schema.arrow import VARIANT_EXTENSION
+from ..scan.in_memory import plain_variants
 from ..storage.inputs import InputFile, total_size
 from ..variant.shredding import unshred
 from ..variant.values import VARIANT_TYPE
@@ -42,7 +43,7 @@ def open_parquet(files: Sequence[InputFile], *, hive: bool = False) -> pa.Record
     schemas = []
     for file in files:
         with _opened(file, pq.ParquetFile) as opened:
-            schemas.append(_logical_schema(opened.schema_arrow))
+            schemas.append(_logical_schema(_with_distinct_names(opened.schema_arrow, file)))
     schema = _unify([*schemas, pa.schema(list(types.items()))], files)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -80,7 +81,7 @@ def open_csv(files: Sequence[InputFile], text_columns: Collection[str]) -> pa.Re
     schemas = []
     for file in files:
         with _opened(file, opener(file)) as opened:
-            schemas.append(opened.schema)
+            schemas.append(_text_schema(_with_distinct_names(opened.schema, file), file))
     schema = _unify(schemas, files)
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -100,7 +101,10 @@ def _opened(file: InputFile, read: Callable[[Any], Any]) -> Iterator[Any]:
     with file.open() as content:
         try:
             yield read(content)
-        except pa.ArrowInvalid as error:
+        except DeltaVariantError:
+            raise
+        # Arrow raises OSError for data that it cannot decompress.
+        except (pa.ArrowException, OSError) as error:
             raise SourceError(f"cannot read {file.name}: {error}", file=file.name) from error
 
 
@@ -127,13 +131,36 @@ def _is_integer(text: str) -> bool:
     return digits.isascii() and digits.isdigit() and str(int(text)) == text and abs(int(text)) < 2**63
 
 
+def _with_distinct_names(schema: pa.Schema, file: InputFile) -> pa.Schema:
+    repeated = next((name for name in schema.names if schema.names.count(name) > 1), None)
+    if repeated is not None:
+        raise SchemaError(
+            f"cannot read {file.name} because it has several columns {repeated!r}: rename them",
+            file=file.name,
+            column=repeated,
+        )
+    return schema
+
+
+def _text_schema(schema: pa.Schema, file: InputFile) -> pa.Schema:
+    """Return the schema of a CSV file. pyarrow infers that text which is not UTF-8 is binary."""
+    column = next((field.name for field in schema if pa.types.is_binary(field.type)), None)
+    if column is not None:
+        raise SourceError(
+            f"cannot read {file.name} because the column {column!r} is not UTF-8: convert the file to UTF-8",
+            file=file.name,
+            column=column,
+        )
+    return schema
+
+
 def _unify(schemas: Sequence[pa.Schema], files: Sequence[InputFile]) -> pa.Schema:
     try:
         return pa.unify_schemas(list(schemas), promote_options="default")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise SchemaError(
-            f"cannot read {files[0].name} and {len(files) - 1:,} other files as one table because their "
-            f"columns have different types: {error}",
+            f"cannot read {files[0].name} and the other files as one table because their columns have "
+            f"different types: {error}",
             file=files[0].name,
         ) from error
 
@@ -164,7 +191,7 @@ def _with_schema(batch: pa.RecordBatch, schema: pa.Schema, values: Partitions) -
         if position >= 0:
             column = batch.column(position)
             if _is_variant(column.type):
-                column = unshred(column)
+                column = plain_variants(unshred(column))
             arrays.append(column if column.type == field.type else column.cast(field.type))
         else:
             scalar = pa.scalar(values.get(field.name), pa.string()).cast(field.type)
