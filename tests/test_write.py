@@ -15,6 +15,8 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -538,12 +540,31 @@ NULL_ROW = pa.array([{"id": 1}, None])
         ("events.txt", "the data: expected .* the result of read_json, got builtins.str"),
         ("missing.ndjson", "file not found: missing.ndjson"),
         (object(), "got builtins.object"),
-        (Exported(pa.array([1])), r"got .*Exported \(.*non-struct type int64\)"),
-        (Streamed(pa.array([1])), r"got .*Streamed \(.*non-struct type int64\)"),
-        (Exported(NULL_ROW), r"got .*Exported \(.*null count.*\)"),
+        (Exported(pa.array([1])), r"cannot read .*Exported as columns: .*non-struct type int64"),
+        (Streamed(pa.array([1])), r"cannot read .*Streamed as columns: .*non-struct type int64"),
+        (Exported(NULL_ROW), r"cannot read .*Exported as columns: .*null count"),
         (Streamed(NULL_ROW), r"the data has rows that are null instead of a struct \(.*\): drop them"),
+        (
+            pd.DataFrame([[1, 2]], columns=["a", "a"]),
+            r"the data: cannot read .*DataFrame as columns: Duplicate column names found: \['a', 'a'\]$",
+        ),
+        (
+            pd.DataFrame({"a": [1, "x"]}),
+            r"DataFrame as columns: Conversion failed for column a with type object: Could not convert 'x'",
+        ),
+        (
+            pd.DataFrame({"a": [1j]}),
+            "DataFrame as columns: Conversion failed for column a with type complex128: Unsupported numpy",
+        ),
+        (
+            pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}),
+            "the data: cannot read the Polars column 'a' of type Object: convert it to another type$",
+        ),
     ],
-    ids=["None", "text", "path", "object", "array", "stream", "null row", "null row in a stream"],
+    ids=[
+        *("None", "text", "path", "object", "array", "stream", "null row", "null row in a stream"),
+        *("two columns of one name", "mixed objects", "complex numbers", "Polars objects"),
+    ],
 )
 def test_data_that_is_not_arrow_data_is_rejected(data: Any, sentence: str, tmp_path: Path):
     with pytest.raises((ValueError, FileNotFoundError), match=sentence):

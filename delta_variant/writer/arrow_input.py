@@ -45,6 +45,7 @@ def batches_of(
     names = {*variants, *(each.name for each in known if each.type == VARIANT)}
     if _is_lazy_frame(data):
         data = data.collect()
+    _check_object_columns(data, what)
     # A stream of Arrow batches is an iterator, too.
     if isinstance(data, list | tuple | Iterator) and not hasattr(data, "__arrow_c_stream__"):
         types = {} if columns is None else {each.name: each.type for each in to_arrow(columns)}
@@ -70,6 +71,17 @@ def _is_file(data: Any) -> bool:
     return isinstance(data, PathLike) or (isinstance(data, str) and FILE_NAME.search(data) is not None)
 
 
+def _check_object_columns(data: Any, what: str) -> None:
+    """Raise ArgumentTypeError for a Polars column of Python objects, which is exported as their addresses."""
+    if not type(data).__module__.startswith("polars."):
+        return
+    for name, data_type in getattr(data, "schema", {}).items():
+        if str(data_type) == "Object":
+            raise ArgumentTypeError(
+                f"{what}: cannot read the Polars column {name!r} of type Object: convert it to another type"
+            )
+
+
 def _column_of_file(what: str, variants: Collection[str]) -> str:
     if len(variants) > 1:
         raise ArgumentTypeError(f"{what}: a JSON file has one column, got {len(variants)} in variant_columns")
@@ -82,9 +94,12 @@ def _arrow_batches(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordB
             reader = _open_reader(data)
             return reader.schema, _read(reader, what)
         batch = pa.record_batch(data)
-    except (TypeError, ValueError) as error:
-        reason = f" ({error})" if isinstance(error, pa.ArrowInvalid) else ""
-        raise ArgumentTypeError(f"{what}: {EXPECTED}, got {_describe(data)}{reason}") from error
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+            # Errors of conversions have two parts, of which the second names the column.
+            reason = ": ".join(map(str, reversed(error.args)))
+            raise ArgumentTypeError(f"{what}: cannot read {_describe(data)} as columns: {reason}") from error
+        raise ArgumentTypeError(f"{what}: {EXPECTED}, got {_describe(data)}") from error
     return batch.schema, iter([batch])
 
 
