@@ -81,6 +81,15 @@ def test_a_table_of_deltalake_is_converted_with_its_partitions(tmp_path: Path):
         convert([tmp_path / "source", tmp_path / "t"], tmp_path / "u")
 
 
+def test_a_table_may_be_a_file_uri(tmp_path: Path):
+    dv.write_table(
+        tmp_path / "a b", [{"n": 1}, {"n": 2}], configuration={"delta.enableDeletionVectors": "true"}
+    )
+    dv.delete(tmp_path / "a b", "n = 1")
+    convert((tmp_path / "a b").as_uri(), tmp_path / "t")
+    assert dv.read_table(tmp_path / "t").to_pylist() == [{"n": 2}]
+
+
 @pytest.mark.usefixtures("small_files_are_shredded")
 def test_unshredded_and_shredded_variants_are_converted(tmp_path: Path):
     rows = pa.table({"event": TEXTS})

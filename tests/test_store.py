@@ -255,6 +255,25 @@ def test_an_absolute_path_below_the_root_is_allowed(tmp_path):
         assert store.local_path(root, path) == folder / "a%20b"
 
 
+def test_a_tilde_is_the_home_directory(tmp_path, monkeypatch):
+    home, current = tmp_path / "home", tmp_path / "current"
+    home.mkdir()
+    current.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.chdir(current)
+    assert store.open_store("~/t").local_root == home / "t"
+    assert store.open_store(Path("~/t")).local_root == home / "t"
+    assert store.open_store("~").local_root == home
+    assert store.location_key("~/t") == store.location_key(home / "t")
+    assert store.open_store("./~/t").local_root == current / "~" / "t"
+    assert store.open_store("~t").local_root == current / "~t"
+    (home / "a.ndjson").write_text('{"n": 1}\n')
+    dv.write_table("~/t", dv.read_json("~/*.ndjson"))
+    assert dv.read_table(home / "t").to_pylist() == [{"value": {"n": 1}}]
+    assert list(current.iterdir()) == []
+
+
 @pytest.mark.parametrize("path", ["../elsewhere", "a/../../elsewhere", "{0}/elsewhere", "file:{0}/elsewhere"])
 def test_a_path_outside_the_root_is_rejected_unless_allowed(tmp_path, path):
     (tmp_path / "elsewhere").write_bytes(b"x")

@@ -126,6 +126,14 @@ def test_a_location_of_another_type_is_rejected_at_once(location: Any):
         dv.Table(location)
 
 
+def test_an_empty_location_is_not_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    for call in (lambda: dv.Table(""), lambda: dv.write_table("", [{"id": 1}])):
+        with pytest.raises(ValueError, match=r"expected a path, a URI, a Table or .*, got ''$"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_as_of_selects_the_version_of_reads(table: dv.Table):
     first = table.as_of(version=0)
     at = table.history()[1].timestamp

@@ -14,7 +14,8 @@ from ..errors import SourceError, TableNotFoundError
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..storage.inputs import InputFile, is_remote, list_inputs
-from ..storage.store import TableLocation
+from ..storage.store import TableLocation, local_location
+from ..storage.web import is_web
 from ..writer.commit_context import CommitOptions
 from ..writer.input_tables import open_parquet
 from .read import read_table
@@ -103,7 +104,7 @@ def _delta_table(paths: Sequence[str], storage_options: Mapping[str, str] | None
     """Return the source if it is a Delta table, None if it consists of Parquet files."""
     found = []
     for path in paths:
-        if os.path.isdir(path) or (is_remote(path) and not path.endswith(SUFFIX) and "*" not in path):
+        if _may_be_table(path):
             try:
                 found.append(load_snapshot(path, storage_options=storage_options))
             except TableNotFoundError:
@@ -113,6 +114,12 @@ def _delta_table(paths: Sequence[str], storage_options: Mapping[str, str] | None
             f"cannot convert {found[0].uri} together with other sources: convert one Delta table"
         )
     return found[0] if found else None
+
+
+def _may_be_table(path: str) -> bool:
+    if is_remote(path):
+        return not path.endswith(SUFFIX) and "*" not in path
+    return not is_web(path) and os.path.isdir(local_location("the source", path))
 
 
 def _delta(snapshot: Snapshot) -> tuple[pa.RecordBatchReader, Sequence[str]]:

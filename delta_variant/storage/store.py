@@ -219,13 +219,15 @@ def _remove_empty(folders: Iterable[Path]) -> None:
 def table_uri(table: TableLocation) -> str:
     """Return the URI or local path of a table, which is text, a path, a `Table` or a `deltalake.DeltaTable`.
 
-    Raises ArgumentTypeError for any other type, and ValueError for text with NUL or an unpaired surrogate.
+    Raises ArgumentTypeError for any other type, and ValueError for text that is empty, or has NUL or an
+    unpaired surrogate.
     """
     uri: object = os.fspath(table) if isinstance(table, os.PathLike) else getattr(table, "table_uri", table)
     message = f"expected a path, a URI, a Table or a deltalake.DeltaTable, got {table!r}"
     if not isinstance(uri, str):
         raise ArgumentTypeError(message)
-    if not is_unicode(uri) or "\0" in uri:
+    # An empty path, such as that of an unset variable of a shell, would be the current folder.
+    if not uri or not is_unicode(uri) or "\0" in uri:
         raise ValueError(message)
     return uri
 
@@ -235,7 +237,8 @@ def local_location(what: str, path: str | os.PathLike[str]) -> Path:
 
     Args:
         what: The purpose of the path, as the subject of the error message.
-        path: A local path, or a URI of the scheme `file`. An existing path may look like a URI.
+        path: A local path, in which `~` is the home directory, or a URI of the scheme `file`. An existing
+            path may look like a URI.
 
     Raises:
         StoreError: For the URI of a remote file.
@@ -300,8 +303,8 @@ def open_latest(table: TableLocation, storage_options: Mapping[str, str] | None 
 def open_store(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:
     """Return the store of a table's root, which need not exist yet. A `Store` is returned as it is.
 
-    Text that starts with a scheme, such as `s3:`, is a URI; `./s3:` is a local path. A table in `memory://`
-    exists until the process ends. `uc://catalog.schema.table` is a table that exists in a Unity Catalog.
+    Text that starts with a scheme, such as `s3:`, is a URI; `./s3:` is a local path. `~/` is the home
+    directory; `./~/` is a local folder. A table in `memory://` exists until the process ends. `uc://catalog.schema.table` is a table that exists in a Unity Catalog.
     Raises StoreError for an unsupported URI or storage option, and for a path that is not a directory, and
     TableNotFoundError for a table that its catalog does not have.
     """
@@ -567,7 +570,10 @@ def local_path(store: Store, path: str) -> Path | None:
 def _local_file(uri: str) -> Path | None:
     if (absolute := local_path_of(uri)) is not None:
         return Path(unquote(absolute))
-    return None if _SCHEME.match(uri) else Path(uri)
+    if _SCHEME.match(uri):
+        return None
+    # As deltalake, DuckDB and Polars do. Path.expanduser would raise an error for an unknown ~user.
+    return Path(os.path.expanduser(uri) if uri == "~" or uri.startswith(("~/", f"~{os.sep}")) else uri)
 
 
 def _check_scheme(uri: str) -> None:
