@@ -304,9 +304,10 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     """Return the store of a table's root, which need not exist yet. A `Store` is returned as it is.
 
     Text that starts with a scheme, such as `s3:`, is a URI; `./s3:` is a local path. `~/` is the home
-    directory; `./~/` is a local folder. A table in `memory://` exists until the process ends. `uc://catalog.schema.table` is a table that exists in a Unity Catalog.
-    Raises StoreError for an unsupported URI or storage option, and for a path that is not a directory, and
-    TableNotFoundError for a table that its catalog does not have.
+    directory; `./~/` is a local folder. A table in `memory://` exists until the process ends.
+    `uc://catalog.schema.table` is a table that exists in a Unity Catalog. Raises StoreError for an
+    unsupported URI or storage option, and for a path that is not a directory, and TableNotFoundError for a
+    table that its catalog does not have.
     """
     if isinstance(table, Store):
         return table
