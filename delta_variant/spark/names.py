@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
+import msgspec
 from pyspark.sql import SparkSession
 
 from ..operations.read.rows import load_readable
@@ -13,7 +15,7 @@ from ..storage.store import TableLocation, table_uri
 from .credentials import session_options
 from .versions import SPARK_ERRORS
 
-__all__ = ["create_view", "drop_view", "find_table", "resolve_table"]
+__all__ = ["FORMATS", "View", "create_view", "drop_view", "find_source", "resolve_table"]
 
 VIEW = "spark.delta_variant.view."
 """The prefix of the settings of a session that name its views; the value is the location of the table."""
@@ -80,16 +82,27 @@ def drop_view(spark: SparkSession, name: str) -> None:
     spark.conf.unset(VIEW + name.lower())
 
 
-def find_table(spark: SparkSession, parts: Sequence[str]) -> str | None:
-    """Return the location of a table by the parts of its name, None if this package does not read it.
+class View(msgspec.Struct, frozen=True):
+    """A permanent view of Spark: its query, the catalog and the schema of names in it, and its columns.
 
-    These are the views of this package, locations such as ``delta.`s3://bucket/table` ``, and tables of the
-    provider delta in the catalog that no temporary view hides.
+    `columns` are their names and types, as Spark writes them.
+    """
+
+    text: str
+    schema: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
+
+
+def find_source(spark: SparkSession, parts: Sequence[str]) -> str | View | None:
+    """Return the location of a table by the parts of its name, or a view of Spark.
+
+    The tables are the views of this package, locations such as ``delta.`s3://bucket/table` ``, and tables of
+    the provider delta in the catalog. None for others, and for temporary views.
     """
     if len(parts) == 2 and parts[0].lower() in FORMATS:
         return parts[1]
     view = spark.conf.get(VIEW + parts[0].lower(), None) if len(parts) == 1 else None
-    return view or _location_in_catalog(spark, parts)
+    return view or _find_in_catalog(spark, parts)
 
 
 def resolve_table(spark: SparkSession, table: TableLocation) -> TableLocation:
@@ -97,17 +110,30 @@ def resolve_table(spark: SparkSession, table: TableLocation) -> TableLocation:
     text = table_uri(table)
     if not QUALIFIED_NAME.fullmatch(text):
         return table
-    parts = [each.strip("`").replace("``", "`") for each in NAME.findall(text)]
-    return find_table(spark, parts) or table
+    found = find_source(spark, _parts(text))
+    return found if isinstance(found, str) else table
 
 
-def _location_in_catalog(spark: SparkSession, parts: Sequence[str]) -> str | None:
+def _parts(name: str) -> tuple[str, ...]:
+    return tuple(each.strip("`").replace("``", "`") for each in NAME.findall(name))
+
+
+def _find_in_catalog(spark: SparkSession, parts: Sequence[str]) -> str | View | None:
     try:
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {'.'.join(map(quote, parts))}").collect()
     except SPARK_ERRORS:
         # Spark knows no such name, or a view that it cannot describe.
         return None
     details = {row[0]: row[1] for row in rows}
-    if "# Detailed Table Information" not in details or str(details.get("Provider")).lower() != "delta":
+    if "# Detailed Table Information" not in details:
         return None
-    return str(details["Location"])
+    if str(details.get("Provider")).lower() == "delta":
+        return str(details["Location"])
+    if details.get("Type") != "VIEW" or "View Catalog and Namespace" not in details:
+        return None
+    columns = takewhile(lambda row: row[0] != "", rows)
+    return View(
+        str(details["View Text"]),
+        _parts(str(details["View Catalog and Namespace"])),
+        tuple((row[0], row[1]) for row in columns),
+    )

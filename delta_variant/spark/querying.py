@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache, partial
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -24,11 +25,12 @@ from ..statements.text import escape, field, field_name, quote, replace_tables
 from .columns import to_spark
 from .credentials import session_options
 from .lenient_queries import LenientQuery
-from .names import find_table
+from .names import View, find_source
 from .reading import FileReader, file_groups, sized_files
 from .running import is_case_sensitive, parallelism, run_task, session_timezone
 from .scanning import scan, unsupported_by_scan
 from .tasks import strip_files
+from .views import ViewExpander
 
 __all__ = ["sql"]
 
@@ -90,11 +92,19 @@ def sql(
         >>> dvs.drop_view(spark, "bronze")
     """
     args = None if args is None else dict(args) if isinstance(args, Mapping) else list(args)
-    parsed = parse_query(query, _literals(args))
-    sources = {} if parsed is None else _sources(spark, parsed, storage_options)
-    if parsed is None or not sources:
+    literals = _literals(args)
+    parsed = parse_query(query, literals)
+    if parsed is None:
         return spark.sql(query, args)
-    return _Statement(spark, parsed, args, sources).run()
+    tables = _Tables(spark, storage_options)
+    expanded = tables.without_views(parsed, literals)
+    if expanded is not parsed:
+        try:
+            return _Statement(spark, expanded, args, tables.of(expanded)).run()
+        except AnalysisException as error:
+            _LOGGER.debug("Spark does not accept %r: %s", expanded.text, error)
+    sources = tables.of(parsed)
+    return _Statement(spark, parsed, args, sources).run() if sources else spark.sql(query, args)
 
 
 @dataclass(frozen=True)
@@ -159,7 +169,7 @@ class _Statement:
 
     def run(self) -> DataFrame:
         """Return the result of the query, by tasks where they return what Spark does."""
-        expected = self._analyzed()
+        expected = self.analyzed()
         rewriting = self._rewriting()
         if rewriting is not None:
             try:
@@ -176,7 +186,7 @@ class _Statement:
         unchanged = replace_tables(self._query, {number: field(number) for number in self._sources}, {})
         return self._run(unchanged, dict.fromkeys(self._sources, TableRead()))
 
-    def _analyzed(self) -> StructType:
+    def analyzed(self) -> StructType:
         """Return the columns of the query over empty tables, or raise Spark's error."""
         # Spark analyzes a subquery much faster than it makes a DataFrame.
         subqueries = {
@@ -218,26 +228,37 @@ def _types(schema: StructType) -> list[Any]:
     return [each.dataType for each in schema.fields]
 
 
-def _sources(
-    spark: SparkSession, query: Query, storage_options: Mapping[str, str] | None
-) -> dict[int, _Table]:
-    """Return the tables of this package in a query; each is loaded once."""
-    timezone = session_timezone(spark)
-    locations = {
-        parts: find_table(spark, parts) for parts in dict.fromkeys(each.parts for each in query.tables)
-    }
-    snapshots: dict[str, tuple[Snapshot, Mapping[str, str] | None]] = {}
-    found = {}
-    for number, table in enumerate(query.tables):
-        location = locations[table.parts]
-        if location is None:
-            continue
-        if location not in snapshots:
-            options = session_options(spark, location, storage_options)
-            snapshots[location] = load_readable(location, None, options).in_timezone(timezone), options
-        snapshot, options = snapshots[location]
-        found[number] = _Table(spark, snapshot, options, bool(storage_options))
-    return found
+class _Tables:
+    """The tables of this package that queries name; each is loaded once."""
+
+    def __init__(self, spark: SparkSession, storage_options: Mapping[str, str] | None) -> None:
+        self._spark = spark
+        self._storage_options = storage_options
+        self._timezone = session_timezone(spark)
+        self._find = cache(partial(find_source, spark))
+        self._loaded: dict[str, _Table] = {}
+
+    def without_views(self, query: Query, parameters: Mapping[str, str] | Sequence[str]) -> Query:
+        """Return a query with the text of views of Spark in their place, where it has the same columns."""
+        if not any(isinstance(self._find(each.parts), View) for each in query.tables):
+            return query
+
+        def analyze(view: Query) -> StructType:
+            return _Statement(self._spark, view, None, self.of(view)).analyzed()
+
+        return ViewExpander(self._spark, self._find, analyze).expand(query, parameters)
+
+    def of(self, query: Query) -> dict[int, _Table]:
+        """Return the tables of a query, by the index of their reference."""
+        locations = {number: self._find(each.parts) for number, each in enumerate(query.tables)}
+        return {number: self._load(each) for number, each in locations.items() if isinstance(each, str)}
+
+    def _load(self, location: str) -> _Table:
+        if location not in self._loaded:
+            options = session_options(self._spark, location, self._storage_options)
+            snapshot = load_readable(location, None, options).in_timezone(self._timezone)
+            self._loaded[location] = _Table(self._spark, snapshot, options, bool(self._storage_options))
+        return self._loaded[location]
 
 
 def _literals(args: Any) -> dict[str, str] | list[str]:

@@ -401,6 +401,82 @@ def test_tables_of_the_catalog_are_read_by_name(
         dvs.read_table(spark, "shop.events")
 
 
+@pytest.fixture
+def views(
+    spark_with_delta: SparkSession, tmp_path: Path, setting: Callable[[str, str], None]
+) -> Iterator[SparkSession]:
+    """Return a session with a schema of the tables `rows` and `others`, for the test to add views."""
+    spark = spark_with_delta
+    setting(ZONE, "Asia/Tokyo")
+    setting("spark.sql.ansi.enabled", "true")
+    write_tables(spark, tmp_path, random.Random(5), dirty=False)
+    for name in TABLES:
+        dvs.drop_view(spark, name)
+        spark.catalog.dropTempView(name)
+    spark.sql("CREATE SCHEMA shop")
+    try:
+        spark.sql(f"CREATE TABLE shop.rows USING delta LOCATION '{tmp_path / 'bronze'}'")
+        spark.sql(f"CREATE TABLE shop.others USING delta LOCATION '{tmp_path / 'other'}'")
+        yield spark
+    finally:
+        spark.sql("USE SCHEMA default")
+        spark.sql("DROP SCHEMA shop CASCADE")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_queries_of_views_have_the_results_of_spark(views: SparkSession, seed: int):
+    bronze = [
+        "SELECT * FROM rows WHERE value:a::int < 5 -- others",
+        "SELECT id, day, n, at, value FROM shop.rows r UNION ALL SELECT * FROM spark_catalog.shop.others",
+    ]
+    views.sql("USE SCHEMA shop")
+    views.sql(f"CREATE VIEW bronze AS {bronze[seed]}")
+    views.sql("CREATE VIEW below (k, d, m, t, v) AS SELECT id, day, n, at, value FROM shop.others")
+    views.sql("CREATE VIEW other AS SELECT k AS id, d AS day, m AS n, t AS at, v AS value FROM below b")
+    generator = QueryGenerator(random.Random(seed), strict=True)
+    assert list(differences(views, iter(generator.query, None), 15)) == []
+
+
+def test_a_permanent_view_of_spark_is_read_as_its_text(
+    views: SparkSession, setting: Callable[[str, str], None], steps: Callable[[], list[str]]
+):
+    views.sql("USE SCHEMA shop")
+    views.sql("CREATE VIEW late (k, event) AS SELECT id, value FROM rows WHERE id > 3")
+    views.sql("CREATE TEMPORARY VIEW temporary AS SELECT id, value FROM rows")
+    views.sql("USE SCHEMA default")
+    query = "with rows as (select 1 as one) select late.event:c.n::int as n from shop.late, rows where k < 9"
+    try:
+        dvs.sql(views, query)
+        (step,) = steps()
+        assert "value" not in step
+        assert "extracted0_0" in step
+        assert outcome(lambda text: dvs.sql(views, text), query) == outcome(views.sql, query)
+        steps()
+        # Spark does not tell with which settings this one was created.
+        views.sql("USE SCHEMA shop")
+        dvs.sql(views, "select value:a::int from temporary")
+        assert steps() == []
+        # Spark reads a view with the settings with which it was created.
+        setting(ZONE, "UTC")
+        time = "select event:ts::timestamp::string as t from shop.late"
+        dvs.sql(views, time)
+        assert steps() == []
+        assert outcome(lambda text: dvs.sql(views, text), time) == outcome(views.sql, time)
+    finally:
+        views.catalog.dropTempView("temporary")
+
+
+def test_a_view_whose_table_has_changed_is_read_by_spark(views: SparkSession, steps: Callable[[], list[str]]):
+    views.sql("CREATE TABLE shop.small (id INT) USING delta")
+    views.sql("INSERT INTO shop.small VALUES (1)")
+    views.sql("CREATE VIEW shop.star AS SELECT * FROM shop.small")
+    assert rows(views, "select * from shop.star where id = 1") == [(1,)]
+    assert "runs as" in steps()[-1]
+    views.sql("ALTER TABLE shop.small ADD COLUMN n INT")
+    assert rows(views, "select * from shop.star where id = 1") == [(1,)]
+    assert steps() == []
+
+
 def test_a_setting_that_changes_the_language_leaves_the_query_to_spark(
     spark: SparkSession, bronze: Path, setting: Callable[[str, str], None], steps: Callable[[], list[str]]
 ):
