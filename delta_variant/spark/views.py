@@ -80,7 +80,8 @@ class ViewExpander:
             return None
         if [each.name for each in columns] == [name for name, _ in view.columns]:
             return query.text
-        return f"SELECT * FROM ({query.text}\n) AS renamed_view({', '.join(quote(name) for name, _ in view.columns)})"
+        names = ", ".join(quote(name) for name, _ in view.columns)
+        return f"SELECT * FROM ({query.text}\n) AS renamed_view({names})"
 
     def _has_settings_of(self, parts: Sequence[str]) -> bool:
         """Return whether the session has the settings with which a view was created."""

@@ -109,6 +109,8 @@ class _Finder:
         self._results: dict[int, _Result] = {}
         self._subqueries: dict[int, tuple[int, ...]] = {}
         self._uses = [0] * len(self._selects)
+        # An extract may also be an item.
+        self._expressions: dict[Span, Expression | None] = {}
 
     def query(self) -> Query:
         for table in self._root.find_all(exp.Table):
@@ -312,6 +314,11 @@ class _Finder:
 
     def _expression(self, node: Any, span: Span) -> Expression | None:
         """Return the expression at a span if that is what the whole query has there."""
+        if span not in self._expressions:
+            self._expressions[span] = self._parse(node, span)
+        return self._expressions[span]
+
+    def _parse(self, node: Any, span: Span) -> Expression | None:
         try:
             here, alone = convert_node(node), parse_expression(self._places.text_at(span))
         except (ExpressionError, *PARSER_ERRORS):
