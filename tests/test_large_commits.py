@@ -27,6 +27,7 @@ from delta_variant.log.conflicts import Reads
 from delta_variant.log.file_changes import CommitText
 from delta_variant.log.snapshot import Snapshot, add_actions, files_table
 from delta_variant.protocol.actions import (
+    AddCDCFile,
     AddFile,
     CommitInfo,
     DeletionVector,
@@ -210,6 +211,18 @@ class TestCommits:
         assert sorted(commits_read) == [f"{1:020d}.json", f"{2:020d}.json", f"{3:020d}.json"]
         assert encoded == [30, 1, 1]
         assert len(changes(tmp_path, 2)) == 30
+
+    def test_change_data_files_are_committed_before_others_and_encoded_once(self, tmp_path):
+        table = table_of(tmp_path, 2)
+        snapshot = dv.load_snapshot(commit_first(table, lambda: _append(tmp_path, [add(77)])))
+        recorded = [
+            AddCDCFile(path=f"_change_data/{n}", partition_values={}, size=n, data_change=False)
+            for n in range(3)
+        ]
+        assert replace_files(snapshot, snapshot.files.slice(1), [add(9)], changes=iter(recorded)) == 2
+        found = decode_commit((tmp_path / "_delta_log" / f"{2:020d}.json").read_bytes(), "x")
+        assert found[1:4] == recorded
+        assert [type(each) for each in found] == [CommitInfo, *3 * [AddCDCFile], RemoveFile, AddFile]
 
     def test_a_concurrent_removal_of_a_read_file_conflicts(self, tmp_path):
         table = table_of(tmp_path, 30)

@@ -11,7 +11,7 @@ from typing import BinaryIO, cast
 import msgspec
 import pyarrow as pa
 
-from ..protocol.actions import Action, AddFile, RemoveFile, encode_commit
+from ..protocol.actions import Action, AddCDCFile, AddFile, RemoveFile, encode_commit
 from .snapshot import FILES_SCHEMA, add_actions, files_table, remove_actions
 
 __all__ = ["CommitText", "FileChanges"]
@@ -27,13 +27,14 @@ class FileChanges(msgspec.Struct, frozen=True):
 
     `removed` are rows of `Snapshot.files`. They are removed at `removed_at`, in milliseconds since 1970.
     `added` are actions, or rows of `Snapshot.files`, which need less memory. `data_change=False` states that
-    the rows of the table stay the same.
+    the rows of the table stay the same. `changes` are change data files, and are iterated over once.
     """
 
     added: Sequence[AddFile] | pa.Table = ()
     removed: pa.Table = pa.Table.from_batches([], FILES_SCHEMA)
     removed_at: int = 0
     data_change: bool = True
+    changes: Iterable[AddCDCFile] = ()
 
     def adds(self) -> Iterator[AddFile]:
         """Yield the actions of the added files."""

@@ -135,7 +135,7 @@ def replace_files(
     *,
     context: CommitContext,
     reads: Reads,
-    changes: Sequence[AddCDCFile] = (),
+    changes: Iterable[AddCDCFile] = (),
     data_change: bool = True,
     new_metadata: Metadata | None = None,
     new_protocol: Protocol | None = None,
@@ -157,9 +157,8 @@ def replace_files(
             *_present(new_protocol, new_metadata),
             *_transactions(context),
             *domains,
-            *changes,
         ),
-        FileChanges(adds, removed, context.clock(), data_change),
+        FileChanges(adds, removed, context.clock(), data_change, changes),
         context,
         read_version=snapshot.version,
         is_blind_append=False,
@@ -219,6 +218,7 @@ def _transactions(context: CommitContext) -> tuple[Action, ...]:
 def _fixed_lines(pending: PendingCommit) -> Iterator[CommitText]:
     """Encode the lines of a commit that are the same in each attempt."""
     with CommitText() as text:
+        text.add(pending.files.changes)
         text.add(pending.files.removes())
         if not pending.has_row_ids:
             text.add(pending.files.adds())
