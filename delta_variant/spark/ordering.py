@@ -23,7 +23,7 @@ from ..scan.reader import FileEntry
 from ..scan.row_tracking import RowTracking
 from ..statements.text import quote
 from .columns import cast_for_spark, to_spark
-from .reading import file_groups, sized_files
+from .reading import groups_of_table
 from .running import parallelism, run_task
 from .tasks import TaskTable, unpack_batches
 
@@ -35,11 +35,11 @@ def sort_rows(
 ) -> DataFrame:
     """Return the rows of groups sorted by group and keys, with a partition for each file to write."""
     tasks = parallelism(spark)
-    parts = [
+    parts = (
         (number, files)
         for number, group in enumerate(groups)
-        for files in file_groups(sized_files(group.files), tasks)
-    ]
+        for files in groups_of_table(group.files, tasks)
+    )
     reader = KeyedRows(table, tuple(keys))
     rows = run_task(spark, parts, reader, reader.schema)
     order = [sql.col(quote(name)).asc_nulls_last() for name in reader.names]

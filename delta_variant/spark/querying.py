@@ -26,7 +26,7 @@ from .columns import to_spark
 from .credentials import session_options
 from .lenient_queries import LenientQuery
 from .names import View, find_source
-from .reading import FileReader, file_groups, sized_files
+from .reading import FileReader, groups_of_table
 from .running import is_case_sensitive, parallelism, run_task, session_timezone
 from .scanning import scan, unsupported_by_scan
 from .tasks import strip_files
@@ -154,7 +154,7 @@ class _Table:
         outputs = what.outputs or self.scope.whole_columns()
         query = LenientQuery.of_outputs(outputs, what.predicate, what.failed)
         task = QueryReader(strip_files(self.snapshot), None, None, "error", self.storage_options, query)
-        groups = file_groups(sized_files(files), parallelism(self.spark))
+        groups = groups_of_table(files, parallelism(self.spark))
         return run_task(self.spark, groups, task, task.schema)
 
 

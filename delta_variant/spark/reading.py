@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
@@ -38,6 +39,7 @@ __all__ = [
     "FileReader",
     "Reader",
     "file_groups",
+    "groups_of_table",
     "read_changes",
     "read_table",
     "sized_changes",
@@ -126,7 +128,7 @@ def read_table(
     if reader == "scan" or (reader == "auto" and is_scanned and (where is None or has_our_semantics(spark))):
         return select(scan(spark, snapshot, files), columns, where)
     task = FileReader(strip_files(snapshot), columns, where, on_conflict, storage_options)
-    return _read_by_tasks(spark, task, sized_files(files))
+    return run_task(spark, groups_of_table(files, parallelism(spark)), task, task.schema)
 
 
 def read_changes(
@@ -201,7 +203,8 @@ def read_changes(
         storage_options=storage_options,
     )
     task = ChangeReader(strip_files(changes.feed.end), columns, where, on_conflict, storage_options)
-    return _read_by_tasks(spark, task, sized_changes(changes.files()))
+    groups = file_groups(sized_changes(changes.files()), parallelism(spark))
+    return run_task(spark, groups, task, task.schema)
 
 
 def sized_changes(files: Iterable[ChangedFile]) -> list[tuple[ChangedFile, int]]:
@@ -217,9 +220,19 @@ def sized_files(files: pa.Table) -> list[tuple[FileEntry, int]]:
 
 def file_groups(files: Sequence[tuple[File, int]], tasks: int) -> list[tuple[File, ...]]:
     """Return files in groups of similar size, at least one for each concurrent task if there are enough."""
-    limit = min(GROUP_BYTES, sum(size for _, size in files) // max(tasks, 1) + 1)
-    groups = pack_by_size(files, lambda each: each[1], limit)
+    groups = pack_by_size(files, lambda each: each[1], _group_bytes(sum(size for _, size in files), tasks))
     return [tuple(file for file, _ in group) for group in groups]
+
+
+def groups_of_table(files: pa.Table, tasks: int) -> Iterator[tuple[FileEntry, ...]]:
+    """Yield rows of `Snapshot.files` in the groups of `file_groups`, one at a time."""
+    size: int = pc.sum(files["size"]).as_py() or 0
+    groups = pack_by_size(files_of(files), lambda file: file.size or 0, _group_bytes(size, tasks))
+    return map(tuple, groups)
+
+
+def _group_bytes(total: int, tasks: int) -> int:
+    return min(GROUP_BYTES, total // max(tasks, 1) + 1)
 
 
 @dataclass(frozen=True)
@@ -271,7 +284,3 @@ class ChangeReader(FileReader):
 
     def _feed(self, snapshot: Snapshot) -> ChangeFeed:
         return ChangeFeed.of(snapshot, self.columns, self.where, self.on_conflict)
-
-
-def _read_by_tasks(spark: SparkSession, task: FileReader, files: Sequence[tuple[File, int]]) -> DataFrame:
-    return run_task(spark, file_groups(files, parallelism(spark)), task, task.schema)

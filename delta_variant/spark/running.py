@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -79,15 +79,16 @@ def check_batch(df: DataFrame, function: Literal["write_table", "merge"]) -> Non
         )
 
 
-def distribute(spark: SparkSession, values: Sequence[object]) -> DataFrame:
+def distribute(spark: SparkSession, values: Iterable[object]) -> DataFrame:
     """Return a DataFrame of messages with a partition for each value."""
-    rows = spark.createDataFrame([(pack(value),) for value in values], MESSAGE)
+    packed = [(pack(value),) for value in values]
+    rows = spark.createDataFrame(packed, MESSAGE)
     # Spark spreads the rows of a single partition evenly, those of many at random.
-    return rows.coalesce(1).repartition(max(len(values), 1))
+    return rows.coalesce(1).repartition(max(len(packed), 1))
 
 
 def run_task(
-    spark: SparkSession, values: Sequence[object], task: Task, schema: SparkStruct | str = MESSAGE
+    spark: SparkSession, values: Iterable[object], task: Task, schema: SparkStruct | str = MESSAGE
 ) -> DataFrame:
     """Return the rows that a task yields for each of the values, by default messages."""
     return distribute(spark, values).mapInArrow(ReportingTask(task), schema)

@@ -21,7 +21,7 @@ from ..scan.reader import FileEntry
 from ..statements.text import quote
 from ..storage.store import open_store
 from .options import RANGE
-from .reading import ChangeReader, FileReader, file_groups, sized_changes, sized_files
+from .reading import ChangeReader, FileReader, file_groups, groups_of_table, sized_changes
 from .task_errors import report_errors
 from .tasks import strip_files
 
@@ -117,7 +117,7 @@ class BatchSource(DataSourceReader):
         snapshot = snapshot.in_timezone(reader.snapshot.timezone)
         query = Query.of(snapshot, reader.columns, reader.where)
         files = plan_files(snapshot, query.predicate).files
-        return [FileGroup(group) for group in file_groups(sized_files(files), TASKS)] or [FileGroup(())]
+        return [FileGroup(group) for group in groups_of_table(files, TASKS)] or [FileGroup(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a group of files."""
