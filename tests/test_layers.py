@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 LAYERS = {
     "": (
         {"errors"},
-        {"_checks", "_arrow", "_html", "_options", "_packing", "_progress", "_system_errors"},
+        {"_checks", "_compressed", "_arrow", "_html", "_options", "_packing", "_progress", "_system_errors"},
         {"_native"},
         {"variant"},
         {"protocol", "expressions"},

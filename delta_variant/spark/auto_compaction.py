@@ -18,7 +18,7 @@ from ..operations.optimize.optimize import plan_compaction
 from ..protocol import features, properties
 from ..protocol.actions import Protocol
 from ..storage.store import Store
-from ..writer.partitioned import PartitionFile
+from ..writer.written_files import WrittenFiles
 from .optimizing import optimize_files
 
 __all__ = ["compact_partitions", "compacts", "select_small_files"]
@@ -46,7 +46,7 @@ def compact_partitions(
     spark: SparkSession,
     store: Store,
     before: Snapshot | None,
-    written: Collection[PartitionFile],
+    written: WrittenFiles,
     files: FileOptions,
     storage_options: Mapping[str, str] | None,
 ) -> None:
@@ -59,7 +59,7 @@ def compact_partitions(
         if len(written) + count < MIN_FILES:
             return
         snapshot = load_latest(store)
-        touched = {_partition(file.partition_values) for file in written}
+        touched = {_partition(add.partition_values) for add in written.adds}
         chosen = select_small_files(snapshot.files, touched, files.target_file_size)
         if chosen.num_rows:
             optimize_files(spark, plan_compaction(snapshot, chosen, files), storage_options)

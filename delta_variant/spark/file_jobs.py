@@ -11,7 +11,7 @@ from ..operations.write.committing import NOT_COMMITTED, WriteResult, commit_fil
 from ..operations.write.preparation import PreparedWrite
 from ..storage.store import Store
 from ..writer.commit_result import CommitResult
-from ..writer.partitioned import PartitionFile
+from ..writer.written_files import WrittenFiles
 from .attempts import Job, remove_lost
 from .running import Jobs, map_by_task
 from .task_errors import restore_errors
@@ -50,9 +50,9 @@ def commit_written(
     return commit_won(lambda: commit_files(write, files, invalid), written, job, folders)
 
 
-def files_written(written: Iterable[Written]) -> list[PartitionFile]:
+def files_written(written: Iterable[Written]) -> WrittenFiles:
     """Return the files of the delivered attempts."""
-    return [file for each in written for file in each.files]
+    return WrittenFiles.join(each.files for each in written)
 
 
 def commit_won(

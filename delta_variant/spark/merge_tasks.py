@@ -36,8 +36,9 @@ from ..scan.predicate import PruningPredicate
 from ..scan.reader import POSITION, FileEntry, TableReader
 from ..writer.copy_on_write import ChangedBatch, RewrittenPart, RowChange, rewrite_files
 from ..writer.invalid_json import InvalidValueHandler
-from ..writer.partitioned import NameFile, PartitionFile, apply_row_rules, write_files
+from ..writer.partitioned import NameFile, apply_row_rules, write_files
 from ..writer.table_state import TableState, restrict_to_table
+from ..writer.written_files import WrittenFiles
 from .attempts import Job
 from .buckets import buckets_of, from_ipc, split_rows, to_ipc
 from .rewrite_jobs import Rewritten, names_of
@@ -412,10 +413,10 @@ class ApplyTask:
         changes = list(_changes_of(matched))
         part = self._rewrite(snapshot, changes, name)
         files = self._insert(snapshot, inserted, name)
-        counts: Counter[str] = Counter({"insert": sum(file.written.rows for file in files)})
+        counts: Counter[str] = Counter({"insert": files.rows})
         for number, clause in enumerate(self.merge.clauses):
             counts[clause.action] += sum(equal_to(each.clauses, number).true_count for each in changes)
-        yield message(Rewritten(attempt.identity, part, tuple(files), dict(counts)))
+        yield message(Rewritten(attempt.identity, part.compress(), files.compress(), dict(counts)))
 
     def _rewrite(self, snapshot: Snapshot, changes: Sequence[_FileChanges], name: NameFile) -> RewrittenPart:
         by_path = {each.file.path: each for each in changes}
@@ -442,9 +443,7 @@ class ApplyTask:
 
         return RowChange([POSITION], tests, inputs_changed(snapshot, [POSITION]), apply, copied)
 
-    def _insert(
-        self, snapshot: Snapshot, inserted: Sequence[InsertedRows], name: NameFile
-    ) -> list[PartitionFile]:
+    def _insert(self, snapshot: Snapshot, inserted: Sequence[InsertedRows], name: NameFile) -> WrittenFiles:
         state = TableState.of(snapshot)
         limited = restrict_to_table(self.merge.options, state, snapshot.uri)
         new = (batch for each in inserted for batch in from_ipc(each.rows).to_batches())

@@ -26,6 +26,7 @@ from ..scan.plan import FilePlan, plan_files
 from ..scan.reader import FileEntry
 from ..storage.store import TableLocation
 from ..writer.commit_context import CommitOptions
+from ..writer.written_files import NO_FILES
 from .columns import from_spark
 from .credentials import session_options
 from .merge_tasks import (
@@ -40,7 +41,7 @@ from .merge_tasks import (
     SourceTask,
     TargetTask,
 )
-from .reading import file_groups, sized_files
+from .reading import groups_of_table
 from .recalling import recall
 from .rewrite_jobs import RewriteJob, Rewritten
 from .running import (
@@ -203,7 +204,7 @@ def _run(
         counts["update"], counts["delete"], counts["insert"], sum(chunk.rows for chunk in chunks)
     )
     return run.finish(
-        candidates, done, lambda rewritten: commit_merge(plan, predicate, rewritten, (), counted)
+        candidates, done, lambda rewritten: commit_merge(plan, predicate, rewritten, NO_FILES, counted)
     )
 
 
@@ -254,7 +255,7 @@ def _rewrite(
 ) -> list[Rewritten]:
     spark = run.spark
     tasks = parallelism(spark)
-    groups = file_groups(sized_files(candidates.files), tasks)
+    groups = list(groups_of_table(candidates.files, tasks))
     if not groups and all(clause.when != "not matched" for clause in plan.clauses):
         return []
     sizes = Sizes(

@@ -193,4 +193,4 @@ def _shrinkage(sample: Sequence[pa.RecordBatch], file_task: FileTask) -> float:
     rows: Any = [(batch, None) for batch in sample]
     with TemporaryDirectory() as folder:
         files = write_files(open_store(folder), rows, state, options, InvalidValueHandler("null"))
-    return sum(file.written.bytes for file in files) / max(sum(batch.nbytes for batch in sample), 1)
+    return files.bytes / max(sum(batch.nbytes for batch in sample), 1)

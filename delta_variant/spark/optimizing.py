@@ -26,7 +26,8 @@ from ..operations.optimize.optimize import (
 from ..scan.reader import FileEntry, files_of
 from ..storage.store import TableLocation
 from ..writer.commit_context import CommitOptions
-from ..writer.partitioned import PartitionFile, discard
+from ..writer.partitioned import discard
+from ..writer.written_files import WrittenFiles
 from .attempts import Job
 from .credentials import session_options
 from .file_jobs import commit_won, files_written, write_by_tasks
@@ -155,28 +156,20 @@ def _merge_odd_files(
 ) -> list[Written]:
     """Return the results of tasks with one file of odd rows for each partition, and not one for each task."""
     store, target = work.snapshot.store, work.options.files.target_file_size
-    odd: defaultdict[str, list[PartitionFile]] = defaultdict(list)
-    for file in (file for each in written for file in each.files):
-        if file.written.has_odd_rows and not is_large(file.written.bytes, target):
-            odd[repr(sorted(file.partition_values.items()))].append(file)
-    merged = [files for files in odd.values() if len(files) > 1]
-    if not merged:
+    odd: defaultdict[str, list[FileEntry]] = defaultdict(list)
+    for file in (file for each in written for file in each.files.entries()):
+        if file.has_odd_rows and not is_large(file.size or 0, target):
+            # All of its rows have their row ids, if the table tracks them.
+            entry = replace(file, base_row_id=0, default_row_commit_version=0)
+            odd[repr(sorted(file.partition_values.items()))].append(entry)
+    parts = [files for files in odd.values() if len(files) > 1]
+    if not parts:
         return list(written)
-    parts = [[_entry(file) for file in files] for files in merged]
     options = replace(work.options, has_odd_rows=True)
     new = write_by_tasks(distribute(spark, parts), OddFilesTask(table, job, options), job, [store])
-    replaced = {file.written.path for files in merged for file in files}
+    replaced = {file.path for files in parts for file in files}
     discard(store, replaced)
-    kept = [
-        replace(each, files=tuple(file for file in each.files if file.written.path not in replaced))
-        for each in written
-    ]
-    return [*kept, *new]
-
-
-def _entry(file: PartitionFile) -> FileEntry:
-    # All of its rows have their row ids, if the table tracks them.
-    return FileEntry(file.written.path, file.partition_values, None, 0, 0, file.written.bytes)
+    return [*(replace(each, files=each.files.without(replaced)) for each in written), *new]
 
 
 @dataclass(frozen=True)
@@ -206,11 +199,11 @@ class RewriteTask(ABC):
         """Yield a message with the new files, or nothing without rows."""
         snapshot = self.table.open()
         attempt, numbers = attempt_of(snapshot.store, self.job), count()
-        files: list[PartitionFile] = []
+        files: list[WrittenFiles] = []
         for options, rows in self.runs(snapshot, batches):
-            files += write_rows(snapshot, rows, options, lambda _: attempt.file_name(next(numbers)))
-        if files:
-            yield message(Written(attempt.identity, tuple(files), 0))
+            files.append(write_rows(snapshot, rows, options, lambda _: attempt.file_name(next(numbers))))
+        if written := WrittenFiles.join(files):
+            yield message(Written(attempt.identity, written.compress(), 0))
 
     @abstractmethod
     def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:

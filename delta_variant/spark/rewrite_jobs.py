@@ -17,11 +17,12 @@ from ..scan.reader import FileEntry
 from ..writer.change_data import ChangeType, write_whole_files
 from ..writer.commit_context import CommitOptions, transaction_of
 from ..writer.copy_on_write import RewrittenFiles, RewrittenPart, combine_parts
-from ..writer.partitioned import NameFile, PartitionFile
+from ..writer.partitioned import NameFile
 from ..writer.table_state import TableState
+from ..writer.written_files import NO_FILES, WrittenFiles
 from .attempts import Attempt, Job, forget
 from .auto_compaction import compact_partitions, compacts
-from .file_jobs import commit_won, files_written, write_by_tasks
+from .file_jobs import commit_won, write_by_tasks
 from .reading import file_groups
 from .running import distribute, parallelism
 from .tasks import Task, TaskTable, Written, attempt_of, message, unpack_batches
@@ -38,7 +39,7 @@ class Rewritten:
 
     attempt: str
     part: RewrittenPart
-    inserted: tuple[PartitionFile, ...] = ()
+    inserted: WrittenFiles = NO_FILES
     counts: Mapping[str, int] | None = None
 
 
@@ -94,9 +95,12 @@ class RewriteJob:
         changes: list[Written] = []
         if any(each.part.changes for each in done):
             changes = self._write_changes(done)
-        inserted = RewrittenPart((), (), tuple(file for each in done for file in each.inserted), (), 0, 0)
-        parts = [*(each.part for each in done), inserted]
-        rewritten = combine_parts(candidates, parts, files_written(changes))
+        rewritten = combine_parts(
+            candidates,
+            [each.part for each in done],
+            inserted=[each.inserted for each in done],
+            changes=[each.files for each in changes],
+        )
         before = self.snapshot
         result = commit_won(lambda: commit(rewritten), [*done, *changes], self.job, [before.store])
         if result.version is not None and compacts(before.protocol, before.configuration, self.auto_compact):
@@ -107,11 +111,7 @@ class RewriteJob:
     def _write_changes(self, done: Sequence[Rewritten]) -> list[Written]:
         tasks = parallelism(self.spark)
         emptied = [(file, file.size or 0) for each in done for file in each.part.emptied]
-        inserted = [
-            (FileEntry(file.written.path, file.partition_values), file.written.bytes)
-            for each in done
-            for file in each.inserted
-        ]
+        inserted = [(file, file.size or 0) for each in done for file in each.inserted.entries()]
         groups: list[tuple[ChangeType, tuple[FileEntry, ...]]] = [
             *(("delete", group) for group in file_groups(emptied, tasks)),
             *(("insert", group) for group in file_groups(inserted, tasks)),
@@ -142,4 +142,4 @@ class ChangeFilesTask:
         name = names_of(attempt)
         for change, files in unpack_batches(batches):
             changes = write_whole_files(snapshot, state, files, change, name)
-            yield message(Written(attempt.identity, tuple(changes), 0))
+            yield message(Written(attempt.identity, changes.compress(), 0))

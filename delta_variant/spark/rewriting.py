@@ -24,7 +24,7 @@ from ..writer.copy_on_write import RowChange, is_partition_predicate, remove_fil
 from ..writer.table_state import TableState
 from .attempts import Job
 from .credentials import session_options
-from .reading import file_groups, sized_files
+from .reading import groups_of_table
 from .rewrite_jobs import RewriteJob, Rewritten, names_of
 from .running import distribute, parallelism, session_timezone
 from .tasks import TaskTable, attempt_of, message, unpack_batches
@@ -177,9 +177,9 @@ def _execute(
     if plan.operation == "DELETE" and is_partition_predicate(plan.snapshot, plan.predicate):
         return commit_plan(plan, remove_files(plan.snapshot, plan.predicate))
     candidates = plan_files(plan.snapshot, plan.predicate)
-    groups = file_groups(sized_files(candidates.files), parallelism(spark))
+    groups = groups_of_table(candidates.files, parallelism(spark))
     task = RewriteTask(run.table, run.job, plan.options, candidates.pruning_predicate, plan.change)
-    done = run.write(distribute(spark, groups), task) if groups else []
+    done = run.write(distribute(spark, groups), task) if candidates.files.num_rows else []
     return run.finish(candidates, done, lambda rewritten: commit_plan(plan, rewritten))
 
 
@@ -209,4 +209,4 @@ class RewriteTask:
                 name,
             )
             if part.replaced:
-                yield message(Rewritten(attempt.identity, part))
+                yield message(Rewritten(attempt.identity, part.compress()))

@@ -21,8 +21,9 @@ from ..operations.write.overwriting import check_overwrite_predicate
 from ..storage import store as storage
 from ..storage.store import Store, open_store
 from ..writer.invalid_json import InvalidValueHandler
-from ..writer.partitioned import Batches, PartitionFile, apply_row_rules, write_files
+from ..writer.partitioned import Batches, apply_row_rules, write_files
 from ..writer.table_state import TableState
+from ..writer.written_files import WrittenFiles
 from .attempts import Attempt, Job
 from .task_errors import report_errors
 
@@ -92,7 +93,7 @@ class Written:
     """The files that an attempt of a task wrote; `invalid` counts the values that are not valid JSON."""
 
     attempt: str
-    files: tuple[PartitionFile, ...]
+    files: WrittenFiles
     invalid: int
 
 
@@ -154,13 +155,13 @@ class FileTask:
         """Write groups of rows, each to files of its own, and return the new files."""
         table, *others = self.folders()
         attempt, numbers = attempt_of(table, self.job), count()
-        files: list[PartitionFile] = []
+        files: list[WrittenFiles] = []
         with _Rejects(others[0] if others else None, attempt) as rejects:
             invalid_values = InvalidValueHandler(
                 self.options.json.on_invalid, rejects.keep, attempt.partition
             )
             for rows in groups:
-                files += write_files(
+                written = write_files(
                     table,
                     rows,
                     self.state,
@@ -169,7 +170,8 @@ class FileTask:
                     name=lambda _: attempt.file_name(next(numbers)),
                     max_open_partitions=self.max_open_partitions,
                 )
-        return Written(attempt.identity, tuple(files), invalid_values.count)
+                files.append(written)
+        return Written(attempt.identity, WrittenFiles.join(files).compress(), invalid_values.count)
 
     def folders(self) -> list[Store]:
         """Return the stores to write to: the table, and the folder of rejects if there is one."""

@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from .invalid_json import PartRows
 from .json_lines import Origin
-from .partitioned import OddRowsWriter, PartitionFile, PartitionValues
+from .partitioned import OddRowsWriter, PartitionValues
+from .written_files import WrittenFiles
 
 __all__ = ["BackgroundOddRowsWriter"]
 
@@ -49,7 +50,7 @@ class BackgroundOddRowsWriter(OddRowsWriter):
         while self._begun:
             self._begun.popleft().result()
 
-    def close(self) -> list[PartitionFile]:
+    def close(self) -> WrittenFiles:
         """Finish all files and return them."""
         self._wait()
         self._thread.shutdown()

@@ -18,15 +18,15 @@ from ..expressions.evaluate import evaluate
 from ..expressions.tree import inputs as expression_inputs
 from ..log.snapshot import Snapshot
 from ..protocol import features, properties
-from ..protocol.actions import AddCDCFile, encode_path
 from ..protocol.types import PrimitiveType, StructField
 from ..scan.reader import FileEntry, TableReader
 from ..scan.scope import Scope
 from .invalid_json import InvalidValueHandler
-from .partitioned import NameFile, PartitionedWriter, PartitionFile, new_name
+from .partitioned import NameFile, PartitionedWriter, new_name
 from .table_state import TableState
+from .written_files import WrittenFiles
 
-__all__ = ["ChangeType", "ChangeWriter", "cdc_file", "has_change_data_feed", "write_whole_files"]
+__all__ = ["ChangeType", "ChangeWriter", "has_change_data_feed", "write_whole_files"]
 
 ChangeType: TypeAlias = Literal["insert", "update_preimage", "update_postimage", "delete"]
 
@@ -56,7 +56,7 @@ class ChangeWriter:
             kind: Any = pa.repeat(pa.scalar(change), rows.num_rows)
             self._writer.add(rows.append_column(CHANGE_TYPE.name, kind))
 
-    def close(self) -> list[PartitionFile]:
+    def close(self) -> WrittenFiles:
         """Finish the files and return them."""
         return self._writer.close()
 
@@ -76,7 +76,7 @@ def write_whole_files(
     files: Iterable[FileEntry],
     change: ChangeType,
     name: NameFile = new_name,
-) -> list[PartitionFile]:
+) -> WrittenFiles:
     """Write all rows of data files of a snapshot to change data files and return these."""
     table, columns = TableReader.of(snapshot), Scope.of(snapshot.schema).whole_columns()
     writer = ChangeWriter(snapshot, state, name)
@@ -89,13 +89,3 @@ def write_whole_files(
     except BaseException:
         writer.discard()
         raise
-
-
-def cdc_file(file: PartitionFile) -> AddCDCFile:
-    """Return the action that adds a change data file."""
-    return AddCDCFile(
-        path=encode_path(file.written.path),
-        partition_values=dict(file.partition_values),
-        size=file.written.bytes,
-        data_change=False,
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from typing import Any
 
@@ -40,9 +40,7 @@ class CommitResult:
 
 
 def _short(value: Any) -> str:
-    """Return a value as text; a list of files or groups as its length."""
-    if isinstance(value, tuple):
-        return f"<{len(value)}>"
-    if isinstance(value, str) and len(value) > MAX_TEXT:
-        return repr(f"…{value[-MAX_TEXT:]}")
-    return repr(value)
+    """Return a value as text; a sequence of files or groups as its length."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= MAX_TEXT else f"…{value[-MAX_TEXT:]}")
+    return f"<{len(value)}>" if isinstance(value, Sequence) else repr(value)

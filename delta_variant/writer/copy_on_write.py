@@ -12,12 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from threading import Lock
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array
+from .._compressed import CompressedSequence
 from .._options import Numeric
 from .._progress import advance, begin
 from ..data_file.layout import numbers_are_typed, shredding_of
@@ -38,9 +40,10 @@ from ..scan.scope import Scope
 from ..scan.statistics import partition_matches
 from .change_data import ChangeWriter, has_change_data_feed, write_whole_files
 from .invalid_json import InvalidValueHandler
-from .partitioned import NameFile, OddRowsWriter, PartitionFile, discard, new_name, write_files
+from .partitioned import NameFile, OddRowsWriter, discard, new_name, write_files
 from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
 from .table_state import TableState, restrict_to_table, with_row_tracking_columns
+from .written_files import NO_FILES, WrittenFiles
 
 __all__ = [
     "ChangedBatch",
@@ -121,15 +124,15 @@ class RewrittenFiles:
 
     plan: FilePlan
     removed: pa.Table
-    files: tuple[PartitionFile, ...]
+    files: WrittenFiles
     changed: int
     copied: int
-    changes: tuple[PartitionFile, ...] = ()
+    changes: WrittenFiles = NO_FILES
 
     @property
-    def paths(self) -> list[str]:
-        """Return the paths of all files written."""
-        return [file.written.path for file in (*self.files, *self.changes)]
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of all files written."""
+        return chain(self.files.paths(), self.changes.paths())
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ class RewrittenPart:
     """The result of a rewrite of some of the files of a plan.
 
     Attributes:
-        replaced: The paths of the files that are replaced.
+        replaced: The paths of the files that are replaced, as an array of strings.
         emptied: Those of them whose rows are all deleted. They are not read completely, so `changes` does
             not have their rows.
         files: The files that replace them.
@@ -146,49 +149,63 @@ class RewrittenPart:
         copied: The number of other rows in the replaced files.
     """
 
-    replaced: tuple[str, ...]
-    emptied: tuple[FileEntry, ...]
-    files: tuple[PartitionFile, ...]
-    changes: tuple[PartitionFile, ...]
+    replaced: Array
+    emptied: Sequence[FileEntry]
+    files: WrittenFiles
+    changes: WrittenFiles
     changed: int
     copied: int
 
+    def compress(self) -> RewrittenPart:
+        """Return the same part with its files compressed."""
+        return replace(
+            self,
+            emptied=CompressedSequence.of(self.emptied),
+            files=self.files.compress(),
+            changes=self.changes.compress(),
+        )
+
     @property
-    def paths(self) -> list[str]:
-        """Return the paths of all files written."""
-        return [file.written.path for file in (*self.files, *self.changes)]
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of all files written."""
+        return chain(self.files.paths(), self.changes.paths())
 
 
 def combine_parts(
-    plan: FilePlan, parts: Sequence[RewrittenPart], changes: Sequence[PartitionFile] = ()
+    plan: FilePlan,
+    parts: Sequence[RewrittenPart],
+    inserted: Iterable[WrittenFiles] = (),
+    changes: Iterable[WrittenFiles] = (),
 ) -> RewrittenFiles:
-    """Return the result of a rewrite in parts, with further change data files."""
-    replaced = pa.array([path for part in parts for path in part.replaced], pa.string())
+    """Return the result of a rewrite in parts, with files of new rows and further change data files."""
+    replaced: Array = pa.concat_arrays([pa.array([], pa.string()), *(part.replaced for part in parts)])
+    removed = plan.files
+    if len(replaced) < removed.num_rows:
+        removed = removed.filter(pc.is_in(removed["path"], value_set=replaced))
     return RewrittenFiles(
         plan,
-        plan.files.filter(pc.is_in(plan.files["path"], value_set=replaced)),
-        tuple(file for part in parts for file in part.files),
+        removed,
+        WrittenFiles.join([*(part.files for part in parts), *inserted]),
         sum(part.changed for part in parts),
         sum(part.copied for part in parts),
-        (*(file for part in parts for file in part.changes), *changes),
+        WrittenFiles.join([*(part.changes for part in parts), *changes]),
     )
 
 
 def add_inserted_files(
-    snapshot: Snapshot, state: TableState, rewritten: RewrittenFiles, inserted: Sequence[PartitionFile]
+    snapshot: Snapshot, state: TableState, rewritten: RewrittenFiles, inserted: WrittenFiles
 ) -> RewrittenFiles:
     """Return a rewrite with further files of new rows; after an error, remove all new files."""
-    whole = replace(rewritten, files=(*rewritten.files, *inserted))
+    whole = replace(rewritten, files=WrittenFiles.join([rewritten.files, inserted]))
     if not rewritten.changes:
         return whole
     written = replace(snapshot, metadata=state.metadata, schema=state.columns)
-    files = [FileEntry(file.written.path, file.partition_values) for file in inserted]
     try:
-        changes = write_whole_files(written, state, files, "insert")
+        changes = write_whole_files(written, state, inserted.entries(), "insert")
     except BaseException:
         discard(snapshot.store, whole.paths)
         raise
-    return replace(whole, changes=(*rewritten.changes, *changes))
+    return replace(whole, changes=WrittenFiles.join([rewritten.changes, changes]))
 
 
 def delete_rows(
@@ -214,7 +231,7 @@ def remove_files(snapshot: Snapshot, predicate: Expression | None) -> RewrittenF
         matching: Array = partition_matches(snapshot, predicate)
         removed = removed.filter(matching)
     plan = plan_files(snapshot, predicate)
-    return RewrittenFiles(plan, removed, (), count_rows(snapshot, removed), 0)
+    return RewrittenFiles(plan, removed, NO_FILES, count_rows(snapshot, removed), 0)
 
 
 def is_partition_predicate(snapshot: Snapshot, predicate: Expression | None) -> bool:
@@ -255,10 +272,11 @@ def rewrite_rows(
     if not part.changes or not part.emptied:
         return combine_parts(plan, [part])
     try:
-        return combine_parts(plan, [part], write_whole_files(snapshot, state, part.emptied, "delete"))
+        changes = write_whole_files(snapshot, state, part.emptied, "delete")
     except BaseException:
         discard(snapshot.store, part.paths)
         raise
+    return combine_parts(plan, [part], changes=[changes])
 
 
 def rewrite_files(
@@ -297,10 +315,10 @@ def rewrite_files(
                     begun.append(threads.submit(_rewrite, opened, touched, change, new))
         done = [each.result() for each in begun]
         return RewrittenPart(
-            tuple(replaced),
+            pa.array(replaced, pa.string()),
             tuple(emptied),
-            (*(file for each in done for file in each.files), *new.close_odd_rows()),
-            tuple(file for each in done for file in each.changes),
+            WrittenFiles.join([*(each.files for each in done), *new.close_odd_rows()]),
+            WrittenFiles.join(each.changes for each in done),
             changed + deleted,
             sum(each.rows_read for each in done) - changed,
         )
@@ -340,8 +358,8 @@ class _NewFileWriters:
         """Return a writer of change data files, None if the table has no change data feed."""
         return ChangeWriter(snapshot, self.state, self.name) if has_change_data_feed(self.state) else None
 
-    def close_odd_rows(self) -> list[PartitionFile]:
-        return [file for writer in self._odd_rows.values() for file in writer.close()]
+    def close_odd_rows(self) -> list[WrittenFiles]:
+        return [writer.close() for writer in self._odd_rows.values()]
 
     def discard_odd_rows(self) -> None:
         for writer in self._odd_rows.values():
@@ -352,8 +370,8 @@ class _NewFileWriters:
 class _NewFiles:
     """The files that replace one file, its change data files, and its number of rows."""
 
-    files: list[PartitionFile]
-    changes: list[PartitionFile]
+    files: WrittenFiles
+    changes: WrittenFiles
     rows_read: int
 
 
@@ -362,7 +380,7 @@ def _discard(snapshot: Snapshot, begun: Sequence[Future[_NewFiles]]) -> None:
     for each in begun:
         if each.exception() is None:
             new = each.result()
-            discard(snapshot.store, [file.written.path for file in (*new.files, *new.changes)])
+            discard(snapshot.store, chain(new.files.paths(), new.changes.paths()))
 
 
 def _count_changes(
@@ -445,7 +463,7 @@ def _rewrite(
                     first += length
 
     copied_groups = frozenset(copyable_row_groups(file, tracking)) - touched
-    files: list[PartitionFile] = []
+    files = NO_FILES
     try:
         files = write_files(
             snapshot.store,
@@ -461,9 +479,9 @@ def _rewrite(
         )
         vector = file.file.deletion_vector
         rows = file.native.num_rows - (vector["cardinality"] if vector else 0)
-        return _NewFiles(files, [] if writer is None else writer.close(), rows)
+        return _NewFiles(files, NO_FILES if writer is None else writer.close(), rows)
     except BaseException:
-        discard(snapshot.store, [each.written.path for each in files])
+        discard(snapshot.store, files.paths())
         if writer is not None:
             writer.discard()
         raise

@@ -43,19 +43,19 @@ from ..protocol.types import (
 from ..storage.store import Store, delete, remove_empty_folders
 from ..variant import values as variant_values
 from ..variant.shredding import ShreddingSchema
+from .commit_context import now
 from .invalid_json import BatchOrigin, InvalidValueHandler, PartRows
 from .json_lines import Origin
 from .stored_rows import StoredRows
 from .table_state import TableState
+from .written_files import WrittenFiles
 
 __all__ = [
     "Batches",
     "NameFile",
     "OddRowsWriter",
-    "PartitionFile",
     "PartitionValues",
     "PartitionedWriter",
-    "add_file",
     "apply_row_rules",
     "discard",
     "infer_shared_shredding",
@@ -83,14 +83,6 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 PartitionValues: TypeAlias = tuple[str | None, ...]
 
 
-@dataclass(frozen=True)
-class PartitionFile:
-    """A data file and its partition values by physical column name."""
-
-    written: WrittenFile
-    partition_values: Mapping[str, str | None]
-
-
 def new_name(number: int) -> str:
     """Return a unique name for the file of a write with the given number."""
     return f"part-{number:05}-{uuid4()}-c000"
@@ -106,7 +98,7 @@ def write_files(
     name: NameFile = new_name,
     max_open_partitions: int = MAX_OPEN_PARTITIONS,
     odd_rows: OddRowsWriter | None = None,
-) -> list[PartitionFile]:
+) -> WrittenFiles:
     """Write batches to data files and return the files; after an error, remove all of them.
 
     Does not apply row rules, because rows may come from other files of the table: see `apply_row_rules`.
@@ -264,7 +256,8 @@ class PartitionedWriter:
         self._indexed = {tuple(physical_name(field, self._mode) for field in chain) for chain in chains}
         self._open: dict[PartitionValues, FileSeries[BatchOrigin]] = {}
         self._small_files: dict[int, Mapping[Path, ShreddingSchema]] = {}
-        self._files: list[PartitionFile] = []
+        self._files: list[WrittenFile] = []
+        self._adds: list[AddFile] = []
         self._paths: list[str] = []
         self._numbers = count()
         # The last sample of stored rows, its partition values and its columns in files.
@@ -355,16 +348,19 @@ class PartitionedWriter:
         partition_values = dict(zip(names, values, strict=True))
         written = self._open[values].close(partial(self._few_odd_rows, values))
         del self._open[values]
-        self._files.extend(PartitionFile(file, partition_values) for file in written if file.rows)
+        kept = [file for file in written if file.rows]
+        self._files += kept
+        self._adds += [_add_file(file, partition_values, self._state) for file in kept]
         discard(self._store, [file.path for file in written if not file.rows])
 
-    def close(self) -> list[PartitionFile]:
+    def close(self) -> WrittenFiles:
         """Finish all files and return them."""
         while self._open:
             self._finish(next(iter(self._open)))
-        if self._own_odd_rows is not None:
-            self._files.extend(self._own_odd_rows.close())
-        return self._files
+        files = WrittenFiles.of(self._files, self._adds)
+        if self._own_odd_rows is None:
+            return files
+        return WrittenFiles.join([files, self._own_odd_rows.close()])
 
     def _few_odd_rows(self, values: PartitionValues, schema: pa.Schema) -> Sequence[pa.RecordBatch]:
         return () if self._odd_rows is None else self._odd_rows.take_few(values, schema)
@@ -451,17 +447,17 @@ def _nested_variants(array: Any, data_type: DataType, path: str) -> Iterator[tup
         yield from _nested_variants(array.items, data_type.value_type, f"{path}.value")
 
 
-def add_file(file: PartitionFile, state: TableState, now: int) -> AddFile:
+def _add_file(file: WrittenFile, partition_values: Mapping[str, str | None], state: TableState) -> AddFile:
     """Return the action that adds a data file to the table."""
     tight_bounds = True if features.supports(state.protocol, "deletionVectors") else None
     return AddFile(
-        path=encode_path(file.written.path),
-        partition_values=dict(file.partition_values),
-        size=file.written.bytes,
-        modification_time=now,
+        path=encode_path(file.path),
+        partition_values=dict(partition_values),
+        size=file.bytes,
+        modification_time=now(),
         data_change=True,
-        stats=replace(file.written.stats, tight_bounds=tight_bounds).to_json(),
-        tags={ODD_ROWS_TAG: "true"} if file.written.has_odd_rows else None,
+        stats=replace(file.stats, tight_bounds=tight_bounds).to_json(),
+        tags={ODD_ROWS_TAG: "true"} if file.has_odd_rows else None,
     )
 
 

@@ -23,6 +23,7 @@ from test_row_rules import planted
 
 import delta_variant as dv
 from delta_variant import spark as dvs
+from delta_variant._compressed import CompressedSequence
 from delta_variant.errors import (
     CommitConflictError,
     ConstraintViolationError,
@@ -133,6 +134,19 @@ def test_each_task_writes_one_file_for_each_partition_of_the_table(spark: SparkS
     assert {add["partitionValues"]["day"] for add in commits(tmp_path / "t", "add")} == {"0", "1", None}
     found = rows(tmp_path / "t", id="id", day="day")
     assert found == sorted(({"id": n, "day": n % 3 if n % 3 < 2 else None} for n in range(90)), key=str)
+
+
+def test_files_of_a_result_are_decoded_when_they_are_used(spark: SparkSession, tmp_path: Path):
+    df = events(spark, 90).selectExpr("*", "nullif(id % 3, 2) AS day")
+    result = dvs.write_table(tmp_path / "t", df, variant_columns=["event"], partition_by="day")
+    assert isinstance(result.files, CompressedSequence)
+    assert repr(result) == "WriteResult(version=0, rows=90, files=<9>)"
+    assert [(file.path, file.bytes, file.stats.to_json()) for file in result.files] == [
+        (actions.decode_path(add["path"]), add["size"], add["stats"])
+        for add in commits(tmp_path / "t", "add")
+    ]
+    assert [file.rows for file in result.files] == 9 * [10]
+    assert result.files[-1] == result.files[8] == tuple(result.files)[8]
 
 
 def test_column_names_may_contain_dots_and_backticks(spark: SparkSession, tmp_path: Path):

@@ -12,7 +12,7 @@ from ..._arrow import Array
 from ...scan.plan import plan_files
 from ...writer.copy_on_write import ChangedBatch, RowChange, rewrite_rows
 from ...writer.invalid_json import InvalidValueHandler
-from ...writer.partitioned import PartitionFile, apply_row_rules, discard, write_files
+from ...writer.partitioned import apply_row_rules, discard, write_files
 from ...writer.table_state import TableState, restrict_to_table
 from ..rewrite.result import RewriteResult, skip_repeated
 from .joining import Join
@@ -33,7 +33,6 @@ def execute(source: pa.RecordBatch, plan: MergePlan) -> RewriteResult:
     target = TableState.of(snapshot)
     state = _MergeState(MergeRows(snapshot, join, plan.clauses, target.row_rules()))
     rewritten = rewrite_rows(snapshot, plan_files(snapshot, predicate), state.change(), target, plan.options)
-    inserted: list[PartitionFile] = []
     try:
         limited = restrict_to_table(plan.options, target, snapshot.uri)
         new = state.rows.inserted(state.matched)
@@ -42,12 +41,7 @@ def execute(source: pa.RecordBatch, plan: MergePlan) -> RewriteResult:
     except BaseException:
         discard(snapshot.store, rewritten.paths)
         raise
-    counts = MergeCounts(
-        state.counts["update"],
-        state.counts["delete"],
-        sum(file.written.rows for file in inserted),
-        source.num_rows,
-    )
+    counts = MergeCounts(state.counts["update"], state.counts["delete"], inserted.rows, source.num_rows)
     return commit_merge(plan, predicate, rewritten, inserted, counts)
 
 

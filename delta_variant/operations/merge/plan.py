@@ -12,7 +12,7 @@ from ...expressions.tree import Expression
 from ...log.snapshot import Snapshot
 from ...writer.commit_context import CommitOptions
 from ...writer.copy_on_write import RewrittenFiles
-from ...writer.partitioned import PartitionFile
+from ...writer.written_files import WrittenFiles
 from ..rewrite.permission import check_may_rewrite
 from ..rewrite.result import RewriteResult, commit_rewrite
 from .clauses import Clause
@@ -70,7 +70,7 @@ def commit_merge(
     plan: MergePlan,
     predicate: Expression | None,
     rewritten: RewrittenFiles,
-    inserted: Sequence[PartitionFile],
+    inserted: WrittenFiles,
     counts: MergeCounts,
 ) -> RewriteResult:
     """Commit the files of a merge and return its result.
@@ -101,7 +101,7 @@ def commit_merge(
         rows_inserted=counts.inserted,
         rows_copied=rewritten.copied,
         files_removed=rewritten.removed.num_rows,
-        files=tuple(file.written for file in (*rewritten.files, *inserted)),
+        files=WrittenFiles.join([rewritten.files, inserted]).files,
     )
 
 

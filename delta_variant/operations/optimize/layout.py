@@ -421,4 +421,4 @@ def _estimate_bytes(
         batches = ((batch, None) for batch in sample)
         whole = replace(options, files=replace(options.files, target_file_size=1 << 62))
         written = write_files(open_store(folder), batches, target, whole, InvalidValueHandler("error"))
-    return sum(file.written.bytes for file in written) * rows // sampled
+    return written.bytes * rows // sampled

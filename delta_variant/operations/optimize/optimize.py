@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -38,7 +38,6 @@ from ...writer.copy_on_write import RewrittenFiles, is_partition_predicate
 from ...writer.invalid_json import InvalidValueHandler
 from ...writer.partitioned import (
     OddRowsWriter,
-    PartitionFile,
     discard,
     infer_shared_shredding,
     new_name,
@@ -46,6 +45,7 @@ from ...writer.partitioned import (
 )
 from ...writer.stored_rows import StoredRows
 from ...writer.table_state import TableState, restrict_to_table, with_row_tracking_columns
+from ...writer.written_files import NO_FILES, WrittenFiles
 from ..rewrite.permission import check_may_rewrite
 from ..rewrite.result import commit_rewrite
 from .layout import Bin, FileGroup, LeafPath, plan_bins, plan_group, read_or_copy_files
@@ -87,7 +87,7 @@ class OptimizeResult(CommitResult):
     """
 
     groups: tuple[FileGroup, ...]
-    files: tuple[WrittenFile, ...] = field(default=())
+    files: Sequence[WrittenFile] = ()
 
     @property
     def files_before(self) -> int:
@@ -103,7 +103,7 @@ class OptimizeResult(CommitResult):
     def bytes_after(self) -> int:
         """Return the size of the new files in bytes, estimated for a dry run."""
         if self.files:
-            return sum(file.bytes for file in self.files)
+            return int(self.metrics["numAddedBytes"])
         return sum(group.bytes_estimated for group in self.groups)
 
     @property
@@ -273,7 +273,7 @@ def write_rows(
     options: WriteOptions,
     name: Callable[[int], str] = new_name,
     odd_rows: OddRowsWriter | None = None,
-) -> list[PartitionFile]:
+) -> WrittenFiles:
     """Write rows of a table, as `read_rows` or `read_or_copy_files` yields them, to new files.
 
     `name` returns the name of each file by its number. Odd rows go to `odd_rows`, or to files among those
@@ -288,15 +288,13 @@ def _target(snapshot: Snapshot) -> TableState:
     return with_row_tracking_columns(TableState.of(snapshot), RowTracking.of(snapshot))
 
 
-def commit_groups(
-    work: OptimizePlan, groups: Sequence[FileGroup], files: Sequence[PartitionFile]
-) -> OptimizeResult:
+def commit_groups(work: OptimizePlan, groups: Sequence[FileGroup], files: WrittenFiles) -> OptimizeResult:
     """Replace groups of files by new files; on conflict, delete those and raise CommitConflictError."""
     removed = pa.concat_tables(group.files for group in groups)
     rows = sum(group.rows for group in groups)
     committed = commit_rewrite(
         work.snapshot,
-        RewrittenFiles(FilePlan.whole(removed), removed, tuple(files), 0, rows),
+        RewrittenFiles(FilePlan.whole(removed), removed, files, 0, rows),
         predicate=None,
         data_change=False,
         operation="OPTIMIZE",
@@ -308,12 +306,7 @@ def commit_groups(
         metrics={"numRemovedBytes": sum(group.bytes for group in groups)},
         commit=work.commit,
     )
-    return OptimizeResult(
-        committed.version,
-        tuple(groups),
-        tuple(file.written for file in files),
-        metrics=committed.metrics,
-    )
+    return OptimizeResult(committed.version, tuple(groups), files.files, metrics=committed.metrics)
 
 
 def _sort_keys(scope: Scope, texts: Sequence[str]) -> tuple[Expression, ...]:
@@ -339,10 +332,10 @@ def _select_files(snapshot: Snapshot, predicate: Expression | None, where: str |
     return snapshot.files.filter(partition_matches(snapshot, predicate))
 
 
-def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> tuple[list[FileGroup], list[PartitionFile]]:
+def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> tuple[list[FileGroup], WrittenFiles]:
     """Write the new files of groups, and return the groups as they were written, and the files."""
     done: list[FileGroup] = []
-    written: list[PartitionFile] = []
+    written: list[WrittenFiles] = []
     if not work.keys:
         files, rows = sum(len(group.paths) for group in groups), sum(group.rows for group in groups)
         begin("rewriting", files=files, rows=rows)
@@ -352,27 +345,27 @@ def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> tuple[list[FileGr
         for group in groups:
             used = []
             for options, batches in _rows_of_new_files(work, group):
-                written += _write_group(work, options, _count_rows(batches), odd_rows)
+                written.append(_write_group(work, options, _count_rows(batches), odd_rows))
                 used.append(options)
             done.append(group.written_with(work.snapshot, used))
             advance(files=len(group.paths))
-        return done, [*written, *odd_rows.close()]
+        return done, WrittenFiles.join([*written, odd_rows.close()])
     except BaseException:
-        discard(work.snapshot.store, [file.written.path for file in written])
+        discard(work.snapshot.store, WrittenFiles.join(written).paths())
         odd_rows.discard()
         raise
 
 
 def _write_group(
     work: OptimizePlan, options: WriteOptions, rows: Iterable[Rows], odd_rows: OddRowsWriter
-) -> list[PartitionFile]:
+) -> WrittenFiles:
     if not options.has_odd_rows:
         set_apart = odd_rows if separates(options) else None
         return write_rows(work.snapshot, rows, options, odd_rows=set_apart)
     for each in rows:
         for batch in each.batches() if isinstance(each, StoredRows) else [each]:
             odd_rows.add(batch)
-    return []
+    return NO_FILES
 
 
 def _count_rows(batches: Iterable[Rows]) -> Iterator[Rows]:

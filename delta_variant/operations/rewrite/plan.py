@@ -61,5 +61,5 @@ def commit_plan(plan: RewritePlan, rewritten: RewrittenFiles) -> RewriteResult:
         rows_updated=0 if is_delete else rewritten.changed,
         rows_copied=rewritten.copied,
         files_removed=rewritten.removed.num_rows,
-        files=tuple(file.written for file in rewritten.files),
+        files=rewritten.files.files,
     )

@@ -13,12 +13,12 @@ from ...log import transaction
 from ...log.conflicts import Reads
 from ...log.snapshot import Snapshot
 from ...scan.plan import may_contain_matches
-from ...writer.change_data import cdc_file
-from ...writer.commit_context import CommitOptions, commit_context, is_repeated, now, transaction_of
+from ...writer.commit_context import CommitOptions, commit_context, is_repeated, transaction_of
 from ...writer.commit_result import CommitResult
 from ...writer.copy_on_write import RewrittenFiles, add_inserted_files
-from ...writer.partitioned import PartitionFile, add_file, discard
+from ...writer.partitioned import discard
 from ...writer.table_state import TableState
+from ...writer.written_files import NO_FILES, WrittenFiles
 
 __all__ = ["RewriteResult", "commit_rewrite", "skip_repeated"]
 
@@ -35,7 +35,7 @@ class RewriteResult(CommitResult):
         rows_inserted: The number of inserted rows.
         rows_copied: The number of unchanged rows copied to new files.
         files_removed: The number of files removed from the table.
-        files: The new files.
+        files: The new files; those of an operation on Spark are decoded when they are used.
         repeated: Whether nothing was committed because the table already has the `txn` of the operation.
 
     Example:
@@ -51,7 +51,7 @@ class RewriteResult(CommitResult):
     rows_inserted: int = 0
     rows_copied: int = 0
     files_removed: int = 0
-    files: tuple[WrittenFile, ...] = ()
+    files: Sequence[WrittenFile] = ()
     repeated: bool = False
 
 
@@ -67,7 +67,7 @@ def commit_rewrite(
     rewritten: RewrittenFiles,
     *,
     predicate: Expression | None,
-    inserted: Sequence[PartitionFile] = (),
+    inserted: WrittenFiles = NO_FILES,
     data_change: bool = True,
     operation: str,
     parameters: Mapping[str, Any],
@@ -81,15 +81,14 @@ def commit_rewrite(
     """
     if not rewritten.files and not inserted and not rewritten.removed.num_rows:
         return CommitResult(None)
-    target = TableState.of(snapshot)
-    rewritten = add_inserted_files(snapshot, target, rewritten, inserted)
+    rewritten = add_inserted_files(snapshot, TableState.of(snapshot), rewritten, inserted)
     context = commit_context(
         operation,
         parameters,
         {
             "numRemovedFiles": rewritten.removed.num_rows,
             "numAddedFiles": len(rewritten.files),
-            "numAddedBytes": sum(file.written.bytes for file in rewritten.files),
+            "numAddedBytes": rewritten.files.bytes,
             "numAddedChangeFiles": len(rewritten.changes),
             **metrics,
         },
@@ -99,8 +98,8 @@ def commit_rewrite(
         version = transaction.replace_files(
             snapshot,
             rewritten.removed,
-            [add_file(file, target, now()) for file in rewritten.files],
-            changes=[cdc_file(file) for file in rewritten.changes],
+            rewritten.files.adds,
+            changes=rewritten.changes.change_actions(),
             context=context,
             reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, predicate, adds)),
             data_change=data_change,

@@ -23,7 +23,8 @@ from ...writer.arrow_input import batches_of, files_as_lines
 from ...writer.commit_context import CommitOptions
 from ...writer.invalid_json import InvalidValueHandler, RejectsFile
 from ...writer.json_lines import JsonLines
-from ...writer.partitioned import Batches, PartitionFile, apply_row_rules, discard, write_files
+from ...writer.partitioned import Batches, apply_row_rules, discard, write_files
+from ...writer.written_files import WrittenFiles
 from .committing import WriteResult, commit_files, result_without_writing
 from .overwriting import check_overwrite_predicate
 from .preparation import (
@@ -154,7 +155,7 @@ def write_table(
         return commit_files(write, written, invalid)
 
 
-def _write(write: PreparedWrite, source: _Source) -> tuple[list[PartitionFile], int]:
+def _write(write: PreparedWrite, source: _Source) -> tuple[WrittenFiles, int]:
     """Return the files of a write and the number of values with invalid JSON."""
     json = write.options.json
     with RejectsFile(json.rejects) as file:
@@ -166,12 +167,12 @@ def _write(write: PreparedWrite, source: _Source) -> tuple[list[PartitionFile], 
     return files, invalid_values.count
 
 
-def _close(rejects: RejectsFile, store: Store, files: Sequence[PartitionFile]) -> None:
+def _close(rejects: RejectsFile, store: Store, files: WrittenFiles) -> None:
     """Close the rejects file; after an error remove the data files, so that rejects are not lost."""
     try:
         rejects.close()
     except BaseException:
-        discard(store, [file.written.path for file in files])
+        discard(store, files.paths())
         raise
 
 

@@ -29,12 +29,12 @@ from ...log.snapshot import Snapshot, files_table
 from ...scan.plan import may_contain_matches
 from ...scan.reader import TableReader, files_of
 from ...scan.scope import Scope
-from ...writer.change_data import cdc_file
-from ...writer.commit_context import CommitOptions, commit_context, is_repeated, now, transaction_of
+from ...writer.commit_context import CommitOptions, commit_context, is_repeated, transaction_of
 from ...writer.commit_result import CommitResult
 from ...writer.copy_on_write import RewrittenFiles, add_inserted_files, delete_rows
 from ...writer.invalid_json import InvalidValueHandler
-from ...writer.partitioned import Batches, PartitionFile, add_file, apply_row_rules, discard, write_files
+from ...writer.partitioned import Batches, apply_row_rules, discard, write_files
+from ...writer.written_files import WrittenFiles
 from .overwriting import check_overwrite_predicate
 from .preparation import Mode, Overwrite, PreparedWrite, load_existing, prepare
 
@@ -64,7 +64,7 @@ class WriteResult(CommitResult):
         metrics: The metrics of the commit, empty without a commit.
         rows: The number of rows written.
         invalid: The number of values with invalid JSON that were rejected or became SQL NULL.
-        files: The files with the new rows.
+        files: The files with the new rows; those of a write on Spark are decoded when they are used.
         rows_deleted: The number of rows that an overwrite deleted.
         rows_copied: The number of remaining rows that an overwrite copied to new files.
         repeated: Whether nothing was committed because the table already has the `txn` of the write.
@@ -78,7 +78,7 @@ class WriteResult(CommitResult):
 
     rows: int = 0
     invalid: int = 0
-    files: tuple[WrittenFile, ...] = ()
+    files: Sequence[WrittenFile] = ()
     rows_deleted: int = 0
     rows_copied: int = 0
     repeated: bool = False
@@ -100,29 +100,27 @@ def result_without_writing(
     return None
 
 
-def commit_files(write: PreparedWrite, files: Sequence[PartitionFile], invalid: int = 0) -> WriteResult:
+def commit_files(write: PreparedWrite, files: WrittenFiles, invalid: int = 0) -> WriteResult:
     """Commit the files of a write; if they cannot be committed, remove them.
 
     If a concurrent writer created the table, the mode of the write applies to that table: the rows are
     written again for it, or TableExistsError is raised. Raises CommitConflictError, and the errors of
     `prepare` for the table of the other writer.
     """
-    written = tuple(file.written for file in files)
-    rows = sum(file.rows for file in written)
     if write.snapshot is not None and write.overwrite is not None:
         committed, rewritten = _overwrite(write, write.snapshot, write.overwrite, files, invalid)
         return WriteResult(
             committed.version,
-            rows,
+            files.rows,
             invalid,
-            written,
+            files.files,
             rewritten.changed,
             rewritten.copied,
             metrics=committed.metrics,
         )
     try:
         committed = _commit(write, files, invalid)
-        return WriteResult(committed.version, rows, invalid, written, metrics=committed.metrics)
+        return WriteResult(committed.version, files.rows, invalid, files.files, metrics=committed.metrics)
     except TableExistsError:
         if write.request.table.mode == "error":
             _discard(write, files)
@@ -133,7 +131,7 @@ def commit_files(write: PreparedWrite, files: Sequence[PartitionFile], invalid: 
         raise
 
 
-def _commit_to_created(write: PreparedWrite, files: Sequence[PartitionFile], invalid: int) -> WriteResult:
+def _commit_to_created(write: PreparedWrite, files: WrittenFiles, invalid: int) -> WriteResult:
     """Commit the rows of a new table to the table that another writer created first.
 
     The rows are written again, because that table may have other columns, physical names, constraints and
@@ -154,7 +152,7 @@ def _commit_to_created(write: PreparedWrite, files: Sequence[PartitionFile], inv
     return commit_files(again, rewritten, invalid)
 
 
-def _written_rows(write: PreparedWrite, files: Sequence[PartitionFile]) -> Batches:
+def _written_rows(write: PreparedWrite, files: WrittenFiles) -> Batches:
     """Yield the rows of written files, with the columns of the data."""
     state = write.state
     table = Snapshot(
@@ -164,7 +162,7 @@ def _written_rows(write: PreparedWrite, files: Sequence[PartitionFile]) -> Batch
         protocol=state.protocol,
         metadata=state.metadata,
         schema=state.columns,
-        files=files_table([add_file(file, state, now()) for file in files]),
+        files=files_table(files.adds),
         txns={},
         domain_metadata={},
         timezone=state.timezone,
@@ -177,26 +175,25 @@ def _written_rows(write: PreparedWrite, files: Sequence[PartitionFile]) -> Batch
             yield pa.record_batch(arrays, names=list(columns)), None
 
 
-def _discard(write: PreparedWrite, files: Sequence[PartitionFile]) -> None:
-    discard(write.store, [file.written.path for file in files])
+def _discard(write: PreparedWrite, files: WrittenFiles) -> None:
+    discard(write.store, files.paths())
 
 
-def _commit(write: PreparedWrite, files: Sequence[PartitionFile], invalid: int) -> CommitResult:
+def _commit(write: PreparedWrite, files: WrittenFiles, invalid: int) -> CommitResult:
     state, snapshot = write.state, write.snapshot
     # Commit also if all values are rejected, so that a write with the same `txn` does not reject them again.
     if snapshot is not None and not files and not invalid and state.new_metadata is None:
         return CommitResult(None)
-    adds = [add_file(file, state, now()) for file in files]
     if snapshot is None:
         context = _context(write, "ErrorIfExists", files, invalid)
         version = log_transaction.create_table(
-            write.store, state.protocol, state.metadata, adds, context=context
+            write.store, state.protocol, state.metadata, files.adds, context=context
         )
     else:
         context = _context(write, "Append", files, invalid)
         version = log_transaction.add_files(
             snapshot,
-            adds,
+            files.adds,
             context=context,
             new_metadata=state.new_metadata,
             new_protocol=state.new_protocol,
@@ -205,7 +202,7 @@ def _commit(write: PreparedWrite, files: Sequence[PartitionFile], invalid: int) 
 
 
 def _context(
-    write: PreparedWrite, mode: str, files: Sequence[PartitionFile], invalid: int, **metrics: int
+    write: PreparedWrite, mode: str, files: WrittenFiles, invalid: int, **metrics: int
 ) -> CommitContext:
     """Return the context of a commit that writes `files`, with further metrics."""
     partitions = msgspec.json.encode(write.state.metadata.partition_columns).decode()
@@ -219,8 +216,8 @@ def _context(
         parameters,
         {
             "numFiles": len(files),
-            "numOutputRows": sum(file.written.rows for file in files),
-            "numOutputBytes": sum(file.written.bytes for file in files),
+            "numOutputRows": files.rows,
+            "numOutputBytes": files.bytes,
             **metrics,
         },
         write.commit,
@@ -231,7 +228,7 @@ def _overwrite(
     write: PreparedWrite,
     snapshot: Snapshot,
     overwrite: Overwrite,
-    files: Sequence[PartitionFile],
+    files: WrittenFiles,
     invalid: int,
 ) -> tuple[CommitResult, RewrittenFiles]:
     """Commit the replacement of rows by `files`, and return the result and the rewrite."""
@@ -253,8 +250,8 @@ def _overwrite(
         version = log_transaction.replace_files(
             snapshot,
             rewritten.removed,
-            [add_file(file, write.state, now()) for file in rewritten.files],
-            changes=[cdc_file(file) for file in rewritten.changes],
+            rewritten.files.adds,
+            changes=rewritten.changes.change_actions(),
             context=context,
             reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, predicate, adds)),
             new_metadata=write.state.new_metadata,
