@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -144,6 +145,57 @@ def test_bounds_with_the_digits_of_a_float_are_exact(tmp_path, widened):
     assert (finding.rule, finding.column) == ("AU7", "f")
     (file,) = dv.repair_statistics(path).files
     assert file.reasons == ("maxValues of f is Decimal('3.1399998'), expected 3.140000104904175",)
+
+
+FAR = pa.array([4_000_000, 0], pa.int32())
+FIRST, LAST = -70_000_000_000_000_000, 300_000_000_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "greatest", "wrong"),
+    [
+        ([1.5, float("nan"), -1.0], -1.0, 1.5, {("minValues", -0.5): "-1", ("maxValues", 1.0): "1.5"}),
+        ([1.5, float("inf"), -1.0], -1.0, None, {("minValues", -0.5): "-1.0", ("maxValues", 1.0): "inf"}),
+        (pa.array([float("-inf"), 1.5], pa.float32()), None, 1.5, {("minValues", 1.0): "-inf"}),
+        ([float("nan")] * 2, None, 0.0, {}),
+        ([True, False, None], False, True, {("minValues", True): "false", ("maxValues", False): "true"}),
+        (FAR.cast(pa.date32()), "1970-01-01", None, {("maxValues", "2024-01-01"): "12921-08-18"}),
+        (
+            pa.array([LAST, FIRST], pa.timestamp("us", "UTC")),
+            None,
+            None,
+            {
+                ("minValues", "2024-01-01T00:00:00Z"): "-0249-10-15 19:33:20.000000Z",
+                ("maxValues", "2024-01-01T00:00:00Z"): "11476-08-15 05:20:00.000000Z",
+            },
+        ),
+    ],
+    ids=["NaN", "infinity", "minus infinity", "only NaN", "Boolean", "date", "timestamp"],
+)
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_wrong_bound_is_found_where_the_exact_bound_is_not_json(
+    tmp_path, values, least, greatest, wrong, nested
+):
+    column = pa.array(values)
+    data = pa.table({"c": pa.StructArray.from_arrays([column], ["x"]) if nested else column})
+    dv.write_table(tmp_path / "t", data)
+
+    def set_bounds(**bounds: Any) -> None:
+        stated = {side: value for side, value in bounds.items() if value is not None}
+        edited = {side: {"c": {"x": value} if nested else value} for side, value in stated.items()}
+        Table(tmp_path / "t").edit_stats(
+            lambda each: each.update({"minValues": {}, "maxValues": {}} | edited)
+        )
+
+    set_bounds(minValues=least, maxValues=greatest)
+    assert dv.audit_table(tmp_path / "t", data=True).findings == ()
+    for (side, bound), value in wrong.items():
+        set_bounds(**{"minValues": least, "maxValues": greatest, side: bound})
+        (finding,) = dv.audit_table(tmp_path / "t", data=True).findings
+        assert (finding.rule, finding.severity, finding.column) == ("AU7", "error", "c.x" if nested else "c")
+        assert f" is {bound}, which does not cover {value} in the data: " in finding.sentence
+    dv.repair_statistics(tmp_path / "t", dry_run=False)
+    assert dv.audit_table(tmp_path / "t", data=True).findings == ()
 
 
 def test_a_finding_has_its_location(tmp_path):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, TypeAlias
+
+import pyarrow as pa
 
 from ...errors import InvalidStatisticsError, MalformedLogError
 from ...log.checkpoints.reading import duplicate_statistics
@@ -127,6 +129,56 @@ def _ordinary_outside(subject: FileSubject) -> Iterator[Violation]:
         yield from _ordinary_violations(subject, _is_outside, "does not cover")
 
 
+def _without_exact_bounds(subject: FileSubject) -> Iterator[Violation]:
+    """Check bounds that JSON cannot state exactly: with NaN, infinities and years of five digits in the data.
+
+    This includes Boolean columns, for which this library computes no bounds.
+    """
+    computed = subject.computed
+    if not isinstance(computed, FileStatistics):
+        return
+    if subject.add["deletion_vector"] is not None and subject.is_tight:
+        return
+    for path, data_type in _ordinary_columns(subject.table.physical):
+        of_bounds = type_of_bounds(data_type, subject.column(path))
+        for side, recorded, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
+            text = value_at(recorded, path)
+            stated = None if value_at(found, path) is not None else to_comparable(text, of_bounds)
+            if stated is None or not _is_of_type(stated, subject.column(path)):
+                continue
+            extremes = subject.extremes(path)
+            extreme = extremes["max" if side == SIDES[1] else "min"]
+            if extreme.is_valid and _excludes(stated, extreme, is_upper=side == SIDES[1]):
+                name = ".".join(path)
+                value = extreme.cast(pa.string()).as_py()
+                sentence = f"{side} of {name} is {text}, which does not cover {value} in the data"
+                yield Violation(sentence, column=name)
+
+
+def _is_of_type(stated: Any, arrow_type: Any) -> bool:
+    """Return whether a bound has the type of a column whose exact bounds JSON may not be able to state."""
+    if arrow_type is None:
+        return False
+    if isinstance(stated, date):
+        is_timestamp = isinstance(stated, datetime)
+        return bool((pa.types.is_timestamp if is_timestamp else pa.types.is_date32)(arrow_type))
+    if isinstance(stated, bool):
+        return bool(pa.types.is_boolean(arrow_type))
+    return isinstance(stated, float) and bool(pa.types.is_floating(arrow_type))
+
+
+def _excludes(stated: Any, extreme: Any, *, is_upper: bool) -> bool:
+    """Return whether a bound does not cover an extreme, an Arrow scalar whose value Python may not have."""
+    margin = 0
+    if isinstance(stated, date):
+        # Timestamps are truncated as in _is_near.
+        margin = 1000 if isinstance(stated, datetime) else 0
+        stated, found = pa.scalar(stated, extreme.type).value, extreme.value
+    else:
+        found = extreme.as_py()
+    return bool(stated + margin < found if is_upper else stated - margin > found)
+
+
 def _ordinary_loose(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is None and subject.is_tight:
         yield from _ordinary_violations(subject, _is_loose, "is wider than")
@@ -245,6 +297,7 @@ FILE_STATISTICS_RULES: tuple[Rule[FileSubject], ...] = (
     Rule("AU13", "warning", _unknown_names, "statistics use the physical names of columns; " + REPAIR),
     Rule("AU10", "error", _impossible_null_counts, DANGER),
     Rule("AU7", "error", _ordinary_outside, DANGER),
+    Rule("AU7", "error", _without_exact_bounds, DANGER),
     Rule("AU8", "warning", _ordinary_loose, REPAIR),
     Rule("AU10", "error", _ordinary_null_counts, DANGER),
 )

@@ -8,8 +8,9 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ...data_file.reader import RowViolation, SchemaViolation, open_file
+from ...data_file.reader import Projection, RowViolation, SchemaViolation, open_file, read
 from ...data_file.statistics import compute_stats
 from ...errors import DeltaVariantError, InvalidStatisticsError, ProtocolError, SchemaError
 from ...log import deletion_vectors
@@ -241,6 +242,26 @@ class FileSubject:
             return compute_stats(self.opened, variants, shorten=False)
         except DeltaVariantError as error:
             return error
+
+    def extremes(self, path: Path) -> Any:
+        """Return `min` and `max` of a column without NaN as a scalar of Arrow, null if there is no value.
+
+        The column is in the file. Timestamps become microseconds.
+        """
+        stored = self.column(path)
+        arrow_type = pa.timestamp("us", stored.tz) if pa.types.is_timestamp(stored) else stored
+        nested = arrow_type
+        for step in reversed(path[1:]):
+            nested = pa.struct([pa.field(step, nested)])
+        found: list[Any] = []
+        for batch in read(self.opened, self.path, [Projection(pa.field("read", nested), path[:1])]):
+            column: Any = batch.column(0)
+            for step in path[1:]:
+                column = pc.struct_field(column, step)
+            if pa.types.is_floating(stored):
+                column = column.filter(pc.invert(pc.is_nan(column)))
+            found.extend(pc.min_max(column).values())
+        return pc.min_max(pa.array(found, arrow_type))
 
 
 @dataclass(frozen=True)
