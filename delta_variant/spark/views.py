@@ -80,8 +80,8 @@ class ViewExpander:
             return None
         if [each.name for each in columns] == [name for name, _ in view.columns]:
             return query.text
-        names = ", ".join(quote(name) for name, _ in view.columns)
-        return f"SELECT * FROM ({query.text}\n) AS renamed_view({names})"
+        listed = ", ".join(quote(name) for name, _ in view.columns)
+        return f"SELECT * FROM ({query.text}\n) AS renamed_view({listed})"
 
     def _has_settings_of(self, parts: Sequence[str]) -> bool:
         """Return whether the session has the settings with which a view was created."""
@@ -93,15 +93,17 @@ class ViewExpander:
         created = json.loads(row[0]).get("view_creation_spark_configuration", {})
         if self._settings is None:
             self._settings = {each[0]: each[1] for each in self._spark.sql("SET").collect()}
-        return _relevant(created) == _relevant(self._settings)
+        settings = self._settings
+        changed = {key for key in created.keys() | settings.keys() if created.get(key) != settings.get(key)}
+        return not any(key in created or self._is_kept(key) for key in changed if _changes_rows(key))
+
+    def _is_kept(self, setting: str) -> bool:
+        """Return whether a view keeps the value that a setting of the session has when it is created."""
+        return bool(self._spark.conf.isModifiable(setting))
 
 
-def _relevant(settings: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in settings.items()
-        if name.startswith("spark.sql.") and not name.startswith(IRRELEVANT)
-    }
+def _changes_rows(setting: str) -> bool:
+    return setting.startswith("spark.sql.") and not setting.startswith(IRRELEVANT)
 
 
 def _qualified(table: TableReference, view: View) -> str:
