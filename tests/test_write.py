@@ -592,6 +592,23 @@ def test_a_failing_scan_raises_its_own_error(tmp_path: Path):
     assert not (tmp_path / "b").exists()
 
 
+@pytest.mark.parametrize(
+    ("content", "line", "reason"),
+    [
+        ('{\n  "n": 1\n}\n', 1, "column 2: an object needs a key in quotes here; the line ends within"),
+        ('{"n": [1,\n2]}\n', 1, "column 10: the text ends where a value should be; the line ends within"),
+        ('"n\n"\n', 1, "column 3: a string is not closed$"),
+        ('{"n": 1},\n', 1, "column 9: something follows the value$"),
+        ('{"n": 1}\n{\n', 2, "column 2: an object needs a key in quotes here$"),
+        ('[{"n": 1.}]', 1, "column 10: a number needs a digit after its point$"),
+    ],
+)
+def test_a_value_across_lines_is_rejected_with_a_remedy(tmp_path: Path, content: str, line: int, reason: str):
+    (tmp_path / "a.json").write_text(content)
+    with raises_at(InvalidJsonError, reason, line=line):
+        write_table(tmp_path / "t", tmp_path / "a.json")
+
+
 def test_invalid_json_in_a_file_that_is_passed_by_path_has_its_line(tmp_path: Path):
     file, rejects = tmp_path / "events.ndjson", tmp_path / "rejects.ndjson"
     file.write_text('{"n": 1}\n\n{"n"\n')

@@ -22,6 +22,10 @@ from .json_lines import JsonLines, Origin
 __all__ = ["BatchOrigin", "InvalidValueHandler", "PartRows", "RejectRecord", "RejectsFile", "parse_lines"]
 
 
+# An error at the end of the first line is typical of files with indented values.
+ACROSS_LINES = "the line ends within the value: write each value on one line, or all values as an array"
+
+
 @dataclass(frozen=True)
 class PartRows:
     """The origin of rows that were moved: a part of the data, and the number that each row has in it."""
@@ -108,6 +112,9 @@ class InvalidValueHandler:
     ) -> tuple[InvalidJsonError, RejectRecord]:
         position = rows.position(value.row)
         line, column, reason = origin.locate(position, text, value.offset, value.message)
+        is_open = text.lstrip()[:1] in (b"{", b"[") and value.offset >= len(text.rstrip())
+        if line == 1 and is_open and position not in origin.positions.oversized:
+            reason = f"{reason}; {ACROSS_LINES}"
         error = InvalidJsonError(f"column {column}: {reason}").at(file=origin.name, line=line)
         return error, {"file": origin.name, "line": line, "column": column, "reason": reason}
 
