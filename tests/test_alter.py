@@ -502,3 +502,11 @@ def test_a_feature_is_added_with_the_features_that_it_requires(table: str):
     added = features.with_features(protocol, ["rowTracking"])
     assert set(added.writer_features) == {"rowTracking", "domainMetadata", "appendOnly", "invariants"}
     assert features.with_features(added, ["rowTracking", "invariants"]) is added
+
+
+@pytest.mark.parametrize("written", ["strng", "array<strng>", "numbr(5,2)", "varchar(5)"])
+def test_an_unknown_type_of_a_column_is_rejected_with_the_types(tmp_path: Path, written: str):
+    dv.write_table(tmp_path, [{"id": 1}])
+    known = "expected one of tinyint, smallint, int, bigint, .*, variant$"
+    with pytest.raises(dv.ExpressionError, match=known):
+        dv.add_columns(tmp_path, {"new": written})

@@ -165,7 +165,8 @@ def _parse(text: str, into: Any) -> Any:
     except ExpressionError:
         raise
     except PARSER_ERRORS as error:
-        raise ExpressionError(f"cannot parse {_shorten(text)!r}{_excerpt(error)}: {SUPPORTED}") from error
+        remedy = f"expected one of {_known_types()}" if into is exp.DataType else SUPPORTED
+        raise ExpressionError(f"cannot parse {_shorten(text)!r}{_excerpt(error)}: {remedy}") from error
     _check_depth(node, text)
     return node
 
@@ -468,8 +469,11 @@ def _arrow_type(node: Any) -> pa.DataType | None:
         return SIMPLE_TYPES[kind]
     if kind in PARAMETRIC_TYPES:
         return PARAMETRIC_TYPES[kind](node, parameters)
-    known = ", ".join([*SIMPLE_TYPES, "decimal(p,s)", "array<…>", "struct<…>", "map<…>", "variant"])
-    raise ExpressionError(f"unknown type `{_shorten(_text(node))}`: expected one of {known}")
+    raise ExpressionError(f"unknown type `{_shorten(_text(node))}`: expected one of {_known_types()}")
+
+
+def _known_types() -> str:
+    return ", ".join([*SIMPLE_TYPES, "decimal(p,s)", "array<…>", "struct<…>", "map<…>", "variant"])
 
 
 def _decimal(node: Any, parameters: list[Any]) -> pa.DataType:
