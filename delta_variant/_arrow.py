@@ -13,6 +13,7 @@ __all__ = [
     "Array",
     "decode",
     "is_encoded",
+    "parts_by_bytes",
     "replace_view",
     "retype_array",
     "retype_batch",
@@ -23,6 +24,9 @@ __all__ = [
 
 Array: TypeAlias = Any
 """An Arrow array. The stubs of pyarrow do not narrow arrays by their types, so mypy cannot check its uses."""
+
+COPIED_BYTES = 64 << 20
+"""How many bytes of values that many rows share are copied at a time."""
 
 _BYTES = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
 
@@ -44,6 +48,19 @@ def value_bytes(array: Array) -> Array:
         lengths: Array = pc.binary_length(array)
         sizes = pc.fill_null(lengths.cast(pa.int64()), 0)
     return sizes
+
+
+def parts_by_bytes(sizes: Array) -> list[tuple[int, int]]:
+    """Return the start and the length of parts of rows of at most `COPIED_BYTES`, or of one row."""
+    if (pc.sum(sizes).as_py() or 0) <= COPIED_BYTES:
+        return [(0, len(sizes))]
+    parts, start, size = [], 0, 0
+    for end, each in enumerate(sizes.to_pylist()):
+        if end > start and size + each > COPIED_BYTES:
+            parts.append((start, end - start))
+            start, size = end, 0
+        size += each
+    return [*parts, (start, len(sizes) - start)]
 
 
 def is_encoded(array: Array) -> bool:

@@ -19,6 +19,7 @@ from support.intercepted_store import commit_first
 from support.tables import read_by_id, read_commit
 
 import delta_variant as dv
+from delta_variant import _arrow
 from delta_variant.errors import (
     CastError,
     CommitConflictError,
@@ -515,8 +516,9 @@ def test_rows_that_match_one_large_row_are_changed_in_parts(tmp_path: Path, monk
     real_joined = Join.joined
     monkeypatch.setattr(Join, "joined", joined)
     results = []
-    for name, limit in (("whole", joining.MAX_JOINED_BYTES), ("parts", 3500)):
-        monkeypatch.setattr(joining, "MAX_JOINED_BYTES", limit)
+    for name, limit in (("whole", joining.COPIED_BYTES), ("parts", 3500)):
+        for module in (_arrow, joining):
+            monkeypatch.setattr(module, "COPIED_BYTES", limit)
         data = {"id": range(40), "user": [number % 4 for number in range(40)], "event": ["{}"] * 40}
         table = tmp_path / name
         dv.write_table(table, pa.table(data), variant_columns=["event"], configuration=configuration)

@@ -15,6 +15,7 @@ from support.intercepted_store import commit_first
 from support.tables import read_actions
 
 import delta_variant as dv
+from delta_variant import _arrow
 from delta_variant.errors import CommitConflictError, ProtocolError
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
@@ -215,7 +216,8 @@ def test_a_table_without_names_for_id_columns_is_unchanged(table: Path, change: 
 
 
 def test_rows_keep_their_ids_if_a_merge_changes_them_in_parts(table: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(joining, "MAX_JOINED_BYTES", 5)
+    for module in (_arrow, joining):
+        monkeypatch.setattr(module, "COPIED_BYTES", 5)
     before = tracked(table)
     source = pa.table({"least": [0], "event": pa.array(['{"text":"long"}'], pa.json_())})
     merge = dv.merge(table, source, "target.id >= source.least")

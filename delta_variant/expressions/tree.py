@@ -13,6 +13,7 @@ from typing import Literal as OneOf
 import msgspec
 import pyarrow as pa
 
+from .._arrow import value_bytes
 from ..errors import ExpressionError
 from ..variant.moments import UTC
 from .cast import cast_scalar
@@ -147,6 +148,12 @@ def inputs(expressions: Iterable[Expression]) -> tuple[Input, ...]:
                     column=input_name(node),
                 )
     return tuple(by_name.values())
+
+
+def literal_bytes(expressions: Iterable[Expression]) -> int:
+    """Return the bytes of the text and binary constants in expressions, which each row may copy."""
+    constants = (node.value for each in expressions for node in _walk(each) if isinstance(node, Literal))
+    return sum(value_bytes(pa.array([each.as_py()], each.type))[0].as_py() for each in constants)
 
 
 def is_whole(source: Input) -> TypeGuard[Extraction]:

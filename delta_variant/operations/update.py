@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from .._arrow import Array
+from .._arrow import Array, parts_by_bytes
 from .._checks import options_of
 from ..data_file.options import FileOptions, WriteOptions
 from ..expressions.evaluate import evaluate, filter_mask
-from ..expressions.tree import Expression
+from ..expressions.tree import Expression, literal_bytes
 from ..expressions.tree import inputs as expression_inputs
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
@@ -132,7 +133,7 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
     columns = scope.whole_columns()
     tested = [] if predicate is None else [predicate]
     values = [each.value for each in assignments if each.value is not None]
-    read = expression_inputs(values)
+    read, constant = expression_inputs(values), literal_bytes(values)
     rules, assigned = TableState.of(snapshot).row_rules(), {each.column for each in assignments}
 
     def changes(batch: pa.RecordBatch) -> Array:
@@ -142,6 +143,10 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
 
     def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
         mask = changes(batch)
+        for part in parts_by_bytes(pc.if_else(mask, constant, 0)):
+            yield apply_to_part(batch.slice(*part), mask.slice(*part))
+
+    def apply_to_part(batch: pa.RecordBatch, mask: Array) -> ChangedBatch:
         before = {name: evaluate(column, batch) for name, column in columns.items()}
         whole = {name: column.filter(mask) for name, column in before.items()}
         # Evaluate matching rows only, because a cast that fails on another row is not an error.
@@ -151,7 +156,7 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
         untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
         arrays = replace_rows(before, mask, {**changed, **untouched}, scope.variants)
         remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)
-        yield ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), remaining, mask)
+        return ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), remaining, mask)
 
     inputs = expression_inputs([*columns.values(), *tested])
     copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::basic::{Compression, GzipLevel, PageType, Type as PhysicalType, ZstdLevel};
+use parquet::basic::{BoundaryOrder, Compression, GzipLevel, PageType, Type as PhysicalType, ZstdLevel};
 use parquet::column::page::Page;
 use parquet::file::metadata::{
     ColumnChunkMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, RowGroupMetaData,
@@ -302,6 +302,24 @@ fn the_page_index_describes_each_page_of_every_type() {
             }
         }
     }
+}
+
+/// A bound is cut before a character that does not fit, and may then be less than a smaller one.
+#[test]
+fn the_order_of_pages_is_that_of_the_bounds_that_are_stated() {
+    let order_of = |last: &str| {
+        let texts = [format!("{}b", "a".repeat(63)), format!("{}{last}", "a".repeat(63))];
+        let schema = Arc::new(Schema::new(vec![Field::new("text", DataType::Utf8, true)]));
+        let batches = texts.map(|text| {
+            let texts: ArrayRef = Arc::new(StringArray::from(vec![text; 20_000]));
+            RecordBatch::try_new(schema.clone(), vec![texts]).unwrap()
+        });
+        let file = open(&write(&schema, &batches, WriteOptions::default()));
+        let index = file.page_indexes(&[0], &[0], true).unwrap().remove(0).remove(0).unwrap();
+        (index.boundary_order, index.statistics.last().unwrap().min.to_vec())
+    };
+    assert_eq!(order_of("cc"), (BoundaryOrder::ASCENDING, [&[b'a'; 63][..], b"c"].concat()));
+    assert_eq!(order_of("\u{e9}"), (BoundaryOrder::UNORDERED, vec![b'a'; 63]));
 }
 
 #[test]

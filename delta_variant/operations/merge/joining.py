@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._arrow import Array, row_numbers, value_bytes
+from ..._arrow import COPIED_BYTES, Array, parts_by_bytes, row_numbers, value_bytes
 from ...expressions.evaluate import ROW_NUMBERS, evaluate, filter_mask, without_cast
 from ...expressions.tree import Call, Column, Expression, Input, Literal, input_name
 from ...expressions.tree import inputs as expression_inputs
@@ -23,9 +23,6 @@ __all__ = ["Join", "JoinPredicate", "KeyValues", "Pairs"]
 MAX_LISTED_KEYS = 200
 MAX_CROSS_ROWS = 1 << 20
 """How many pairs of rows are compared at a time if the predicate has no equality."""
-
-MAX_JOINED_BYTES = 64 << 20
-"""How many bytes of source rows are copied at a time for the rows of the table that they match."""
 
 RANGED = frozenset({"integer", "decimal", "string", "date", "timestamp", "timestamp_ntz"})
 
@@ -173,30 +170,23 @@ class Join:
     def mask(self, batch: pa.RecordBatch, pairs: Pairs, predicate: Expression) -> Array:
         """Return a mask of the pairs for which a predicate over both tables is true."""
         masks: list[Array] = [pa.array([], pa.bool_())]
-        for start, length in self.parts(pairs.source, [predicate]):
+        for start, length in parts_by_bytes(self.copied_bytes(pairs.source, [predicate])):
             part = Pairs(pairs.target.slice(start, length), pairs.source.slice(start, length))
             masks.append(filter_mask(predicate, self.joined(batch, part, [predicate])))
         return pa.concat_arrays(masks)
 
-    def parts(self, rows: Array, expressions: Sequence[Expression]) -> list[tuple[int, int]]:
-        """Return the start and the length of parts of source rows that can be copied at a time.
+    def copied_bytes(self, rows: Array, expressions: Sequence[Expression]) -> Array:
+        """Return the bytes that a copy of each source row has, of the inputs that expressions read.
 
-        Only rows that are there many times are counted, by the inputs that expressions read of them.
+        They are 0 if no row is there many times, or if all copies are small.
         """
         matched = rows.drop_null()
         matching = pc.unique(matched)
         most: int = pc.max(self._row_bytes).as_py() or 0
-        if len(matching) == len(matched) or most * len(matched) <= MAX_JOINED_BYTES:
-            return [(0, len(rows))]
+        if len(matching) == len(matched) or most * len(matched) <= COPIED_BYTES:
+            return pa.repeat(pa.scalar(0, pa.int64()), len(rows))
         values = self._source_inputs(side_inputs(expressions, "source"), matching)
-        sizes = pc.fill_null(_bytes_of(values).take(pc.index_in(rows, value_set=matching)), 0)
-        parts, start, size = [], 0, 0
-        for end, each in enumerate(sizes.to_pylist()):
-            if end > start and size + each > MAX_JOINED_BYTES:
-                parts.append((start, end - start))
-                start, size = end, 0
-            size += each
-        return [*parts, (start, len(rows) - start)]
+        return pc.fill_null(_bytes_of(values).take(pc.index_in(rows, value_set=matching)), 0)
 
     def joined(
         self, batch: pa.RecordBatch, pairs: Pairs, expressions: Sequence[Expression]

@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._arrow import Array, row_numbers
+from ..._arrow import Array, parts_by_bytes, row_numbers
 from ...data_file.reader import filter_rows
 from ...expressions.evaluate import evaluate
-from ...expressions.tree import Expression, Input
+from ...expressions.tree import Expression, Input, literal_bytes
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...scan.in_memory import inputs_of
@@ -68,7 +68,9 @@ class MergeRows:
     def apply(self, batch: pa.RecordBatch, decision: Decision) -> Iterator[ChangedBatch]:
         """Yield parts of a batch of all columns of the table after a decision."""
         values = [value for clause in self.clauses if clause.action == "update" for value in clause.values]
-        for part in self.join.parts(decision.source, values):
+        constants = pc.if_else(decision.changes, literal_bytes(values), 0)
+        sizes = pc.add(self.join.copied_bytes(decision.source, values), constants)
+        for part in parts_by_bytes(sizes):
             clause, source = (each.slice(*part) for each in (decision.clause, decision.source))
             yield self._apply(batch.slice(*part), Decision(clause, source))
 
@@ -99,21 +101,22 @@ class MergeRows:
         rows = pa.record_batch(list(columns.values()), names=list(columns))
         return ChangedBatch(filter_rows(rows, remaining), remaining, updated)
 
-    def inserted(self, matched: Sequence[Array]) -> list[pa.RecordBatch]:
-        """Return the source rows that are in none of `matched`, as rows of the table."""
+    def inserted(self, matched: Sequence[Array]) -> Iterator[pa.RecordBatch]:
+        """Yield the source rows that are in none of `matched`, as rows of the table."""
         if all(clause.when != "not matched" for clause in self.clauses):
-            return []
+            return
         empty: Any = pa.array([], pa.int64())
         known = pc.unique(pa.concat_arrays([empty, *matched]))
         numbers = row_numbers(self.join.source.num_rows)
         new = numbers.filter(pc.invert(pc.is_in(numbers, value_set=known)))
         pairs = Pairs(pa.nulls(len(new), pa.int64()), new)
         chosen = first_matching_clause(self.join, self.clauses, "not matched", NO_ROWS, pairs)
-        return [
-            self._rows_of(clause, new.filter(equal_to(chosen, number)))
-            for number, clause in enumerate(self.clauses)
-            if clause.when == "not matched"
-        ]
+        for number, clause in enumerate(self.clauses):
+            if clause.when == "not matched":
+                rows = new.filter(equal_to(chosen, number))
+                sizes: Array = pa.repeat(literal_bytes(clause.values), len(rows))
+                for part in parts_by_bytes(sizes):
+                    yield self._rows_of(clause, rows.slice(*part))
 
     def _rows_of(self, clause: Clause, source: Array) -> pa.RecordBatch:
         fields = Scope.of(self.snapshot.schema, self.snapshot.timezone).schema

@@ -15,7 +15,7 @@ use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
 use super::compress::compress;
-use super::extremes::{Bound, EncodedExtremes as Extremes, state, statistics};
+use super::extremes::{Bound, EncodedExtremes as Extremes, shorten, state, statistics};
 use super::fixed::{BooleanValues, FixedValues};
 use super::levels::{Leaf, Levels, encode, split};
 use super::numbers::NumberValues;
@@ -80,6 +80,7 @@ struct Pages {
     uncompressed: usize,
     list: Vec<PageRecord>,
     variable_bytes: u64,
+    extremes: Extremes,
 }
 
 struct PageRecord {
@@ -89,7 +90,8 @@ struct PageRecord {
     entries: usize,
     nulls: usize,
     encoding: Encoding,
-    extremes: Extremes,
+    /// As the column index states them.
+    bounds: Option<(Bound, Bound)>,
 }
 
 /// A finished column chunk: its bytes, and its metadata with offsets relative to them.
@@ -175,7 +177,11 @@ impl ChunkEncoder {
         self.pages.bytes.push(bytes);
         self.pages.uncompressed += written.uncompressed_size;
         let size = written.compressed_size;
-        self.pages.list.push(PageRecord { offset, size, rows, entries, nulls, encoding, extremes });
+        // The values themselves may be as large as the page before compression.
+        let is_stated = self.statistics == LeafStatistics::Page;
+        let bounds = extremes.bounds().filter(|_| is_stated).map(|bounds| shorten(&self.column, bounds));
+        self.pages.list.push(PageRecord { offset, size, rows, entries, nulls, encoding, bounds });
+        self.pages.extremes.merge(extremes);
         Ok(())
     }
 
@@ -247,9 +253,7 @@ impl ChunkEncoder {
             dictionary = bytes.len();
             pages.bytes.push_front(bytes);
         }
-        let extremes = pages.extremes();
-        self.extremes.merge(&extremes);
-        let metadata = self.metadata(&pages, &extremes, dictionary)?;
+        let metadata = self.metadata(&pages, dictionary)?;
         let close = ColumnCloseResult {
             bytes_written: pages.bytes.size() as u64,
             rows_written: pages.list.iter().map(|page| page.rows as u64).sum(),
@@ -258,6 +262,7 @@ impl ChunkEncoder {
             column_index: self.column_index(&pages)?,
             offset_index: has_offset_index.then(|| pages.offset_index(dictionary)),
         };
+        self.extremes.merge(pages.extremes);
         Ok(Chunk { bytes: pages.bytes, close })
     }
 
@@ -271,7 +276,7 @@ impl ChunkEncoder {
         &self.extremes
     }
 
-    fn metadata(&self, pages: &Pages, extremes: &Extremes, dictionary: usize) -> Result<ColumnChunkMetaData> {
+    fn metadata(&self, pages: &Pages, dictionary: usize) -> Result<ColumnChunkMetaData> {
         let mut encodings = EncodingMask::default();
         encodings.insert(Encoding::RLE);
         pages.list.iter().for_each(|page| encodings.insert(page.encoding));
@@ -294,9 +299,9 @@ impl ChunkEncoder {
         }
         if self.statistics != LeafStatistics::None {
             let nulls = pages.list.iter().map(|page| page.nulls as u64).sum();
-            let is_stated = self.statistics != LeafStatistics::VariantNulls || extremes.are(VARIANT_NULL);
+            let is_stated = self.statistics != LeafStatistics::VariantNulls || pages.extremes.are(VARIANT_NULL);
             let unknown = Extremes::default();
-            let extremes = if is_stated { extremes } else { &unknown };
+            let extremes = if is_stated { &pages.extremes } else { &unknown };
             builder = builder.set_statistics(statistics(&self.column, extremes, nulls));
         }
         Ok(builder.set_encodings_mask(encodings).build()?)
@@ -304,14 +309,14 @@ impl ChunkEncoder {
 
     /// The statistics of the pages; `None` for a single page, which the statistics of the chunk describe.
     fn column_index(&self, pages: &Pages) -> Result<Option<ColumnIndexMetaData>> {
-        let has_bounds = |page: &PageRecord| page.nulls == page.entries || page.extremes.bounds().is_some();
+        let has_bounds = |page: &PageRecord| page.nulls == page.entries || page.bounds.is_some();
         let is_stated = self.statistics == LeafStatistics::Page && pages.list.len() > 1;
         if !is_stated || !pages.list.iter().all(has_bounds) {
             return Ok(None);
         }
         let mut index = ColumnIndexBuilder::new(self.column.physical_type());
         for page in &pages.list {
-            let bounds = page.extremes.bounds().map(|bounds| state(&self.column, bounds));
+            let bounds = page.bounds.as_ref().map(|bounds| state(&self.column, bounds));
             let (min, max) = bounds.map(|(min, max)| (min.bytes, max.bytes)).unwrap_or_default();
             index.append(page.nulls == page.entries, min, max, page.nulls as i64);
         }
@@ -321,12 +326,6 @@ impl ChunkEncoder {
 }
 
 impl Pages {
-    fn extremes(&self) -> Extremes {
-        let mut extremes = Extremes::default();
-        self.list.iter().for_each(|page| extremes.merge(&page.extremes));
-        extremes
-    }
-
     fn offset_index(&self, start: usize) -> OffsetIndexMetaData {
         let mut index = OffsetIndexBuilder::new();
         for page in &self.list {
@@ -356,7 +355,7 @@ impl Pages {
 
     /// Whether the bounds of the pages ascend or descend; pages of nulls do not count.
     fn boundary_order(&self) -> BoundaryOrder {
-        let bounds: Vec<_> = self.list.iter().filter_map(|page| page.extremes.bounds()).collect();
+        let bounds: Vec<_> = self.list.iter().filter_map(|page| page.bounds.as_ref()).collect();
         let are_in_order = |is_before: fn(&Bound, &Bound) -> bool| {
             bounds
                 .windows(2)

@@ -42,9 +42,9 @@ impl EncodedExtremes {
         }
     }
 
-    pub fn merge(&mut self, other: &Self) {
+    pub fn merge(&mut self, other: Self) {
         self.has_nan |= other.has_nan;
-        if let Some((min, max)) = other.range.clone() {
+        if let Some((min, max)) = other.range {
             self.add(min, max);
         }
     }
@@ -80,6 +80,16 @@ pub(super) fn state(column: &ColumnDescriptor, (min, max): &(Bound, Bound)) -> (
         }
         _ => (Stated { bytes: min, is_exact: true }, Stated { bytes: max, is_exact: true }),
     }
+}
+
+/// The bounds that `state` states, as values that compare.
+pub(super) fn shorten(column: &ColumnDescriptor, bounds: &(Bound, Bound)) -> (Bound, Bound) {
+    let is_long = |bound: &Bound| matches!(bound, Bound::Bytes(bytes) if bytes.len() > BOUND_BYTES);
+    if !is_long(&bounds.0) && !is_long(&bounds.1) {
+        return bounds.clone();
+    }
+    let (min, max) = state(column, bounds);
+    (Bound::Bytes(min.bytes), Bound::Bytes(max.bytes))
 }
 
 /// The statistics of a column chunk.

@@ -78,7 +78,7 @@ impl<T: Number> Values for NumberValues<T> {
         T::gather(&unpack(array)?, selection, &mut self.values)?;
         let added = &self.values[start..];
         if self.has_bounds {
-            self.extremes.merge(&T::extremes(added));
+            self.extremes.merge(T::extremes(added));
         }
         self.choice.decide(added.len(), |sample| {
             added.iter().step_by(sample.step).map(|value| value.bits()).collect::<HashSet<_>>().len()

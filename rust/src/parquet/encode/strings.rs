@@ -22,11 +22,15 @@ use crate::error::Result;
 /// It copies the values.
 const SHORT_BYTES: usize = 32;
 
+/// The size of values of one array from which on they are not copied until their page is encoded. A reference to fewer bytes
+/// is no saving, and keeps all columns of the batch in memory if another library made it.
+const HELD_BYTES: usize = 64 << 10;
+
 pub(super) struct StringValues {
     choice: Choice,
     has_bounds: bool,
     lengths: Vec<i32>,
-    /// The values back to back, mostly as the arrays have them: they are copied once, to their page.
+    /// The values back to back, mostly as the arrays have them.
     data: Vec<Buffer>,
     data_bytes: usize,
     /// The extremes of these values.
@@ -92,7 +96,11 @@ impl StringValues {
         let first = self.lengths.len();
         self.lengths.reserve(selection.count(slots));
         selection.for_each(slots, |slot| self.lengths.push(range(slot).len() as i32));
-        self.push_data(first, array.values().slice_with_length(all.start, all.len()));
+        let values = match all.len() < HELD_BYTES {
+            true => Buffer::from(&data[all]),
+            false => array.values().slice_with_length(all.start, all.len()),
+        };
+        self.push_data(first, values);
     }
 
     fn append_copies<'a>(&mut self, value: impl Fn(usize) -> &'a [u8], slots: usize, selection: &Selection) {
