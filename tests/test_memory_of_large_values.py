@@ -50,6 +50,7 @@ assert (result.rows_updated, result.rows_inserted) == (100, 100)
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_the_memory_of_an_operation_does_not_grow_with_the_rows(name: str, tmp_path: Path):
     """The values have 800 MB, and as much again in the change data feed."""
