@@ -105,16 +105,17 @@ impl<W: Write + Send> DataFileWriter<W> {
         on_invalid: OnInvalid,
         options: WriteOptions,
     ) -> Result<Self> {
+        let columns: Vec<Column> =
+            encodings.into_iter().map(|encoding| Column::new(encoding, parse)).collect();
         let fields: Vec<Field> =
-            schema.fields().iter().zip(&encodings).map(|(field, encoding)| encoding.field(field)).collect();
-        let bounds = fields.iter().zip(&encodings).map(|(field, encoding)| match encoding {
+            schema.fields().iter().zip(&columns).map(|(field, column)| column.field(field)).collect();
+        let bounds = fields.iter().zip(&columns).map(|(field, column)| match column {
             // Another writer may have shredded it.
-            Encoding::Plain => ColumnBounds::new(field).map(ColumnBounds::distrusting),
+            Column::Plain => ColumnBounds::new(field).map(ColumnBounds::distrusting),
             _ => ColumnBounds::new(field),
         });
         let bounds = bounds.collect::<Result<_>>()?;
         let file_schema = Arc::new(Schema::new(fields));
-        let columns = encodings.into_iter().map(|encoding| Column::new(encoding, parse)).collect();
         let writer = FileWriter::new(sink, file_schema.clone(), options)?;
         Ok(DataFileWriter {
             writer,
@@ -260,37 +261,30 @@ impl Column {
             }
         }
     }
-}
 
-impl Encoding {
     /// The field of the file that `field` of the batches becomes.
     fn field(&self, field: &Field) -> Field {
-        match self {
-            Encoding::Plain if is_variant(field) => {
-                field.clone().with_data_type(without_text_dictionaries(field.data_type()))
+        let fields = match (self, field.data_type()) {
+            (Column::Plain, data_type) if is_variant(field) => {
+                return field.clone().with_data_type(without_text_dictionaries(data_type));
             }
-            Encoding::Plain => field.clone(),
-            Encoding::Struct(encodings) => match field.data_type() {
-                DataType::Struct(fields) => {
-                    let fields = fields.iter().zip(encodings).map(|(field, encoding)| encoding.field(field));
-                    field.clone().with_data_type(DataType::Struct(fields.collect()))
-                }
-                _ => field.clone(),
-            },
-            Encoding::Json(schema) | Encoding::Variant(schema, _) => {
-                let metadata = match self {
-                    Encoding::Json(_) => shapes_type(),
-                    _ => match field.data_type() {
-                        DataType::Struct(fields) => metadata_type(fields),
-                        _ => DataType::Binary,
-                    },
+            (Column::Struct(columns), DataType::Struct(fields)) => {
+                let fields = fields.iter().zip(columns).map(|(field, column)| column.field(field));
+                return field.clone().with_data_type(DataType::Struct(fields.collect()));
+            }
+            (Column::Plain | Column::Struct(_), _) => return field.clone(),
+            (Column::Json(shredder), _) => shredder.fields(),
+            (Column::Variant(schema, _), data_type) => {
+                let metadata = match data_type {
+                    DataType::Struct(fields) => metadata_type(fields),
+                    _ => DataType::Binary,
                 };
-                let mut field_metadata = field.metadata().clone();
-                field_metadata.insert(EXTENSION_NAME.into(), VARIANT_EXTENSION.into());
-                let data_type = DataType::Struct(Tree::fields(schema, metadata));
-                Field::new(field.name(), data_type, field.is_nullable()).with_metadata(field_metadata)
+                Tree::new(schema).fields(metadata)
             }
-        }
+        };
+        let mut metadata = field.metadata().clone();
+        metadata.insert(EXTENSION_NAME.into(), VARIANT_EXTENSION.into());
+        Field::new(field.name(), DataType::Struct(fields), field.is_nullable()).with_metadata(metadata)
     }
 }
 
@@ -313,10 +307,6 @@ fn without_text_dictionaries(data_type: &DataType) -> DataType {
         DataType::LargeList(element) => DataType::LargeList(plain(element)),
         _ => data_type.clone(),
     }
-}
-
-fn shapes_type() -> DataType {
-    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary))
 }
 
 /// The type of `metadata` after shredding `fields`: dictionaries stay.

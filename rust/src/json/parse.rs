@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array as _, ArrayRef, BinaryArray, LargeBinaryArray, StructArray};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, Fields};
 
 use super::keys::{KeyId, Keys, NO_KEY};
 use super::odd_rows::{GroupId, OddRow, OddRowFinder};
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::shred::columns::{LeafValues, Slots, take_buffer};
 use crate::shred::names::{NameId, Names};
 use crate::shred::schema::{LeafType, ShreddingSchema};
-use crate::shred::tree::{Node, NodeId, ROOT, Tree, Typed, metadata_dictionary};
+use crate::shred::tree::{Node, NodeId, ROOT, Tree, Typed, metadata_dictionary, metadata_type};
 use crate::value::column::Bytes;
 use crate::value::encode;
 use crate::value::metadata::unsigned_size;
@@ -54,7 +54,7 @@ impl JsonShredder {
     pub fn new(schema: ShreddingSchema, options: ParseOptions) -> Self {
         let mut shredder = JsonShredder {
             options,
-            tree: Tree::new(schema),
+            tree: Tree::new(&schema),
             names: Names::new(),
             keys: Keys::new(),
             residual: Residual::default(),
@@ -105,6 +105,11 @@ impl JsonShredder {
                 Typed::Leaf(_) | Typed::None => {}
             }
         }
+    }
+
+    /// The Arrow fields of the groups that [`JsonShredder::take`] gives.
+    pub fn fields(&self) -> Fields {
+        self.tree.fields(metadata_type())
     }
 
     /// The number of rows that were added.
@@ -216,7 +221,7 @@ impl JsonShredder {
     /// Read the value at `*at` into the leaf `node`, if it is of a kind that the leaf may take.
     #[inline(always)]
     fn scalar(&mut self, text: &[u8], at: &mut usize, node: NodeId, slot: usize) -> Scan<bool> {
-        let Node { value, typed: Typed::Leaf(leaf) } = &mut self.tree.nodes[node] else { return Ok(false) };
+        let Node { value, typed: Typed::Leaf(leaf), .. } = &mut self.tree.nodes[node] else { return Ok(false) };
         match (text.get(*at), &mut leaf.values) {
             (Some(b'"'), LeafValues::Bytes(column)) if leaf.leaf == LeafType::String => {
                 push_string(&mut column.data, text, at, &mut self.scratch, |_, _| {})?;

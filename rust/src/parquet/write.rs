@@ -17,15 +17,21 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
 use rayon::prelude::*;
 
 use super::copy::{CREATED_BY, EncodedRowGroup};
-use super::encode::{Chunk, ChunkEncoder, EncodedExtremes, LeafStatistics, PageVersion, leaves};
+use super::encode::{
+    Chunk, ChunkEncoder, EncodedExtremes, LeafStatistics, PageVersion, leaves, variable_bytes,
+};
 use super::read::ParquetFile;
 use super::schema::{is_variant, to_parquet};
 use crate::error::{Error, Result};
 
 /// Rows encoded at once, which is about the rows of a page, however large the batch is.
 const PIECE_ROWS: usize = 16_384;
-/// Bytes of one leaf that are encoded at once, and so the size of a page: more than one row only up to this size.
-const PIECE_BYTES: usize = 2 << 20;
+/// Bytes of one leaf that are encoded at once …
+const PIECE_BYTES: usize = 8 << 20;
+/// … and that are the size of a page: more than one row only up to this size.
+const PAGE_BYTES: usize = 2 << 20;
+/// Leaves below a list are encoded in pages as they are given.
+const LIST_WEIGHT: usize = PIECE_BYTES / PAGE_BYTES;
 
 /// How a file is written.
 #[derive(Debug, Clone)]
@@ -258,7 +264,9 @@ impl<W: Write + Send> OpenWriter<W> {
         let leaves = leaves(fields.zip(batch.columns()), batch.num_rows())?;
         // One task per leaf: some take a hundred times as long as others.
         let encoders = self.leaves.par_iter_mut().zip(leaves).with_max_len(1);
-        encoders.try_for_each(|(encoder, leaf)| encoder.write(&leaf))?;
+        encoders.try_for_each(|(encoder, leaf)| {
+            leaf.split(PAGE_BYTES).iter().try_for_each(|part| encoder.write(part))
+        })?;
         self.group_rows += batch.num_rows();
         let full = self.group_rows >= options.row_group_rows || self.group_bytes() >= options.row_group_bytes;
         if full { self.end_row_group(true) } else { Ok(()) }
@@ -310,10 +318,10 @@ fn are_stored_alike(one: &DataType, other: &DataType) -> bool {
         (one, DataType::Dictionary(_, other)) => are_stored_alike(one, other),
         (DataType::Struct(fields), DataType::Struct(others)) => {
             fields.len() == others.len()
-                && fields
-                    .iter()
-                    .zip(others)
-                    .all(|(one, other)| one.name() == other.name() && are_alike(one, other))
+                && fields.iter().zip(others).all(|(one, other)| {
+                    // Most batches share their fields, and types are nested.
+                    Arc::ptr_eq(one, other) || one.name() == other.name() && are_alike(one, other)
+                })
         }
         (DataType::List(one), DataType::List(other))
         | (DataType::LargeList(one), DataType::LargeList(other)) => are_alike(one, other),
@@ -330,35 +338,28 @@ fn piece_rows(rows: usize) -> usize {
 /// At most `length` rows of `batch` from `offset`, fewer if they are large.
 fn piece(batch: &RecordBatch, offset: usize, mut length: usize) -> RecordBatch {
     loop {
-        let piece = batch.slice(offset, length);
-        if length == 1 || piece.columns().iter().all(|column| largest_leaf(column) <= PIECE_BYTES) {
+        // A slice of many columns takes as long as encoding some of them.
+        let is_whole = length == batch.num_rows();
+        let piece = if is_whole { batch.clone() } else { batch.slice(offset, length) };
+        if length == 1 || piece.columns().iter().all(|column| largest_leaf(column, 1) <= PIECE_BYTES) {
             return piece;
         }
         length /= 2;
     }
 }
 
-/// The bytes of the largest leaf of variable length below `array`.
-fn largest_leaf(array: &ArrayRef) -> usize {
-    fn span<O: Copy + TryInto<usize>>(offsets: &[O]) -> (usize, usize) {
-        let [first, last] = [offsets.first(), offsets.last()].map(|offset| offset.copied().map(O::try_into));
-        let start = first.and_then(|first| first.ok()).unwrap_or(0);
-        (start, last.and_then(|last| last.ok()).unwrap_or(start).saturating_sub(start))
-    }
+/// The bytes of the largest leaf of variable length below `array`, times `weight`.
+fn largest_leaf(array: &ArrayRef, weight: usize) -> usize {
     fn below<O: Copy + TryInto<usize>>(offsets: &[O], values: &ArrayRef) -> usize {
-        let (start, length) = span(offsets);
-        largest_leaf(&values.slice(start, length))
+        let offset = |offset: Option<&O>| offset.and_then(|&offset| offset.try_into().ok()).unwrap_or(0);
+        let (start, end) = (offset(offsets.first()), offset(offsets.last()));
+        largest_leaf(&values.slice(start, end.saturating_sub(start)), LIST_WEIGHT)
     }
     match array.data_type() {
-        DataType::Utf8 => span(array.as_string::<i32>().value_offsets()).1,
-        DataType::LargeUtf8 => span(array.as_string::<i64>().value_offsets()).1,
-        DataType::Binary => span(array.as_binary::<i32>().value_offsets()).1,
-        DataType::LargeBinary => span(array.as_binary::<i64>().value_offsets()).1,
-        // The low half of a view is the length of its value.
-        DataType::Utf8View => array.as_string_view().views().iter().map(|&view| view as u32 as usize).sum(),
-        DataType::BinaryView => array.as_binary_view().views().iter().map(|&view| view as u32 as usize).sum(),
-        DataType::FixedSizeBinary(length) => array.len() * usize::try_from(*length).unwrap_or(0),
-        DataType::Struct(_) => array.as_struct().columns().iter().map(largest_leaf).max().unwrap_or_default(),
+        DataType::Struct(_) => {
+            let columns = array.as_struct().columns().iter();
+            columns.map(|column| largest_leaf(column, weight)).max().unwrap_or_default()
+        }
         DataType::List(_) => below(array.as_list::<i32>().value_offsets(), array.as_list::<i32>().values()),
         DataType::LargeList(_) => {
             below(array.as_list::<i64>().value_offsets(), array.as_list::<i64>().values())
@@ -367,7 +368,7 @@ fn largest_leaf(array: &ArrayRef) -> usize {
             let map = array.as_map();
             below(map.value_offsets(), &(Arc::new(map.entries().clone()) as ArrayRef))
         }
-        _ => 0,
+        _ => weight * variable_bytes(array),
     }
 }
 

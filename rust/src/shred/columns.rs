@@ -48,15 +48,22 @@ impl Slots {
         self.end = slot + 1;
     }
 
+    #[inline(always)]
     fn set_bit(&mut self, slot: usize) {
+        let (byte, bit) = (slot / 8, 1 << (slot % 8));
+        match self.bits.get_mut(byte) {
+            Some(bits) => *bits |= bit,
+            None => self.add_bit(byte, bit),
+        }
+    }
+
+    #[cold]
+    fn add_bit(&mut self, byte: usize, bit: u8) {
         if self.bits.is_empty() {
             push_ones(&mut self.bits, self.end);
         }
-        let byte = slot / 8;
-        if byte >= self.bits.len() {
-            self.bits.resize(byte + 1, 0);
-        }
-        self.bits[byte] |= 1 << (slot % 8);
+        self.bits.resize(self.bits.len().max(byte + 1), 0);
+        self.bits[byte] |= bit;
     }
 
     /// Whether the newest slot, `slot`, is set.
@@ -160,8 +167,10 @@ impl BinaryColumn {
     }
 
     pub fn truncate(&mut self, slot: usize) {
-        let count = self.slots.truncate(slot);
-        self.offsets.truncate(count + 1);
+        if self.slots.has_newest(slot) {
+            let count = self.slots.truncate(slot);
+            self.offsets.truncate(count + 1);
+        }
         self.data.truncate(self.start());
     }
 
@@ -233,8 +242,10 @@ impl<T: Copy + Default> FixedColumn<T> {
     }
 
     fn truncate(&mut self, slot: usize) {
-        let count = self.slots.truncate(slot);
-        self.values.truncate(count);
+        if self.slots.has_newest(slot) {
+            let count = self.slots.truncate(slot);
+            self.values.truncate(count);
+        }
     }
 
     fn take_values(&mut self, length: usize) -> (Vec<T>, Option<NullBuffer>) {

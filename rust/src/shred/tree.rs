@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, BinaryArray, DictionaryArray, Int32Array, ListArray, StructArray};
 use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::{DataType, Field, FieldRef, Fields};
 
 use super::columns::{BinaryColumn, LeafColumn, Slots, take_buffer};
-use super::schema::{LeafType, ShreddingSchema};
+use super::schema::ShreddingSchema;
 use crate::error::Result;
 
 /// The position of a node in its [`Tree`].
@@ -21,6 +21,9 @@ pub const ROOT: NodeId = 0;
 pub struct Node {
     pub value: BinaryColumn,
     pub typed: Typed,
+    /// The Arrow fields of the group: `value`, and `typed_value` when there is one. All chunks share them, so that types
+    /// are compared by their addresses.
+    group: Fields,
 }
 
 #[derive(Debug)]
@@ -36,6 +39,8 @@ pub struct ObjectColumn {
     pub slots: Slots,
     /// By name, in the order of the shredding schema.
     pub fields: Vec<(String, NodeId)>,
+    /// The Arrow fields of their groups.
+    groups: Fields,
 }
 
 #[derive(Debug)]
@@ -43,6 +48,8 @@ pub struct ListColumn {
     pub slots: Slots,
     offsets: Vec<i32>,
     pub element: NodeId,
+    /// The Arrow field of the group of an element.
+    group: FieldRef,
 }
 
 impl ListColumn {
@@ -60,22 +67,21 @@ impl ListColumn {
 
 #[derive(Debug)]
 pub struct Tree {
-    schema: ShreddingSchema,
     pub nodes: Vec<Node>,
     /// A column of nulls, which all nodes without `value` share: in most files, that is nearly all of them.
     no_values: Option<ArrayRef>,
 }
 
 impl Tree {
-    pub fn new(schema: ShreddingSchema) -> Self {
+    pub fn new(schema: &ShreddingSchema) -> Self {
         let mut nodes = Vec::new();
-        add_node(&mut nodes, &schema);
-        Tree { schema, nodes, no_values: None }
+        add_node(&mut nodes, schema);
+        Tree { nodes, no_values: None }
     }
 
     /// Whether `slot`, the newest one, has a value at `node`.
     pub fn is_filled(&self, node: NodeId, slot: usize) -> bool {
-        let Node { value, typed } = &self.nodes[node];
+        let Node { value, typed, .. } = &self.nodes[node];
         value.has_newest(slot)
             || match typed {
                 Typed::None => false,
@@ -87,31 +93,37 @@ impl Tree {
 
     /// Remove `slot` and all later slots at `node` and below.
     pub fn truncate(&mut self, node: NodeId, slot: usize) {
-        self.nodes[node].value.truncate(slot);
-        let children: Vec<(NodeId, usize)> = match &mut self.nodes[node].typed {
-            Typed::None => return,
-            Typed::Leaf(leaf) => return leaf.truncate(slot),
+        let Node { value, typed, .. } = &mut self.nodes[node];
+        value.truncate(slot);
+        match typed {
+            Typed::None => {}
+            Typed::Leaf(leaf) => leaf.truncate(slot),
+            // An object that is missing has no fields.
+            Typed::Object(object) if !object.slots.has_newest(slot) => {}
             Typed::Object(object) => {
                 object.slots.truncate(slot);
-                object.fields.iter().map(|&(_, field)| (field, slot)).collect()
+                for field in 0..object.fields.len() {
+                    if let Typed::Object(object) = &self.nodes[node].typed {
+                        self.truncate(object.fields[field].1, slot);
+                    }
+                }
             }
             Typed::List(list) => {
                 let count = list.slots.truncate(slot);
                 list.offsets.truncate(count + 1);
-                vec![(list.element, list.next_element())]
+                let (element, next) = (list.element, list.next_element());
+                self.truncate(element, next);
             }
-        };
-        children.into_iter().for_each(|(child, slot)| self.truncate(child, slot));
+        }
     }
 
     /// The Arrow fields of the group that [`Tree::take`] gives.
-    pub fn fields(schema: &ShreddingSchema, metadata: DataType) -> Fields {
-        let metadata = Field::new("metadata", metadata, false);
-        match schema.typed_value_field() {
-            Some(typed_value) => {
-                Fields::from(vec![metadata, Field::new("value", DataType::Binary, true), typed_value])
-            }
-            None => Fields::from(vec![metadata, Field::new("value", DataType::Binary, false)]),
+    pub fn fields(&self, metadata: DataType) -> Fields {
+        let metadata = Arc::new(Field::new("metadata", metadata, false));
+        let group = &self.nodes[ROOT].group;
+        match group.len() {
+            1 => Fields::from(vec![metadata, Arc::new(Field::new("value", DataType::Binary, false))]),
+            _ => [metadata].into_iter().chain(group.iter().cloned()).collect(),
         }
     }
 
@@ -122,19 +134,23 @@ impl Tree {
         metadata: ArrayRef,
         nulls: Option<NullBuffer>,
     ) -> Result<StructArray> {
-        let fields = Self::fields(&self.schema, metadata.data_type().clone());
+        let fields = self.fields(metadata.data_type().clone());
         let mut children = vec![metadata];
-        children.extend(self.take_group(ROOT, length)?);
+        self.take_children(ROOT, length, &mut children)?;
         Ok(StructArray::try_new(fields, children, nulls)?)
     }
 
-    /// `value`, and `typed_value` when there is one.
-    fn take_group(&mut self, node: NodeId, length: usize) -> Result<Vec<ArrayRef>> {
-        let value = self.take_value(node, length)?;
-        Ok(match self.take_typed(node, length)? {
-            Some(typed_value) => vec![value, typed_value],
-            None => vec![value],
-        })
+    fn take_group(&mut self, node: NodeId, length: usize) -> Result<StructArray> {
+        let mut children = Vec::with_capacity(2);
+        self.take_children(node, length, &mut children)?;
+        Ok(StructArray::try_new(self.nodes[node].group.clone(), children, None)?)
+    }
+
+    /// Add `value`, and `typed_value` when there is one.
+    fn take_children(&mut self, node: NodeId, length: usize, children: &mut Vec<ArrayRef>) -> Result<()> {
+        children.push(self.take_value(node, length)?);
+        children.extend(self.take_typed(node, length)?);
+        Ok(())
     }
 
     fn take_value(&mut self, node: NodeId, length: usize) -> Result<ArrayRef> {
@@ -153,38 +169,43 @@ impl Tree {
             Typed::Leaf(leaf) => leaf.take(length).map(Some),
             Typed::Object(object) => {
                 let nulls = object.slots.take(length);
-                let fields = object.fields.clone();
-                self.take_object(&fields, length, nulls).map(Some)
+                let fields: Vec<NodeId> = object.fields.iter().map(|&(_, field)| field).collect();
+                let groups = object.groups.clone();
+                self.take_object(&fields, groups, length, nulls).map(Some)
             }
             Typed::List(list) => {
                 let nulls = list.slots.take(length);
                 let offsets = take_buffer(&mut list.offsets);
                 list.offsets.push(0);
-                let element = list.element;
-                self.take_list(element, &offsets, nulls).map(Some)
+                let (element, group) = (list.element, list.group.clone());
+                self.take_list(element, group, &offsets, nulls).map(Some)
             }
         }
     }
 
     fn take_object(
         &mut self,
-        fields: &[(String, NodeId)],
+        fields: &[NodeId],
+        groups: Fields,
         length: usize,
         nulls: NullBuffer,
     ) -> Result<ArrayRef> {
-        let mut groups = Vec::with_capacity(fields.len());
         let mut children: Vec<ArrayRef> = Vec::with_capacity(fields.len());
-        for (name, field) in fields {
-            let group = struct_of(self.take_group(*field, length)?)?;
-            groups.push(Field::new(name, group.data_type().clone(), false));
-            children.push(Arc::new(group));
+        for &field in fields {
+            children.push(Arc::new(self.take_group(field, length)?));
         }
-        Ok(Arc::new(StructArray::try_new(groups.into(), children, Some(nulls))?))
+        Ok(Arc::new(StructArray::try_new(groups, children, Some(nulls))?))
     }
 
-    fn take_list(&mut self, element: NodeId, ends: &[i32], nulls: NullBuffer) -> Result<ArrayRef> {
+    fn take_list(
+        &mut self,
+        element: NodeId,
+        group: FieldRef,
+        ends: &[i32],
+        nulls: NullBuffer,
+    ) -> Result<ArrayRef> {
         let length = ends.last().map_or(0, |&end| end as usize);
-        let group = struct_of(self.take_group(element, length)?)?;
+        let elements = self.take_group(element, length)?;
         let mut offsets = Vec::with_capacity(nulls.len() + 1);
         let mut next = 0;
         for slot in nulls.valid_indices() {
@@ -192,46 +213,47 @@ impl Tree {
             next += 1;
         }
         offsets.resize(nulls.len() + 1, ends[next]);
-        let field = Field::new("element", group.data_type().clone(), false);
         let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-        Ok(Arc::new(ListArray::try_new(Arc::new(field), offsets, Arc::new(group), Some(nulls))?))
+        Ok(Arc::new(ListArray::try_new(group, offsets, Arc::new(elements), Some(nulls))?))
     }
 }
 
 fn add_node(nodes: &mut Vec<Node>, schema: &ShreddingSchema) -> NodeId {
     let id = nodes.len();
-    nodes.push(Node { value: BinaryColumn::default(), typed: Typed::None });
-    nodes[id].typed = match schema {
-        ShreddingSchema::Untyped => Typed::None,
-        ShreddingSchema::Leaf(leaf) => Typed::Leaf(LeafColumn::new(*leaf)),
+    nodes.push(Node { value: BinaryColumn::default(), typed: Typed::None, group: Fields::empty() });
+    let name = "typed_value";
+    let (typed, typed_value) = match schema {
+        ShreddingSchema::Untyped => (Typed::None, None),
+        ShreddingSchema::Leaf(leaf) => (Typed::Leaf(LeafColumn::new(*leaf)), Some(leaf.to_arrow(name))),
         ShreddingSchema::Object(fields) => {
-            let fields =
+            let fields: Vec<_> =
                 fields.iter().map(|(name, schema)| (name.clone(), add_node(nodes, schema))).collect();
-            Typed::Object(ObjectColumn { slots: Slots::default(), fields })
+            let groups: Fields = fields.iter().map(|(name, field)| group_of(nodes, *field, name)).collect();
+            let typed_value = Field::new(name, DataType::Struct(groups.clone()), true);
+            (Typed::Object(ObjectColumn { slots: Slots::default(), fields, groups }), Some(typed_value))
         }
         ShreddingSchema::List(element) => {
             let element = add_node(nodes, element);
-            Typed::List(ListColumn { slots: Slots::default(), offsets: vec![0], element })
+            let group = Arc::new(group_of(nodes, element, "element"));
+            let typed_value = Field::new(name, DataType::List(group.clone()), true);
+            let list = ListColumn { slots: Slots::default(), offsets: vec![0], element, group };
+            (Typed::List(list), Some(typed_value))
         }
     };
+    let value = Field::new("value", DataType::Binary, true);
+    let group = [value].into_iter().chain(typed_value).collect();
+    nodes[id] = Node { value: BinaryColumn::default(), typed, group };
     id
 }
 
-/// The group of a field or an element, from `value` and perhaps `typed_value`.
-fn struct_of(children: Vec<ArrayRef>) -> Result<StructArray> {
-    let fields: Fields = children
-        .iter()
-        .zip(["value", "typed_value"])
-        .map(|(child, name)| child_field(name, child.data_type()))
-        .collect();
-    Ok(StructArray::try_new(fields, children, None)?)
+/// The group of `node` as a field called `name`.
+fn group_of(nodes: &[Node], node: NodeId, name: &str) -> Field {
+    Field::new(name, DataType::Struct(nodes[node].group.clone()), false)
 }
 
-fn child_field(name: &str, data_type: &DataType) -> Field {
-    match data_type {
-        DataType::FixedSizeBinary(16) => LeafType::Uuid.to_arrow(name),
-        _ => Field::new(name, data_type.clone(), true),
-    }
+/// The type of `metadata` as a dictionary.
+pub fn metadata_type() -> DataType {
+    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary))
 }
 
 /// `metadata` as a dictionary: `keys` by row, which are 0 where the row is SQL NULL.

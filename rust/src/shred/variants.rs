@@ -24,7 +24,7 @@ pub fn shred(variants: &StructArray, schema: ShreddingSchema, numeric: Numeric) 
     let metadata = child(variants, "metadata")?;
     let values = Bytes::new(child(variants, "value")?)?;
     let mut shapes = Shapes::new(metadata, |_| ())?;
-    let mut columns = Columns { tree: Tree::new(schema), numeric };
+    let mut columns = Columns { tree: Tree::new(&schema), numeric };
     for row in (0..variants.len()).filter(|&row| variants.is_valid(row)) {
         let value = values.get(row).ok_or_else(|| malformed("the value is null").at_row(row))?;
         let names = &shapes.at(row).map_err(|e| e.at_row(row))?.names;

@@ -4,7 +4,9 @@
 //! of a node, once for all leaves below it that have the same levels. Groups that cannot be null share the slots of
 //! their parent.
 
-use std::sync::{Arc, OnceLock};
+use std::borrow::Cow;
+use std::iter::zip;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, make_array};
@@ -98,7 +100,47 @@ struct Frame {
     /// The definition level of an entry without element, or `SLOT`.
     definition: Vec<u8>,
     max_repetition: u8,
-    encoded: OnceLock<Vec<u8>>,
+    encoded: Encoded<Frame>,
+}
+
+/// The encoded levels of pages that begin with these: leaves of one node mostly have the same pages.
+struct Encoded<T>(Mutex<Vec<EncodedPage<T>>>);
+
+struct EncodedPage<T> {
+    /// The parts of the page after the first one.
+    rest: Vec<Arc<T>>,
+    bytes: Arc<[u8]>,
+}
+
+/// The pages of a node that are kept: those of leaves with and of leaves without values are of different lengths.
+const ENCODED_PAGES: usize = 4;
+
+impl<T> Encoded<T> {
+    fn new() -> Self {
+        Encoded(Mutex::new(Vec::new()))
+    }
+
+    /// Append the levels of a page of these and the `rest` to `page`.
+    fn push(&self, rest: &[&Arc<T>], page: &mut Vec<u8>, encode: impl FnOnce() -> Vec<u8>) {
+        let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_same = |known: &&EncodedPage<T>| {
+            known.rest.len() == rest.len() && zip(&known.rest, rest).all(|(one, other)| Arc::ptr_eq(one, other))
+        };
+        let bytes = match pages.iter().find(is_same) {
+            Some(known) => known.bytes.clone(),
+            None => {
+                let bytes: Arc<[u8]> = encode().into();
+                if pages.len() < ENCODED_PAGES {
+                    let rest = rest.iter().map(|&part| part.clone()).collect();
+                    pages.push(EncodedPage { rest, bytes: bytes.clone() });
+                }
+                bytes
+            }
+        };
+        drop(pages);
+        page.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        page.extend_from_slice(&bytes);
+    }
 }
 
 impl Slots {
@@ -116,6 +158,13 @@ impl Slots {
         let (present, reached) = present.unzip();
         let [all_null, required, all_valid] = std::array::from_fn(|_| OnceLock::new());
         Slots { rows, count, level, reached, present, frame, all_null, required, all_valid }
+    }
+
+    /// Some rows outside of lists.
+    fn slice(&self, start: usize, rows: usize) -> Slots {
+        let present = self.present.as_ref().map(|present| present.slice(start, rows));
+        let reached = self.reached.as_ref().map(|reached| reached[start..start + rows].to_vec());
+        Slots::of(rows, rows, self.level, present.zip(reached), None)
     }
 
     /// The slots of a group with these nulls.
@@ -183,7 +232,7 @@ impl Slots {
             slot += 1;
         }
         let values = select(values, &ranges)?;
-        let frame = Frame { repetition, definition, max_repetition, encoded: OnceLock::new() };
+        let frame = Frame { repetition, definition, max_repetition, encoded: Encoded::new() };
         let slots = Slots::of(self.rows, values.len(), self.level + 1, None, Some(Arc::new(frame)));
         Ok((slots, values))
     }
@@ -205,7 +254,7 @@ impl Slots {
                 Definition::Each(levels.map(|&level| if level == SLOT { next() } else { level }).collect())
             }
         };
-        let (rows, frame, encoded) = (self.rows, self.frame.clone(), OnceLock::new());
+        let (rows, frame, encoded) = (self.rows, self.frame.clone(), Encoded::new());
         Arc::new(Levels { rows, entries, values, max_definition, definition, frame, encoded })
     }
 }
@@ -223,6 +272,48 @@ fn select(values: &ArrayRef, ranges: &[(usize, usize)]) -> Result<ArrayRef> {
             make_array(selected.freeze())
         }
     })
+}
+
+impl Leaf {
+    /// The leaf in parts of rows that have at most `most` bytes each, or in one part below a list.
+    pub(in crate::parquet) fn split(self, most: usize) -> Vec<Leaf> {
+        let rows = self.slots.rows;
+        if self.slots.frame.is_some() || variable_bytes(&self.array) <= most {
+            return vec![self];
+        }
+        let mut parts = Vec::new();
+        let mut start = 0;
+        while start < rows {
+            let mut length = rows - start;
+            while length > 1 && variable_bytes(&self.array.slice(start, length)) > most {
+                length /= 2;
+            }
+            let (slots, array) = (Arc::new(self.slots.slice(start, length)), self.array.slice(start, length));
+            parts.push(Leaf { slots, array, is_nullable: self.is_nullable });
+            start += length;
+        }
+        parts
+    }
+}
+
+/// The bytes of an array of variable length.
+pub(in crate::parquet) fn variable_bytes(array: &ArrayRef) -> usize {
+    fn span<O: Copy + TryInto<usize>>(offsets: &[O]) -> usize {
+        let offset = |offset: Option<&O>| offset.and_then(|&offset| offset.try_into().ok()).unwrap_or(0);
+        offset(offsets.last()).saturating_sub(offset(offsets.first()))
+    }
+    // The low half of a view is the length of its value.
+    let views = |views: &[u128]| views.iter().map(|&view| view as u32 as usize).sum();
+    match array.data_type() {
+        DataType::Utf8 => span(array.as_string::<i32>().value_offsets()),
+        DataType::LargeUtf8 => span(array.as_string::<i64>().value_offsets()),
+        DataType::Binary => span(array.as_binary::<i32>().value_offsets()),
+        DataType::LargeBinary => span(array.as_binary::<i64>().value_offsets()),
+        DataType::Utf8View => views(array.as_string_view().views()),
+        DataType::BinaryView => views(array.as_binary_view().views()),
+        DataType::FixedSizeBinary(length) => array.len() * usize::try_from(*length).unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// The slots of a leaf that have a value.
@@ -253,21 +344,22 @@ impl Leaf {
             return (slots.required.get_or_init(levels).clone(), Selection::of(present));
         }
         let nulls = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+        let valid = nulls.as_ref().and_then(|nulls| NullBuffer::union(present, Some(nulls)));
         let level = slots.level + 1;
-        match nulls {
-            Some(nulls) if nulls.null_count() == nulls.len() => {
+        match valid {
+            Some(valid) if valid.null_count() == valid.len() => {
                 let levels = || slots.levels(level, reached, slots.level, 0);
                 (slots.all_null.get_or_init(levels).clone(), Selection::None)
             }
-            None => {
+            // The leaf has a value wherever the node is present.
+            valid if valid.as_ref().is_none_or(|valid| valid.null_count() == slots.count - in_present) => {
                 let levels = || {
                     let reached = present.map(|present| slots.reached(present, level));
                     slots.levels(level, reached.as_deref(), level, in_present)
                 };
                 (slots.all_valid.get_or_init(levels).clone(), Selection::of(present))
             }
-            nulls => {
-                let valid = NullBuffer::union(present, nulls.as_ref());
+            valid => {
                 let reached = valid.as_ref().map(|valid| slots.reached(valid, level));
                 let values = slots.count - valid.as_ref().map_or(0, NullBuffer::null_count);
                 (slots.levels(level, reached.as_deref(), level, values), Selection::of(valid.as_ref()))
@@ -287,7 +379,7 @@ pub(super) struct Levels {
     definition: Definition,
     frame: Option<Arc<Frame>>,
     /// The encoded definition levels.
-    encoded: OnceLock<Vec<u8>>,
+    encoded: Encoded<Levels>,
 }
 
 enum Definition {
@@ -297,37 +389,18 @@ enum Definition {
 
 /// Append the levels of a page that consists of `parts` to `page`, as data pages of version 1 have them.
 pub(super) fn encode(parts: &[Arc<Levels>], page: &mut Vec<u8>) {
-    if let [part] = parts {
-        if let Some(frame) = &part.frame {
-            let width = hybrid::width_of(frame.max_repetition.into());
-            push(frame.encoded.get_or_init(|| encoded(&frame.repetition, width)), page);
-        }
-        if part.max_definition > 0 {
-            push(part.encoded.get_or_init(|| part.encode_definition()), page);
-        }
-        return;
+    let frames: Vec<&Arc<Frame>> = parts.iter().flat_map(|part| &part.frame).collect();
+    if let [first, rest @ ..] = &frames[..] {
+        first.encoded.push(rest, page, || {
+            let levels: Vec<&[u8]> = frames.iter().map(|frame| &frame.repetition[..]).collect();
+            encoded(&levels, hybrid::width_of(first.max_repetition.into()))
+        });
     }
-    let Some(first) = parts.first() else { return };
-    if let Some(frame) = &first.frame {
-        let frames = parts.iter().flat_map(|part| &part.frame);
-        let levels: Vec<u8> = frames.flat_map(|frame| &frame.repetition).copied().collect();
-        push(&encoded(&levels, hybrid::width_of(frame.max_repetition.into())), page);
-    }
-    if first.max_definition > 0 {
-        let entries = parts.iter().map(|part| part.entries).sum();
-        if let Some(level) = uniform(parts) {
-            let mut bytes = Vec::new();
-            hybrid::encode_run(level, entries, hybrid::width_of(first.max_definition.into()), &mut bytes);
-            return push(&bytes, page);
-        }
-        let mut levels = Vec::with_capacity(entries);
-        for part in parts {
-            match &part.definition {
-                Definition::Uniform(level) => levels.resize(levels.len() + part.entries, *level),
-                Definition::Each(part) => levels.extend_from_slice(part),
-            }
-        }
-        push(&encoded(&levels, hybrid::width_of(first.max_definition.into())), page);
+    let levels: Vec<&Arc<Levels>> = parts.iter().collect();
+    if let [first, rest @ ..] = &levels[..]
+        && first.max_definition > 0
+    {
+        first.encoded.push(rest, page, || encode_definition(parts, first.max_definition));
     }
 }
 
@@ -355,27 +428,32 @@ fn uniform(parts: &[Arc<Levels>]) -> Option<u32> {
     levels.all(|level| level == Some(first)).then_some(first.into())
 }
 
-impl Levels {
-    fn encode_definition(&self) -> Vec<u8> {
-        let width = hybrid::width_of(self.max_definition.into());
-        match &self.definition {
-            Definition::Each(levels) => encoded(levels, width),
-            Definition::Uniform(level) => {
-                let mut bytes = Vec::new();
-                hybrid::encode_run((*level).into(), self.entries, width, &mut bytes);
-                bytes
-            }
+fn encode_definition(parts: &[Arc<Levels>], max: u8) -> Vec<u8> {
+    let width = hybrid::width_of(max.into());
+    let entries = parts.iter().map(|part| part.entries).sum();
+    if let Some(level) = uniform(parts) {
+        let mut bytes = Vec::new();
+        hybrid::encode_run(level, entries, width, &mut bytes);
+        return bytes;
+    }
+    let levels = parts.iter().map(|part| match &part.definition {
+        Definition::Uniform(level) => Cow::Owned(vec![*level; part.entries]),
+        Definition::Each(levels) => Cow::Borrowed(&levels[..]),
+    });
+    let levels: Vec<Cow<'_, [u8]>> = levels.collect();
+    encoded(&levels, width)
+}
+
+/// Encode the levels of all parts of a page.
+fn encoded(parts: &[impl AsRef<[u8]>], width: u8) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    match parts {
+        [part] => hybrid::encode(part.as_ref(), width, &mut bytes),
+        _ => {
+            let mut levels = Vec::with_capacity(parts.iter().map(|part| part.as_ref().len()).sum());
+            parts.iter().for_each(|part| levels.extend_from_slice(part.as_ref()));
+            hybrid::encode(&levels, width, &mut bytes);
         }
     }
-}
-
-fn encoded(levels: &[u8], width: u8) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    hybrid::encode(levels, width, &mut bytes);
     bytes
-}
-
-fn push(encoded: &[u8], page: &mut Vec<u8>) {
-    page.extend_from_slice(&(encoded.len() as u32).to_le_bytes());
-    page.extend_from_slice(encoded);
 }

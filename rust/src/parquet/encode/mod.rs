@@ -23,4 +23,4 @@ pub(super) use delta::encode as encode_deltas;
 pub use extremes::{Bound, EncodedExtremes};
 #[cfg(test)]
 pub(super) use hybrid::encode as encode_hybrid;
-pub(super) use levels::leaves;
+pub(super) use levels::{leaves, variable_bytes};
