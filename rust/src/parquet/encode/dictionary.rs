@@ -48,16 +48,22 @@ const RECENT: usize = 512;
 /// Stands for no short string.
 const NO_WORD: u128 = u128::MAX;
 
+/// Stands for no key.
+const NO_KEY: u32 = u32::MAX;
+
 /// Distinct byte strings.
 pub(super) struct Strings {
     /// The values back to back.
     data: Vec<u8>,
     ends: Vec<usize>,
-    table: HashTable<u32>,
+    /// Hashes with keys: nearly all other strings are told apart without reading them.
+    table: HashTable<(u32, u32)>,
     hasher: RandomState,
     /// Short strings that were looked up, with their keys. Most columns have few of them, which one comparison finds.
     /// Empty until the first one: of the columns of a shredded file, many have no strings.
     recent: Vec<(u128, u32)>,
+    /// The keys of longer strings that were looked up, which are compared instead of hashed. Empty until the first one.
+    recent_long: Vec<u32>,
 }
 
 impl Default for Strings {
@@ -68,6 +74,7 @@ impl Default for Strings {
             table: HashTable::new(),
             hasher: RandomState::new(),
             recent: Vec::new(),
+            recent_long: Vec::new(),
         }
     }
 }
@@ -76,7 +83,7 @@ impl Strings {
     /// The key of the value at `range` of `data`, as [`Strings::key`] gives it.
     #[inline]
     pub fn key_at(&mut self, data: &[u8], range: Range<usize>) -> u32 {
-        let Some(word) = short_string(data, &range) else { return self.key(&data[range]) };
+        let Some(word) = short_string(data, &range) else { return self.key_of_long(&data[range]) };
         let slot = slot(word);
         if let Some(&(known, key)) = self.recent.get(slot)
             && known == word
@@ -91,19 +98,36 @@ impl Strings {
         key
     }
 
+    fn key_of_long(&mut self, value: &[u8]) -> u32 {
+        let slot = slot(digest(value));
+        if let Some(&key) = self.recent_long.get(slot)
+            && key != NO_KEY
+            && self.get(key) == value
+        {
+            return key;
+        }
+        let key = self.key(value);
+        if self.recent_long.is_empty() {
+            self.recent_long.resize(RECENT, NO_KEY);
+        }
+        self.recent_long[slot] = key;
+        key
+    }
+
     /// The key of `value`, which is added unless it is known.
     pub fn key(&mut self, value: &[u8]) -> u32 {
         let Strings { data, ends, table, hasher, .. } = self;
+        let hash = hasher.hash_one(value) as u32;
         let entry = table.entry(
-            hasher.hash_one(value),
-            |&key| string(data, ends, key) == value,
-            |&key| hasher.hash_one(string(data, ends, key)),
+            spread(hash),
+            |&(known, key)| known == hash && string(data, ends, key) == value,
+            |&(known, _)| spread(known),
         );
         if let hashbrown::hash_table::Entry::Occupied(known) = &entry {
-            return *known.get();
+            return known.get().1;
         }
         let key = ends.len() as u32;
-        entry.insert(key);
+        entry.insert((hash, key));
         data.extend_from_slice(value);
         ends.push(data.len());
         key
@@ -127,6 +151,7 @@ impl Strings {
         self.ends.clear();
         self.table.clear();
         self.recent.fill((NO_WORD, 0));
+        self.recent_long.fill(NO_KEY);
     }
 }
 
@@ -149,7 +174,21 @@ fn short_string(data: &[u8], range: &Range<usize>) -> Option<u128> {
     Some(word | u128::from(bits / 8) << 120)
 }
 
-/// The place of a short string among the recent ones.
+/// The length of a string and its bytes at the start, in the middle and at the end.
+#[inline]
+fn digest(value: &[u8]) -> u128 {
+    let bytes = |start: usize| value[start..].first_chunk().map_or(0, |chunk| u64::from_le_bytes(*chunk));
+    let (middle, end) = (value.len() / 2, value.len().saturating_sub(size_of::<u64>()));
+    let middle = bytes(middle.min(end)) ^ value.len() as u64;
+    u128::from(bytes(0) ^ middle.rotate_left(17)) << 64 | u128::from(bytes(end) ^ middle)
+}
+
+/// The bits of a hash as a table needs them: it compares the highest ones.
+fn spread(hash: u32) -> u64 {
+    u64::from(hash).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+/// The place of a string among the recent ones.
 #[inline]
 fn slot(word: u128) -> usize {
     let mixed = (word as u64 ^ ((word >> 64) as u64).rotate_left(31)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -169,8 +208,13 @@ mod tests {
     #[test]
     fn strings_of_every_length_keep_their_keys_wherever_they_are() {
         let mut strings = Strings::default();
-        let texts: Vec<Vec<u8>> =
+        let mut texts: Vec<Vec<u8>> =
             (0..40).flat_map(|length| [0, b'x', 0xFF].map(|byte| vec![byte; length])).collect();
+        // Alike at the start, in the middle and at the end.
+        for at in [15, 40] {
+            texts.push(vec![b'x'; 60]);
+            texts.last_mut().unwrap()[at] = b'y';
+        }
         let mut keys = Vec::new();
         for text in &texts {
             keys.push(strings.key(text));

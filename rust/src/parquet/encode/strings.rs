@@ -333,11 +333,10 @@ fn range<'a>(values: impl Iterator<Item = &'a [u8]>) -> Option<(&'a [u8], &'a [u
         match &mut range {
             None => range = Some(Range { min: (prefix, value), max: (prefix, value) }),
             Some(range) => {
-                if prefix <= range.min.0 && value < range.min.1 {
-                    range.min = (prefix, value);
-                }
                 if prefix >= range.max.0 && value > range.max.1 {
                     range.max = (prefix, value);
+                } else if prefix <= range.min.0 && value < range.min.1 {
+                    range.min = (prefix, value);
                 }
             }
         }
