@@ -25,7 +25,7 @@ use crate::parquet::schema::is_variant;
 use crate::parquet::write::{FileSummary, FileWriter, WriteOptions};
 use crate::shred::extract::leaf_count;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
-use crate::shred::tree::Tree;
+use crate::shred::tree::{Tree, shapes_type};
 use crate::shred::variants::shred;
 use crate::shred::{Numeric, ShreddingSchema};
 use crate::value::column::{Bytes, is_text_dictionary};
@@ -33,6 +33,9 @@ use crate::value::column::{Bytes, is_text_dictionary};
 /// The bytes of text or Variants that are converted at a time, which is also the size of a page.
 const CHUNK_BYTES: usize = 6 << 20;
 const CHUNK_ROWS: usize = 32 << 10;
+/// The same for files with many leaf columns: a chunk has few rows of wide documents, and a fixed cost for each leaf.
+const WIDE_CHUNK_BYTES: usize = 2 * CHUNK_BYTES;
+const WIDE_LEAVES: usize = 128;
 /// The size of rows set apart from which on they are taken, however few they are.
 const ODD_BYTES: usize = 16 << 20;
 
@@ -76,6 +79,7 @@ pub struct DataFileWriter<W: Write + Send> {
     pub(super) writer: FileWriter<W>,
     pub(super) schema: SchemaRef,
     columns: Vec<Column>,
+    chunk_bytes: usize,
     bounds: Vec<ColumnBounds>,
     on_invalid: OnInvalid,
     /// `None` if odd rows stay in the file.
@@ -105,22 +109,24 @@ impl<W: Write + Send> DataFileWriter<W> {
         on_invalid: OnInvalid,
         options: WriteOptions,
     ) -> Result<Self> {
-        let columns: Vec<Column> =
-            encodings.into_iter().map(|encoding| Column::new(encoding, parse)).collect();
         let fields: Vec<Field> =
-            schema.fields().iter().zip(&columns).map(|(field, column)| column.field(field)).collect();
-        let bounds = fields.iter().zip(&columns).map(|(field, column)| match column {
+            schema.fields().iter().zip(&encodings).map(|(field, encoding)| encoding.field(field)).collect();
+        let bounds = fields.iter().zip(&encodings).map(|(field, encoding)| match encoding {
             // Another writer may have shredded it.
-            Column::Plain => ColumnBounds::new(field).map(ColumnBounds::distrusting),
+            Encoding::Plain => ColumnBounds::new(field).map(ColumnBounds::distrusting),
             _ => ColumnBounds::new(field),
         });
         let bounds = bounds.collect::<Result<_>>()?;
+        let leaves: usize = fields.iter().map(|field| leaf_count(field.data_type())).sum();
+        let chunk_bytes = if leaves < WIDE_LEAVES { CHUNK_BYTES } else { WIDE_CHUNK_BYTES };
         let file_schema = Arc::new(Schema::new(fields));
+        let columns = encodings.into_iter().map(|encoding| Column::new(encoding, parse)).collect();
         let writer = FileWriter::new(sink, file_schema.clone(), options)?;
         Ok(DataFileWriter {
             writer,
             schema: file_schema,
             columns,
+            chunk_bytes,
             bounds,
             on_invalid,
             odd_rows: None,
@@ -219,7 +225,7 @@ impl<W: Write + Send> DataFileWriter<W> {
                 length = (start..start + length)
                     .position(|row| {
                         bytes += text.get(row).map_or(0, <[u8]>::len);
-                        bytes > CHUNK_BYTES
+                        bytes > self.chunk_bytes
                     })
                     .map_or(length, |last| last + 1);
             }
@@ -254,37 +260,37 @@ impl Column {
     fn new(encoding: Encoding, parse: ParseOptions) -> Self {
         match encoding {
             Encoding::Plain => Column::Plain,
-            Encoding::Json(schema) => Column::Json(Box::new(JsonShredder::new(schema, parse))),
+            Encoding::Json(schema) => {
+                Column::Json(Box::new(JsonShredder::with_text_as_binary(&schema, parse)))
+            }
             Encoding::Variant(schema, numeric) => Column::Variant(schema, numeric),
             Encoding::Struct(fields) => {
                 Column::Struct(fields.into_iter().map(|field| Column::new(field, parse)).collect())
             }
         }
     }
+}
 
+impl Encoding {
     /// The field of the file that `field` of the batches becomes.
     fn field(&self, field: &Field) -> Field {
-        let fields = match (self, field.data_type()) {
-            (Column::Plain, data_type) if is_variant(field) => {
+        let (schema, metadata_type) = match (self, field.data_type()) {
+            (Encoding::Plain, data_type) if is_variant(field) => {
                 return field.clone().with_data_type(without_text_dictionaries(data_type));
             }
-            (Column::Struct(columns), DataType::Struct(fields)) => {
-                let fields = fields.iter().zip(columns).map(|(field, column)| column.field(field));
+            (Encoding::Struct(encodings), DataType::Struct(fields)) => {
+                let fields = fields.iter().zip(encodings).map(|(field, encoding)| encoding.field(field));
                 return field.clone().with_data_type(DataType::Struct(fields.collect()));
             }
-            (Column::Plain | Column::Struct(_), _) => return field.clone(),
-            (Column::Json(shredder), _) => shredder.fields(),
-            (Column::Variant(schema, _), data_type) => {
-                let metadata = match data_type {
-                    DataType::Struct(fields) => metadata_type(fields),
-                    _ => DataType::Binary,
-                };
-                Tree::new(schema).fields(metadata)
-            }
+            (Encoding::Plain | Encoding::Struct(_), _) => return field.clone(),
+            (Encoding::Json(schema), _) => (schema, shapes_type()),
+            (Encoding::Variant(schema, _), DataType::Struct(fields)) => (schema, metadata_type(fields)),
+            (Encoding::Variant(schema, _), _) => (schema, DataType::Binary),
         };
         let mut metadata = field.metadata().clone();
         metadata.insert(EXTENSION_NAME.into(), VARIANT_EXTENSION.into());
-        Field::new(field.name(), DataType::Struct(fields), field.is_nullable()).with_metadata(metadata)
+        let data_type = DataType::Struct(Tree::new(schema).fields(metadata_type));
+        Field::new(field.name(), data_type, field.is_nullable()).with_metadata(metadata)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array as _, ArrayRef, BinaryArray, LargeBinaryArray, StructArray};
-use arrow_schema::{DataType, Fields};
+use arrow_schema::DataType;
 
 use super::keys::{KeyId, Keys, NO_KEY};
 use super::odd_rows::{GroupId, OddRow, OddRowFinder};
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::shred::columns::{LeafValues, Slots, take_buffer};
 use crate::shred::names::{NameId, Names};
 use crate::shred::schema::{LeafType, ShreddingSchema};
-use crate::shred::tree::{Node, NodeId, ROOT, Tree, Typed, metadata_dictionary, metadata_type};
+use crate::shred::tree::{Node, NodeId, ROOT, Tree, Typed, metadata_dictionary};
 use crate::value::column::Bytes;
 use crate::value::encode;
 use crate::value::metadata::unsigned_size;
@@ -52,9 +52,18 @@ pub struct JsonShredder {
 
 impl JsonShredder {
     pub fn new(schema: ShreddingSchema, options: ParseOptions) -> Self {
+        Self::with_columns(Tree::new(&schema), options)
+    }
+
+    /// Columns of text are given as Binary; they are UTF-8, because the rows are.
+    pub fn with_text_as_binary(schema: &ShreddingSchema, options: ParseOptions) -> Self {
+        Self::with_columns(Tree::with_text_as_binary(schema), options)
+    }
+
+    fn with_columns(tree: Tree, options: ParseOptions) -> Self {
         let mut shredder = JsonShredder {
             options,
-            tree: Tree::new(&schema),
+            tree,
             names: Names::new(),
             keys: Keys::new(),
             residual: Residual::default(),
@@ -105,11 +114,6 @@ impl JsonShredder {
                 Typed::Leaf(_) | Typed::None => {}
             }
         }
-    }
-
-    /// The Arrow fields of the groups that [`JsonShredder::take`] gives.
-    pub fn fields(&self) -> Fields {
-        self.tree.fields(metadata_type())
     }
 
     /// The number of rows that were added.
@@ -221,7 +225,9 @@ impl JsonShredder {
     /// Read the value at `*at` into the leaf `node`, if it is of a kind that the leaf may take.
     #[inline(always)]
     fn scalar(&mut self, text: &[u8], at: &mut usize, node: NodeId, slot: usize) -> Scan<bool> {
-        let Node { value, typed: Typed::Leaf(leaf), .. } = &mut self.tree.nodes[node] else { return Ok(false) };
+        let Node { value, typed: Typed::Leaf(leaf), .. } = &mut self.tree.nodes[node] else {
+            return Ok(false);
+        };
         match (text.get(*at), &mut leaf.values) {
             (Some(b'"'), LeafValues::Bytes(column)) if leaf.leaf == LeafType::String => {
                 push_string(&mut column.data, text, at, &mut self.scratch, |_, _| {})?;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Fields, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Fields, SchemaRef};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
@@ -83,6 +83,8 @@ pub struct LeafSummary {
 /// Writes one Parquet file to `sink`, batch after batch.
 pub struct FileWriter<W: Write + Send> {
     schema: SchemaRef,
+    /// That of the last batch. Most batches share their types.
+    checked: Option<SchemaRef>,
     parquet_schema: SchemaDescPtr,
     options: WriteOptions,
     state: State<W>,
@@ -123,7 +125,14 @@ impl<W: Write + Send> FileWriter<W> {
     /// Return `ErrorKind::Unsupported` for a schema that a Delta table cannot store.
     pub fn new(sink: W, schema: SchemaRef, options: WriteOptions) -> Result<Self> {
         let parquet_schema = to_parquet(&schema, options.annotate)?;
-        Ok(FileWriter { schema, parquet_schema, options, state: State::Unopened(sink), rows: 0 })
+        Ok(FileWriter {
+            schema,
+            checked: None,
+            parquet_schema,
+            options,
+            state: State::Unopened(sink),
+            rows: 0,
+        })
     }
 
     /// Encode `batch`, whose schema is the one given to `new`.
@@ -195,18 +204,22 @@ impl<W: Write + Send> FileWriter<W> {
         Ok(summary(&metadata, &file.leaves, file.writer.bytes_written() as u64))
     }
 
-    fn check_types(&self, batch: &RecordBatch) -> Result<()> {
-        let expected = self.schema.fields();
+    fn check_types(&mut self, batch: &RecordBatch) -> Result<()> {
         let schema = batch.schema_ref();
+        if self.checked.as_ref().is_some_and(|checked| checked.fields() == schema.fields()) {
+            return Ok(());
+        }
+        let expected = self.schema.fields();
         let same = schema.fields().len() == expected.len()
             && schema.fields().iter().zip(expected).all(|(field, expected)| {
                 field.is_nullable() == expected.is_nullable()
-                    && are_stored_alike(field.data_type(), expected.data_type())
+                    && is_stored_as(field.data_type(), expected.data_type(), is_variant(expected))
             });
-        match same {
-            true => Ok(()),
-            false => Err(Error::data_file("a batch has other column types than the file it is written to")),
+        if !same {
+            return Err(Error::data_file("a batch has other column types than the file it is written to"));
         }
+        self.checked = Some(schema.clone());
+        Ok(())
     }
 
     /// Take the open file out of the state, which stays broken unless the file is put back.
@@ -308,24 +321,28 @@ impl<W: Write + Send> OpenWriter<W> {
     }
 }
 
-/// Whether columns of the types become the same column of a file, in which dictionaries have no type of their own.
-fn are_stored_alike(one: &DataType, other: &DataType) -> bool {
-    let are_alike = |one: &Field, other: &Field| {
-        one.is_nullable() == other.is_nullable() && are_stored_alike(one.data_type(), other.data_type())
+/// Whether a column of type `given` becomes one of type `stored` in a file, in which dictionaries have no type of their
+/// own. In a Variant, text that is known to be UTF-8 may be given as Binary.
+fn is_stored_as(given: &DataType, stored: &DataType, is_in_variant: bool) -> bool {
+    let is_field_stored_as = |given: &FieldRef, stored: &FieldRef| {
+        Arc::ptr_eq(given, stored)
+            || given.is_nullable() == stored.is_nullable()
+                && is_stored_as(given.data_type(), stored.data_type(), is_in_variant || is_variant(stored))
     };
-    match (one, other) {
-        (DataType::Dictionary(_, one), other) => are_stored_alike(one, other),
-        (one, DataType::Dictionary(_, other)) => are_stored_alike(one, other),
+    match (given, stored) {
+        (DataType::Dictionary(_, given), stored) => is_stored_as(given, stored, is_in_variant),
+        (given, DataType::Dictionary(_, stored)) => is_stored_as(given, stored, is_in_variant),
         (DataType::Struct(fields), DataType::Struct(others)) => {
             fields.len() == others.len()
-                && fields.iter().zip(others).all(|(one, other)| {
-                    // Most batches share their fields, and types are nested.
-                    Arc::ptr_eq(one, other) || one.name() == other.name() && are_alike(one, other)
-                })
+                && fields
+                    .iter()
+                    .zip(others)
+                    .all(|(one, other)| one.name() == other.name() && is_field_stored_as(one, other))
         }
         (DataType::List(one), DataType::List(other))
-        | (DataType::LargeList(one), DataType::LargeList(other)) => are_alike(one, other),
-        _ => one.equals_datatype(other),
+        | (DataType::LargeList(one), DataType::LargeList(other)) => is_field_stored_as(one, other),
+        (DataType::Binary, DataType::Utf8) => is_in_variant,
+        _ => given.equals_datatype(stored),
     }
 }
 

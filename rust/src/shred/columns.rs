@@ -12,6 +12,7 @@ use arrow_array::{
     StringArray,
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::DataType;
 
 use super::schema::LeafType;
 use crate::error::Result;
@@ -418,8 +419,8 @@ impl LeafColumn {
         }
     }
 
-    /// The column as an Arrow array of `length` slots; the column is empty afterwards.
-    pub fn take(&mut self, length: usize) -> Result<ArrayRef> {
+    /// The column as an Arrow array of `length` slots, of type `text` if it has text; the column is empty afterwards.
+    pub fn take(&mut self, length: usize, text: &DataType) -> Result<ArrayRef> {
         Ok(match &mut self.values {
             LeafValues::Boolean(c) => {
                 let (values, nulls) = c.take_values(length);
@@ -449,7 +450,9 @@ impl LeafColumn {
                 let decimals = c.take::<Decimal128Type>(length)?;
                 Arc::new(decimals.with_data_type(self.leaf.data_type()))
             }
-            LeafValues::Bytes(c) if self.leaf == LeafType::String => Arc::new(c.take_string(length)?),
+            LeafValues::Bytes(c) if self.leaf == LeafType::String && *text == DataType::Utf8 => {
+                Arc::new(c.take_string(length)?)
+            }
             LeafValues::Bytes(c) => Arc::new(c.take_binary(length)?),
             LeafValues::Uuid(c) => {
                 let (values, nulls) = c.take_values(length);

@@ -8,7 +8,7 @@ use arrow_buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 
 use super::columns::{BinaryColumn, LeafColumn, Slots, take_buffer};
-use super::schema::ShreddingSchema;
+use super::schema::{LeafType, ShreddingSchema};
 use crate::error::Result;
 
 /// The position of a node in its [`Tree`].
@@ -67,6 +67,8 @@ impl ListColumn {
 
 #[derive(Debug)]
 pub struct Tree {
+    /// The Arrow type of text.
+    text: DataType,
     pub nodes: Vec<Node>,
     /// A column of nulls, which all nodes without `value` share: in most files, that is nearly all of them.
     no_values: Option<ArrayRef>,
@@ -74,9 +76,18 @@ pub struct Tree {
 
 impl Tree {
     pub fn new(schema: &ShreddingSchema) -> Self {
+        Self::with_text(schema, DataType::Utf8)
+    }
+
+    /// Columns of text that is known to be UTF-8 are taken as Binary: Arrow checks text for each array.
+    pub fn with_text_as_binary(schema: &ShreddingSchema) -> Self {
+        Self::with_text(schema, DataType::Binary)
+    }
+
+    fn with_text(schema: &ShreddingSchema, text: DataType) -> Self {
         let mut nodes = Vec::new();
-        add_node(&mut nodes, schema);
-        Tree { nodes, no_values: None }
+        add_node(&mut nodes, schema, &text);
+        Tree { text, nodes, no_values: None }
     }
 
     /// Whether `slot`, the newest one, has a value at `node`.
@@ -166,7 +177,7 @@ impl Tree {
     fn take_typed(&mut self, node: NodeId, length: usize) -> Result<Option<ArrayRef>> {
         match &mut self.nodes[node].typed {
             Typed::None => Ok(None),
-            Typed::Leaf(leaf) => leaf.take(length).map(Some),
+            Typed::Leaf(leaf) => leaf.take(length, &self.text).map(Some),
             Typed::Object(object) => {
                 let nulls = object.slots.take(length);
                 let fields: Vec<NodeId> = object.fields.iter().map(|&(_, field)| field).collect();
@@ -218,22 +229,28 @@ impl Tree {
     }
 }
 
-fn add_node(nodes: &mut Vec<Node>, schema: &ShreddingSchema) -> NodeId {
+fn add_node(nodes: &mut Vec<Node>, schema: &ShreddingSchema, text: &DataType) -> NodeId {
     let id = nodes.len();
     nodes.push(Node { value: BinaryColumn::default(), typed: Typed::None, group: Fields::empty() });
     let name = "typed_value";
     let (typed, typed_value) = match schema {
         ShreddingSchema::Untyped => (Typed::None, None),
-        ShreddingSchema::Leaf(leaf) => (Typed::Leaf(LeafColumn::new(*leaf)), Some(leaf.to_arrow(name))),
+        ShreddingSchema::Leaf(leaf) => {
+            let typed_value = match leaf {
+                LeafType::String => Field::new(name, text.clone(), true),
+                _ => leaf.to_arrow(name),
+            };
+            (Typed::Leaf(LeafColumn::new(*leaf)), Some(typed_value))
+        }
         ShreddingSchema::Object(fields) => {
             let fields: Vec<_> =
-                fields.iter().map(|(name, schema)| (name.clone(), add_node(nodes, schema))).collect();
+                fields.iter().map(|(name, schema)| (name.clone(), add_node(nodes, schema, text))).collect();
             let groups: Fields = fields.iter().map(|(name, field)| group_of(nodes, *field, name)).collect();
             let typed_value = Field::new(name, DataType::Struct(groups.clone()), true);
             (Typed::Object(ObjectColumn { slots: Slots::default(), fields, groups }), Some(typed_value))
         }
         ShreddingSchema::List(element) => {
-            let element = add_node(nodes, element);
+            let element = add_node(nodes, element, text);
             let group = Arc::new(group_of(nodes, element, "element"));
             let typed_value = Field::new(name, DataType::List(group.clone()), true);
             let list = ListColumn { slots: Slots::default(), offsets: vec![0], element, group };
@@ -252,7 +269,7 @@ fn group_of(nodes: &[Node], node: NodeId, name: &str) -> Field {
 }
 
 /// The type of `metadata` as a dictionary.
-pub fn metadata_type() -> DataType {
+pub fn shapes_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Binary))
 }
 
