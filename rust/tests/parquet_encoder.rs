@@ -8,6 +8,7 @@ use _native::parquet::{FileWriter, PageVersion, ParquetFile, Source, WriteOption
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::*;
+use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
 use bytes::Bytes;
@@ -337,6 +338,27 @@ fn a_small_file_has_no_page_index() {
     // Two row groups of a page each: the statistics of the row groups are those of the pages.
     assert_eq!(has_index(from_ref(&batch), 5_000), (true, false));
     assert_eq!(has_index(&vec![batch; 3], 1 << 18), (true, true));
+}
+
+#[test]
+fn only_the_leaf_with_large_values_has_small_pages() {
+    let nulls: NullBuffer = (0..100).map(|row| row % 7 != 3).collect();
+    let text = |row: usize| (row % 5 != 1).then(|| format!("{row:050000}"));
+    let texts: ArrayRef = Arc::new((0..100).map(text).collect::<StringArray>());
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..100));
+    let fields = Fields::from(vec![
+        Field::new("text", DataType::Utf8, true),
+        Field::new("number", DataType::Int64, true),
+    ]);
+    let group = StructArray::new(fields, vec![texts, numbers], Some(nulls));
+    let schema = Arc::new(Schema::new(vec![Field::new("group", group.data_type().clone(), true)]));
+    let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(group)]).unwrap();
+    let options = WriteOptions { page_version: PageVersion::V2, ..WriteOptions::default() };
+    let bytes = write(&schema, from_ref(&batch), options);
+    assert_eq!(read(&bytes), read(&oracle(&schema, from_ref(&batch), 1 << 18)));
+    let rows = |leaf: usize| pages(&bytes)[leaf].iter().filter_map(|(_, rows)| *rows).collect::<Vec<u32>>();
+    assert_eq!(rows(0), [50, 50]);
+    assert_eq!(rows(1), [100]);
 }
 
 /// What the footer and the page index state about each column chunk, without its place.

@@ -260,6 +260,10 @@ fn elements(list: &ListArray, valid: Option<&NullBuffer>) -> (arrow_array::Array
     let [first, last] = [offsets.first(), offsets.last()].map(|o| o.copied().unwrap_or_default() as usize);
     let elements = list.values().slice(first, last - first);
     let Some(valid) = valid.filter(|valid| valid.null_count() > 0) else { return (elements, None) };
+    let lengths = offsets.windows(2).map(|pair| pair[1] - pair[0]);
+    if lengths.zip(valid).all(|(length, is_valid)| is_valid || length == 0) {
+        return (elements, None);
+    }
     let mut in_valid = BooleanBufferBuilder::new(elements.len());
     for (row, is_valid) in valid.iter().enumerate() {
         in_valid.append_n(list.value_length(row) as usize, is_valid);

@@ -124,7 +124,8 @@ impl<T> Encoded<T> {
     fn push(&self, rest: &[&Arc<T>], page: &mut Vec<u8>, encode: impl FnOnce() -> Vec<u8>) {
         let mut pages = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_same = |known: &&EncodedPage<T>| {
-            known.rest.len() == rest.len() && zip(&known.rest, rest).all(|(one, other)| Arc::ptr_eq(one, other))
+            known.rest.len() == rest.len()
+                && zip(&known.rest, rest).all(|(one, other)| Arc::ptr_eq(one, other))
         };
         let bytes = match pages.iter().find(is_same) {
             Some(known) => known.bytes.clone(),
@@ -206,9 +207,10 @@ impl Slots {
             let offset = offsets.get(slot).and_then(|&offset| offset.try_into().ok());
             offset.ok_or_else(|| Error::data_file("a list has an offset outside of its elements"))
         };
-        let (mut repetition, mut definition) = (Vec::new(), Vec::new());
+        let (mut slot, mut start) = (0, offset(0)?);
+        let most = self.entries() + offset(offsets.len() - 1)?.saturating_sub(start);
+        let (mut repetition, mut definition) = (Vec::with_capacity(most), Vec::with_capacity(most));
         let mut ranges: Vec<(usize, usize)> = Vec::new();
-        let mut slot = 0;
         for entry in 0..self.entries() {
             let outer = self.frame.as_ref().map_or((0, SLOT), |f| (f.repetition[entry], f.definition[entry]));
             repetition.push(outer.0);
@@ -216,7 +218,7 @@ impl Slots {
                 definition.push(outer.1);
                 continue;
             }
-            let (start, end) = (offset(slot)?, offset(slot + 1)?);
+            let end = offset(slot + 1)?;
             if self.present.as_ref().is_some_and(|present| present.is_null(slot)) {
                 definition.push(self.reached.as_ref().map_or(self.level, |reached| reached[slot]));
             } else if start >= end {
@@ -229,7 +231,7 @@ impl Slots {
                     _ => ranges.push((start, end)),
                 }
             }
-            slot += 1;
+            (slot, start) = (slot + 1, end);
         }
         let values = select(values, &ranges)?;
         let frame = Frame { repetition, definition, max_repetition, encoded: Encoded::new() };
@@ -247,11 +249,15 @@ impl Slots {
         let definition = match (&self.frame, reached) {
             (None, None) => Definition::Uniform(uniform),
             (None, Some(reached)) => Definition::Each(reached.to_vec()),
-            (Some(frame), reached) => {
-                let mut reached = reached.map(|reached| reached.iter().copied());
-                let mut next = || reached.as_mut().map_or(Some(uniform), Iterator::next).unwrap_or(uniform);
+            (Some(frame), None) => {
                 let levels = frame.definition.iter();
-                Definition::Each(levels.map(|&level| if level == SLOT { next() } else { level }).collect())
+                Definition::Each(levels.map(|&level| if level == SLOT { uniform } else { level }).collect())
+            }
+            (Some(frame), Some(reached)) => {
+                let mut levels = frame.definition.clone();
+                let slots = levels.iter_mut().filter(|level| **level == SLOT);
+                slots.zip(reached).for_each(|(level, &reached)| *level = reached);
+                Definition::Each(levels)
             }
         };
         let (rows, frame, encoded) = (self.rows, self.frame.clone(), Encoded::new());
