@@ -299,7 +299,8 @@ impl ChunkEncoder {
         }
         if self.statistics != LeafStatistics::None {
             let nulls = pages.list.iter().map(|page| page.nulls as u64).sum();
-            let is_stated = self.statistics != LeafStatistics::VariantNulls || pages.extremes.are(VARIANT_NULL);
+            let is_stated =
+                self.statistics != LeafStatistics::VariantNulls || pages.extremes.are(VARIANT_NULL);
             let unknown = Extremes::default();
             let extremes = if is_stated { &pages.extremes } else { &unknown };
             builder = builder.set_statistics(statistics(&self.column, extremes, nulls));

@@ -22,8 +22,8 @@ use crate::error::Result;
 /// It copies the values.
 const SHORT_BYTES: usize = 32;
 
-/// The size of values of one array from which on they are not copied until their page is encoded. A reference to fewer bytes
-/// is no saving, and keeps all columns of the batch in memory if another library made it.
+/// The size of values of one array from which on they are not copied until their page is encoded. Fewer bytes are copied
+/// at once: a reference to them saves nothing, and keeps all columns of the batch in memory if another library made it.
 const HELD_BYTES: usize = 64 << 10;
 
 pub(super) struct StringValues {
