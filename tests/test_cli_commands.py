@@ -259,6 +259,7 @@ def test_write_reads_parquet_and_csv_from_folders_and_globs(tmp_path: Path):
         (["empty", "t"], "empty contains no file that ends with .parquet"),
         (["none.csv", "t"], "the input contains no values"),
         (["absent.csv", "t"], "file not found: absent.csv"),
+        (["a.json", "memory:///t"], "exists only in the memory of this command"),
         (["a.json", "t", "--shredding", "x"], "--shredding: expected infer, none, a schema"),
         (["a.json", "t", "--shredding", '{"n": "nonsense"}'], "nonsense"),
         (["a.json", "t", "--txn", "loader"], "expected APP:VERSION"),

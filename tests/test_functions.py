@@ -160,6 +160,9 @@ ARROW_VALUES = [
     (pa.array([b"abcd"], pa.binary(4)), ["YWJjZA=="]),
     (pa.array(["x", None]).dictionary_encode(), ["x", None]),
 ]
+RUNS = pa.RunEndEncodedArray.from_arrays([2, 3], pa.array(["x", None]))
+# A cast of pyarrow 26 from list views to lists returns other elements.
+LIST_VIEW = pa.array([[1], [2, 3]], pa.list_view(pa.int64()))
 
 
 @pytest.mark.parametrize(("values", "expected"), ARROW_VALUES)
@@ -171,7 +174,14 @@ def test_arrow_types_that_variants_lack_become_the_next_wider_type(values, expec
     assert as_json(functions.to_variant_object(structs)) == [{"a": value} for value in expected]
 
 
-@pytest.mark.parametrize("values", [pa.array([1], pa.time64("ns")), pa.array([1], pa.duration("s"))])
+def test_run_end_encoded_values_become_variants():
+    inserted = functions.variant_set(parsed({}, {}, {}), "$.a", RUNS)
+    assert as_json(inserted) == [{"a": "x"}, {"a": "x"}, None]
+
+
+@pytest.mark.parametrize(
+    "values", [pa.array([1], pa.time64("ns")), pa.array([1], pa.duration("s")), LIST_VIEW[:1]]
+)
 def test_a_value_that_no_variant_has_is_an_error(values):
     with pytest.raises(SchemaError, match=r"cannot convert|expected the Arrow type"):
         functions.variant_set(parsed({}), "$.a", values)

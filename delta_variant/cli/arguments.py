@@ -32,7 +32,19 @@ Texts = list[str] | None
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|KiB|MiB|GiB)?", re.IGNORECASE | re.ASCII)
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
-Table = Annotated[str, typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.")]
+
+def _reject_memory(uri: str) -> str:
+    if uri.lower().startswith("memory:"):
+        raise typer.BadParameter(
+            f"cannot use {uri!r} because it exists only in the memory of this command: pass a path or a URI"
+        )
+    return uri
+
+
+Table = Annotated[
+    str,
+    typer.Argument(metavar="TABLE", help="The path or URI of a Delta table.", callback=_reject_memory),
+]
 FileOrTable = Annotated[str, typer.Argument(metavar="FILE|TABLE", help="A Parquet file or a Delta table.")]
 Wide = Annotated[
     bool, typer.Option("--wide", "-w", help="Print all columns and whole cells, even if lines wrap.")

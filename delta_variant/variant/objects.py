@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as arrow_types
 
 from .. import _native
-from .._arrow import retype_array
+from .._arrow import decode, retype_array
 from ..errors import SchemaError, error_location
 from .values import Variant, to_json
 
@@ -77,10 +77,11 @@ def variants_from_column(array: Any) -> pa.StructArray:
     `to_variant_object`. Raises SchemaError for a type without a counterpart, and for a value that the
     corresponding type does not have, such as a time with nanoseconds.
     """
-    # Arrow does not cast extension types within structs.
-    stored = retype_array(array, _nested(array.type, _storage))
-    target = _nested(array.type, _convertible)
     try:
+        array = decode(array)
+        # Arrow does not cast extension types within structs.
+        stored = retype_array(array, _nested(array.type, _storage))
+        target = _nested(array.type, _convertible)
         converted = stored if stored.type == target else stored.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaError(f"cannot convert {array.type} to Variant: {error}") from error
