@@ -236,7 +236,7 @@ def test_a_write_that_fails_leaves_neither_file_nor_upload(bucket: Bucket):
             yield batch
         raise RuntimeError("the source broke")
 
-    with pytest.raises(pa.ArrowInvalid, match="the source broke"):
+    with pytest.raises(RuntimeError, match="the source broke"):
         write_table(
             bucket.table(),
             pa.RecordBatchReader.from_batches(batch.schema, failing()),
