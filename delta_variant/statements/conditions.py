@@ -12,7 +12,7 @@ from ..errors import ExpressionError
 from ..expressions.sql import PARSER_ERRORS, Dialect, convert_node, parse_expression
 from ..expressions.tree import Expression
 from .parts import Conjunct, Scope, Span
-from .places import Places
+from .spans import QueryTokens
 from .syntax import join_conditions
 
 __all__ = ["ConditionFinder"]
@@ -23,11 +23,11 @@ class ConditionFinder:
 
     def __init__(
         self,
-        places: Places,
+        tokens: QueryTokens,
         scope_of: Callable[[Any], int | None],
         parameters: Mapping[str, str] | Sequence[str],
     ) -> None:
-        self._places = places
+        self._tokens = tokens
         self._scope_of = scope_of
         self._parameters = parameters
 
@@ -48,17 +48,17 @@ class ConditionFinder:
             if not sources or not columns or any(self._scope_of(each) != scope for each in columns):
                 continue
             starts = [each.parts[0].meta.get("start", -1) for each in columns]
-            span = self._places.operand_around(min(starts), max(starts))
+            span = self._tokens.operand_around(min(starts), max(starts))
             expression = None if span is None else self._condition(operand, span)
             if expression is not None:
                 yield Conjunct(expression, sources)
 
     def _condition(self, operand: Any, span: Span) -> Expression | None:
         """Return a condition with the values of its parameters, if that is what the text has at its span."""
-        marks = [*self._places.parameters(span, self._parameters)]
+        marks = [*self._tokens.parameters(span, self._parameters)]
         if any(value is None for _, value in marks):
             return None
-        text, shift = self._places.text_at(span), span[0]
+        text, shift = self._tokens.text_at(span), span[0]
         for (start, end), value in reversed(marks):
             text = f"{text[: start - shift]}{value}{text[end + 1 - shift :]}"
         values = iter([value for _, value in marks])

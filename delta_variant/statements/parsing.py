@@ -18,7 +18,7 @@ from ..expressions.sql import PARSER_ERRORS, Dialect, convert_node, parse_expres
 from ..expressions.tree import Expression
 from .conditions import ConditionFinder
 from .parts import Extract, Item, Query, Scope, Span, TableReference
-from .places import Places, tables_of_tokens
+from .spans import QueryTokens, tables_of_tokens
 from .syntax import (
     CLAUSES_OF_COLUMNS,
     CLAUSES_OF_ROWS,
@@ -100,8 +100,8 @@ class _Finder:
         self, text: str, root: Any, tokens: Sequence[Any], parameters: Mapping[str, str] | Sequence[str]
     ) -> None:
         self._root = root
-        self._places = Places(text, tokens)
-        self._conditions = ConditionFinder(self._places, self._scope_of, parameters)
+        self._tokens = QueryTokens(text, tokens)
+        self._conditions = ConditionFinder(self._tokens, self._scope_of, parameters)
         self._selects = list(root.find_all(exp.Select))
         self._numbers = {id(select): number for number, select in enumerate(self._selects)}
         self._tables: list[TableReference] = []
@@ -134,12 +134,12 @@ class _Finder:
             for each in self._conditions.find(number, select, scopes[number])
         ]
         return Query(
-            self._places.text,
+            self._tokens.text,
             self._tables,
             scopes,
             extracts,
             conjuncts,
-            self._places.names(),
+            self._tokens.names(),
             [*self._qualifiers()],
             dict(self._implicit_names()),
         )
@@ -177,7 +177,7 @@ class _Finder:
             tuple(self._numbers[id(each)] for each in selects),
             passes_columns,
             tuple(each.name.lower() for each in names),
-            self._places.brackets_around(names) if names else (0, -1),
+            self._tokens.brackets_around(names) if names else (0, -1),
         )
 
     def _is_reference(self, table: Any) -> bool:
@@ -253,7 +253,7 @@ class _Finder:
             if not is_simple or not set(stars) <= sources.keys() or (star is not node and node.db):
                 return None
             names = frozenset(each.name.lower() for each in excluded)
-            return Item(span=self._places.star(node), stars=stars, excluded=names)
+            return Item(span=self._tokens.star(node), stars=stars, excluded=names)
         outputs = tuple(name.lower() for name in output_names(node))
         expression = node.this if isinstance(node, exp.Alias) else node
         span = self._column_span(expression)
@@ -272,7 +272,7 @@ class _Finder:
         while type(inner) in (exp.Cast, exp.TryCast):
             inner = inner.this
         base = base_of(inner)
-        return None if base is None else self._places.extract(node, base)
+        return None if base is None else self._tokens.extract(node, base)
 
     def _implicit_names(self) -> Iterator[tuple[Span, str]]:
         for select in self._selects:
@@ -304,7 +304,7 @@ class _Finder:
         found = []
         is_late = sees_outputs(node)
         while node is not None:
-            span = self._places.extract(node, base)
+            span = self._tokens.extract(node, base)
             if span is None or (expression := self._expression(node, span)) is None:
                 break
             found.append(Extract(span, expression, is_late))
@@ -320,7 +320,7 @@ class _Finder:
 
     def _parse(self, node: Any, span: Span) -> Expression | None:
         try:
-            here, alone = convert_node(node), parse_expression(self._places.text_at(span))
+            here, alone = convert_node(node), parse_expression(self._tokens.text_at(span))
         except (ExpressionError, *PARSER_ERRORS):
             return None
         return here if here == alone else None

@@ -100,10 +100,11 @@ class Conjunct(msgspec.Struct, frozen=True):
 class Query(msgspec.Struct):
     """The parts of a query.
 
-    `extracts` has the casts and paths at one place, outermost first, with their scope. `names` are the names
-    of the whole text in lower case, by position. `qualifiers` are the names before columns that may begin
-    with a catalog or a schema: the span of all but the last name, and all of them. `implicit` has the names
-    that Spark gives to extracts without an alias, by the span of the extract, where a query uses them.
+    `extracts` has the casts and paths at one position, outermost first, with their scope. `names` are the
+    names of the whole text in lower case, by position. `qualifiers` are the names before columns that may
+    begin with a catalog or a schema: the span of all but the last name, and all of them. `implicit` has the
+    names that Spark gives to extracts without an alias, by the span of the extract, where a query uses
+    them.
     """
 
     text: str

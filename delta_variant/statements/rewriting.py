@@ -135,7 +135,7 @@ class _Rewriter:
         return is_plain and self._layout.reads_by_name(*self._owners[number])
 
     def _extract(self, scope: int, found: Sequence[Extract]) -> None:
-        """Have tasks extract the outermost of the values at one place that they can."""
+        """Have tasks extract the outermost of the values at one position that they can."""
         for each in found:
             origins = self._names.resolve(scope, each.expression, sees_outputs=each.sees_outputs)
             bound = [self._names.bind(origin) for origin in origins]

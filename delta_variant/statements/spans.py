@@ -1,4 +1,4 @@
-"""The places of the parts of a query in its text, as its tokens tell."""
+"""The spans of the parts of a query in its text, as its tokens tell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..expressions.sql import CAST_TOKENS, CLOSING, OPENING
 from .parts import Span, TableReference
 from .syntax import GETTERS
 
-__all__ = ["Places", "tables_of_tokens"]
+__all__ = ["QueryTokens", "tables_of_tokens"]
 
 END_OF_WHERE = frozenset(
     {
@@ -29,7 +29,7 @@ END_OF_ON = END_OF_WHERE | {
 CASTS = ("cast", "try_cast")
 
 
-class Places:
+class QueryTokens:
     """The tokens of a query, by position."""
 
     def __init__(self, text: str, tokens: Sequence[Any]) -> None:
