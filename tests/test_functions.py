@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import math
+import uuid
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,18 @@ def test_arrow_types_that_variants_lack_become_the_next_wider_type(values, expec
 def test_run_end_encoded_values_become_variants():
     inserted = functions.variant_set(parsed({}, {}, {}), "$.a", RUNS)
     assert as_json(inserted) == [{"a": "x"}, {"a": "x"}, None]
+
+
+def test_uuids_stay_uuids_under_every_encoding():
+    uuids = pa.array([uuid.UUID(int=5).bytes], pa.binary(16)).cast(pa.uuid())
+    encoded = [
+        uuids,
+        pa.RunEndEncodedArray.from_arrays([1], uuids),
+        pa.RunEndEncodedArray.from_arrays([1], pa.StructArray.from_arrays([uuids], ["b"])),
+    ]
+    found = [functions.variant_set(parsed({}), "$.a", each) for each in encoded]
+    schemas = [functions.schema_of_variant(each).to_pylist() for each in found]
+    assert schemas == [["OBJECT<a: UUID>"], ["OBJECT<a: UUID>"], ["OBJECT<a: OBJECT<b: UUID>>"]]
 
 
 @pytest.mark.parametrize(

@@ -369,7 +369,7 @@ def to_variants(values: Any, count: int) -> Array:
     if len(values) != count:
         raise ArgumentTypeError(f"expected {count} values, one for each Variant, got {len(values)}")
     array = to_arrow_array(values)
-    return array if is_variant_type(array.type) else variants_from_column(array)
+    return array if is_variant_type(array.type) else variants_from_column(values)
 
 
 def is_variant_type(arrow_type: pa.DataType) -> bool:

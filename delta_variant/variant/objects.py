@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as arrow_types
 
 from .. import _native
-from .._arrow import decode, retype_array
+from .._arrow import replace_view, retype_array, values_and_positions
 from ..errors import SchemaError, error_location
 from .values import Variant, to_json
 
@@ -78,7 +78,10 @@ def variants_from_column(array: Any) -> pa.StructArray:
     corresponding type does not have, such as a time with nanoseconds.
     """
     try:
-        array = decode(array)
+        if arrow_types.is_run_end_encoded(array.type):
+            values, positions = values_and_positions(array)
+            is_extension = isinstance(values, pa.ExtensionArray)
+            array = (values if is_extension else replace_view(values)).take(positions)
         # Arrow does not cast extension types within structs.
         stored = retype_array(array, _nested(array.type, _storage))
         target = _nested(array.type, _convertible)
