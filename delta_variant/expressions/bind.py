@@ -19,7 +19,9 @@ from ..variant.moments import DATE_PARTS, UTC
 from ..variant.paths import split_pattern
 from .cast import can_cast, cast_scalar
 from .constructors import CONSTRUCTORS, bind_constructor
-from .evaluate import ARITHMETIC, call_kernel
+from .evaluate import ARITHMETIC, call_kernel, constant_of
+from .scalar_functions import SCALAR_FUNCTIONS
+from .scalars.signature import Expansion, Parameter
 from .tree import (
     Call,
     Cast,
@@ -34,7 +36,7 @@ from .tree import (
     describe,
     output_type,
 )
-from .types import MAX_PRECISION, NUMERIC, Kind, as_decimal, kind_of, type_name
+from .types import MAX_PRECISION, NUMERIC, SIMPLE_TYPES, Kind, as_decimal, kind_of, type_name
 from .variant_functions import VARIANT_FUNCTIONS, bind_variant_function
 
 MAX_SHOWN = 10
@@ -46,9 +48,33 @@ LIKE_PATTERN = re.compile(r"(?:[^\\]|\\[\\%_])*", re.DOTALL)
 
 # Functions that return their operands, which have the common type of all of them, even if a literal would fit
 # into that of the columns.
-VALUE_FUNCTIONS = frozenset({"coalesce", *CONSTRUCTORS})
+VALUE_FUNCTIONS = frozenset({"coalesce", "case", "greatest", "least", *CONSTRUCTORS})
 
 COMPARABLE: frozenset[Kind] = NUMERIC | {"string", "boolean", "binary", "date", "timestamp", "timestamp_ntz"}
+
+# The kinds that Spark casts implicitly to the type of a parameter, in addition to the kind itself and NULL.
+CAST_IMPLICITLY: dict[Kind, frozenset[Kind]] = {
+    "integer": NUMERIC | {"string"},
+    "floating": NUMERIC | {"string"},
+    "string": COMPARABLE,
+    "boolean": frozenset({"string"}),
+    "binary": frozenset({"string"}),
+    "date": frozenset({"string", "timestamp", "timestamp_ntz"}),
+    "timestamp": frozenset({"string", "date", "timestamp_ntz"}),
+}
+# The kinds that a parameter takes without a cast, and the type to which it casts others.
+ACCEPTED: dict[Parameter, tuple[frozenset[Kind], Parameter]] = {
+    "number": (NUMERIC, "double"),
+    "exact": (frozenset({"integer", "decimal"}), "bigint"),
+    "moment": (frozenset({"date", "timestamp", "timestamp_ntz"}), "timestamp"),
+}
+# The type that a message about a Variant proposes.
+PROPOSED: dict[Parameter, str] = {
+    "number": "double",
+    "exact": "bigint",
+    "moment": "timestamp",
+    "any": "string",
+}
 
 
 class NameScope(msgspec.Struct, frozen=True):
@@ -91,6 +117,8 @@ def _bind(expression: Expression, scope: NameScope) -> Expression:
                 msgspec.structs.replace(expression, operand=_bind(expression.operand, scope)), scope.timezone
             )
         case Call(function, arguments):
+            if function in SCALAR_FUNCTIONS:
+                return _bind_scalar(function, arguments, scope)
             bound = [_bind(argument, scope) for argument in arguments]
             if function in VARIANT_FUNCTIONS:
                 return bind_variant_function(function, bound)
@@ -103,6 +131,58 @@ def _bind(expression: Expression, scope: NameScope) -> Expression:
             return FUNCTIONS[function](function, bound)
         case _:
             return expression
+
+
+def _bind_scalar(name: str, arguments: Sequence[Expression], scope: NameScope) -> Expression:
+    function = SCALAR_FUNCTIONS[name]
+    _check_count(name, len(arguments), function.min_arguments, function.max_arguments)
+    if isinstance(function, Expansion):
+        return _bind(function.expand(*arguments), scope)
+    parameters = function.parameters_of(len(arguments))
+    bound = [_bind(argument, scope) for argument in arguments]
+    common = [each for each, parameter in zip(bound, parameters, strict=True) if parameter == "common"]
+    unified = iter(_unify(name, common, scope.timezone) if common else ())
+    cast = [
+        next(unified) if parameter == "common" else _cast_implicitly(name, each, parameter, scope.timezone)
+        for each, parameter in zip(bound, parameters, strict=True)
+    ]
+    for position in sorted(function.constant & set(range(len(cast)))):
+        cast[position] = _constant(name, cast[position])
+    return Call(name, tuple(cast), function.type_of(cast), scope.timezone)
+
+
+def _check_count(name: str, count: int, least: int, most: int | None) -> None:
+    if least <= count and (most is None or count <= most):
+        return
+    expected = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
+    raise ExpressionError(f"`{name}`: expected {expected} argument(s), got {count}")
+
+
+def _cast_implicitly(name: str, argument: Expression, parameter: Parameter, timezone: str) -> Expression:
+    kind = _kind(argument, parameter if parameter in SIMPLE_TYPES else PROPOSED[parameter])
+    match parameter:
+        case "any":
+            return argument
+        case "number" | "exact" | "moment":
+            accepted, default = ACCEPTED[parameter]
+            if kind in accepted:
+                return argument
+            parameter = default
+    target = SIMPLE_TYPES[parameter]
+    if kind not in CAST_IMPLICITLY[kind_of(target)] | {kind_of(target), "null"}:
+        raise ExpressionError(
+            f"`{name}`: expected {type_name(target)}, got `{describe(argument)}` of type "
+            f"{type_name(output_type(argument))}",
+            column=_column_of(argument),
+        )
+    return _cast(argument, target, timezone)
+
+
+def _constant(name: str, argument: Expression) -> Literal:
+    value = constant_of(argument)
+    if value is None:
+        raise ExpressionError(f"`{name}`: expected a constant, got `{describe(argument)}`")
+    return Literal(value)
 
 
 def _bind_path(
@@ -279,11 +359,11 @@ def _like(function: str, arguments: list[Expression]) -> Expression:
     return Call(function, (value, pattern), pa.bool_())
 
 
-def _kind(bound: Expression) -> Kind:
+def _kind(bound: Expression, proposal: str = "string") -> Kind:
     """Return the kind of a bound expression; raises ExpressionError for a Variant."""
     arrow_type = output_type(bound)
     if arrow_type is None:
-        raise _variant_error(bound)
+        raise _variant_error(bound, proposal)
     return kind_of(arrow_type)
 
 

@@ -16,6 +16,8 @@ from ..variant import values as variant_values
 from ..variant.moments import DATE_PARTS, UTC, date_part
 from ..variant.paths import normalize
 from .cast import cast_scalar, cast_values
+from .scalar_functions import SCALAR_FUNCTIONS
+from .scalars.signature import ScalarFunction
 from .tree import (
     Call,
     Cast,
@@ -28,6 +30,8 @@ from .tree import (
     VariantCall,
     describe,
     input_name,
+    inputs,
+    output_type,
 )
 from .types import kind_of
 from .variant_functions import apply
@@ -54,6 +58,14 @@ def evaluate(expression: Expression, batch: pa.RecordBatch) -> Array:
         # Usually no row fails, and evaluating all operands for all rows is faster.
         values = _evaluate(expression, batch, is_guarded=True)
     return _repeat(values, batch.num_rows) if isinstance(values, pa.Scalar) else values
+
+
+def constant_of(expression: Expression) -> pa.Scalar[Any] | None:
+    """Return the value of a bound expression without inputs; None if it has inputs. Raises CastError."""
+    if inputs([expression]):
+        return None
+    (value,) = evaluate(expression, pa.record_batch([pa.array([0])], names=[""]))
+    return value
 
 
 def _repeat(value: Values, count: int) -> Array:
@@ -95,6 +107,10 @@ def _evaluate(expression: Expression, batch: pa.RecordBatch, *, is_guarded: bool
             return _cast(expression, _evaluate(operand, batch, is_guarded=is_guarded))
         case Call("and" | "or", arguments) if is_guarded and batch.num_columns:
             return _evaluate_connective(expression, arguments, batch)
+        case Call("case", arguments) if is_guarded and batch.num_columns:
+            return _evaluate_case(expression, arguments, batch)
+        case Call("coalesce", arguments) if is_guarded and batch.num_columns:
+            return _evaluate_coalesce(expression, arguments, batch)
         case Call(function, arguments):
             values = [_evaluate(argument, batch, is_guarded=is_guarded) for argument in arguments]
             return _call(expression, function, values)
@@ -113,12 +129,42 @@ def _evaluate_connective(call: Call, arguments: Sequence[Expression], batch: pa.
     result = call_kernel("invert", decisive)
     for argument in arguments:
         is_open = pc.fill_null(call_kernel("not_equal", result, decisive), True)
-        values = _evaluate(argument, batch.filter(is_open), is_guarded=True)
-        if isinstance(values, pa.Scalar):
-            values = _repeat(values, is_open.true_count)
-        found = pc.replace_with_mask(decisive, is_open, values.cast(pa.bool_()))
+        values = _evaluate_where(is_open, argument, batch).cast(pa.bool_())
+        found = pc.if_else(is_open, values, decisive)
         result = _call(call, call.function, [result, found])
     return result
+
+
+def _evaluate_case(call: Call, arguments: Sequence[Expression], batch: pa.RecordBatch) -> Array:
+    """Evaluate each condition for the rows that those before it leave, and each value for its own rows."""
+    result, is_open = pa.nulls(batch.num_rows, call.type), pa.repeat(pa.scalar(True), batch.num_rows)
+    branches: list[Any] = [*zip(arguments[::2], arguments[1::2], strict=False)]
+    otherwise = [(Literal(pa.scalar(True)), each) for each in arguments[2 * len(branches) :]]
+    for condition, value in [*branches, *otherwise]:
+        holds = pc.fill_null(_evaluate_where(is_open, condition, batch), False)
+        result = pc.if_else(holds, _evaluate_where(holds, value, batch), result)
+        is_open = pc.and_not(is_open, holds)
+    return result
+
+
+def _evaluate_coalesce(call: Call, arguments: Sequence[Expression], batch: pa.RecordBatch) -> Array:
+    """Evaluate each operand only for the rows in which those before it are NULL."""
+    result = pa.nulls(batch.num_rows, call.type)
+    for argument in arguments:
+        is_open = result.is_null()
+        result = pc.if_else(is_open, _evaluate_where(is_open, argument, batch), result)
+    return result
+
+
+def _evaluate_where(is_wanted: Array, expression: Expression, batch: pa.RecordBatch) -> Array:
+    """Return the values of an expression where `is_wanted`, which has no nulls, is true, else null."""
+    if not is_wanted.true_count:
+        return pa.nulls(len(is_wanted), output_type(expression) or pa.null())
+    values = _evaluate(expression, batch.filter(is_wanted), is_guarded=True)
+    if isinstance(values, pa.Scalar):
+        values = _repeat(values, is_wanted.true_count)
+    positions = pc.subtract(pc.cumulative_sum(is_wanted.cast(pa.int64())), 1)
+    return values.take(pc.if_else(is_wanted, positions, pa.scalar(None, pa.int64())))
 
 
 def _read(source: Column | Extraction, batch: pa.RecordBatch) -> Array:
@@ -165,7 +211,10 @@ def _call(call: Call, function: str, arguments: Sequence[Values]) -> Values:
         raise ExpressionError(f"cannot evaluate `{describe(call)}` because it is not bound to a table")
     if function in DATE_PARTS:
         return _date_part(call, *arguments)
+    scalar = SCALAR_FUNCTIONS.get(function)
     try:
+        if isinstance(scalar, ScalarFunction):
+            return scalar.evaluate(call, *arguments)
         return FUNCTIONS[function](*arguments)
     except pa.ArrowInvalid as error:
         raise CastError(f"`{describe(call)}`: {error}") from error

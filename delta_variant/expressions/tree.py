@@ -293,11 +293,19 @@ def _call_text(function: str, arguments: list[str]) -> str:
         return f"{arguments[0]} in ({', '.join(arguments[1:])})"
     if function == "is null":
         return f"{arguments[0]} is null"
+    if function == "case":
+        return _case_text(arguments)
     if function in ("not", "negate"):
         return f"({'not ' if function == 'not' else '-'}{arguments[0]})"
     if function[0].isalpha() and function not in ("and", "or", "like"):
         return f"{function}({', '.join(arguments)})"
     return f"({f' {function} '.join(arguments)})"
+
+
+def _case_text(arguments: list[str]) -> str:
+    pairs = zip(arguments[::2], arguments[1::2], strict=False)
+    branches = "".join(f" when {condition} then {value}" for condition, value in pairs)
+    return f"case{branches}{f' else {arguments[-1]}' if len(arguments) % 2 else ''} end"
 
 
 def _variant_call_text(call: VariantCall) -> str:

@@ -1,0 +1,23 @@
+"""The scalar functions of SQL by name: their arguments, their types, and how they are evaluated."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from .scalars.conditions import CONDITIONS
+from .scalars.signature import Expansion, ScalarFunction
+from .tree import Cast, Expression
+from .types import SIMPLE_TYPES
+
+__all__ = ["SCALAR_FUNCTIONS"]
+
+
+def _cast_to(target: pa.DataType) -> Expansion:
+    def cast(value: Expression) -> Expression:
+        return Cast(value, target, strict=True)
+
+    return Expansion(cast, 1, 1)
+
+
+CASTS = {name: _cast_to(target) for name, target in {**SIMPLE_TYPES, "decimal": pa.decimal128(10, 0)}.items()}
+SCALAR_FUNCTIONS: dict[str, ScalarFunction | Expansion] = {**CASTS, **CONDITIONS}

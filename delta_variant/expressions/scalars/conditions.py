@@ -1,0 +1,101 @@
+"""Conditional functions and tests for NULL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..._arrow import Array
+from ...errors import ExpressionError
+from ..tree import Call, Expression, Literal, output_type
+from ..types import MAX_PRECISION, kind_of, type_name
+from .signature import Expansion, Parameter, ScalarFunction, function, over_arrays
+
+__all__ = ["CONDITIONS"]
+
+NULL = Literal(pa.scalar(None, pa.null()))
+
+
+def common_result(arguments: Sequence[Expression], first: int = 0) -> pa.DataType:
+    """Return the type to which the arguments from `first` on were cast; raises ExpressionError."""
+    result: Any = output_type(arguments[first])
+    if pa.types.is_decimal256(result):
+        raise ExpressionError(
+            f"the operands require {type_name(result)}, but a decimal has at most {MAX_PRECISION} digits: "
+            "cast them"
+        )
+    return result
+
+
+def _case_parameters(count: int) -> tuple[Parameter, ...]:
+    branches: tuple[Parameter, ...] = ("boolean", "common") * (count // 2)
+    return (*branches, "common") if count % 2 else branches
+
+
+def _case_result(arguments: Sequence[Expression]) -> pa.DataType:
+    return common_result(arguments, 1)
+
+
+def _case(*arguments: Array) -> Array:
+    branches = len(arguments) // 2
+    conditions = pa.StructArray.from_arrays(arguments[: 2 * branches : 2], names=[""] * branches)
+    values = [*arguments[1::2], *arguments[2 * branches :]]
+    return pc.call_function("case_when", [conditions, *values])
+
+
+def _if(condition: Expression, value: Expression, otherwise: Expression) -> Expression:
+    return Call("case", (condition, value, otherwise))
+
+
+def _null_if(value: Expression, other: Expression) -> Expression:
+    return Call("case", (Call("=", (value, other)), NULL, value))
+
+
+def _is_not_null(value: Expression) -> Expression:
+    return Call("not", (Call("is null", (value,)),))
+
+
+def _first_known(value: Expression, other: Expression) -> Expression:
+    return Call("coalesce", (value, other))
+
+
+def _extreme(kernel: str, *, is_nan_extreme: bool) -> Callable[..., Array]:
+    """Return the greatest or the least of columns without NULLs; NaN is greater than every number."""
+
+    def pair(left: Array, right: Array) -> Array:
+        found = pc.call_function(kernel, [left, right], pc.ElementWiseAggregateOptions(skip_nulls=True))
+        if kind_of(left.type) != "floating":
+            return found
+        # Arrow prefers the other number to NaN.
+        nan = pa.scalar(float("nan"), left.type)
+        is_left, is_right = (pc.fill_null(pc.is_nan(each), False) for each in (left, right))
+        one, both = pc.or_(is_left, is_right), pc.and_(is_left, is_right)
+        return pc.if_else(one if is_nan_extreme else both, nan, found)
+
+    return lambda *columns: reduce(pair, columns)
+
+
+def _is_nan(values: Array) -> Array:
+    return pc.fill_null(pc.is_nan(values), False)
+
+
+GREATEST = over_arrays(_extreme("max_element_wise", is_nan_extreme=True))
+LEAST = over_arrays(_extreme("min_element_wise", is_nan_extreme=False))
+
+CONDITIONS: dict[str, ScalarFunction | Expansion] = {
+    "case": ScalarFunction(_case_parameters, _case_result, over_arrays(_case), 2, None),
+    "if": Expansion(_if, 3, 3),
+    "nullif": Expansion(_null_if, 2, 2),
+    "nvl": Expansion(_first_known, 2, 2),
+    "ifnull": Expansion(_first_known, 2, 2),
+    "nvl2": Expansion(lambda tested, value, other: _if(_is_not_null(tested), value, other), 3, 3),
+    "isnull": Expansion(lambda value: Call("is null", (value,)), 1, 1),
+    "isnotnull": Expansion(_is_not_null, 1, 1),
+    "isnan": function(("double",), pa.bool_(), over_arrays(_is_nan)),
+    "greatest": function(("common", "common"), common_result, GREATEST, is_repeated=True),
+    "least": function(("common", "common"), common_result, LEAST, is_repeated=True),
+}
