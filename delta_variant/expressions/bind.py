@@ -5,7 +5,6 @@ Coercion follows Spark's ANSI mode. An operation that Arrow cannot do exactly as
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
 from functools import reduce
@@ -20,6 +19,7 @@ from ..variant.paths import split_pattern
 from .cast import can_cast, cast_scalar
 from .constructors import CONSTRUCTORS, bind_constructor
 from .evaluate import ARITHMETIC, call_kernel, constant_of
+from .patterns import parse_pattern
 from .scalar_functions import SCALAR_FUNCTIONS
 from .scalars.signature import Expansion, Parameter
 from .tree import (
@@ -42,9 +42,6 @@ from .variant_functions import VARIANT_FUNCTIONS, bind_variant_function
 MAX_SHOWN = 10
 EXTENSION_NAME = b"ARROW:extension:name"
 VARIANT_EXTENSION = b"arrow.parquet.variant"
-
-# A LIKE pattern in which each backslash escapes a wildcard or a backslash.
-LIKE_PATTERN = re.compile(r"(?:[^\\]|\\[\\%_])*", re.DOTALL)
 
 # Functions that return their operands, which have the common type of all of them, even if a literal would fit
 # into that of the columns.
@@ -348,15 +345,17 @@ def _is_null(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _like(function: str, arguments: list[Expression]) -> Expression:
-    value, pattern = arguments
-    _require(value, {"string", "null"}, "`like`: expected a string")
-    text = pattern.value.as_py() if isinstance(pattern, Literal) else None
-    if not isinstance(text, str) or not LIKE_PATTERN.fullmatch(text):
+    """Bind a value and a pattern, which may be followed by the escape character of the pattern."""
+    value, *constants = arguments
+    _require(value, {"string", "null"}, f"`{function}`: expected a string")
+    texts = [each.value.as_py() if isinstance(each, Literal) else None for each in constants]
+    if not all(isinstance(text, str) for text in texts):
         raise ExpressionError(
-            rf"`like`: expected a string literal in which \ precedes %, _ or \, got `{describe(pattern)}`"
+            f"`{function}`: expected a string literal as its pattern, got `{describe(constants[0])}`"
         )
+    parse_pattern(*texts)
     value = _cast(value, pa.string()) if _kind(value) == "null" else value
-    return Call(function, (value, pattern), pa.bool_())
+    return Call(function, (value, *constants), pa.bool_())
 
 
 def _kind(bound: Expression, proposal: str = "string") -> Kind:

@@ -16,6 +16,7 @@ from ..variant import values as variant_values
 from ..variant.moments import DATE_PARTS, UTC, date_part
 from ..variant.paths import normalize
 from .cast import cast_scalar, cast_values
+from .patterns import match_pattern
 from .scalar_functions import SCALAR_FUNCTIONS
 from .scalars.signature import ScalarFunction
 from .tree import (
@@ -315,8 +316,8 @@ def _in(value: Values, *options: Values) -> Values:
     return call_kernel("if_else", call_kernel("is_valid", value), found, unknown)
 
 
-def _like(value: Values, pattern: pa.Scalar[Any]) -> Values:
-    return call_kernel("match_like", value, options=pc.MatchSubstringOptions(pattern.as_py()))
+def _like(value: Values, *constants: pa.Scalar[Any]) -> Values:
+    return match_pattern(value, *(each.as_py() for each in constants))
 
 
 def _remainder(left: Values, right: Values) -> Values:

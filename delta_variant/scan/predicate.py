@@ -9,6 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from ..expressions import tree
+from ..expressions.patterns import literal_prefix
 from ..expressions.tree import Call, Cast, Column, Expression, Extraction, Field, output_type
 from ..expressions.tree import inputs as expression_inputs
 from ..expressions.types import kind_of
@@ -45,7 +46,6 @@ ORDER_PRESERVING = {
     ("date", "timestamp"),
     ("date", "timestamp_ntz"),
 }
-WILDCARDS = "%_\\"
 
 
 class Leaf(msgspec.Struct, frozen=True):
@@ -186,13 +186,11 @@ def _null_test(operand: Expression, *, is_null: bool) -> PruningPredicate:
     return None if leaf is None or (leaf.path is not None and is_null) else NullTest(leaf, is_null)
 
 
-def _like(value: Expression, pattern: Expression) -> PruningPredicate:
+def _like(value: Expression, *constants: Expression) -> PruningPredicate:
     leaf, casts = _ordered(value)
-    text = pattern.value.as_py() if isinstance(pattern, tree.Literal) else None
-    if leaf is None or not isinstance(text, str):
-        return None
-    end = min((text.index(wildcard) for wildcard in WILDCARDS if wildcard in text), default=len(text))
-    return Comparison(leaf, casts, "prefix", pa.scalar(text[:end])) if end else None
+    texts = [each.value.as_py() for each in constants if isinstance(each, tree.Literal)]
+    prefix = literal_prefix(*texts)
+    return Comparison(leaf, casts, "prefix", pa.scalar(prefix)) if leaf and prefix else None
 
 
 def _ordered(operand: Expression) -> tuple[Leaf | None, tuple[pa.DataType, ...]]:
