@@ -244,6 +244,8 @@ def _read_commits_instead(store: Store, compaction: Span, error: Exception) -> l
     except StoreError:
         # The commits may have been cleaned up. The error of the compaction is the cause then.
         raise error from None
+    finally:
+        del error  # Its traceback refers to this frame.
 
 
 def _read_commits_of(store: Store, compaction: Span) -> list[list[Action]]:
@@ -252,7 +254,10 @@ def _read_commits_of(store: Store, compaction: Span) -> list[list[Action]]:
 
 def _raise_if_error(content: bytes | StoreError) -> bytes:
     if isinstance(content, StoreError):
-        raise content
+        try:
+            raise content
+        finally:
+            del content  # Its traceback refers to this frame.
     return content
 
 

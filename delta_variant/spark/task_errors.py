@@ -68,9 +68,13 @@ def restore_errors() -> Iterator[None]:
     try:
         yield
     except SPARK_ERRORS as error:
-        if restored := _restore(str(error)):
+        restored = _restore(str(error))
+        if restored is None:
+            raise
+        try:
             raise restored from error
-        raise
+        finally:
+            del restored  # Its traceback refers to this frame.
 
 
 def _to_json(error: DeltaVariantError) -> str:

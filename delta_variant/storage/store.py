@@ -715,8 +715,8 @@ def _translate_errors(table: str, file: str | None = None) -> Iterator[None]:
     except FileNotFoundError as error:
         raise StoreError(f"there is no file {file or table}", table=table, file=file) from error
     except (BaseError, OSError, ValueError, NotImplementedError) as error:
-        translated = StoreError(with_remedy(_reason(error)), table=None if file is None else table)
-        raise translated.at(table=table, file=file) from error
+        message = with_remedy(_reason(error))
+        raise StoreError(message, table=None if file is None else table).at(table=table, file=file) from error
 
 
 # Without credentials in the environment, the client asks the metadata service of a cloud machine.

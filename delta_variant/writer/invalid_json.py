@@ -97,15 +97,19 @@ class InvalidValueHandler:
             text = batch.column(value.column)[value.row].as_py()
             text = text.encode() if isinstance(text, str) else text
             column = batch.schema.names[value.column]
-            if rows.origin is None or isinstance(rows.origin, PartRows):
-                error, record = self._locate_in_rows(rows, value, column)
-            else:
-                error, record = self._locate_in_file(rows, rows.origin, value, text)
             if self._on_invalid == "error":
-                raise error
+                raise self._locate(rows, value, column, text)[0]
             if self._on_invalid == "reject" and self._keep is not None:
+                _, record = self._locate(rows, value, column, text)
                 self._keep({**record, "text": text.decode(errors="backslashreplace")})
         self.count += len(values)
+
+    def _locate(
+        self, rows: BatchOrigin, value: InvalidValue, column: str, text: bytes
+    ) -> tuple[InvalidJsonError, RejectRecord]:
+        if rows.origin is None or isinstance(rows.origin, PartRows):
+            return self._locate_in_rows(rows, value, column)
+        return self._locate_in_file(rows, rows.origin, value, text)
 
     def _locate_in_file(
         self, rows: BatchOrigin, origin: Origin, value: InvalidValue, text: bytes

@@ -214,8 +214,9 @@ def _checkpoint_errors(name: str) -> Iterator[None]:
         reason, line = (error.message, error.line) if isinstance(error, DeltaVariantError) else (error, None)
         found = checkpoint_name(name.rpartition("/")[2])
         version = None if found is None else found.version
-        malformed = MalformedLogError(f"cannot read the checkpoint: {reason}", version=version)
-        raise malformed.at(file=name, line=line) from error
+        raise MalformedLogError(f"cannot read the checkpoint: {reason}", version=version).at(
+            file=name, line=line
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,11 @@ class _Started(msgspec.Struct):
         """Yield the rows in their order."""
         yield from self.head
         if self.error is not None:
-            raise self.error
+            try:
+                raise self.error
+            finally:
+                # The traceback of the error refers to this object.
+                self.error = None
         yield from self.rest
 
 

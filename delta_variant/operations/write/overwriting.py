@@ -31,11 +31,10 @@ def _checked(batches: Batches, columns: StructType, predicate: Expression, optio
     for batch, origin in batches:
         outside = _first_outside(conform(batch, columns), columns, predicate, options)
         if outside is not None:
-            error = PredicateViolationError(
+            raise PredicateViolationError(
                 f"the row does not match the predicate of the overwrite, {describe_expression(predicate)}: "
                 "remove the row, or pass a predicate that matches it"
-            )
-            raise error.at(**BatchOrigin(origin, first, None).locate(outside))
+            ).at(**BatchOrigin(origin, first, None).locate(outside))
         first += batch.num_rows
         yield batch, origin
 

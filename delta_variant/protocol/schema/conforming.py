@@ -137,8 +137,8 @@ def _flatten(array: Array, path: tuple[str, ...]) -> Array:
     try:
         return array.flatten()
     except pa.ArrowException as error:
-        found = SchemaError(f"cannot read a list of type {array.type}: {error}")
-        raise found.at(column=".".join(path)) from error
+        message = f"cannot read a list of type {array.type}: {error}"
+        raise SchemaError(message).at(column=".".join(path)) from error
 
 
 def _take(values: Array, positions: Array, path: tuple[str, ...]) -> Array:
@@ -164,8 +164,8 @@ def _cast(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
     try:
         return _compact(array).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        found = SchemaError(f"cannot cast to {describe(data_type)}: {error}")
-        raise found.at(column=".".join(path)) from error
+        message = f"cannot cast to {describe(data_type)}: {error}"
+        raise SchemaError(message).at(column=".".join(path)) from error
 
 
 def _compact(array: Array) -> Array:
