@@ -7,7 +7,10 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
+import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
@@ -27,6 +30,14 @@ from delta_variant.errors import (
     UnsupportedFeatureError,
 )
 
+REQUIRED = pa.schema(
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("s", pa.struct([pa.field("x", pa.int64(), nullable=False)])),
+        pa.field("n", pa.int64()),
+    ]
+)
+REQUIRED_ROWS = pa.table([[1, 2], [{"x": 1}, None], [1, None]], schema=REQUIRED)
 ROWS = pa.table({"id": [1, 2], "amount": [5, 6], "event": ['{"n": 1}', '{"n": 2}']})
 
 
@@ -487,3 +498,108 @@ def test_a_violation_shows_a_timestamp_beyond_the_years_of_python(tmp_path: Path
     dv.add_constraint(uri, "recent", "year(at) < 40000")
     with pytest.raises(ConstraintViolationError, match=r"at = \+294247-01-10 04:00:54\.775807"):
         dv.write_table(uri, rows, mode="append")
+
+
+# NOT NULL
+
+
+def nullability(table: str | Path) -> dict[str, bool]:
+    return {field.name: field.nullable for field in dv.load_snapshot(str(table)).schema.fields}
+
+
+def test_a_new_table_has_the_nullability_of_its_arrow_schema_as_in_deltalake(tmp_path: Path):
+    dv.write_table(tmp_path / "t", REQUIRED_ROWS)
+    write_deltalake(tmp_path / "d", REQUIRED_ROWS)
+    schemas = [json.loads(DeltaTable(tmp_path / name).schema().to_json()) for name in ("t", "d")]
+    assert schemas[0] == schemas[1]
+    assert nullability(tmp_path / "t") == {"id": False, "s": True, "n": True}
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda table, nulls: dv.write_table(table, nulls, mode="append"),
+        lambda table, nulls: dv.write_table(table, nulls, mode="append", schema_mode="merge"),
+        lambda table, nulls: dv.write_table(table, nulls, mode="overwrite"),
+        lambda table, nulls: dv.update(table, {"id": "null"}),
+        lambda table, nulls: dv.update(table, {"id": "n"}),
+        lambda table, nulls: dv.merge(table, nulls, on="false").when_not_matched_insert_all().execute(),
+        lambda table, nulls: (
+            dv.merge(table, nulls, on="target.n = source.n")
+            .when_matched_update({"id": "source.id"})
+            .execute()
+        ),
+    ],
+)
+def test_no_write_puts_a_null_into_a_required_column(tmp_path: Path, write):
+    table = str(tmp_path / "t")
+    dv.write_table(table, REQUIRED_ROWS)
+    nulls = pa.table({"id": pa.array([None], pa.int64()), "s": [{"x": 1}], "n": [1]})
+    with raises_at(SchemaError, "NOT NULL", column="id"):
+        write(table, nulls)
+    assert dv.load_snapshot(table).version == 0
+
+
+def test_required_partition_columns_and_variants_reject_nulls(tmp_path: Path):
+    table = str(tmp_path / "t")
+    schema = pa.schema([pa.field("day", pa.string(), False), pa.field("event", pa.json_(), False)])
+    dv.write_table(table, pa.table([["mon"], ["{}"]], schema=schema), partition_by="day")
+    for row, column in (({"day": None, "event": {}}, "day"), ({"day": "mon", "event": None}, "event")):
+        with raises_at(SchemaError, "NOT NULL", column=column):
+            dv.write_table(table, [row], mode="append")
+    invalid = pa.table([["mon"], ["{"]], schema=schema)
+    with pytest.raises(SchemaError, match="non-nullable"):
+        dv.write_table(table, invalid, mode="append", json=dv.JsonOptions(on_invalid="null"))
+    assert dv.read_table(table).to_pylist() == [{"day": "mon", "event": {}}]
+
+
+@pytest.mark.parametrize("kind", ["dicts", "pandas", "Polars", "DuckDB", "JSON"])
+def test_rows_without_an_arrow_schema_have_nullable_columns(tmp_path: Path, kind: str):
+    rows = pa.table({"id": [1]})
+    (tmp_path / "rows.ndjson").write_text("1\n")
+    data = {
+        "dicts": lambda: rows.to_pylist(),
+        "pandas": lambda: rows.to_pandas(),
+        "Polars": lambda: pl.from_arrow(rows),
+        "DuckDB": lambda: duckdb.sql("select 1 as id"),
+        "JSON": lambda: dv.read_json(str(tmp_path / "rows.ndjson"), column="id"),
+    }
+    dv.write_table(tmp_path / "t", data[kind]())
+    assert nullability(tmp_path / "t") == {"id": True}
+
+
+def test_an_overwrite_of_the_schema_takes_the_nullability_of_the_data(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, REQUIRED_ROWS)
+    swapped = pa.schema([pa.field("id", pa.int64()), REQUIRED.field("s"), pa.field("n", pa.int64(), False)])
+    rows = pa.table([[None], [None], [1]], schema=swapped)
+    dv.write_table(table, rows, mode="overwrite", schema_mode="overwrite")
+    assert nullability(table) == {"id": True, "s": True, "n": False}
+
+
+def test_columns_that_an_append_adds_are_nullable(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, [{"a": 1}])
+    rows = pa.table([[2], [3]], schema=pa.schema([pa.field("a", pa.int64()), REQUIRED.field("id")]))
+    dv.write_table(table, rows, mode="append", schema_mode="merge")
+    assert nullability(table) == {"a": True, "id": True}
+
+
+def test_a_read_and_a_conversion_keep_required_columns(tmp_path: Path):
+    dv.write_table(tmp_path / "t", REQUIRED_ROWS)
+    assert dv.read_table(tmp_path / "t").schema == REQUIRED
+    computed = dv.read_table(tmp_path / "t", columns={"id": "id", "next": "id + 1"}, where="n = 1")
+    assert computed.to_table().schema == pa.schema([REQUIRED.field("id"), pa.field("next", pa.int64())])
+    dv.convert(tmp_path / "t", tmp_path / "copy")
+    assert dv.load_snapshot(str(tmp_path / "copy")).schema == dv.load_snapshot(str(tmp_path / "t")).schema
+
+
+def test_a_column_that_all_parquet_files_require_is_not_null(tmp_path: Path):
+    pq.write_table(REQUIRED_ROWS, tmp_path / "a.parquet")
+    pq.write_table(REQUIRED_ROWS.select(["id"]), tmp_path / "b.parquet")
+    dv.convert(tmp_path / "a.parquet", tmp_path / "one")
+    assert nullability(tmp_path / "one") == {"id": False, "s": True, "n": True}
+    pq.write_table(pa.table({"n": [7]}), tmp_path / "c.parquet")
+    dv.convert([tmp_path / f"{name}.parquet" for name in "abc"], tmp_path / "all")
+    assert nullability(tmp_path / "all") == {"id": True, "s": True, "n": True}
+    assert read_rows(str(tmp_path / "all"))[-1] == {"id": None, "s": None, "n": 7}

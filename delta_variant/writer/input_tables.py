@@ -34,9 +34,10 @@ def open_parquet(files: Sequence[InputFile], *, hive: bool = False) -> pa.Record
     """Return the rows of Parquet files as a stream whose schema has the columns of all files.
 
     A struct of `metadata`, `value` and perhaps `typed_value` is a Variant, with or without the annotation,
-    because some writers omit it. `hive=True` adds the columns in the names of folders, such as
-    `day=2026-11-21/`: integers if all of their values are, strings otherwise. Raise SourceError for a file
-    that cannot be read, and SchemaError for files whose columns have different types.
+    because some writers omit it. A column is nullable unless all files require it. `hive=True` adds the
+    columns in the names of folders, such as `day=2026-11-21/`: integers if all of their values are, strings
+    otherwise. Raise SourceError for a file that cannot be read, and SchemaError for files whose columns have
+    different types.
     """
     folders = [_partitions_of(file.path) if hive else {} for file in files]
     types = _partition_types(folders)
@@ -44,7 +45,11 @@ def open_parquet(files: Sequence[InputFile], *, hive: bool = False) -> pa.Record
     for file in files:
         with _opened(file, pq.ParquetFile) as opened:
             schemas.append(_logical_schema(_with_distinct_names(opened.schema_arrow, file)))
+    everywhere = set.intersection(*(set(each.names) for each in schemas))
     schema = _unify([*schemas, pa.schema(list(types.items()))], files)
+    schema = pa.schema(
+        [field.with_nullable(field.nullable or field.name not in everywhere) for field in schema]
+    )
 
     def batches() -> Iterator[pa.RecordBatch]:
         begin("writing", files=len(files), bytes_=total_size(files))
@@ -167,11 +172,14 @@ def _unify(schemas: Sequence[pa.Schema], files: Sequence[InputFile]) -> pa.Schem
 
 def _logical_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema of a file with its Variants as unshredded structs of the extension type."""
-    fields = [
-        pa.field(field.name, VARIANT_TYPE, metadata=VARIANT_METADATA) if _is_variant(field.type) else field
-        for field in schema
-    ]
-    return pa.schema([field.with_nullable(True) for field in fields])
+    return pa.schema(
+        [
+            pa.field(field.name, VARIANT_TYPE, field.nullable, VARIANT_METADATA)
+            if _is_variant(field.type)
+            else field
+            for field in schema
+        ]
+    )
 
 
 def _is_variant(arrow_type: pa.DataType) -> bool:
@@ -193,7 +201,8 @@ def _with_schema(batch: pa.RecordBatch, schema: pa.Schema, values: Partitions) -
             if _is_variant(column.type):
                 column = plain_variants(unshred(column))
             arrays.append(column if column.type == field.type else column.cast(field.type))
+        elif (text := values.get(field.name)) is not None:
+            arrays.append(pa.repeat(pa.scalar(text).cast(field.type), batch.num_rows))
         else:
-            scalar = pa.scalar(values.get(field.name), pa.string()).cast(field.type)
-            arrays.append(pa.repeat(scalar, batch.num_rows))
+            arrays.append(pa.nulls(batch.num_rows, field.type))
     return pa.record_batch(arrays, schema=schema)

@@ -12,7 +12,7 @@ from ...data_file.reader import filter_rows
 from ...expressions import tree
 from ...expressions.evaluate import evaluate, filter_mask
 from ...expressions.parse import parse_columns
-from ...expressions.tree import Call, Expression, Extraction, Input, is_whole
+from ...expressions.tree import Call, Column, Expression, Extraction, Input, is_whole
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import variant_field
@@ -31,7 +31,7 @@ class Query(msgspec.Struct, frozen=True):
     `hint` is true for each row that the caller keeps, who selects these rows among those of the query.
     `lateral` makes a row for each part of a Variant of the rows that match the predicate. `shredded` has the
     types of the Variant columns that are returned as files store them, by name. `dictionaries` are the
-    outputs of text that are returned as dictionaries.
+    outputs of text that are returned as dictionaries. `required` are the NOT NULL columns of the table.
     """
 
     outputs: Mapping[str, Expression]
@@ -41,6 +41,7 @@ class Query(msgspec.Struct, frozen=True):
     shredded: Mapping[str, pa.DataType] = msgspec.field(default_factory=dict)
     lateral: Lateral | None = None
     dictionaries: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
 
     @classmethod
     def of(
@@ -63,7 +64,8 @@ class Query(msgspec.Struct, frozen=True):
         predicate = scope.predicate(where)
         if parts is not None:
             predicate, parts = parts.select(predicate)
-        return cls({}, predicate, (), lateral=parts)._with(outputs, None)
+        required = frozenset(field.name for field in snapshot.schema.fields if not field.nullable)
+        return cls({}, predicate, (), lateral=parts, required=required)._with(outputs, None)
 
     @classmethod
     def of_expressions(cls, outputs: Mapping[str, Expression], predicate: Expression | None) -> Query:
@@ -108,10 +110,10 @@ class Query(msgspec.Struct, frozen=True):
         return bound
 
     def _field(self, name: str, bound: Expression) -> pa.Field[Any]:
-        field = _output_field(name, bound)
+        field = _output_field(name, bound, self.required)
         if name in self.dictionaries:
             return field.with_type(DICTIONARY)
-        if not isinstance(bound, Extraction) or not is_whole(bound) or bound.column not in self.shredded:
+        if not _is_variant(bound) or bound.column not in self.shredded:
             return field
         return field.with_type(self.shredded[bound.column])
 
@@ -172,9 +174,16 @@ def is_text_path(bound: Expression) -> TypeGuard[Extraction]:
     return isinstance(bound, Extraction) and bound.type == pa.string() and not bound.as_json
 
 
-def _output_field(name: str, bound: Expression) -> pa.Field[Any]:
-    output_type = tree.output_type(bound)
-    return variant_field(name) if output_type is None else pa.field(name, output_type)
+def _output_field(name: str, bound: Expression, required: Collection[str]) -> pa.Field[Any]:
+    column = bound.name if isinstance(bound, Column) else bound.column if _is_variant(bound) else None
+    output_type, nullable = tree.output_type(bound), column not in required
+    if output_type is None:
+        return variant_field(name, nullable=nullable)
+    return pa.field(name, output_type, nullable)
+
+
+def _is_variant(bound: Expression) -> TypeGuard[Extraction]:
+    return isinstance(bound, Extraction) and is_whole(bound)
 
 
 def _filtered(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:

@@ -51,7 +51,6 @@ def create_state(
         commit_version = properties.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME.name
         settings.setdefault(row_id, f"_row-id-col-{uuid4()}")
         settings.setdefault(commit_version, f"_row-commit-version-col-{uuid4()}")
-    columns = StructType(tuple(_nullable(field) for field in columns.fields))
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     check_new_schema(columns, mode=mode)
     partitions = check_partition_columns(columns, partition_by or ())
@@ -76,11 +75,6 @@ def _is_shredded(data_type: DataType) -> bool:
     if isinstance(data_type, StructType):
         return any(_is_shredded(field.type) for field in data_type.fields)
     return data_type == VARIANT
-
-
-def _nullable(field: StructField) -> StructField:
-    """Return a nullable column, because Arrow schemas are rarely non-nullable by contract."""
-    return replace(field, nullable=True)
 
 
 def append_state(
@@ -179,7 +173,7 @@ def overwrite_state(
 
 def _keep_field(field: StructField, columns: StructType) -> StructField:
     same = (each for each in columns.fields if each.name == field.name and each.type == field.type)
-    return next((replace(each, nullable=True) for each in same), _nullable(field))
+    return next((replace(field, metadata=each.metadata) for each in same), field)
 
 
 def _check_clustering(snapshot: Snapshot) -> None:
