@@ -603,3 +603,65 @@ def test_a_column_that_all_parquet_files_require_is_not_null(tmp_path: Path):
     dv.convert([tmp_path / f"{name}.parquet" for name in "abc"], tmp_path / "all")
     assert nullability(tmp_path / "all") == {"id": True, "s": True, "n": True}
     assert read_rows(str(tmp_path / "all"))[-1] == {"id": None, "s": None, "n": 7}
+
+
+# Identity columns
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> str:
+    """Return a table with an identity column and two files of two rows."""
+    uri = str(tmp_path / "numbered")
+    rows = pa.table({"id": [1, 2], "v": ["a", "b"]})
+    dv.write_table(uri, rows)
+    dv.write_table(uri, pa.table({"id": [3, 4], "v": ["c", "d"]}), mode="append")
+
+    def add_identity(document: dict[str, Any]) -> None:
+        names = {"start": 1, "step": 1, "highWaterMark": 4, "allowExplicitInsert": False}
+        document["fields"][0]["metadata"] = {f"delta.identity.{name}": value for name, value in names.items()}
+
+    Table(Path(uri)).edit_schema(add_identity)
+    Table(Path(uri)).edit("protocol", lambda each: each.update(minReaderVersion=2, minWriterVersion=6))
+    return uri
+
+
+def test_rows_of_a_table_with_an_identity_column_can_be_changed_and_removed(numbered: str):
+    before = dv.load_snapshot(numbered).schema
+    dv.update(numbered, {"v": "'B'"}, "id = 2")
+    dv.delete(numbered, "v = 'a'")
+    removed = pa.table({"id": [3]})
+    dv.merge(numbered, removed, on="target.id = source.id").when_matched_delete().execute()
+    new = pa.table({"id": [4], "v": ["D"]})
+    merge = dv.merge(numbered, new, on="target.id = source.id")
+    merge.when_matched_update_all(except_cols=["id"]).execute()
+    dv.optimize(numbered)
+    rows = [{"id": 2, "v": "B"}, {"id": 4, "v": "D"}]
+    assert sorted(read_rows(numbered), key=lambda row: row["id"]) == rows
+    assert dv.load_snapshot(numbered).schema == before
+
+
+@pytest.mark.parametrize(
+    ("message", "write"),
+    [
+        ("cannot add rows to", lambda table, rows: dv.write_table(table, rows, mode="append")),
+        ("cannot add rows to", lambda table, rows: dv.write_table(table, rows, mode="overwrite")),
+        (
+            "cannot add rows to",
+            lambda table, rows: (
+                dv.merge(table, rows, on="target.id = source.id").when_not_matched_insert_all().execute()
+            ),
+        ),
+        ("cannot assign", lambda table, rows: dv.update(table, {"id": "7"})),
+        (
+            "cannot assign",
+            lambda table, rows: (
+                dv.merge(table, rows, on="target.id = source.id").when_matched_update_all().execute()
+            ),
+        ),
+    ],
+)
+def test_no_write_sets_an_identity_column(numbered: str, message: str, write):
+    version = dv.load_snapshot(numbered).version
+    with raises_at(UnsupportedFeatureError, f"{message} .*identity column 'id'", column="id"):
+        write(numbered, pa.table({"id": [4], "v": ["x"]}))
+    assert dv.load_snapshot(numbered).version == version

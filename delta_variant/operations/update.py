@@ -110,7 +110,8 @@ def plan_update(
     assignments = assignments_of(updates, scope, scope.bind)
     if not assignments:
         raise ValueError("updates is empty: pass a mapping from a column or path to an SQL expression")
-    check_may_rewrite(snapshot, removes_rows=True)
+    assigned = {each.column for each in assignments}
+    check_may_rewrite(snapshot, removes_rows=True, assigned=assigned)
     parameters = {} if where is None else {"predicate": [where]}
     change = AssignedRows(predicate, assignments)
     return RewritePlan(snapshot, predicate, change, "UPDATE", parameters, options, commit)

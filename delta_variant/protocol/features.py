@@ -6,7 +6,7 @@ its table property is also set (PROTOCOL.md, "Table Features").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ __all__ = [
     "FEATURES",
     "TableFeature",
     "check_may_append",
+    "check_may_assign",
     "check_may_commit",
     "check_may_read",
     "check_may_restore",
@@ -46,7 +47,7 @@ CHANGE_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestam
 
 
 class Unsupported(NamedTuple):
-    """A construct of a table that prevents an append, as a message names it, and its column if it has one."""
+    """A construct of a table that prevents a write, as a message names it, and its column if it has one."""
 
     name: str
     column: str | None = None
@@ -94,7 +95,8 @@ class TableFeature:
 
     `enabled_by` is the property that requires the feature if its value is not the default. `properties_from`
     is the prefix of properties that require it, `needed_by` are the primitive types that require it.
-    `find_unsupported` yields the constructs of a table that prevent an append although the feature does not.
+    `find_unsupported` yields the constructs of a table that prevent new data files although the feature does
+    not, and `find_unsupported_rows` those that only prevent new rows, because rows that exist have values.
     `is_append_only` means that rows may not be removed or changed if `enabled_by` is true.
     """
 
@@ -110,6 +112,7 @@ class TableFeature:
     can_read: bool = True
     can_append: bool = True
     find_unsupported: FindUnsupported = _find_nothing
+    find_unsupported_rows: FindUnsupported = _find_nothing
     is_append_only: bool = False
 
 
@@ -148,7 +151,7 @@ _ROWS = (
         legacy_writer_version=5,
         enabled_by=properties.COLUMN_MAPPING_MODE,
     ),
-    TableFeature("identityColumns", legacy_writer_version=6, find_unsupported=_find_identity_columns),
+    TableFeature("identityColumns", legacy_writer_version=6, find_unsupported_rows=_find_identity_columns),
     VARIANT_TYPE,
     TableFeature("variantType-preview", is_reader_writer=True, preview_of="variantType"),
     VARIANT_SHREDDING,
@@ -168,7 +171,7 @@ _ROWS = (
         enabled_by=properties.ENABLE_ROW_TRACKING,
     ),
     TableFeature("clustering", requires=("domainMetadata",)),
-    TableFeature("allowColumnDefaults", find_unsupported=_find_variant_defaults),
+    TableFeature("allowColumnDefaults", find_unsupported_rows=_find_variant_defaults),
     TableFeature("checkpointProtection"),
     TableFeature(
         "icebergCompatV1",
@@ -246,10 +249,6 @@ def check_may_read(protocol: Protocol, schema: StructType, table: str) -> None:
         _check_type_feature(feature, protocol, schema, table)
 
 
-def _names(unsupported: Sequence[Unsupported]) -> str:
-    return ", ".join(each.name for each in unsupported)
-
-
 def check_may_append(
     protocol: Protocol, configuration: Mapping[str, str], schema: StructType, table: str
 ) -> None:
@@ -258,10 +257,22 @@ def check_may_append(
     Raises UnsupportedFeatureError, which names each constraint and property that is not supported.
     """
     check_may_commit(protocol, configuration, schema, table)
-    unsupported = [each for row in _ROWS for each in row.find_unsupported(configuration, schema)]
+    finders = (find for row in _ROWS for find in (row.find_unsupported, row.find_unsupported_rows))
+    _check_supported("add rows to", finders, configuration, schema, table)
+
+
+def _check_supported(
+    operation: str,
+    finders: Iterable[FindUnsupported],
+    configuration: Mapping[str, str],
+    schema: StructType,
+    table: str,
+) -> None:
+    unsupported = [each for find in finders for each in find(configuration, schema)]
     if unsupported:
+        names = ", ".join(each.name for each in unsupported)
         raise UnsupportedFeatureError(
-            f"cannot append to {table} because this version does not support {_names(unsupported)}",
+            f"cannot {operation} {table} because this version does not support {names}",
             table=table,
             column=unsupported[0].column,
         )
@@ -301,12 +312,14 @@ def check_may_rewrite(
     *,
     removes_rows: bool,
 ) -> None:
-    """Raise an error unless this library can rewrite rows of `table` correctly; includes `check_may_append`.
+    """Raise an error unless this library can rewrite files of `table`; includes `check_may_commit`.
 
-    `removes_rows` means that rows are removed or changed. Raises UnsupportedFeatureError, which names the
-    table property that forbids it.
+    `removes_rows` means that rows are removed or changed. Raises UnsupportedFeatureError, which names each
+    construct that is not supported, or the table property that forbids to change rows.
     """
-    check_may_append(protocol, configuration, schema, table)
+    check_may_commit(protocol, configuration, schema, table)
+    finders = (row.find_unsupported for row in _ROWS)
+    _check_supported("rewrite files of", finders, configuration, schema, table)
     forbidding = [
         f"{row.enabled_by.name}=true"
         for row in _ROWS
@@ -323,17 +336,22 @@ def check_may_restore(configuration: Mapping[str, str], schema: StructType, tabl
 
     Constraints on single rows are not checked: they were when the rows were written.
     """
-    unsupported = [
-        each
-        for name in ("identityColumns", "icebergCompatV1", "icebergCompatV2")
-        for each in FEATURES[name].find_unsupported(configuration, schema)
-    ]
-    if unsupported:
-        raise UnsupportedFeatureError(
-            f"cannot restore {table} because this version does not support {_names(unsupported)}",
-            table=table,
-            column=unsupported[0].column,
-        )
+    finders = (
+        _find_identity_columns,
+        *(FEATURES[name].find_unsupported for name in ("icebergCompatV1", "icebergCompatV2")),
+    )
+    _check_supported("restore", finders, configuration, schema, table)
+
+
+def check_may_assign(columns: Collection[str], schema: StructType, table: str) -> None:
+    """Raise UnsupportedFeatureError if one of the columns is an identity column, whose values are final."""
+    for identity in _find_identity_columns({}, schema):
+        if identity.column in columns:
+            raise UnsupportedFeatureError(
+                f"cannot assign {identity.name} of {table}: leave it out of the assigned columns",
+                table=table,
+                column=identity.column,
+            )
 
 
 def new_table_protocol(schema: StructType, configuration: Mapping[str, str]) -> Protocol:

@@ -48,8 +48,14 @@ class MergePlan:
 
     def check(self) -> None:
         """Raise the errors of `check_may_rewrite` if the table does not permit the merge."""
-        changes_rows = any(clause.when != "not matched" for clause in self.clauses)
-        check_may_rewrite(self.snapshot, removes_rows=changes_rows)
+        inserts = [clause for clause in self.clauses if clause.action == "insert"]
+        updates = [clause for clause in self.clauses if clause.action == "update"]
+        check_may_rewrite(
+            self.snapshot,
+            removes_rows=len(inserts) < len(self.clauses),
+            adds_rows=bool(inserts),
+            assigned=frozenset().union(*(clause.columns for clause in updates)),
+        )
 
     def target_predicate(self, keys: Sequence[KeyValues]) -> Expression | None:
         """Return a predicate for the rows that may change, by the keys of the source; None if all may."""
