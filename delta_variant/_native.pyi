@@ -646,6 +646,13 @@ class DataFile:
     def row_groups(self) -> list[tuple[int, int]]:
         """The number of rows and the encoded bytes of each row group."""
     @property
+    def leaf_paths(self) -> list[str]:
+        """The paths of the leaf columns, in order, their steps joined by dots."""
+
+    def null_counts(self, leaf: int) -> list[tuple[int | None, int]]:
+        """Return the nulls of a leaf column in each row group, None if unknown, and the values with nulls."""
+
+    @property
     def is_separated(self) -> bool:
         """Whether the rows are as a writer leaves them that sets odd rows apart."""
 

@@ -2,8 +2,9 @@
 
 Small files are in memory. The files of a large checkpoint are read when their rows are used, one row group
 and only some columns at a time. Rows are decoded in batches of 50,000, so that rows that a caller drops are
-never all in memory. The native library decodes them: `ParquetFile` of pyarrow always allocates from the
-default memory pool, which is slow on a machine with fragmented memory.
+never all in memory. The native library reads footers and rows: pyarrow ends the process on some damaged
+footers, and its `ParquetFile` always allocates from the default memory pool, which is slow on a machine with
+fragmented memory.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from typing import Any, cast
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from ... import _native
 from ...errors import DeltaVariantError, MalformedLogError
@@ -35,7 +35,6 @@ from ...protocol.actions import (
     decode_commit,
     decode_path,
 )
-from ...storage.inputs import InputFile
 from ...storage.store import Store, get_ranges, local_path, read, read_end
 from ..file_list import FileList, Piece, Summary
 from ..listing import LOG, CheckpointFiles, checkpoint_name, list_log
@@ -261,7 +260,6 @@ class CheckpointFile:
 
     name: str
     size: int
-    metadata: pq.FileMetaData
     columns: list[str]
     data: _native.DataFile
     summary: None = None
@@ -280,9 +278,10 @@ class CheckpointFile:
     def pieces(self) -> list[Piece]:
         pieces: list[Piece] = []
         groups: list[int] = []
+        num_rows = [rows for rows, _ in self.data.row_groups]
         for group in self.add_groups:
             groups.append(group)
-            if sum(self.metadata.row_group(each).num_rows for each in groups) >= _PIECE_ROWS:
+            if sum(num_rows[each] for each in groups) >= _PIECE_ROWS:
                 pieces.append(_RowGroups(self, groups))
                 groups = []
         return [*pieces, _RowGroups(self, groups)] if groups else pieces
@@ -356,15 +355,10 @@ def _open(store: Store, path: str) -> CheckpointFile:
     name = f"{store.uri}/{path}"
     # One request reads a small file.
     size, end = read_end(store, path, _READ_AT_ONCE_BYTES)
-    if size <= len(end):
-        metadata, data = pq.read_metadata(pa.BufferReader(end)), _native.DataFile(end, name)
-    else:
-        local = local_path(store, path)
-        with InputFile(name, path, store, path).open() as file:
-            metadata = pq.read_metadata(file)
-        data = _native.DataFile(_Ranges(store, path, size) if local is None else local, name)
-    columns = [metadata.schema.column(number).path for number in range(metadata.num_columns)]
-    return CheckpointFile(name, size, metadata, columns, data)
+    local = None if size <= len(end) else local_path(store, path)
+    source = end if size <= len(end) else local or _Ranges(store, path, size)
+    data = _native.DataFile(source, name)
+    return CheckpointFile(name, size, data.leaf_paths, data)
 
 
 def _read_actions(file: CheckpointFile, kind: str) -> Iterator[Action]:
@@ -420,13 +414,9 @@ def _read_column(
 
 def _groups_of(file: CheckpointFile, name: str) -> list[int]:
     """Return the row groups in which a column may have values, by the statistics of its leaves."""
-    leaves = _leaves(file, name)
-    found = []
-    for number in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(number)
-        if any(_chunk_nulls(group.column(leaf)) != group.column(leaf).num_values for leaf in leaves):
-            found.append(number)
-    return found
+    counts = [file.data.null_counts(leaf) for leaf in _leaves(file, name)]
+    groups = range(len(file.data.row_groups))
+    return [group for group in groups if any(leaf[group][0] != leaf[group][1] for leaf in counts)]
 
 
 def _leaves(file: CheckpointFile, name: str) -> list[int]:
@@ -443,14 +433,9 @@ def _lacks_text(file: CheckpointFile) -> bool:
 
 def _null_count(file: CheckpointFile, leaf_path: str) -> int | None:
     """Return the null count of a leaf, None if statistics lack it or there is no such leaf."""
-    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-    counts = [_chunk_nulls(group.column(leaf)) for leaf in _leaves(file, leaf_path) for group in groups]
+    counts = [nulls for leaf in _leaves(file, leaf_path) for nulls, _ in file.data.null_counts(leaf)]
     known = [count for count in counts if count is not None]
     return sum(known) if known and len(known) == len(counts) else None
-
-
-def _chunk_nulls(chunk: pq.ColumnChunkMetaData) -> int | None:
-    return None if chunk.statistics is None else chunk.statistics.null_count
 
 
 def _with_parsed(text: Any, parsed: Any) -> Any:

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from ... import _native
 from ...protocol.actions import Sidecar
 from ..file_keys import FileKeys, drop_files
 from ..file_list import FileList, Part, in_order
@@ -49,17 +49,17 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 def keep_sidecars(
-    files: FileList, safe: Collection[str], schema: pq.ParquetSchema, sidecar_files: int
+    files: FileList, safe: Collection[str], layout: _native.DataFile, sidecar_files: int
 ) -> Kept | None:
     """Return the sidecars that a checkpoint of some files keeps, None if all of them are written again.
 
-    Only sidecars with the paths `safe` are kept. `schema` is that of new sidecars, which have up to
+    Only sidecars with the paths `safe` are kept. `layout` has the schema of new sidecars, which have up to
     `sidecar_files` files. Files of a sidecar that does not have half as many, and is not of the last complete
     order, are joined with those of later commits. Raises MalformedLogError.
     """
     if not any(map(_is_ordered, files.parts)):
         return None
-    found = list(in_order(lambda part: _find(part, files.touched, safe, schema), files.parts))
+    found = list(in_order(lambda part: _find(part, files.touched, safe, layout), files.parts))
     total = sum(each.num_files for each in found) + sum(batch.num_rows for batch in files.added)
     if sum(each.num_files for each in found if each.is_ordered) < LEAST_ORDERED * total:
         return None
@@ -80,7 +80,7 @@ def _is_ordered(part: Part) -> bool:
     return part.summary is not None and part.summary.is_ordered
 
 
-def _find(part: Part, touched: FileKeys, safe: Collection[str], schema: pq.ParquetSchema) -> _Found:
+def _find(part: Part, touched: FileKeys, safe: Collection[str], layout: _native.DataFile) -> _Found:
     if not isinstance(part, SidecarPart) or part.path not in safe:
         batches = (batch for piece in part.pieces() for batch in piece.batches(KEY_COLUMNS))
         return _Found(part, sum(_remaining(batches, touched)), is_unchanged=False)
@@ -88,9 +88,7 @@ def _find(part: Part, touched: FileKeys, safe: Collection[str], schema: pq.Parqu
     num_files = sum(_remaining(file.files(KEY_COLUMNS), touched))
     # Without a summary, plans would read the sidecar each time.
     is_unchanged = (
-        part.summary is not None
-        and file.metadata.num_rows == num_files > 0
-        and file.metadata.schema.equals(schema)
+        part.summary is not None and file.data.num_rows == num_files > 0 and file.data.has_schema_of(layout)
     )
     return _Found(part, num_files, is_unchanged)
 

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ... import _native
 from ...errors import MalformedLogError, UnsupportedFeatureError
 from ...protocol import features, properties
 from ...protocol.actions import (
@@ -329,7 +330,7 @@ def _keep_sidecars(contents: _Contents, encoder: _Encoder) -> Kept | None:
         return None
     # Log cleanup keeps what the newest checkpoint refers to. The state may be of one that is about to expire.
     safe = frozenset(sidecars_of(store, newest))
-    return keep_sidecars(listed, safe, encoder.sidecar_schema(), SIDECAR_FILES)
+    return keep_sidecars(listed, safe, encoder.sidecar_layout(), SIDECAR_FILES)
 
 
 def _write_sidecar(store: Store, encoder: _Encoder, rows: Iterable[pa.RecordBatch]) -> tuple[str, int]:
@@ -384,11 +385,11 @@ class _Encoder:
         yield from (_rows(self.layout.adds(batch), self._add, schema) for batch in files)
         yield from (_rows(_removes(batch), _REMOVE, schema) for batch in tombstones)
 
-    def sidecar_schema(self) -> pq.ParquetSchema:
-        """Return the schema of the Parquet files that are sidecars."""
+    def sidecar_layout(self) -> _native.DataFile:
+        """Return a sidecar without files."""
         sink = io.BytesIO()
         self.encode(sink, self.file_rows([pa.RecordBatch.from_pylist([], FILES_SCHEMA)], ()))
-        return pq.read_metadata(sink).schema
+        return _native.DataFile(sink.getvalue(), SIDECARS)
 
     def schema_tag(self) -> dict[str, str | None]:
         """Return the tag with the schema of sidecars, none if it depends on the columns of the table."""

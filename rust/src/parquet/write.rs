@@ -446,6 +446,7 @@ fn summary(metadata: &ParquetMetaData, encoders: &[ChunkEncoder], bytes: u64) ->
     FileSummary { rows: metadata.file_metadata().num_rows().unsigned_abs(), bytes, leaves }
 }
 
-pub(super) fn null_count(chunk: &ColumnChunkMetaData) -> Option<u64> {
+/// The nulls of a column chunk, `None` if its statistics do not count them.
+pub fn null_count(chunk: &ColumnChunkMetaData) -> Option<u64> {
     chunk.statistics().and_then(Statistics::null_count_opt)
 }

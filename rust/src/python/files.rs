@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 use crate::parquet::PageVersion;
 use crate::parquet::inspect::{FileReport, inspect};
 use crate::parquet::read::{FileToOpen, ParquetFile, RangeReader, Scan, Source};
-use crate::parquet::write::WriteOptions;
+use crate::parquet::write::{WriteOptions, null_count};
 use crate::shred::{Numeric, ShreddingSchema};
 use crate::value::cast::Casting;
 use crate::value::path::Step as PathStep;
@@ -401,6 +401,19 @@ impl PyDataFile {
             (group.num_rows().unsigned_abs(), group.compressed_size().unsigned_abs())
         };
         self.file.row_groups().iter().map(size).collect()
+    }
+
+    /// The paths of the leaf columns, in order, their steps joined by dots.
+    #[getter]
+    fn leaf_paths(&self) -> Vec<String> {
+        let columns = self.file.metadata().file_metadata().schema_descr().columns();
+        columns.iter().map(|column| column.path().string()).collect()
+    }
+
+    /// The nulls of a leaf column in each row group, `None` if unknown, and the values with nulls.
+    fn null_counts(&self, leaf: usize) -> Vec<(Option<u64>, u64)> {
+        let chunks = self.file.row_groups().iter().filter_map(|group| group.columns().get(leaf));
+        chunks.map(|chunk| (null_count(chunk), chunk.num_values().unsigned_abs())).collect()
     }
 
     /// Whether the rows are as a writer leaves them that sets odd rows apart.
