@@ -8,18 +8,19 @@ are not published yet.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from uuid import uuid4
 
 import msgspec
 
-from ..errors import ProtocolError, UnsupportedFeatureError, VersionExistsError
+from ..errors import MalformedLogError, ProtocolError, UnsupportedFeatureError, VersionExistsError
 from ..protocol import features
 from ..protocol.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol
-from ..storage.store import Store, file_info, get_ranges, put, put_if_absent, read
+from ..storage.store import Store, exists, file_info, get_ranges, put, put_if_absent, read, read_if_present
 from .listing import commit_file_name, managing_catalog, staged_file_name
 
 __all__ = ["check_access", "check_maintenance", "is_managed_elsewhere", "publish", "stage_and_ratify"]
@@ -123,17 +124,55 @@ def stage_and_ratify(
 
 
 def publish(store: Store, catalog: CatalogTable) -> None:
-    """Publish the commits of the catalog's last answer in order, and report it.
+    """Publish the commits of the catalog's last answer in order, and report those that are published.
 
-    Raises StoreError if that fails.
+    Raises StoreError if that fails, and MalformedLogError if the log has another file of a version. The
+    staged commit remains then, and readers that ask the catalog find it.
     """
-    commits = sorted(catalog.loaded.commits, key=lambda commit: commit.version)
-    for commit in commits:
-        # If another writer has published it, the content is the same.
-        with _staged_content(store, commit) as content, suppress(VersionExistsError):
-            put_if_absent(store, commit_file_name(commit.version), content)
-    if commits:
-        catalog.report_published(commits[-1].version)
+    published: int | None = None
+    try:
+        for commit in sorted(catalog.loaded.commits, key=lambda commit: commit.version):
+            _publish_commit(store, commit)
+            published = commit.version
+    finally:
+        if published is not None:
+            catalog.report_published(published)
+
+
+def _publish_commit(store: Store, commit: RatifiedCommit) -> None:
+    path = commit_file_name(commit.version)
+    with _staged_content(store, commit) as content:
+        try:
+            put_if_absent(store, path, content)
+        except VersionExistsError as error:
+            # If another writer has published the commit, the content is the same.
+            if not _has_content(store, path, content):
+                name = f"{store.uri}/{path}"
+                raise MalformedLogError(
+                    f"cannot publish version {commit.version} because {name} exists and is not the commit "
+                    f"{commit.file_name} that the catalog has ratified; move it out of the log, and the next "
+                    "commit publishes this one",
+                    table=store.uri,
+                    file=name,
+                    version=commit.version,
+                ) from error
+
+
+def _has_content(store: Store, path: str, content: bytes | BinaryIO) -> bool:
+    """Return whether a file has the content of a staged commit."""
+    if isinstance(content, bytes):
+        return read_if_present(store, path) == content
+    length = content.seek(0, os.SEEK_END)
+    content.seek(0)
+    return (
+        exists(store, path)
+        and file_info(store, path).size == length
+        and all(
+            get_ranges(store, path, [(start, min(start + _LARGEST_IN_MEMORY, length))])[0]
+            == content.read(_LARGEST_IN_MEMORY)
+            for start in range(0, length, _LARGEST_IN_MEMORY)
+        )
+    )
 
 
 @contextmanager

@@ -7,10 +7,9 @@ commits for conflicts, and tries the next version.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from random import Random
 from time import sleep
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from ..errors import (
     CommitUnknownError,
     StoreError,
     TableExistsError,
+    TableNotFoundError,
     VersionExistsError,
 )
 from ..protocol import features, properties
@@ -28,6 +28,7 @@ from ..storage.store import Store
 from . import catalog, cleanup, commits
 from .checkpoints import writing as checkpoint_writing
 from .checksum import write_checksum
+from .commit_attempts import MAX_ATTEMPTS, CommitAttempts
 from .commits import CommitActions, commit_file_time, read_next_commits
 from .conflicts import FindConflict, Reads, append_conflicts, recommit_conflicts, replacement_conflicts
 from .file_changes import CommitText, FileChanges
@@ -46,11 +47,8 @@ __all__ = [
 
 _LOGGER = logging.getLogger(__name__)
 
-CREATE_ATTEMPTS = 10
-"""How often a creation is tried while an object store answers that another one is in progress."""
-MAX_ATTEMPTS = 1000
-SHORTEST_WAIT = 0.01
-WAITS_GROWN = 6
+HIDDEN_PAUSE = 0.01
+"""Seconds before a commit that exists, but is not visible, is read again."""
 
 
 class CommitInterrupted(KeyboardInterrupt):
@@ -67,8 +65,8 @@ def create_table(
 ) -> int:
     """Commit version 0 of a table, with its first files, and return 0.
 
-    Raises TableExistsError if another writer created the table first, and CommitConflictError if other
-    writers are creating it at the same time.
+    Raises TableExistsError if another writer created the table first, and CommitUnknownError if the store
+    answers that version 0 exists, but does not return it.
     """
     pending = PendingCommit(
         protocol,
@@ -80,21 +78,17 @@ def create_table(
         is_blind_append=True,
     )
     with _fixed_lines(pending) as fixed:
-        for attempt in range(CREATE_ATTEMPTS):
+        attempts = CommitAttempts(store, context.txn_id)
+        while True:
             if (created := _attempt(store, pending, fixed, EMPTY_BASE)) is not None:
-                _write_checksum(store, None, [created], context)
+                _write_checksum(store, None, 0, (), created, context)
                 return 0
             if concurrent := _commits_after_lost_race(store, -1):
                 if any(_is_own(actions, context.txn_id) for _, actions in concurrent):
-                    _write_checksum(store, None, [concurrent[0][1]], context)
+                    _write_checksum(store, None, 0, [concurrent[0][1]], None, context)
                     return 0
                 raise TableExistsError(f"there is already a Delta table at {store.uri}", table=store.uri)
-            sleep(_pause(context.txn_id, attempt))
-    raise CommitConflictError(
-        f"cannot create a table at {store.uri} because other writers are creating it at the same time; retry",
-        table=store.uri,
-        version=0,
-    )
+            attempts.lose(0, is_hidden=True)
 
 
 def add_files(
@@ -225,8 +219,14 @@ def _fixed_lines(pending: PendingCommit) -> Iterator[CommitText]:
         yield text
 
 
-def _attempt(store: Store, pending: PendingCommit, fixed: CommitText, base: Base) -> CommitTables | None:
-    """Commit the version after `base`, and return the commit, or None if the version exists."""
+def _attempt(
+    store: Store, pending: PendingCommit, fixed: CommitText, base: Base
+) -> Callable[[], CommitTables] | None:
+    """Commit the version after `base`, or return None if the version exists.
+
+    Returns a function that returns the commit as tables: an error of the conversion must not look like an
+    error of the commit.
+    """
     actions = pending.actions_after(base)
     with CommitText() as text:
         text.add(actions)
@@ -235,7 +235,7 @@ def _attempt(store: Store, pending: PendingCommit, fixed: CommitText, base: Base
             actions += text.add(pending.adds_after(base))
         if not _try_commit(store, base.version + 1, text, actions):
             return None
-    return CommitTables(actions, pending.files.added_table(), pending.files.removed)
+    return lambda: CommitTables(actions, pending.files.added_table(), pending.files.removed)
 
 
 def _commit_with_retries(
@@ -259,43 +259,27 @@ def _commit_lines(
     high_water_mark = read_high_water_mark(snapshot.domain_metadata.values(), NO_ROW_IDS)
     base = Base(snapshot.version, snapshot.timestamp, high_water_mark)
     since: list[Commit] = []
-    for attempt in range(max_attempts):
+    attempts = CommitAttempts(store, context.txn_id, max_attempts)
+    while True:
         version = base.version + 1
         if pending.starts_timestamps:
             base = replace(base, timestamp=commit_file_time(store, base.version))
         committed = _attempt(store, pending, fixed, base)
-        if committed is not None:
-            since.append(committed)
-        else:
+        if committed is None:
             _LOGGER.info("%s: version %d was committed concurrently, retrying", store.uri, version)
             concurrent = _commits_after_lost_race(store, base.version)
             own = next((number for number, actions in concurrent if _is_own(actions, context.txn_id)), None)
             since += [actions for number, actions in concurrent if own is None or number <= own]
             if own is None:
                 base = _rebase(base, concurrent, snapshot.uri, find_conflict)
-                sleep(_pause(context.txn_id, attempt))
+                attempts.lose(version, is_hidden=not concurrent)
                 continue
             version = own
         is_published = _publish(store, version)
-        _write_checksum(store, snapshot, since, context)
+        _write_checksum(store, snapshot, version, since, committed, context)
         if is_published:
             _write_checkpoint_when_due(store, version, pending)
         return version
-    raise CommitConflictError(
-        f"cannot commit to {snapshot.uri} within {max_attempts} attempts because other writers committed "
-        f"first each time; the latest version is {base.version}; retry",
-        table=snapshot.uri,
-        version=base.version,
-    )
-
-
-def _pause(txn_id: str, attempt: int) -> float:
-    """Return how many seconds to wait before the next attempt.
-
-    The wait is random, because most of the writers that retry at the same time lose again.
-    """
-    longest: float = SHORTEST_WAIT * 2 ** min(attempt, WAITS_GROWN)
-    return Random(f"{txn_id} {attempt}").uniform(0, longest)
 
 
 def _try_commit(store: Store, version: int, text: CommitText, actions: Sequence[Action]) -> bool:
@@ -328,7 +312,7 @@ def _commits_after(store: Store, version: int) -> list[CommitActions]:
     """
     try:
         return read_next_commits(store, version)
-    except StoreError as error:
+    except (StoreError, TableNotFoundError) as error:
         raise CommitUnknownError(
             f"cannot determine whether version {version + 1} is this commit: {error.message}",
             table=store.uri,
@@ -346,7 +330,7 @@ def _commits_after_lost_race(store: Store, version: int) -> list[CommitActions]:
     for _ in range(2):
         if concurrent := _commits_after(store, version):
             return concurrent
-        sleep(SHORTEST_WAIT)
+        sleep(HIDDEN_PAUSE)
     if store.local_root is None:
         return []
     name = f"{store.uri}/{commit_file_name(version + 1)}"
@@ -394,16 +378,20 @@ def _publish(store: Store, version: int) -> bool:
 
 
 def _write_checksum(
-    store: Store, snapshot: Snapshot | None, commits: Sequence[Commit], context: CommitContext
+    store: Store,
+    snapshot: Snapshot | None,
+    version: int,
+    commits: Sequence[Commit],
+    committed: Callable[[], CommitTables] | None,
+    context: CommitContext,
 ) -> None:
-    """Write the checksum of the version that the last of the commits after a snapshot created."""
-    # The files of a large checkpoint are not read for their number.
-    if snapshot is not None and listed_files(snapshot) is not None:
-        return
-    version = len(commits) + (-1 if snapshot is None else snapshot.version)
+    """Write the checksum of a version: of `commits` after a snapshot, and the commit of `committed`."""
     with _after_commit(store, version, "checksum", "written"):
-        base = None if snapshot is None else as_checkpoint(snapshot)
-        write_checksum(replay(store, version, base, commits), context.txn_id)
+        # The files of a large checkpoint are not read for their number.
+        if snapshot is None or listed_files(snapshot) is None:
+            base = None if snapshot is None else as_checkpoint(snapshot)
+            since = [*commits, *(() if committed is None else [committed()])]
+            write_checksum(replay(store, version, base, since), context.txn_id)
 
 
 def _write_checkpoint_when_due(store: Store, version: int, pending: PendingCommit) -> None:
@@ -414,9 +402,13 @@ def _write_checkpoint_when_due(store: Store, version: int, pending: PendingCommi
             is_new_day = cleanup.is_new_day(store, now)
             checkpoint_writing.write_checkpoint(store, version, now=now, unique_id=context.txn_id)
             _LOGGER.info("wrote a checkpoint of version %d of %s", version, store.uri)
-    is_managed = features.supports(pending.protocol, features.CATALOG_MANAGED)
-    if is_new_day and not is_managed and properties.get(configuration, properties.ENABLE_EXPIRED_LOG_CLEANUP):
-        with _after_commit(store, version, "log cleanup", "completed"):
+    with _after_commit(store, version, "log cleanup", "completed"):
+        is_managed = features.supports(pending.protocol, features.CATALOG_MANAGED)
+        if (
+            is_new_day
+            and not is_managed
+            and properties.get(configuration, properties.ENABLE_EXPIRED_LOG_CLEANUP)
+        ):
             expired = cleanup.find_expired(store, pending.protocol, configuration, now)
             cleanup.delete_expired(store, expired)
 

@@ -8,7 +8,9 @@ tables work in every process.
 from __future__ import annotations
 
 import errno
+import logging
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
@@ -22,7 +24,13 @@ from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
 from uuid import uuid4
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, NotSupportedError, PreconditionError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    InvalidPathError,
+    NotSupportedError,
+    PreconditionError,
+    UnknownConfigurationKeyError,
+)
 from obstore.store import ObjectStore
 
 from ..errors import StoreError
@@ -34,6 +42,7 @@ __all__ = [
     "AcceptsUploads",
     "DeletesInBulk",
     "LocalFiles",
+    "NotWrittenError",
     "Objects",
     "RemoteObjects",
     "StoredFile",
@@ -44,6 +53,8 @@ PART_BYTES = 8 << 20
 """Size in bytes of the parts of an upload; a smaller file is uploaded with one request."""
 
 PARTS_AT_ONCE = 4
+
+_LOGGER = logging.getLogger(__name__)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -64,6 +75,14 @@ class StoredFile:
     def is_same_as(self, other: StoredFile | None) -> bool:
         """Return whether another listing shows the same file, which was not replaced in between."""
         return other is not None and self == other and self.e_tag == other.e_tag
+
+
+class NotWrittenError(Exception):
+    """A file was certainly not created, for the reason in `reason`."""
+
+    def __init__(self, reason: Exception) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 class Objects(Protocol):
@@ -93,7 +112,8 @@ class Objects(Protocol):
     def create(self, key: str, data: bytes | BinaryIO) -> None:
         """Write a new file atomically, or raise FileExistsError and keep the existing file.
 
-        The data is the content, or a temporary file that has it.
+        The data is the content, or a temporary file that has it. Raises NotWrittenError if the file was
+        certainly not created. After any other error it may exist.
         """
 
     def delete(self, key: str) -> None:
@@ -194,15 +214,21 @@ class LocalFiles:
         try:
             os.replace(staged, key)
         except BaseException:
-            os.unlink(staged)
+            _remove_staged(staged)
             raise
 
     def create(self, key: str, data: bytes | BinaryIO) -> None:
-        staged = _stage(key, data)
+        try:
+            staged = _stage(key, data)
+        except OSError as error:
+            raise NotWrittenError(error) from error
         try:
             os.link(staged, key)
+        except OSError as error:
+            _check_link(staged, key, error)
         finally:
-            os.unlink(staged)
+            # The file exists, or the error of the link is the one to report.
+            _remove_staged(staged)
 
     def delete(self, key: str) -> None:
         os.unlink(key)
@@ -247,8 +273,10 @@ class _LocalUpload:
         os.replace(self._staged, self._key)
 
     def abort(self) -> None:
-        self._file.close()
-        os.unlink(self._staged)
+        try:
+            self._file.close()
+        finally:
+            _remove_staged(self._staged)
 
 
 def _stage(key: str, data: bytes | BinaryIO) -> str:
@@ -264,10 +292,58 @@ def _stage(key: str, data: bytes | BinaryIO) -> str:
                 data.seek(0)
                 shutil.copyfileobj(data, file)
     except BaseException:
-        with suppress(FileNotFoundError):
-            os.unlink(staged)
+        _remove_staged(staged)
         raise
     return staged
+
+
+def _remove_staged(staged: str) -> None:
+    """Remove a staged file. A failure is logged, because it says nothing about the file that was staged."""
+    try:
+        os.unlink(staged)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        _LOGGER.warning("cannot remove the temporary file %s: %s", staged, error.strerror)
+
+
+# Errors by which a file system rejects a link. Others, such as EIO or ETIMEDOUT of a network file system, may
+# follow a link that was made.
+_REJECTED_LINK = frozenset(
+    (
+        errno.EACCES,
+        errno.EDQUOT,
+        errno.EINVAL,
+        errno.ELOOP,
+        errno.EMLINK,
+        errno.ENAMETOOLONG,
+        errno.ENOENT,
+        errno.ENOSPC,
+        errno.ENOSYS,
+        errno.ENOTDIR,
+        errno.ENOTSUP,
+        errno.EOPNOTSUPP,
+        errno.EPERM,
+        errno.EROFS,
+        errno.EXDEV,
+    )
+)
+
+
+def _check_link(staged: str, key: str, error: OSError) -> None:
+    """Raise the error of `os.link`, unless the link exists.
+
+    A network file system repeats a request whose answer was lost. The repetition may fail where the first
+    request succeeded, so only the files tell.
+    """
+    try:
+        found = os.stat(key)
+    except FileNotFoundError:
+        if error.errno in _REJECTED_LINK:
+            raise NotWrittenError(error) from error
+        raise error from None
+    if not os.path.samestat(found, os.stat(staged)):
+        raise error
 
 
 def _stored(key: str, state: os.stat_result) -> StoredFile:
@@ -286,6 +362,19 @@ def _is_text(name: str) -> bool:
 def _content(data: bytes | BinaryIO) -> bytes | mmap:
     """Return what one request sends: the client reads a mapped file from the cache of the disk."""
     return data if isinstance(data, bytes) else mmap(data.fileno(), 0, access=ACCESS_READ)
+
+
+_NOT_SENT = (
+    InvalidPathError,
+    NotImplementedError,
+    NotSupportedError,
+    UnknownConfigurationKeyError,
+    ValueError,
+)
+# The client names the number of its repetitions, if there were any. An earlier request may have succeeded.
+_REJECTED_PUT = re.compile(
+    r"Error performing PUT \S+ in \S+ - Server returned non-2xx status code: 4(?!08)\d\d "
+)
 
 
 @dataclass(frozen=True)
@@ -331,11 +420,19 @@ class RemoteObjects:
         obstore.put(self.store, key, _content(data), use_multipart=False)
 
     def create(self, key: str, data: bytes | BinaryIO) -> None:
-        _check_process()
         try:
-            obstore.put(self.store, key, _content(data), mode="create")
+            _check_process()
+            content = _content(data)
+        except (OSError, StoreError, ValueError) as error:
+            raise NotWrittenError(error) from error
+        try:
+            obstore.put(self.store, key, content, mode="create")
         except (AlreadyExistsError, PreconditionError) as error:
             raise FileExistsError(str(error)) from error
+        except Exception as error:
+            if isinstance(error, _NOT_SENT) or _REJECTED_PUT.search(str(error)):
+                raise NotWrittenError(error) from error
+            raise
 
     def delete(self, key: str) -> None:
         _check_process()

@@ -28,7 +28,15 @@ from .._checks import is_unicode
 from .._system_errors import reason_of, with_remedy
 from ..errors import ArgumentTypeError, CommitUnknownError, StoreError, VersionExistsError
 from ..protocol.actions import is_absolute, local_path_of
-from .objects import AcceptsUploads, DeletesInBulk, LocalFiles, Objects, RemoteObjects, StoredFile
+from .objects import (
+    AcceptsUploads,
+    DeletesInBulk,
+    LocalFiles,
+    NotWrittenError,
+    Objects,
+    RemoteObjects,
+    StoredFile,
+)
 from .options import ALLOW_PATHS_OUTSIDE_TABLE, StoreOptions, client_options, parse_options
 
 if TYPE_CHECKING:
@@ -486,20 +494,30 @@ def put_if_absent(store: Store, path: str, data: bytes | BinaryIO) -> None:
     The data is the content, or a temporary file that has it.
 
     This is a hard link to a complete file on a local disk, and a conditional put elsewhere. The existing file
-    may be our own if the answer of an earlier request was lost. Raises CommitUnknownError if a remote store
-    answered none of the requests.
+    may be our own if the answer of an earlier request was lost. Raises CommitUnknownError after an error that
+    does not prove that the file was not written. Only an error of the first request can prove it.
     """
-    name = uri_of(store, path)
+    name, requests, is_certain = uri_of(store, path), 0, True
+
+    def send(objects: Objects, key: str) -> None:
+        nonlocal requests, is_certain
+        requests, is_certain = requests + 1, False
+        try:
+            objects.create(key, data)
+        except NotWrittenError as error:
+            is_certain = requests == 1
+            raise error.reason from None
+
     try:
-        _request(store, path, lambda objects, key: objects.create(key, data))
+        _request(store, path, send)
     except StoreError as error:
         if isinstance(error.__cause__, FileExistsError):
             raise VersionExistsError(f"{name} already exists", table=store.uri, file=name) from error
-        if isinstance(error.__cause__, GenericError) and store.local_root is None:
-            raise CommitUnknownError(
-                f"cannot determine whether {name} was written: {error.message}", table=store.uri, file=name
-            ) from error
-        raise
+        if is_certain:
+            raise
+        raise CommitUnknownError(
+            f"cannot determine whether {name} was written: {error.message}", table=store.uri, file=name
+        ) from error
 
 
 def delete(store: Store, path: str) -> None:

@@ -10,6 +10,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
+from http import HTTPStatus
 from http.client import HTTPException
 from time import sleep
 from typing import Any, TypeVar
@@ -103,8 +104,14 @@ class _RequestError(Exception):
     def __init__(self, message: str, kind: str = "", status: int = 0) -> None:
         super().__init__(message)
         self.kind = kind
-        self.is_rejection = 400 <= status < 500
+        self.is_rejection = 400 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT
         self.is_temporary = status in (0, *_UNAVAILABLE) or kind == "TooManyRequestsException"
+
+
+class _Tries:
+    """The tries of one request; `may_be_performed` is true once one of them was not rejected."""
+
+    may_be_performed = False
 
 
 class _NoRedirects(HTTPRedirectHandler):
@@ -175,7 +182,7 @@ class CatalogTable:
 
         A request without an answer is repeated: the catalog recognizes the file. Raises VersionExistsError if
         another commit has the version, CommitLimitError if commits must be published first, and
-        CommitUnknownError if the catalog gave no answer.
+        CommitUnknownError after any other error, unless the catalog rejected each of the requests.
         """
 
         def translate(error: _RequestError) -> Exception:
@@ -183,14 +190,18 @@ class CatalogTable:
                 return VersionExistsError(f"version {commit.version} already exists", table=self.uri)
             if error.kind == "ResourceExhaustedException":
                 return CommitLimitError(f"the catalog did not ratify the commit: {error}", table=self.uri)
-            if not error.is_rejection:
-                return CommitUnknownError(
-                    f"cannot determine whether the catalog ratified the commit: {error}", table=self.uri
-                )
             return self._error(error)
 
         added = {"action": "add-commit", "commit": msgspec.to_builtins(commit)}
-        return self._update([added, *metadata_updates], translate)
+        tries = _Tries()
+        try:
+            return self._update([added, *metadata_updates], translate, tries)
+        except (StoreError, TableNotFoundError) as error:
+            if not tries.may_be_performed:
+                raise
+            raise CommitUnknownError(
+                f"cannot determine whether the catalog ratified the commit: {error.message}", table=self.uri
+            ) from error
 
     def report_published(self, version: int) -> LoadedTable:
         """Tell the catalog that the commits up to a version are published."""
@@ -199,11 +210,14 @@ class CatalogTable:
         )
 
     def _update(
-        self, updates: Sequence[Mapping[str, Any]], translate: Callable[[_RequestError], Exception]
+        self,
+        updates: Sequence[Mapping[str, Any]],
+        translate: Callable[[_RequestError], Exception],
+        tries: _Tries | None = None,
     ) -> LoadedTable:
         requirement = {"type": "assert-table-uuid", "uuid": self.table_id}
         body = msgspec.json.encode({"requirements": [requirement], "updates": updates})
-        return self._keep(self._request("POST", "", body, LoadedTable, translate))
+        return self._keep(self._request("POST", "", body, LoadedTable, translate, tries or _Tries()))
 
     def _keep(self, loaded: LoadedTable) -> LoadedTable:
         if loaded.metadata.table_uuid != self.table_id:
@@ -221,7 +235,7 @@ class CatalogTable:
         path: str = "",
         translate: Callable[[_RequestError], Exception] | None = None,
     ) -> Answer:
-        return self._request("GET", path, None, answer, translate or self._error)
+        return self._request("GET", path, None, answer, translate or self._error, _Tries())
 
     def _request(
         self,
@@ -230,12 +244,14 @@ class CatalogTable:
         body: bytes | None,
         answer: type[Answer],
         translate: Callable[[_RequestError], Exception],
+        tries: _Tries,
     ) -> Answer:
         for pause in (*self._pauses, None):
             try:
                 return _send(Request(f"{self._url}{path}", body, self._headers(), method=method), answer)
             except _RequestError as error:
-                is_locked = error.kind == "UpdateRequirementConflictException"
+                tries.may_be_performed |= not error.is_rejection
+                is_locked = method == "POST" and error.kind == "UpdateRequirementConflictException"
                 if pause is None or not (error.is_temporary or is_locked):
                     raise translate(error) from error
                 _LOGGER.debug("%s: %s, retrying in %.1f s", self.uri, error, pause)

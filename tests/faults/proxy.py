@@ -16,12 +16,25 @@ from threading import Lock, Thread
 from typing import Any, Literal, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-Kind: TypeAlias = Literal["slow_down", "error", "conflict", "expired", "reset", "lost", "cut", "slow"]
+Kind: TypeAlias = Literal[
+    "slow_down",
+    "error",
+    "conflict",
+    "expired",
+    "unauthorized",
+    "missing",
+    "invalid",
+    "reset",
+    "lost",
+    "cut",
+    "slow",
+]
 """A fault of a request.
 
-`slow_down`, `error`, `conflict` and `expired` are responses of status 503, 500, 409 and 403; the server
-never receives the request. `reset` closes the connection before the server receives the request, `lost` after
-the server has responded. `cut` sends half of the response, `slow` sends it in pieces.
+`slow_down`, `error`, `conflict`, `expired`, `unauthorized`, `missing` and `invalid` are responses of status
+503, 500, 409, 403, 401, 404 and 400; the server receives the request only if the fault is `performed`.
+`reset` closes the connection before the server receives the request, `lost` after the server has responded.
+`cut` sends half of the response, `slow` sends it in pieces.
 """
 
 Translate: TypeAlias = Callable[[str, dict[str, str]], tuple[str, dict[str, str]]]
@@ -34,6 +47,9 @@ _ERRORS = {
     "error": (500, "InternalError"),
     "conflict": (409, "ConditionalRequestConflict"),
     "expired": (403, "ExpiredToken"),
+    "unauthorized": (401, "InvalidToken"),
+    "missing": (404, "NoSuchKey"),
+    "invalid": (400, "InvalidRequest"),
 }
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 PIECES = 8
@@ -48,6 +64,8 @@ class Fault:
     method: str = ".*"
     target: str = ".*"
     times: int = 1
+    performed: bool = False
+    """Whether the server receives the request before the response of an error."""
 
     def matches(self, method: str, target: str) -> bool:
         return (
@@ -85,19 +103,19 @@ class Proxy:
             with self._lock:
                 self._running -= 1
 
-    def fault(self, method: str, target: str) -> Kind | None:
+    def fault(self, method: str, target: str) -> Fault | None:
         """Record a request, and return its fault."""
         with self._lock:
-            kind = self._choose(method, target)
-            self.seen.append((method, target, kind))
-            return kind
+            fault = self._choose(method, target)
+            self.seen.append((method, target, None if fault is None else fault.kind))
+            return fault
 
-    def _choose(self, method: str, target: str) -> Kind | None:
+    def _choose(self, method: str, target: str) -> Fault | None:
         for each in self.faults:
             if each.matches(method, target):
                 each.times -= 1
-                return each.kind
-        return self.random.choice(KINDS) if self.random.random() < self.fault_rate else None
+                return each
+        return Fault(self.random.choice(KINDS)) if self.random.random() < self.fault_rate else None
 
     def count(self, method: str, target: str = "") -> int:
         """Return the number of requests of a method whose target matches a pattern."""
@@ -123,7 +141,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._handle(body)
 
     def _handle(self, body: bytes) -> None:
-        kind = self.proxy.fault(self.command, unquote(self.path))
+        fault = self.proxy.fault(self.command, unquote(self.path))
+        kind = None if fault is None else fault.kind
+        if fault is not None and fault.performed:
+            self._send(body)
         if self.proxy.is_expired(self.headers.get("X-Amz-Security-Token") or ""):
             kind = "expired"
         if kind == "reset":
@@ -149,18 +170,22 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(data)
 
     def _forward(self, body: bytes, kind: Kind | None) -> None:
+        response, data = self._send(body)
+        if kind == "lost":
+            self._reset_connection()
+            return
+        self._respond(response, data, kind)
+
+    def _send(self, body: bytes) -> tuple[HTTPResponse, bytes]:
+        """Send the request to the server, and return the response and its body."""
         connection = HTTPConnection(self.upstream, timeout=60)
         try:
             target, headers = self.translate(self.path, dict(self.headers))
             connection.request(self.command, target, body, headers)
             response = connection.getresponse()
-            data = response.read()
+            return response, response.read()
         finally:
             connection.close()
-        if kind == "lost":
-            self._reset_connection()
-            return
-        self._respond(response, data, kind)
 
     def _respond(self, response: HTTPResponse, data: bytes, kind: Kind | None) -> None:
         self.send_response(response.status)

@@ -39,6 +39,10 @@ class VirtualRuntime:
         """Return the time of the current thread."""
         return self._next() + getattr(self._skew, "nanoseconds", 0)
 
+    def monotonic(self) -> float:
+        """Return the time in seconds, which a call does not change."""
+        return self.nanoseconds / 1_000_000_000
+
     def store_milliseconds(self) -> int:
         """Return the time of the store in milliseconds since 1970."""
         return self._next() // MILLISECOND
@@ -88,6 +92,7 @@ RUNTIME = VirtualRuntime()
 def install() -> None:
     """Replace the clock, the ids and the thread pools of this process."""
     time.time_ns = RUNTIME.time_ns
+    time.monotonic = RUNTIME.monotonic
     time.sleep = RUNTIME.sleep
     uuid.uuid4 = RUNTIME.uuid4
     concurrent.futures.ThreadPoolExecutor = InlineExecutor  # type: ignore[assignment,misc]

@@ -314,10 +314,11 @@ def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now:
         actions = [metadata, *contents.table_actions, *sidecars]
         sink = io.BytesIO()
         encoder.encode(sink, encoder.rows(_TABLE_ACTIONS, actions, (), ()))
-        put(state.store, path, sink.getvalue())
     except BaseException:
         delete_all(state.store, [f"{SIDECARS}/{each.path}" for each in written])
         raise
+    # After an error the checkpoint may exist, and refer to the sidecars.
+    put(state.store, path, sink.getvalue())
     return _Written(len(actions) + sum(counts), counts[0], total + len(sink.getvalue()))
 
 
