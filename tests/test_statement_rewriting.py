@@ -61,6 +61,24 @@ def strict(name: str, type_name: str, number: int = 0, prefix: str = "") -> str:
             "select value:x::array<int>, to_json(value:y) from a",
             "select extracted0_0::array<int>, to_json(extracted0_1) from {t0} AS `a`",
         ),
+        (
+            "select c.s.a.value:x, s.a.at.y from c.s.a where C.`s`.A.n = 1",
+            "select extracted0_0, a.at.y from {t0} AS `a` where A.n = 1",
+        ),
+        ("select S.A.*, s.a.n from c.s.a", "select A.*, a.n from {t0} AS `a`"),
+        # Two tables of one name are told apart by their schemas, in one SELECT or in a SELECT in the other.
+        (
+            "select r.a.id, s.a.value:x from r.a, s.a",
+            "select `r.a`.id, `s.a`.value:x from {t0} AS `r.a`, {t1} AS `s.a`",
+        ),
+        (
+            "select id from r.a where exists (select * from s.a where r.a.id = a.id)",
+            "select id from {t0} AS `r.a` where exists (select * from {t1} AS `a` where `r.a`.id = a.id)",
+        ),
+        (
+            "select a.id, r.a.n from r.a union all select id, n from s.a",
+            "select a.id, a.n from {t0} AS `a` union all select id, n from {t1} AS `a`",
+        ),
         ("select value:x, id from a, other", "select extracted0_0, id from {t0} AS `a`, other"),
         # The names of the columns are not those of the query, and braces stay braces.
         ("select extracted0_0, value:x from a", "select extracted0_0, extracted_0_0 from {t0} AS `a`"),

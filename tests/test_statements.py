@@ -365,8 +365,12 @@ def test_names_are_those_of_the_whole_text_outside_of_strings():
 
 def test_qualifiers_are_the_catalog_and_the_schema_of_columns():
     query = parsed("select c.s.e.value:a, s.e.id, e.n, n from c.s.e where c.s.e.id = 1")
-    found = [(query.text[start : end + 1], parts) for (start, end), parts in query.qualifiers]
-    assert sorted(found) == [("c.s.", ("c", "s", "e")), ("c.s.", ("c", "s", "e")), ("s.", ("s", "e"))]
+    found = [(query.text[starts[0] : starts[-1]], parts) for starts, parts in query.qualifiers]
+    assert sorted(found) == [
+        ("c.s.e.", ("c", "s", "e", "id")),
+        ("c.s.e.", ("c", "s", "e", "value")),
+        ("s.e.", ("s", "e", "id")),
+    ]
 
 
 @pytest.mark.parametrize(

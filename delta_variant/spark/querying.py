@@ -10,6 +10,7 @@ from decimal import Decimal
 from functools import cache, partial
 from typing import Any
 
+from msgspec.structs import replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, MapType, StructType
@@ -19,7 +20,7 @@ from ..operations.read.rows import load_readable
 from ..scan.plan import plan_files
 from ..scan.scope import Scope
 from ..statements.parsing import parse_query
-from ..statements.parts import Query
+from ..statements.parts import Query, TableReference
 from ..statements.rewriting import Rewriting, TableRead, rewrite
 from ..statements.text import escape, field, field_name, quote, replace_tables
 from .columns import to_spark
@@ -100,11 +101,11 @@ def sql(
     expanded = tables.without_views(parsed, literals)
     if expanded is not parsed:
         try:
-            return _Statement(spark, expanded, args, tables.of(expanded)).run()
+            return tables.statement(expanded, args).run()
         except AnalysisException as error:
             _LOGGER.debug("Spark does not accept %r: %s", expanded.text, error)
-    sources = tables.of(parsed)
-    return _Statement(spark, parsed, args, sources).run() if sources else spark.sql(query, args)
+    statement = tables.statement(parsed, args)
+    return statement.run() if statement.sources else spark.sql(query, args)
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ class _Statement:
         self._spark = spark
         self._query = query
         self._args = args
-        self._sources = sources
+        self.sources = sources
 
     def run(self) -> DataFrame:
         """Return the result of the query, by tasks where they return what Spark does."""
@@ -183,15 +184,15 @@ class _Statement:
                     return found if found.columns == expected.names else found.toDF(*expected.names)
                 _LOGGER.debug("%r has columns of other types", rewriting.text)
         _LOGGER.info("Spark runs the query unchanged: %s", self._query.text)
-        unchanged = replace_tables(self._query, {number: field(number) for number in self._sources}, {})
-        return self._run(unchanged, dict.fromkeys(self._sources, TableRead()))
+        unchanged = replace_tables(self._query, {number: field(number) for number in self.sources}, {})
+        return self._run(unchanged, dict.fromkeys(self.sources, TableRead()))
 
     def analyzed(self) -> StructType:
         """Return the columns of the query over empty tables, or raise Spark's error."""
         # Spark analyzes a subquery much faster than it makes a DataFrame.
         subqueries = {
             number: subquery
-            for number, source in self._sources.items()
+            for number, source in self.sources.items()
             if self._query.tables[number].is_plain and (subquery := source.subquery()) is not None
         }
         try:
@@ -201,9 +202,9 @@ class _Statement:
             return self._over_empty({})
 
     def _over_empty(self, subqueries: Mapping[int, str]) -> StructType:
-        texts = {number: field(number) for number in self._sources}
+        texts = {number: field(number) for number in self.sources}
         texts |= {number: escape(text) for number, text in subqueries.items()}
-        frames = {number: self._sources[number].empty() for number in texts.keys() - subqueries.keys()}
+        frames = {number: self.sources[number].empty() for number in texts.keys() - subqueries.keys()}
         # A session of Spark Connect analyzes a query when its schema is read.
         return self._sql(replace_tables(self._query, texts, {}), frames).schema
 
@@ -211,12 +212,12 @@ class _Statement:
         conf = self._spark.conf
         if is_case_sensitive(self._spark) or any(conf.get(name) != value for name, value in SETTINGS.items()):
             return None
-        tables = {number: source.scope for number, source in self._sources.items()}
+        tables = {number: source.scope for number, source in self.sources.items()}
         # Without ANSI mode, Spark compares values of different types by other rules than the tasks.
         return rewrite(self._query, tables, with_conditions=conf.get("spark.sql.ansi.enabled") == "true")
 
     def _run(self, text: str, reads: Mapping[int, TableRead]) -> DataFrame:
-        return self._sql(text, {number: self._sources[number].read(read) for number, read in reads.items()})
+        return self._sql(text, {number: self.sources[number].read(read) for number, read in reads.items()})
 
     def _sql(self, text: str, frames: Mapping[int, DataFrame]) -> DataFrame:
         named = {field_name(number): df for number, df in frames.items()}
@@ -244,14 +245,24 @@ class _Tables:
             return query
 
         def analyze(view: Query) -> StructType:
-            return _Statement(self._spark, view, None, self.of(view)).analyzed()
+            return self.statement(view, None).analyzed()
 
         return ViewExpander(self._spark, self._find, analyze).expand(query, parameters)
 
-    def of(self, query: Query) -> dict[int, _Table]:
-        """Return the tables of a query, by the index of their reference."""
+    def statement(self, query: Query, args: Any) -> _Statement:
+        """Return a query over the tables of this package that it names."""
         locations = {number: self._find(each.parts) for number, each in enumerate(query.tables)}
-        return {number: self._load(each) for number, each in locations.items() if isinstance(each, str)}
+        sources = {number: self._load(each) for number, each in locations.items() if isinstance(each, str)}
+        if query.qualifiers:
+            query = replace(query, tables=[self._with_schema(each) for each in query.tables])
+        return _Statement(self._spark, query, args, sources)
+
+    def _with_schema(self, table: TableReference) -> TableReference:
+        """Return a table with the current catalog and schema, by which a query can name its columns."""
+        catalog = self._spark.catalog
+        parts = (catalog.currentCatalog(), catalog.currentDatabase(), *table.parts)
+        missing = max(3 - len(table.parts), 0)
+        return replace(table, parts=(*parts[:missing], *table.parts))
 
     def _load(self, location: str) -> _Table:
         if location not in self._loaded:

@@ -118,7 +118,7 @@ class Names:
         """Return a name without the catalog and the schema of a table of the scope that has no alias."""
         tables = [self._query.tables[each] for each in scope.sources.values() if each is not None]
         for table in tables:
-            for length in range(2, len(table.parts) + 1):
+            for length in range(len(table.parts), 1, -1):
                 names = [part.lower() for part in table.parts[-length:]]
                 is_qualified = len(parts) > length and [part.lower() for part in parts[:length]] == names
                 if table.alias is None and is_qualified:

@@ -325,8 +325,8 @@ class _Finder:
             return None
         return here if here == alone else None
 
-    def _qualifiers(self) -> Iterator[tuple[Span, tuple[str, ...]]]:
+    def _qualifiers(self) -> Iterator[tuple[tuple[int, ...], tuple[str, ...]]]:
         for column in self._root.find_all(exp.Column):
             if len(column.parts) > 2:
-                start, end = (column.parts[index].meta["start"] for index in (0, -2))
-                yield (start, end - 1), tuple(part.this for part in column.parts[:-1])
+                starts = tuple(part.meta["start"] for part in column.parts)
+                yield starts, tuple("" if part.is_star else part.this for part in column.parts)

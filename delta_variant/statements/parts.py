@@ -18,6 +18,7 @@ Span = tuple[int, int]
 class TableReference(msgspec.Struct, frozen=True):
     """A table that a query names.
 
+    `parts` of a table in a catalog may include the current catalog and schema, which columns can name.
     `alias` is the name of its rows in the text if it has one, and `takes_alias` whether one can follow the
     name. Unless `is_plain`, the query needs all of its columns and rows: for samples, versions and pivots,
     and where the parser does not see who reads it.
@@ -101,10 +102,9 @@ class Query(msgspec.Struct):
     """The parts of a query.
 
     `extracts` has the casts and paths at one position, outermost first, with their scope. `names` are the
-    names of the whole text in lower case, by position. `qualifiers` are the names before columns that may
-    begin with a catalog or a schema: the span of all but the last name, and all of them. `implicit` has the
-    names that Spark gives to extracts without an alias, by the span of the extract, where a query uses
-    them.
+    names of the whole text in lower case, by position. `qualifiers` are the columns whose names may begin
+    with a catalog or a schema: the start of each of their parts, and the parts. `implicit` has the names that
+    Spark gives to extracts without an alias, by the span of the extract, where a query uses them.
     """
 
     text: str
@@ -113,5 +113,5 @@ class Query(msgspec.Struct):
     extracts: list[tuple[int, list[Extract]]]
     conjuncts: list[tuple[int, Conjunct]]
     names: list[tuple[int, str]]
-    qualifiers: list[tuple[Span, tuple[str, ...]]]
+    qualifiers: list[tuple[tuple[int, ...], tuple[str, ...]]]
     implicit: dict[Span, str]

@@ -31,12 +31,14 @@ def replace_tables(query: Query, sources: Mapping[int, str], others: Mapping[Spa
     """
     replacements = dict(others)
     for number, source in sources.items():
-        table = query.tables[number]
-        alias = f" AS {quote(table.parts[-1])}" if table.takes_alias else ""
+        table, qualifiers = query.tables[number], [*_qualifiers(query, query.tables[number])]
+        name = ".".join(table.parts) if qualifiers and _is_hidden(query, number) else table.parts[-1]
+        alias = f" AS {quote(name)}" if table.takes_alias else ""
         replacements[table.span] = f"{source}{alias}"
-        for span in _qualifiers(query, table):
-            if not any(start <= span[0] <= end for start, end in others):
-                replacements[span] = ""
+        for first, last, end in qualifiers:
+            if not any(start <= first <= stop for start, stop in others):
+                is_last = name == table.parts[-1]
+                replacements[first, (last if is_last else end) - 1] = "" if is_last else f"{quote(name)}."
     parts, position = [], 0
     for (start, end), text in sorted(replacements.items()):
         parts += [escape(query.text[position:start]), text]
@@ -49,12 +51,41 @@ def escape(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def _qualifiers(query: Query, table: TableReference) -> Iterator[tuple[int, int]]:
-    """Yield the spans of catalogs and schemas that the table's own name begins with in names of columns."""
-    if table.alias is None:
-        for span, parts in query.qualifiers:
-            if _lower(parts) == _lower(table.parts[-len(parts) :]):
-                yield span
+def _is_hidden(query: Query, reference: int) -> bool:
+    """Return whether another source has the last part of a table's name where columns name the table."""
+    name = query.tables[reference].parts[-1].lower()
+    own = [number for number, each in enumerate(query.scopes) if reference in each.sources.values()]
+    others = [
+        number
+        for number, each in enumerate(query.scopes)
+        if name in each.sources and each.sources[name] != reference
+    ]
+    if not own:
+        return bool(others)
+    return any(
+        one in _enclosing(query, other) or other in _enclosing(query, one) for one in own for other in others
+    )
+
+
+def _enclosing(query: Query, scope: int | None) -> Iterator[int]:
+    """Yield a scope and those around it."""
+    while scope is not None:
+        yield scope
+        scope = query.scopes[scope].parent
+
+
+def _qualifiers(query: Query, table: TableReference) -> Iterator[tuple[int, int, int]]:
+    """Yield where columns name the table with its schema: where that begins, its last part, and the column.
+
+    The longest name wins, as in Spark.
+    """
+    if table.alias is not None:
+        return
+    for starts, parts in query.qualifiers:
+        for length in range(min(len(table.parts), len(parts) - 1), 1, -1):
+            if _lower(parts[:length]) == _lower(table.parts[-length:]):
+                yield starts[0], starts[length - 1], starts[length]
+                break
 
 
 def _lower(parts: Sequence[str]) -> list[str]:

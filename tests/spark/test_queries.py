@@ -437,6 +437,27 @@ def test_random_queries_of_views_have_the_results_of_spark(views: SparkSession, 
     assert list(differences(views, iter(generator.query, None), 15)) == []
 
 
+def test_columns_have_the_qualifiers_that_spark_accepts(views: SparkSession):
+    queries = [
+        "select default.rows.id from rows",
+        "select shop.rows.id, spark_catalog.shop.rows.value:a::int as a from rows where SHOP.`rows`.id > 3",
+        "select spark_catalog.shop.rows.id from shop.rows as rows",
+        "select shop.rows.value:a::int, r.others.n from rows join r.others on shop.rows.id = r.others.id",
+        "select others.n from others, r.others",
+        "select shop.others.n, r.others.id from others, r.others where shop.others.id = r.others.id",
+        "select id from others where exists (select 1 from r.others where shop.others.id = r.others.id)",
+        "select id from rows where shop.rows.id in (select r.others.id from r.others)",
+    ]
+    views.sql("CREATE SCHEMA r")
+    try:
+        views.sql("CREATE TABLE r.others USING parquet AS SELECT id, n FROM shop.others WHERE id > 2")
+        views.sql("USE SCHEMA shop")
+        found = {text: outcome(lambda each: dvs.sql(views, each), text) for text in queries}
+        assert found == {text: outcome(views.sql, text) for text in queries}
+    finally:
+        views.sql("DROP SCHEMA r CASCADE")
+
+
 def test_a_permanent_view_of_spark_is_read_as_its_text(
     views: SparkSession, setting: Callable[[str, str], None], steps: Callable[[], list[str]]
 ):
