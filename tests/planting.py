@@ -13,8 +13,10 @@ import pyarrow.parquet as pq
 
 import delta_variant as dv
 from delta_variant.cli import bounds
+from delta_variant.log.checkpoints import writing as checkpoint_writing
 from delta_variant.protocol import z85
 from delta_variant.protocol.statistics import encode_bound
+from delta_variant.storage.store import open_store
 
 ROWS = [
     '{"a": 1, "b": "x", "d": 1.5, "tags": ["t"]}',
@@ -148,6 +150,30 @@ class Table:
     def replace_rows(self, column_type: pa.DataType, *rows: Any, **options: Any) -> None:
         """Put a file of these rows in the place of the file."""
         self.replace_file(pa.array(list(rows), column_type), **options)
+
+    def write_checkpoint(self) -> Path:
+        """Write the checkpoint of the first commit, and return its file."""
+        checkpoint_writing.write_checkpoint(open_store(self.path), 0, now=0, unique_id="")
+        (checkpoint,) = self.log.glob("*.checkpoint.parquet")
+        return checkpoint
+
+    def edit_checkpoint(self, change: Callable[[list[dict[str, Any]]], object]) -> None:
+        """Write the checkpoint of the first commit with other rows, each with one action."""
+        checkpoint = self.write_checkpoint()
+        rows = pq.read_table(checkpoint).to_pylist()
+        change(rows)
+        pq.write_table(pa.Table.from_pylist(rows, pq.read_schema(checkpoint)), checkpoint)
+
+    def edit_pointer(self, **fields: Any) -> None:
+        """Write a checkpoint, and change fields of `_last_checkpoint`."""
+        self.write_checkpoint()
+        pointer = self.log / "_last_checkpoint"
+        pointer.write_text(json.dumps({**json.loads(pointer.read_text("utf-8")), **fields}), "utf-8")
+
+    def append(self, **options: Any) -> None:
+        """Append the rows again, as the next version."""
+        columns = {"id": pa.array(range(len(ROWS)), pa.int64()), "v": pa.array(ROWS, pa.json_())}
+        dv.write_table(self.path, pa.table(columns), mode="append", **options)
 
     def add_commit(self, version: int, *actions: dict[str, Any]) -> None:
         """Add a commit."""

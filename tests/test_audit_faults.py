@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from planting import (
     EMPTY,
@@ -21,16 +21,15 @@ from planting import (
     bound_of,
     column,
     group,
+    inline_vector,
 )
 from support.errors import raises_at
 
 import delta_variant as dv
 from delta_variant.conformance.parquet_annotation import annotate
 from delta_variant.errors import ProtocolError, SchemaError
-from delta_variant.log.checkpoints import writing as checkpoint_writing
 from delta_variant.operations.audit import RULES
 from delta_variant.protocol.statistics import encode_bound
-from delta_variant.storage.store import open_store
 
 VIOLATIONS: dict[str, tuple[str, str, bool, Callable[[Table], None]]] = {}
 FEATURES = ["variantType", "variantShredding"]
@@ -186,7 +185,318 @@ def a_checksum_of_a_version_above_64_bits(table):
     (table.log / f"{2**63:020d}.crc").write_bytes(b"{}")
 
 
+@breaks("L1")
+def an_empty_commit(table):
+    table.append()
+    (table.log / f"{1:020d}.json").write_bytes(b"")
+
+
+@breaks("L5", "warning")
+def a_checkpoint_without_a_protocol(table):
+    table.edit_checkpoint(lambda rows: rows.remove(next(row for row in rows if row["protocol"])))
+
+
+@breaks("L6", "warning")
+def a_last_checkpoint_of_another_size(table):
+    table.edit_pointer(size=99)
+
+
+@breaks("L6", "warning")
+def a_last_checkpoint_with_another_checksum(table):
+    table.edit_pointer(checksum="0" * 32)
+
+
+@breaks("L8", "warning")
+def a_checksum_of_an_older_version_that_differs(table):
+    table.append()
+    a_checksum_of_another_state(table)
+
+
+@breaks("L13")
+def a_checkpoint_that_lacks_a_file(table):
+    table.edit_checkpoint(lambda rows: rows.remove(next(row for row in rows if row["add"])))
+
+
+@breaks("L13")
+def a_checkpoint_that_lacks_a_file_next_to_a_checksum(table):
+    """The checksum agrees with the commits, so that only the checkpoint is reported."""
+    table.append()
+    a_checkpoint_that_lacks_a_file(table)
+
+
+@breaks("L13")
+def a_checkpoint_with_a_file_twice(table):
+    table.edit_checkpoint(lambda rows: rows.append(next(row for row in rows if row["add"])))
+
+
+@breaks("L13")
+def a_checkpoint_with_another_size_of_a_file(table):
+    table.edit_checkpoint(lambda rows: [add.update(size=1) for add in _of_kind(rows, "add")])
+
+
+@breaks("L13")
+def a_checkpoint_with_other_statistics(table):
+    table.edit_checkpoint(_change_stats)
+
+
+@breaks("L13")
+def a_checkpoint_with_another_property(table):
+    def change(rows):
+        for metadata in _of_kind(rows, "metaData"):
+            metadata["configuration"] = [("delta.appendOnly", "true")]
+
+    table.edit_checkpoint(change)
+
+
+@breaks("L13")
+def a_checkpoint_with_another_schema(table):
+    def change(rows):
+        for metadata in _of_kind(rows, "metaData"):
+            metadata["schemaString"] = metadata["schemaString"].replace('"id"', '"key"')
+
+    table.edit_checkpoint(change)
+
+
+@breaks("L13")
+def a_checkpoint_that_lacks_a_feature(table):
+    def change(rows):
+        for protocol in _of_kind(rows, "protocol"):
+            protocol["writerFeatures"] = ["variantType"]
+
+    table.edit_checkpoint(change)
+
+
+@breaks("L13")
+def a_checkpoint_with_another_transaction(table):
+    table.rewrite([*table.actions(), {"txn": {"appId": "loader", "version": 3}}])
+    table.edit_checkpoint(lambda rows: [txn.update(version=2) for txn in _of_kind(rows, "txn")])
+
+
+@breaks("L13")
+def a_checkpoint_that_lacks_a_domain(table):
+    domain = {"domain": "own", "configuration": "{}", "removed": False}
+    table.rewrite([*table.actions(), {"domainMetadata": domain}])
+    table.edit_protocol(FEATURES, [*FEATURES, "domainMetadata"])
+    table.edit_checkpoint(lambda rows: rows.remove(next(row for row in rows if row["domainMetadata"])))
+
+
+@breaks("L13")
+def a_checkpoint_that_lacks_a_tombstone(table):
+    now = time.time_ns() // 10**6
+    remove = {"path": "x.parquet", "deletionTimestamp": now, "dataChange": True}
+    table.rewrite([*table.actions(), {"remove": remove}])
+    table.edit_checkpoint(lambda rows: rows.remove(next(row for row in rows if row["remove"])))
+
+
+def _remove_again(table, *more):
+    """Remove the file, and then again, as two writers do that did not detect the conflict."""
+    (add,) = (action["add"] for action in table.actions() if "add" in action)
+    remove = {"path": add["path"], "deletionTimestamp": 1, "dataChange": False}
+    info = {"commitInfo": {"operation": "OPTIMIZE"}}
+    copy = table.path / "copy.parquet"
+    copy.write_bytes(table.file.read_bytes())
+    table.add_commit(1, info, {"remove": remove}, {"add": {**add, "path": copy.name}})
+    table.add_commit(2, info, {"remove": remove}, *more)
+
+
+@breaks("L14", "warning")
+def a_file_that_was_removed_twice(table):
+    _remove_again(table)
+
+
+@breaks("L14")
+def a_file_that_two_commits_rewrote(table):
+    (add,) = (action["add"] for action in table.actions() if "add" in action)
+    _remove_again(table, {"add": {**add, "path": "other.parquet"}})
+    (table.path / "other.parquet").write_bytes((table.path / "copy.parquet").read_bytes())
+
+
+@breaks("L15", "warning")
+def a_commit_with_a_short_name(table):
+    (table.log / "1.json").write_text('{"commitInfo": {}}', "utf-8")
+
+
+@breaks("L15", "warning")
+def a_copy_of_a_commit(table):
+    (table.log / f"{0:020d} (1).json").write_text('{"commitInfo": {}}', "utf-8")
+
+
+@breaks("L16")
+def a_file_that_is_active_with_and_without_a_deletion_vector(table):
+    table.edit_protocol([*FEATURES, "deletionVectors"], [*FEATURES, "deletionVectors"])
+    (add,) = (action["add"] for action in table.actions() if "add" in action)
+    table.add_commit(1, {"add": {**add, "deletionVector": inline_vector(1)}})
+
+
+def _track_changes(table, size):
+    table.set_property("delta.enableChangeDataFeed", "true")
+    table.edit_protocol(FEATURES, [*FEATURES, "changeDataFeed"])
+    cdc = {"path": "_change_data/c.parquet", "partitionValues": {}, "size": size, "dataChange": False}
+    table.rewrite([*table.actions(), {"cdc": cdc}])
+
+
+@breaks("F10")
+def a_change_file_that_is_missing(table):
+    _track_changes(table, 1)
+
+
+@breaks("F10")
+def a_change_file_of_another_size(table):
+    _track_changes(table, 1)
+    (table.path / "_change_data").mkdir()
+    (table.path / "_change_data" / "c.parquet").write_bytes(b"PAR1")
+
+
+@breaks("F10", "info")
+def a_change_file_that_vacuum_may_have_deleted(table):
+    _track_changes(table, 1)
+    table.edit("commitInfo", lambda info: info.update(timestamp=1))
+
+
 # Protocol, schema and properties.
+
+
+@breaks("T4")
+def a_timestamp_ntz_without_the_feature(table):
+    table.edit_schema(lambda schema: schema["fields"].append(_field("at", "timestamp_ntz")))
+
+
+@breaks("T17")
+def two_columns_of_one_id(table):
+    _map_columns(table, 1, 1)
+
+
+@breaks("T17")
+def a_column_id_above_the_greatest(table):
+    _map_columns(table, 1, 9)
+
+
+@breaks("T17")
+def a_mapped_column_without_an_id(table):
+    _map_columns(table, 1, None)
+
+
+@breaks("T18")
+def another_format_than_parquet(table):
+    table.edit("metaData", lambda metadata: metadata["format"].update(provider="csv"))
+
+
+def _map_columns(table, *ids):
+    """Map the columns by name with these ids, under their logical names."""
+    table.edit_protocol([*FEATURES, "columnMapping"], [*FEATURES, "columnMapping"])
+    table.set_property("delta.columnMapping.mode", "name")
+    table.set_property("delta.columnMapping.maxColumnId", "2")
+
+    def change(schema):
+        for field, column_id in zip(schema["fields"], ids, strict=True):
+            mapping = {"delta.columnMapping.physicalName": field["name"]}
+            field["metadata"] = mapping | ({"delta.columnMapping.id": column_id} if column_id else {})
+
+    table.edit_schema(change)
+
+
+@breaks("H4")
+def a_constraint_without_the_feature(table):
+    table.set_property("delta.constraints.positive", "id >= 0")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delta.invariants", '{"expression": {"expression": "id >= 0"}}'),
+        ("delta.generationExpression", "1"),
+        ("delta.identity.start", 1),
+        ("CURRENT_DEFAULT", "1"),
+        ("delta.typeChanges", [{"fromType": "integer", "toType": "long"}]),
+    ],
+)
+def test_the_metadata_of_a_column_needs_a_feature(table, key, value):
+    table.edit_protocol(FEATURES, FEATURES)
+    table.edit_schema(lambda schema: schema["fields"][0]["metadata"].update({key: value}))
+    assert ("H10", "id") in {(each.rule, each.column) for each in dv.audit_table(table.path).findings}
+
+
+@breaks("H10")
+def a_generated_column_without_the_feature(table):
+    generation = {"delta.generationExpression": "1"}
+    table.edit_schema(lambda schema: schema["fields"][0]["metadata"].update(generation))
+
+
+@breaks("H10")
+def a_domain_without_the_feature(table):
+    domain = {"domain": "own", "configuration": "{}", "removed": False}
+    table.rewrite([*table.actions(), {"domainMetadata": domain}])
+
+
+@breaks("H10")
+def clustering_columns_without_the_feature(table):
+    table.edit_protocol(FEATURES, [*FEATURES, "domainMetadata"])
+    domain = {
+        "domain": "delta.clustering",
+        "configuration": '{"clusteringColumns":[["id"]]}',
+        "removed": False,
+    }
+    table.rewrite([*table.actions(), {"domainMetadata": domain}])
+
+
+@breaks("H10")
+def a_deletion_vector_without_the_feature(table):
+    table.edit("add", lambda add: add.update(deletionVector=inline_vector(1)))
+
+
+@breaks("H10")
+def row_ids_without_the_feature(table):
+    table.edit("add", lambda add: add.update(baseRowId=0, defaultRowCommitVersion=0))
+
+
+def _track_rows(table, mark):
+    """Give the file of each version the row ids 0 to 3."""
+    table.set_property("delta.enableRowTracking", "true")
+    table.edit_protocol(FEATURES, [*FEATURES, "domainMetadata", "rowTracking"])
+    table.edit("add", lambda add: add.update(baseRowId=0, defaultRowCommitVersion=0))
+    text = json.dumps({"rowIdHighWaterMark": mark})
+    domain = {"domain": "delta.rowTracking", "configuration": text, "removed": False}
+    table.rewrite([*table.actions(), {"domainMetadata": domain}])
+
+
+@breaks("F9")
+def row_ids_without_the_version_of_the_commit(table):
+    _track_rows(table, 3)
+    table.edit("add", lambda add: add.pop("defaultRowCommitVersion"))
+
+
+@breaks("F13")
+def two_files_of_the_same_row_ids(table):
+    _track_rows(table, 3)
+    (add,) = (action["add"] for action in table.actions() if "add" in action)
+    (table.path / "copy.parquet").write_bytes(table.file.read_bytes())
+    table.add_commit(1, {"commitInfo": {}}, {"add": {**add, "path": "copy.parquet", "baseRowId": 3}})
+
+
+@breaks("F14")
+def row_ids_above_the_high_water_mark(table):
+    _track_rows(table, 2)
+
+
+@breaks("F14")
+def row_ids_without_a_high_water_mark(table):
+    _track_rows(table, 3)
+    table.rewrite([action for action in table.actions() if "domainMetadata" not in action])
+
+
+@breaks("F11", "warning")
+def a_modification_time_in_seconds(table):
+    table.edit("add", lambda add: add.update(modificationTime=add["modificationTime"] // 1000))
+
+
+@breaks("F11", "warning")
+def a_modification_time_in_microseconds(table):
+    table.edit("add", lambda add: add.update(modificationTime=add["modificationTime"] * 1000))
+
+
+@breaks("F11", "info")
+def a_modification_time_of_another_day(table):
+    table.edit("add", lambda add: add.update(modificationTime=add["modificationTime"] - 2 * 24 * 3600 * 1000))
 
 
 @breaks("T1")
@@ -845,16 +1155,19 @@ def too_many_rows(table):
     table.edit_stats(lambda statistics: statistics.update(numRecords=7))
 
 
+def _change_stats(rows):
+    for add in _of_kind(rows, "add"):
+        add["stats"] = add["stats"].replace('"numRecords":4', '"numRecords":5')
+
+
+def _of_kind(rows, kind):
+    return [row[kind] for row in rows if row[kind] is not None]
+
+
 @breaks("AU17")
 def two_different_statistics_of_one_file(table):
     table.set_property("delta.checkpoint.writeStatsAsStruct", "true")
-    checkpoint_writing.write_checkpoint(open_store(table.path), 0, now=0, unique_id="")
-    (checkpoint,) = table.log.glob("*.checkpoint.parquet")
-    rows = pq.read_table(checkpoint).to_pylist()
-    for row in rows:
-        if row["add"] is not None:
-            row["add"]["stats"] = row["add"]["stats"].replace('"numRecords":4', '"numRecords":5')
-    pq.write_table(pa.Table.from_pylist(rows, pq.read_schema(checkpoint)), checkpoint)
+    table.edit_checkpoint(_change_stats)
 
 
 @breaks("ST15")
@@ -924,8 +1237,9 @@ def test_a_repair_removes_the_violation(table, name):
 
 
 REJECTED_BY_READS = ("T4", "T5", "T6", "T7", "T14")
-# Reads do not use clustering columns and generation expressions.
+# Reads do not use clustering columns and generation expressions, and need no feature to read timestamp_ntz.
 READABLE = {
+    "T4-a_timestamp_ntz_without_the_feature",
     "T7-a_variant_clustering_column",
     "T7-a_variant_clustering_column_as_a_string",
     "T7-a_generated_variant",

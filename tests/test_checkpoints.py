@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from support.commits import commit_actions
 from support.errors import raises_at
 from support.intercepted_store import intercept
+from support.tables import state_discrepancies
 
 from delta_variant.errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
 from delta_variant.log import transaction
 from delta_variant.log.checkpoints import writing as checkpoint_writing
-from delta_variant.log.checksum import checksum_discrepancies
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_protocol_and_metadata, load_snapshot, load_with_tombstones
 from delta_variant.log.load import refresh as refresh_snapshot
@@ -591,7 +591,7 @@ class TestChecksums:
                 files.extractall(tmp_path, filter="data")
             root = tmp_path / archive.name.removesuffix(".tar.gz")
             for version in range(load_snapshot(root).version + 1):
-                assert checksum_discrepancies(load_snapshot(root, version)) == []
+                assert state_discrepancies(load_snapshot(root, version)) == []
                 checked += (root / "_delta_log" / f"{version:020d}.crc").exists()
         assert checked == 64
 
@@ -619,23 +619,23 @@ class TestChecksums:
     def discrepancies(self, root, fields):
         write_versions(root, *FULL)
         (root / "_delta_log" / f"{1:020d}.crc").write_text(json.dumps(fields))
-        return checksum_discrepancies(load_snapshot(root))
+        return state_discrepancies(load_snapshot(root))
 
     def test_a_correct_or_missing_checksum_has_no_discrepancies(self, tmp_path):
         assert self.discrepancies(tmp_path, self.fields()) == []
-        assert checksum_discrepancies(load_snapshot(tmp_path, 0)) == []
+        assert state_discrepancies(load_snapshot(tmp_path, 0)) == []
 
     @pytest.mark.parametrize(
         ("name", "value", "sentence"),
         [
-            ("tableSizeBytes", 13, "has tableSizeBytes 13, expected 14"),
-            ("numFiles", 3, "has numFiles 3, expected 2"),
-            ("numMetadata", 2, "has numMetadata 2, expected 1"),
-            ("setTransactions", [], "has setTransactions [], expected"),
-            ("domainMetadata", [], "has domainMetadata [], expected"),
-            ("allFiles", [{"path": "d"}], "has allFiles ['d'], expected ['b c', 'd']"),
-            ("numDeletedRecordsOpt", 4, "has numDeletedRecordsOpt 4, expected 3"),
-            ("inCommitTimestampOpt", 4, "has inCommitTimestampOpt 4, expected None"),
+            ("tableSizeBytes", 13, "tableSizeBytes is 13, expected 14"),
+            ("numFiles", 3, "numFiles is 3, expected 2"),
+            ("numMetadata", 2, "numMetadata is 2, expected 1"),
+            ("setTransactions", [], "setTransactions.app is missing, expected {"),
+            ("domainMetadata", [], "domainMetadata.own is missing, expected {"),
+            ("allFiles", [{"path": "d"}], "allFiles[0] is 'd', expected 'b c'"),
+            ("numDeletedRecordsOpt", 4, "numDeletedRecordsOpt is 4, expected 3"),
+            ("inCommitTimestampOpt", 4, "inCommitTimestampOpt is 4, expected None"),
             ("numFiles", None, "Expected `int`, got `null`"),
         ],
     )

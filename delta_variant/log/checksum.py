@@ -6,7 +6,6 @@ Ours have neither `allFiles` nor histograms: their size does not depend on the n
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -17,11 +16,13 @@ import pyarrow.compute as pc
 from ..errors import MalformedLogError, StoreError, VersionExistsError
 from ..protocol import features
 from ..protocol.actions import DomainMetadata, Metadata, Protocol, Txn, decode_path
+from ..protocol.differences import describe_difference
 from ..storage.store import Store, put_if_absent, read_if_present
 from .listing import LOG
 from .snapshot import Snapshot
+from .table_state import TableState
 
-__all__ = ["checksum_discrepancies", "read_protocol_and_metadata", "write_checksum"]
+__all__ = ["checksum_discrepancies", "checksum_path", "read_protocol_and_metadata", "write_checksum"]
 
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
@@ -46,8 +47,9 @@ class _Checksum(msgspec.Struct, rename="camel", omit_defaults=True):
     num_files: int
     num_metadata: int
     num_protocol: int
-    metadata: Metadata
-    protocol: Protocol
+    # Old files of Databricks have neither.
+    metadata: Metadata | None = None
+    protocol: Protocol | None = None
     in_commit_timestamp_opt: int | None = None
     set_transactions: list[Txn] | None = None
     domain_metadata: list[DomainMetadata] | None = None
@@ -67,7 +69,7 @@ def write_checksum(snapshot: Snapshot, txn_id: str) -> None:
     """
     data = msgspec.json.encode(_checksum_of(snapshot, txn_id))
     with suppress(VersionExistsError):
-        put_if_absent(snapshot.store, _path(snapshot.version), data + b"\n")
+        put_if_absent(snapshot.store, checksum_path(snapshot.version), data + b"\n")
 
 
 def _checksum_of(snapshot: Snapshot, txn_id: str) -> _Checksum:
@@ -94,67 +96,57 @@ def _checksum_of(snapshot: Snapshot, txn_id: str) -> _Checksum:
 def read_protocol_and_metadata(store: Store, version: int) -> tuple[Protocol, Metadata] | None:
     """Return the protocol and metadata in a version's checksum file, None if it is missing or invalid."""
     try:
-        data = read_if_present(store, _path(version))
+        data = read_if_present(store, checksum_path(version))
         checksum = msgspec.json.decode(data or b"", type=_Checksum)
     except (*_UNREADABLE, StoreError):
+        return None
+    if checksum.protocol is None or checksum.metadata is None:
         return None
     is_valid = checksum.num_protocol == checksum.num_metadata == 1
     return (checksum.protocol, checksum.metadata) if is_valid else None
 
 
-def _path(version: int) -> str:
+def checksum_path(version: int) -> str:
+    """Return the path of a version's checksum file, relative to the table's root."""
     return f"{LOG}/{version:020d}.crc"
 
 
-def checksum_discrepancies(snapshot: Snapshot) -> list[str]:
-    """Return a sentence for each field of the version's checksum file that differs from the log.
-
-    The list is empty if the file does not exist. Raises StoreError if it cannot be fetched.
-    """
-    path = _path(snapshot.version)
-    data = read_if_present(snapshot.store, path)
-    if data is None:
-        return []
+def checksum_discrepancies(data: bytes, state: TableState) -> list[str]:
+    """Return a sentence for each field of a version's checksum file that differs from the table's state."""
+    path = checksum_path(state.version)
     try:
         checksum = msgspec.json.decode(data, type=_Checksum)
-        facts = list(_facts(checksum, snapshot))
+        facts = [fact for fact in _facts(checksum, state) if fact[1] is not None]
     except _UNREADABLE as error:
         return [f"cannot read {path}: {error}"]
-    return [
-        f"{path} has {name} {_short(recorded)}, expected {_short(computed)} from the log"
-        for name, recorded, computed in facts
-        if recorded is not None and recorded != computed
-    ]
+    found = (describe_difference(*fact) for fact in facts)
+    return [f"{path} differs from the log: {difference}" for difference in found if difference is not None]
 
 
-def _facts(checksum: _Checksum, snapshot: Snapshot) -> Iterator[tuple[str, Any, Any]]:
+def _facts(checksum: _Checksum, state: TableState) -> Iterator[tuple[str, Any, Any]]:
     """Yield name, recorded and computed value of each field; recorded is None for an absent field."""
-    yield "tableSizeBytes", checksum.table_size_bytes, snapshot.num_bytes
-    yield "numFiles", checksum.num_files, snapshot.num_files
+    yield "tableSizeBytes", checksum.table_size_bytes, state.num_bytes
+    yield "numFiles", checksum.num_files, len(state.files)
     yield "numMetadata", checksum.num_metadata, 1
     yield "numProtocol", checksum.num_protocol, 1
-    yield "metadata", checksum.metadata, snapshot.metadata
-    yield "protocol", _as_sets(checksum.protocol), _as_sets(snapshot.protocol)
-    yield "inCommitTimestampOpt", checksum.in_commit_timestamp_opt, snapshot.timestamp
-    yield "setTransactions", _by_text(checksum.set_transactions), _by_text(snapshot.txns.values())
-    yield "domainMetadata", _by_text(checksum.domain_metadata), _by_text(snapshot.domain_metadata.values())
-    yield from _vector_facts(checksum, snapshot)
+    yield "metadata", checksum.metadata, state.metadata
+    yield "protocol", _with_sorted_lists(checksum.protocol), _with_sorted_lists(state.protocol)
+    yield "inCommitTimestampOpt", checksum.in_commit_timestamp_opt, state.timestamp
+    yield "setTransactions", _by_name(checksum.set_transactions), _by_name(state.txns.values())
+    yield "domainMetadata", _by_name(checksum.domain_metadata), _by_name(state.domains.values())
+    yield "numDeletedRecordsOpt", checksum.num_deleted_records_opt, state.num_deleted
+    yield "numDeletionVectorsOpt", checksum.num_deletion_vectors_opt, state.num_vectors
     if checksum.all_files is not None:
         recorded = sorted(decode_path(file.path) for file in checksum.all_files)
-        yield "allFiles", recorded, sorted(snapshot.files["path"].to_pylist())
+        yield "allFiles", recorded, state.paths()
     for name, histogram in (
         ("fileSizeHistogram", checksum.file_size_histogram),
         ("histogramOpt", checksum.histogram_opt),
     ):
         if histogram is not None:
-            recorded_bins = (histogram.file_counts, histogram.total_bytes)
-            yield name, recorded_bins, _bins(snapshot, histogram.sorted_bin_boundaries)
-
-
-def _vector_facts(checksum: _Checksum, snapshot: Snapshot) -> Iterator[tuple[str, Any, Any]]:
-    records, vectors = _count_vectors(snapshot)
-    yield "numDeletedRecordsOpt", checksum.num_deleted_records_opt, records
-    yield "numDeletionVectorsOpt", checksum.num_deletion_vectors_opt, vectors
+            counts, totals = state.histogram(histogram.sorted_bin_boundaries)
+            yield f"{name}.fileCounts", histogram.file_counts, counts
+            yield f"{name}.totalBytes", histogram.total_bytes, totals
 
 
 def _count_vectors(snapshot: Snapshot) -> tuple[int, int]:
@@ -163,26 +155,15 @@ def _count_vectors(snapshot: Snapshot) -> tuple[int, int]:
     return pc.sum(cardinality).as_py() or 0, pc.count(cardinality).as_py()
 
 
-def _bins(snapshot: Snapshot, boundaries: list[int]) -> tuple[list[int], list[int]]:
-    counts, totals = [0] * len(boundaries), [0] * len(boundaries)
-    sizes: Any = pc.value_counts(snapshot.files["size"])
-    for row in sizes.to_pylist():
-        number = bisect_right(boundaries, row["values"]) - 1
-        counts[number] += row["counts"]
-        totals[number] += row["values"] * row["counts"]
-    return counts, totals
-
-
-def _as_sets(protocol: Protocol) -> tuple[Any, ...]:
+def _with_sorted_lists(protocol: Protocol | None) -> Protocol | None:
+    if protocol is None:
+        return None
     lists = (protocol.reader_features, protocol.writer_features)
-    versions = (protocol.min_reader_version, protocol.min_writer_version)
-    return (*versions, *(None if names is None else sorted(names) for names in lists))
+    reader, writer = (None if names is None else tuple(sorted(names)) for names in lists)
+    return msgspec.structs.replace(protocol, reader_features=reader, writer_features=writer)
 
 
-def _by_text(actions: Iterable[Txn | DomainMetadata] | None) -> list[str] | None:
-    return None if actions is None else sorted(msgspec.json.encode(action).decode() for action in actions)
-
-
-def _short(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+def _by_name(actions: Iterable[Txn | DomainMetadata] | None) -> dict[str, Txn | DomainMetadata] | None:
+    if actions is None:
+        return None
+    return {each.app_id if isinstance(each, Txn) else each.domain: each for each in actions}

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..errors import ProtocolError, UnsupportedFeatureError
 from . import properties
-from .actions import Protocol
+from .actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, Protocol
 from .properties import TableProperty
 from .types import VARIANT, StructType, fields_of, primitive_kinds_of
 
@@ -94,7 +94,8 @@ class TableFeature:
     """A table feature, and how far this library supports it.
 
     `enabled_by` is the property that requires the feature if its value is not the default. `properties_from`
-    is the prefix of properties that require it, `needed_by` are the primitive types that require it.
+    is the prefix of properties that require it, `needed_by` are the primitive types that require it,
+    `needed_by_key` is the prefix of keys in the metadata of columns, and `needed_by_domain` that of domains.
     `find_unsupported` yields the constructs of a table that prevent new data files although the feature does
     not, and `find_unsupported_rows` those that only prevent new rows, because rows that exist have values.
     `is_append_only` means that rows may not be removed or changed if `enabled_by` is true.
@@ -109,6 +110,8 @@ class TableFeature:
     enabled_by: TableProperty[Any] | None = None
     properties_from: str | None = None
     needed_by: tuple[str, ...] = ()
+    needed_by_key: str | None = None
+    needed_by_domain: str | None = None
     can_read: bool = True
     can_append: bool = True
     find_unsupported: FindUnsupported = _find_nothing
@@ -135,7 +138,7 @@ _ROWS = (
         enabled_by=properties.APPEND_ONLY,
         is_append_only=True,
     ),
-    TableFeature("invariants", legacy_writer_version=2),
+    TableFeature("invariants", legacy_writer_version=2, needed_by_key="delta.invariants"),
     TableFeature("checkConstraints", legacy_writer_version=3, properties_from="delta.constraints."),
     TableFeature(
         "changeDataFeed",
@@ -143,7 +146,7 @@ _ROWS = (
         enabled_by=properties.ENABLE_CHANGE_DATA_FEED,
         find_unsupported=_find_change_columns,
     ),
-    TableFeature("generatedColumns", legacy_writer_version=4),
+    TableFeature("generatedColumns", legacy_writer_version=4, needed_by_key="delta.generationExpression"),
     TableFeature(
         "columnMapping",
         is_reader_writer=True,
@@ -151,7 +154,12 @@ _ROWS = (
         legacy_writer_version=5,
         enabled_by=properties.COLUMN_MAPPING_MODE,
     ),
-    TableFeature("identityColumns", legacy_writer_version=6, find_unsupported_rows=_find_identity_columns),
+    TableFeature(
+        "identityColumns",
+        legacy_writer_version=6,
+        needed_by_key="delta.identity.",
+        find_unsupported_rows=_find_identity_columns,
+    ),
     VARIANT_TYPE,
     TableFeature("variantType-preview", is_reader_writer=True, preview_of="variantType"),
     VARIANT_SHREDDING,
@@ -160,18 +168,26 @@ _ROWS = (
     TableFeature("deletionVectors", is_reader_writer=True, enabled_by=properties.ENABLE_DELETION_VECTORS),
     TableFeature("v2Checkpoint", is_reader_writer=True, enabled_by=properties.CHECKPOINT_POLICY),
     TableFeature("vacuumProtocolCheck", is_reader_writer=True),
-    TableFeature("typeWidening", is_reader_writer=True, enabled_by=properties.ENABLE_TYPE_WIDENING),
+    TableFeature(
+        "typeWidening",
+        is_reader_writer=True,
+        enabled_by=properties.ENABLE_TYPE_WIDENING,
+        needed_by_key="delta.typeChanges",
+    ),
     TableFeature("typeWidening-preview", is_reader_writer=True, preview_of="typeWidening"),
     TableFeature("inCommitTimestamp", enabled_by=properties.ENABLE_IN_COMMIT_TIMESTAMPS),
     TableFeature("inCommitTimestamp-preview", preview_of="inCommitTimestamp"),
-    TableFeature("domainMetadata"),
+    TableFeature("domainMetadata", needed_by_domain=""),
     TableFeature(
         "rowTracking",
         requires=("domainMetadata",),
         enabled_by=properties.ENABLE_ROW_TRACKING,
+        needed_by_domain=ROW_TRACKING_DOMAIN,
     ),
-    TableFeature("clustering", requires=("domainMetadata",)),
-    TableFeature("allowColumnDefaults", find_unsupported_rows=_find_variant_defaults),
+    TableFeature("clustering", requires=("domainMetadata",), needed_by_domain=CLUSTERING_DOMAIN),
+    TableFeature(
+        "allowColumnDefaults", needed_by_key="CURRENT_DEFAULT", find_unsupported_rows=_find_variant_defaults
+    ),
     TableFeature("checkpointProtection"),
     TableFeature(
         "icebergCompatV1",

@@ -25,6 +25,7 @@ from concurrent_operations import (
 from history_tables import ORPHAN, HistoryTable, open_memory
 from scheduler import Outcome
 from support.memory_objects import MemoryObjects
+from support.tables import state_discrepancies
 from table_log import TableLog, content, physical_names
 
 import delta_variant as dv
@@ -35,7 +36,6 @@ from delta_variant.errors import (
     SchemaError,
     StoreError,
 )
-from delta_variant.log.checksum import checksum_discrepancies
 
 Replayed: TypeAlias = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 NEW_COLUMNS = frozenset({"id", "day", "event"})
@@ -315,7 +315,7 @@ def check_checksums(history: History) -> None:
     """Each checksum is that of its version."""
     store = open_memory(history.objects)
     for version in range(history.log.version + 1):
-        assert not (wrong := checksum_discrepancies(dv.load_snapshot(store, version))), wrong
+        assert not (wrong := state_discrepancies(dv.load_snapshot(store, version))), wrong
 
 
 CHECKS = (

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from interop.tables import load
 from pyspark.sql import SparkSession
+from support.tables import state_discrepancies
 
 import delta_variant as dv
-from delta_variant.log.checksum import checksum_discrepancies
 from delta_variant.log.load import load_snapshot
 
 FEATURES = {
@@ -113,7 +113,7 @@ def test_spark_continues_our_checksums_and_we_continue_its(spark_with_delta: Spa
         spark.sql(f"DELETE FROM delta.`{table}` WHERE id = {number}")
         dv.write_table(table, rows(10 * number + 10, 2), mode="append")
     for version in range(7):
-        assert checksum_discrepancies(load_snapshot(table, version)) == []
+        assert state_discrepancies(load_snapshot(table, version)) == []
         assert checksum_path(table, version).exists()
     assert read_checksum(table, 6)["numDeletionVectorsOpt"] == 1
     assert is_valid_for_spark(spark, table)
@@ -140,7 +140,7 @@ def test_a_table_with_a_wrong_checksum_reads_right_here_and_in_spark(
     spark.sparkContext._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
     assert sorted(row["id"] for row in load(spark, table).select("id").collect()) == list(range(8))
     dv.write_table(table, rows(8, 1), mode="append")
-    assert checksum_discrepancies(load_snapshot(table)) == []
+    assert state_discrepancies(load_snapshot(table)) == []
     assert is_valid_for_spark(spark, table)
 
 

@@ -10,7 +10,10 @@ from typing import Any
 import pyarrow as pa
 
 import delta_variant as dv
+from delta_variant.log.checksum import checksum_discrepancies, checksum_path
 from delta_variant.log.listing import commit_file_name
+from delta_variant.log.table_state import TableState
+from delta_variant.storage import store as storage
 from delta_variant.storage.store import TableLocation
 
 Action = dict[str, Any]
@@ -79,3 +82,9 @@ def list_files(folder: str | Path, pattern: str = "*") -> set[str]:
 
 def _read_json_lines(path: Path) -> list[Any]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def state_discrepancies(snapshot: dv.Snapshot) -> list[str]:
+    """Return how the checksum file of a snapshot's version differs from the snapshot."""
+    data = storage.read_if_present(snapshot.store, checksum_path(snapshot.version))
+    return [] if data is None else checksum_discrepancies(data, TableState.of_snapshot(snapshot))

@@ -18,20 +18,25 @@ from ...protocol.actions import has_odd_rows
 from ...scan.selection import select_files
 from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
+from .change_files import CHANGE_FILE_RULES
+from .feature_rules import FEATURE_RULES
 from .file_checks import check_files
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
 from .findings import SEVERITIES, Finding, RuleSummary, Severity, apply_rules, summarize
 from .log_survey import LogSurvey, survey_log
+from .row_id_rules import ROW_ID_RULES
 from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
 from .table_rules import LOG_RULES, TABLE_RULES
 
 __all__ = ["RULES", "Audit", "AuditedFile", "audit_files", "audit_table"]
 
+SURVEY_RULES = (*LOG_RULES, *CHANGE_FILE_RULES)
+SUBJECT_RULES = (*TABLE_RULES, *FEATURE_RULES, *ROW_ID_RULES, *CHECKPOINT_STATISTICS_RULES)
+
 RULES = (
-    *LOG_RULES,
-    *TABLE_RULES,
-    *CHECKPOINT_STATISTICS_RULES,
+    *SURVEY_RULES,
+    *SUBJECT_RULES,
     *FILE_RULES,
     *FILE_STATISTICS_RULES,
     *COLUMN_RULES,
@@ -176,8 +181,8 @@ def audit_table(
     subject = TableSubject(log)
     selected = select_files(log.files, files, store.uri)
     findings = [
-        *apply_rules(LOG_RULES, log),
-        *apply_rules(TABLE_RULES + CHECKPOINT_STATISTICS_RULES, subject),
+        *apply_rules(SURVEY_RULES, log),
+        *apply_rules(SUBJECT_RULES, subject),
     ]
     audited = _audit_files(subject, selected, data=data)
     findings += (finding for _, found in audited for finding in found)

@@ -13,12 +13,22 @@ from ...errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureEr
 from ...expressions.types import type_name
 from ...protocol import properties
 from ...protocol.schema.partition_values import partition_value_from_string
+from ...storage.objects import StoredFile
 from .findings import Rule, Severity, Violation
 from .subjects import ColumnSubject, FileSubject
 
 __all__ = ["COLUMN_RULES", "FILE_RULES", "NATIVE_ROW_RULES", "NATIVE_SCHEMA_RULES", "ROW_RULES"]
 
 FIELD_ID = b"PARQUET:field_id"
+
+DAY = 24 * 3600 * 1000
+YEAR = 365 * DAY
+OTHER_UNITS = {
+    "seconds": range(10 * YEAR // 1000, 200 * YEAR // 1000),
+    "microseconds": range(10 * YEAR * 1000, 200 * YEAR * 1000),
+    "nanoseconds": range(10 * YEAR * 1000**2, 200 * YEAR * 1000**2),
+}
+"""The times of the years 1980 to 2170 in other units. In milliseconds, these are not times of data files."""
 
 
 def _missing(subject: FileSubject) -> Iterator[Violation]:
@@ -80,6 +90,27 @@ def _row_ids(subject: FileSubject) -> Iterator[Violation]:
     if enabled and subject.add["base_row_id"] is None:
         yield Violation(
             f"the file has no baseRowId, but the table sets {properties.ENABLE_ROW_TRACKING.name}=true"
+        )
+    if subject.add["base_row_id"] is not None and subject.add["default_row_commit_version"] is None:
+        yield Violation("the file has a baseRowId, but no defaultRowCommitVersion")
+
+
+def _modification_time(subject: FileSubject) -> Iterator[Violation]:
+    stated = int(subject.add["modification_time"])
+    unit = next((unit for unit, times in OTHER_UNITS.items() if stated in times), None)
+    if unit is not None:
+        yield Violation(f"modificationTime is {stated}, which is a time in {unit}, expected milliseconds")
+
+
+def _copied(subject: FileSubject) -> Iterator[Violation]:
+    stated, stored = int(subject.add["modification_time"]), subject.stored
+    if (
+        isinstance(stored, StoredFile)
+        and abs(stored.modification_time - stated) > DAY
+        and not list(_modification_time(subject))
+    ):
+        yield Violation(
+            f"modificationTime is {stated}, but the store states {stored.modification_time} for the file"
         )
 
 
@@ -190,7 +221,19 @@ FILE_RULES: tuple[Rule[FileSubject], ...] = (
     Rule("F6", "error", _deletion_vector, "restore the deletion vector; without it deleted rows reappear"),
     Rule("F7", "error", _cardinality, "restore the deletion vector of this file"),
     Rule("F8", "error", _undecodable_pages, "restore the file, or remove it from the table"),
-    Rule("F9", "error", _row_ids, "commit the file again with a new baseRowId"),
+    Rule(
+        "F9",
+        "error",
+        _row_ids,
+        "row ids and versions of its rows are unknown: commit the file again with both",
+    ),
+    Rule(
+        "F11",
+        "warning",
+        _modification_time,
+        "readers that filter or clean up by age take it for another time: commit the file again",
+    ),
+    Rule("F11", "info", _copied, "nothing to do if the table was copied or restored from a backup"),
     Rule("T11", "error", _field_ids, "rewrite the file with field ids; readers find no column in it"),
 )
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
-import msgspec
-
-from ...data_file.reader import open_file
 from ...errors import (
     DeltaVariantError,
     MalformedLogError,
@@ -19,9 +17,8 @@ from ...errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from ...log.checksum import checksum_discrepancies
+from ...log.checksum import checksum_path
 from ...log.listing import (
-    LAST_CHECKPOINT,
     LAST_VERSION,
     LOG,
     Span,
@@ -29,7 +26,9 @@ from ...log.listing import (
     commit_file_name,
     commit_version,
     compaction_of,
+    file_span,
     impossible_version,
+    listing_of,
 )
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot, files_table
@@ -46,12 +45,16 @@ from ...protocol.actions import (
     file_key,
 )
 from ...storage import store as storage
+from ...storage.objects import StoredFile
 from ...storage.store import Store
 from .findings import Violation
+from .replay import Replay, replay_log
 
 __all__ = ["LogSurvey", "survey_log"]
 
 THREADS = 16
+
+LIKE_LOG_FILE = re.compile(r"[0-9]+[^/]*\.(json|crc|parquet)", re.IGNORECASE)
 
 Kind = TypeVar("Kind", Protocol, Metadata)
 
@@ -97,6 +100,16 @@ class LogSurvey:
     commits: tuple[Commit, ...]
     snapshot: Snapshot | None = None
     load_error: str | None = None
+    stored: Sequence[StoredFile] = ()
+    checksums: Mapping[int, bytes | StoreError] = field(default_factory=dict)
+
+    @cached_property
+    def replay(self) -> Replay:
+        """Return what a replay of all commits finds."""
+        commits = {each.version: None if each.violations else each.actions for each in self.commits}
+        checkpoints = [each for each in listing_of(self.stored).checkpoints if each.version <= self.version]
+        written = {file.path: file.modification_time for file in self.stored}
+        return replay_log(self.store, commits, checkpoints, self.checksums, written)
 
     @property
     def protocol(self) -> Protocol | None:
@@ -155,16 +168,29 @@ def survey_log(store: Store, version: int | None) -> LogSurvey:
     Raises TableNotFoundError if there is no log, VersionNotFoundError if the table does not have the version,
     and StoreError if the log cannot be listed.
     """
-    names = tuple(path.removeprefix(f"{LOG}/") for path in storage.list_files(store, LOG))
+    stored = storage.list_file_info(store, LOG)
+    names = tuple(file.path.removeprefix(f"{LOG}/") for file in stored)
     versions = sorted(each for name in names if (each := commit_version(name)) is not None)
     checkpoints = [found.version for name in names if (found := checkpoint_name(name)) is not None]
+    checksum_paths = {file.path for file in stored if file.path.endswith(".crc")}
     if not versions and not checkpoints:
         raise TableNotFoundError(f"there is no Delta table at {store.uri}: it has no {LOG}", table=store.uri)
     latest = max([*versions, *checkpoints]) if version is None else version
     snapshot, load_error = _load(store, version)
     with ThreadPoolExecutor(THREADS) as threads:
         commits = tuple(threads.map(lambda each: _read(store, each), (v for v in versions if v <= latest)))
-    return LogSurvey(store, latest, names, commits, snapshot, load_error)
+        summed = [each for each in versions if each <= latest and checksum_path(each) in checksum_paths]
+        checksums = dict(
+            zip(summed, threads.map(lambda each: _read_checksum(store, each), summed), strict=True)
+        )
+    return LogSurvey(store, latest, names, commits, snapshot, load_error, stored, checksums)
+
+
+def _read_checksum(store: Store, version: int) -> bytes | StoreError:
+    try:
+        return storage.read(store, checksum_path(version))
+    except StoreError as error:
+        return error
 
 
 def _load(store: Store, version: int | None) -> tuple[Snapshot | None, str | None]:
@@ -186,6 +212,8 @@ def _read(store: Store, version: int) -> Commit:
         return Commit(version, tuple(decode_commit(data, path)))
     except MalformedLogError as error:
         actions, violations = _decode_lines(data, path)
+        if not data.strip():
+            violations = (("L1", "is empty, so its actions are lost"),)
         return Commit(version, actions, violations or (("L3", f"is not valid: {error.message}"),))
 
 
@@ -257,8 +285,8 @@ def no_protocol_or_metadata(subject: LogSurvey) -> Iterator[Violation]:
             yield Violation(f"no commit or checkpoint up to version {subject.version} has a {name} action")
 
 
-def checkpoints(subject: LogSurvey) -> Iterator[Violation]:
-    """L5: checkpoints are complete and can be read."""
+def incomplete_checkpoints(subject: LogSurvey) -> Iterator[Violation]:
+    """L5: checkpoints have all their parts."""
     parts: dict[tuple[int, int], set[int]] = {}
     for name in subject.names:
         found = checkpoint_name(name)
@@ -266,8 +294,6 @@ def checkpoints(subject: LogSurvey) -> Iterator[Violation]:
             continue
         if found.part is not None and found.parts is not None:
             parts.setdefault((found.version, found.parts), set()).add(found.part)
-        elif (error := _checkpoint_error(subject.store, name)) is not None:
-            yield Violation(f"the checkpoint {name} cannot be read ({error})", found.version)
     for (version, count), existing in parts.items():
         missing = count - sum(1 <= part <= count for part in existing)
         if missing:
@@ -276,36 +302,13 @@ def checkpoints(subject: LogSurvey) -> Iterator[Violation]:
             )
 
 
-def _checkpoint_error(store: Store, name: str) -> str | None:
-    """Return why the Parquet footer or the JSON lines of a checkpoint cannot be read, None if they can."""
-    path = f"{LOG}/{name}"
-    try:
-        if name.endswith(".json"):
-            decode_commit(storage.read(store, path), path)
-        else:
-            open_file(store, path)
-    except DeltaVariantError as error:
-        return error.message
-    return None
-
-
-class _LastCheckpoint(msgspec.Struct):
-    version: int
-
-
-def last_checkpoint(subject: LogSurvey) -> Iterator[Violation]:
-    """L6: `_last_checkpoint` points to an existing checkpoint."""
-    data = storage.read_if_present(subject.store, LAST_CHECKPOINT)
-    if data is None:
-        return
-    try:
-        version = msgspec.json.decode(data, type=_LastCheckpoint).version
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        yield Violation(f"_last_checkpoint cannot be decoded ({error})")
-        return
-    found = (checkpoint_name(name) for name in subject.names)
-    if not any(each is not None and each.version == version for each in found):
-        yield Violation(f"_last_checkpoint points to version {version}, which has no checkpoint", version)
+def odd_names(subject: LogSurvey) -> Iterator[Violation]:
+    """L15: readers recognize the names of the files that look like log files."""
+    for name in subject.names:
+        if LIKE_LOG_FILE.fullmatch(name) and file_span(name) is None:
+            yield Violation(
+                f"no reader recognizes {name} as a file of the log: expected a version of 20 digits"
+            )
 
 
 def impossible_versions(subject: LogSurvey) -> Iterator[Violation]:
@@ -317,15 +320,13 @@ def impossible_versions(subject: LogSurvey) -> Iterator[Violation]:
             )
 
 
-def checksums(subject: LogSurvey) -> Iterator[Violation]:
-    """L8: the version checksum file agrees with the snapshot."""
-    if subject.snapshot is None:
-        return
-    try:
-        discrepancies = checksum_discrepancies(subject.snapshot)
-    except StoreError as error:
-        discrepancies = [str(error)]
-    yield from (Violation(message, subject.version) for message in discrepancies)
+def replayed(rule: str) -> Callable[[LogSurvey], Iterator[Violation]]:
+    """Return the check that reports the violations of one rule in the replay of the log."""
+
+    def check(subject: LogSurvey) -> Iterator[Violation]:
+        return (violation for found, violation in subject.replay.violations if found == rule)
+
+    return check
 
 
 def in_commit_timestamps(subject: LogSurvey) -> Iterator[Violation]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -12,16 +12,15 @@ from ...errors import InvalidStatisticsError, MalformedLogError
 from ...log.checkpoints.reading import duplicate_statistics
 from ...protocol.statistics import (
     FileStatistics,
-    decode,
-    describe_bound,
     is_shortened,
     leaves_of,
     to_comparable,
     type_of_bounds,
     value_at,
 )
-from ...protocol.types import VARIANT, DataType, StructType
+from ...protocol.types import StructType
 from .findings import Rule, Violation
+from .statistics_copies import differences_of_copies, is_near, ordinary_columns
 from .subjects import FileSubject, TableSubject
 
 __all__ = [
@@ -98,22 +97,13 @@ def _impossible_null_counts(subject: FileSubject) -> Iterator[Violation]:
 # Ordinary columns, compared with the data.
 
 
-def _ordinary_columns(columns: StructType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
-    for field in columns.fields:
-        where = (*path, field.name)
-        if isinstance(field.type, StructType):
-            yield from _ordinary_columns(field.type, where)
-        elif field.type != VARIANT:
-            yield where, field.type
-
-
 def _ordinary_violations(
     subject: FileSubject, is_violation: Callable[[Any, Any, bool], bool], what: str
 ) -> Iterator[Violation]:
     computed = subject.computed
     if not isinstance(computed, FileStatistics):
         return
-    for path, data_type in _ordinary_columns(subject.table.physical):
+    for path, data_type in ordinary_columns(subject.table.physical):
         of_bounds = type_of_bounds(data_type, subject.column(path))
         for side, recorded, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
             texts = value_at(recorded, path), value_at(found, path)
@@ -139,7 +129,7 @@ def _without_exact_bounds(subject: FileSubject) -> Iterator[Violation]:
         return
     if subject.add["deletion_vector"] is not None and subject.is_tight:
         return
-    for path, data_type in _ordinary_columns(subject.table.physical):
+    for path, data_type in ordinary_columns(subject.table.physical):
         of_bounds = type_of_bounds(data_type, subject.column(path))
         for side, recorded, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
             text = value_at(recorded, path)
@@ -185,18 +175,13 @@ def _ordinary_loose(subject: FileSubject) -> Iterator[Violation]:
 
 
 def _is_outside(stated: Any, actual: Any, is_upper: bool) -> bool:
-    return not _is_near(stated, actual) and bool(stated < actual if is_upper else stated > actual)
+    return not is_near(stated, actual) and bool(stated < actual if is_upper else stated > actual)
 
 
 def _is_loose(stated: Any, actual: Any, is_upper: bool) -> bool:
     if isinstance(stated, str) and is_shortened(stated, actual, is_upper=is_upper):
         return False
-    return not _is_near(stated, actual) and bool(stated > actual if is_upper else stated < actual)
-
-
-def _is_near(stated: Any, actual: Any) -> bool:
-    # Writers truncate timestamps to milliseconds, including those of maxValues.
-    return isinstance(stated, datetime) and abs(stated - actual) <= timedelta(milliseconds=1)
+    return not is_near(stated, actual) and bool(stated > actual if is_upper else stated < actual)
 
 
 def _ordinary_null_counts(subject: FileSubject) -> Iterator[Violation]:
@@ -204,7 +189,7 @@ def _ordinary_null_counts(subject: FileSubject) -> Iterator[Violation]:
     if not isinstance(computed, FileStatistics):
         return
     is_whole = subject.add["deletion_vector"] is None
-    for path, _ in _ordinary_columns(subject.table.physical):
+    for path, _ in ordinary_columns(subject.table.physical):
         stated, found = value_at(subject.stats.null_count, path), value_at(computed.null_count, path)
         if subject.lacks(path):
             found = computed.num_records
@@ -234,52 +219,14 @@ def _inconsistent_copies(subject: TableSubject) -> Iterator[Violation]:
     snapshot = subject.survey.snapshot
     if snapshot is None:
         return
-    types = dict(_ordinary_columns(subject.physical))
+    types = dict(ordinary_columns(subject.physical))
     try:
         for file_path, text, parsed in duplicate_statistics(snapshot):
-            for what in _differences(_decoded(text), _decoded(parsed), types):
+            for what in differences_of_copies(text, parsed, types):
                 sentence = f"stats and stats_parsed of the newest checkpoint differ in {what}"
                 yield Violation(sentence, file_path=file_path)
     except MalformedLogError as error:
         yield Violation(f"stats_parsed of the newest checkpoint cannot be decoded ({error.message})")
-
-
-def _decoded(text: str) -> FileStatistics:
-    try:
-        return decode(text)
-    except InvalidStatisticsError:
-        return FileStatistics()
-
-
-def _differences(
-    text: FileStatistics, parsed: FileStatistics, types: Mapping[Path, DataType]
-) -> Iterator[str]:
-    """Yield the statistics that both have with different values. Either can omit what it cannot represent."""
-    if None not in (text.num_records, parsed.num_records) and text.num_records != parsed.num_records:
-        yield "numRecords"
-    for path, count in leaves_of(parsed.null_count):
-        if value_at(text.null_count, path) not in (None, count):
-            yield f"nullCount of {'.'.join(path)}"
-    for side, texts, others in zip(SIDES, _bounds(text), _bounds(parsed), strict=True):
-        for path, other in leaves_of(others):
-            bound = value_at(texts, path)
-            if bound is not None and not _is_same(bound, other, types.get(path)):
-                yield f"{side} of {'.'.join(path)}"
-
-
-def _is_same(text: Any, other: Any, data_type: DataType | None) -> bool:
-    """Return whether two bounds are equal. Without a `data_type` they are bounds of a Variant."""
-    if data_type is None:
-        return bool(text == other) or _variant_bounds(text) == _variant_bounds(other)
-    values = to_comparable(text, data_type), to_comparable(other, data_type)
-    return None in values or values[0] == values[1] or _is_near(*values)
-
-
-def _variant_bounds(text: Any) -> Any:
-    try:
-        return describe_bound(text).bounds if isinstance(text, str) else None
-    except InvalidStatisticsError:
-        return None
 
 
 REPAIR = "run `delta-variant repair-statistics`"

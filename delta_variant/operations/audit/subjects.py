@@ -23,6 +23,7 @@ from ...protocol.statistics import Bound, BoundText, FileStatistics, describe_bo
 from ...protocol.statistics import decode as decode_statistics
 from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType
 from ...storage import store
+from ...storage.objects import StoredFile
 from ...variant import paths as variant_paths
 from .log_survey import LogSurvey
 
@@ -146,12 +147,17 @@ class FileSubject:
         return str(self.add["path"])
 
     @cached_property
-    def size(self) -> int | DeltaVariantError:
-        """Return the size of the file in bytes, or the error that reading it raises."""
+    def stored(self) -> StoredFile | DeltaVariantError:
+        """Return the size and the modification time of the file, or the error that reading them raises."""
         try:
-            return store.size(self.table.survey.store, self.path)
+            return store.file_info(self.table.survey.store, self.path)
         except DeltaVariantError as error:
             return error
+
+    @property
+    def size(self) -> int | DeltaVariantError:
+        """Return the size of the file in bytes, or the error that reading it raises."""
+        return self.stored.size if isinstance(self.stored, StoredFile) else self.stored
 
     @cached_property
     def file(self) -> Any | DeltaVariantError:

@@ -10,26 +10,19 @@ from ...errors import MalformedLogError, SchemaError
 from ...protocol import features, properties
 from ...protocol.actions import CLUSTERING_DOMAIN, Protocol
 from ...protocol.clustering import decode_clustering_columns
-from ...protocol.schema.column_mapping import physical_schema
+from ...protocol.properties import COLUMN_MAPPING_MAX_COLUMN_ID as MAX_COLUMN_ID
+from ...protocol.schema.column_mapping import COLUMN_ID, physical_schema
 from ...protocol.schema.rules import contradictions
 from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType, fields_of, has_variant
 from . import compaction_rules, log_survey
 from .findings import Rule, Violation
+from .last_checkpoint import last_checkpoint
 from .log_survey import LogSurvey
 from .subjects import TableSubject
 
 __all__ = ["LOG_RULES", "TABLE_RULES"]
 
 LEAKED_KEY = "__VARIANT_METADATA_KEY"
-
-
-def _needs_variant_type(subject: TableSubject) -> Iterator[Violation]:
-    protocol = subject.protocol
-    if protocol is None or not has_variant(subject.columns):
-        return
-    if not features.supports(protocol, "variantType"):
-        names = ", ".join(column.name for column in subject.variants)
-        yield Violation(f"the table has the Variant columns {names}, but its protocol lacks variantType")
 
 
 def _feature_lists(subject: TableSubject) -> Iterator[Violation]:
@@ -184,32 +177,38 @@ def _physical_names(subject: TableSubject) -> Iterator[Violation]:
         yield Violation(error.message, column=error.column)
 
 
+def _column_ids(subject: TableSubject) -> Iterator[Violation]:
+    if subject.mode == "none":
+        return
+    owners: dict[object, str] = {}
+    for path, field in fields_of(subject.columns):
+        name, column_id = ".".join(path), field.metadata.get(COLUMN_ID)
+        if type(column_id) is not int:
+            yield Violation(
+                f"the column {name} has the {COLUMN_ID} {column_id!r}, expected a number", column=name
+            )
+        elif owners.setdefault(column_id, name) != name:
+            message = f"the columns {owners[column_id]} and {name} both have the {COLUMN_ID} {column_id}"
+            yield Violation(message, column=name)
+    ids = [each for each in owners if isinstance(each, int)]
+    stated = subject.configuration.get(MAX_COLUMN_ID.name)
+    if ids and (stated is None or (stated.isdecimal() and int(stated) < max(ids))):
+        yield Violation(
+            f"{MAX_COLUMN_ID.name} is {stated or 'not set'}, but the column {owners[max(ids)]} has the "
+            f"{COLUMN_ID} {max(ids)}"
+        )
+
+
+def _format(subject: TableSubject) -> Iterator[Violation]:
+    provider = "parquet" if subject.metadata is None else subject.metadata.format.provider
+    if provider != "parquet":
+        yield Violation(f"the format of the data files is {provider!r}, expected 'parquet'")
+
+
 def _iceberg(subject: TableSubject) -> Iterator[Violation]:
     for name in ("delta.enableIcebergCompatV1", "delta.enableIcebergCompatV2"):
         if subject.configuration.get(name, "").lower() == "true" and subject.variants:
             yield Violation(f"the table sets {name}=true, which does not allow its Variant columns")
-
-
-def _property_without_feature(subject: TableSubject) -> Iterator[Violation]:
-    if subject.protocol is None:
-        return
-    for row in features.FEATURES.values():
-        prop = row.enabled_by
-        if (
-            prop is None
-            or prop.name not in subject.configuration
-            or features.supports(subject.protocol, row.name)
-        ):
-            continue
-        text = subject.configuration[prop.name]
-        try:
-            is_on = prop.parse(text) != prop.default
-        except ValueError:
-            continue
-        if is_on:
-            yield Violation(
-                f"the table sets {prop.name}={text}, but its protocol lacks the feature {row.name}"
-            )
 
 
 def _property_texts(subject: TableSubject) -> Iterator[Violation]:
@@ -231,6 +230,12 @@ def _required_features(subject: TableSubject) -> Iterator[Violation]:
                 yield Violation(f"the protocol lists {name} but not {needed}, which {name} requires")
 
 
+NEW_CHECKPOINT = "write a new checkpoint, then delete the damaged one"
+COMPARE_CHECKSUM = (
+    "readers use the log, but either can be wrong: keep both until you know which, and restore the log from "
+    "a backup if the file is right"
+)
+
 LOG_RULES: tuple[Rule[LogSurvey], ...] = (
     Rule("L0", "error", log_survey.not_loadable, "fix the other findings first"),
     Rule(
@@ -247,9 +252,15 @@ LOG_RULES: tuple[Rule[LogSurvey], ...] = (
         "readers can apply either action; commit the intended one again",
     ),
     Rule("L4", "error", log_survey.no_protocol_or_metadata, "restore the commit that had the action"),
-    Rule("L5", "warning", log_survey.checkpoints, "write a new checkpoint, then delete the damaged one"),
-    Rule("L6", "warning", log_survey.last_checkpoint, "delete the file and write a checkpoint"),
-    Rule("L8", "warning", log_survey.checksums, "if the log is correct, delete the file; it is optional"),
+    Rule("L5", "warning", log_survey.incomplete_checkpoints, NEW_CHECKPOINT),
+    Rule("L5", "warning", log_survey.replayed("L5"), NEW_CHECKPOINT),
+    Rule(
+        "L6",
+        "warning",
+        last_checkpoint,
+        "write a checkpoint, which replaces the file; readers can begin at the wrong one",
+    ),
+    Rule("L8", "warning", log_survey.replayed("L8"), COMPARE_CHECKSUM),
     Rule(
         "L9",
         "error",
@@ -274,6 +285,38 @@ LOG_RULES: tuple[Rule[LogSurvey], ...] = (
         log_survey.impossible_versions,
         "remove the file; this library ignores it, and other readers can fail to load the table",
     ),
+    Rule(
+        "L13",
+        "error",
+        log_survey.replayed("L13"),
+        "readers that begin with the checkpoint see another table than the commits have: move the checkpoint "
+        "out of the log, keep it, and write a new one",
+    ),
+    Rule(
+        "L14",
+        "error",
+        log_survey.replayed("L14"),
+        "two writers rewrote the same file, so its rows are in the table twice: restore the version before, "
+        "and repeat the operation",
+    ),
+    Rule(
+        "L14",
+        "warning",
+        log_survey.replayed("L14d"),
+        "nothing to do for the rows; a writer that removes a file twice does not detect conflicts",
+    ),
+    Rule(
+        "L15",
+        "warning",
+        log_survey.odd_names,
+        "its actions are not part of the table: compare it with the log before you move it away",
+    ),
+    Rule(
+        "L16",
+        "error",
+        log_survey.replayed("L16"),
+        "readers return the rows of the file twice: restore the version before, and repeat the operation",
+    ),
 )
 
 KEEP_BOTH = "leave both; a feature must not be removed from a protocol"
@@ -287,11 +330,19 @@ TABLE_RULES: tuple[Rule[TableSubject], ...] = (
         'commit a schema with the string "variant"; some readers reject the object',
     ),
     Rule("T3", "info", _both_names("variantType"), KEEP_BOTH),
-    Rule("T4", "error", _needs_variant_type, "add the feature to readerFeatures and writerFeatures"),
     Rule("T5", "error", _feature_lists, "commit a protocol with two consistent lists"),
     Rule("T6", "error", _map_keys, "store the map as an array of structs with a key and a value"),
     Rule("T7", "error", _disallowed_variants, "use an ordinary column, extracted from a path of the Variant"),
     Rule("T11", "error", _physical_names, "commit a schema with the names in the data files"),
+    Rule(
+        "T17",
+        "error",
+        _column_ids,
+        "the next column can read the data of another: commit a schema with an id of its own for each column",
+    ),
+    Rule(
+        "T18", "error", _format, "readers expect Parquet: commit a metaData action with the provider parquet"
+    ),
     Rule("T13", "error", _iceberg, "unset the property"),
     Rule("T14", "error", _contradictions, "commit a metaData action with consistent names"),
     Rule(
@@ -302,7 +353,6 @@ TABLE_RULES: tuple[Rule[TableSubject], ...] = (
     ),
     Rule("X8", "warning", _defaults, "drop the default; some readers reject the table"),
     Rule("X9", "info", _both_names("variantShredding"), KEEP_BOTH),
-    Rule("H4", "error", _property_without_feature, "add the feature to the protocol, or unset the property"),
     Rule("H5", "warning", _property_texts, "set a valid value; Spark can reject the table"),
     Rule("H9", "error", _required_features, "add the missing feature"),
     Rule(

@@ -1,0 +1,253 @@
+"""Replay all commits of a log, and compare checkpoints and version checksums with the state at their version.
+
+The commits are the evidence: a checkpoint or checksum that differs is reported, whichever of the two a reader
+uses. Where commits are missing or invalid, the replay goes on from the next checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from ...errors import DeltaVariantError, ProtocolError, StoreError
+from ...log.checkpoints.reading import read_checkpoint
+from ...log.checksum import checksum_discrepancies
+from ...log.listing import LOG, CheckpointFiles
+from ...log.snapshot import Checkpoint, add_actions
+from ...log.table_state import FileKey, TableState
+from ...protocol import properties
+from ...protocol.actions import (
+    Action,
+    AddFile,
+    DeletionVector,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    Txn,
+    decode_path,
+    file_key,
+    path_key,
+)
+from ...protocol.differences import differences
+from ...storage.store import Store
+from .findings import Violation
+from .statistics_copies import differences_of_copies, types_of_bounds
+
+__all__ = ["Replay", "RuleViolation", "replay_log"]
+
+RuleViolation: TypeAlias = "tuple[str, Violation]"
+"""A violation and the id of its rule."""
+
+TXN_RETENTION = "delta.setTransactionRetentionDuration"
+
+MAX_DIFFERENCES = 3
+"""How many differences of a checkpoint a message lists."""
+
+
+class Replay:
+    """The violations that a replay of a log finds, and its state at the last version, None if unknown.
+
+    `file_counts` are the numbers of files at the versions with checkpoints.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        checkpoints: Mapping[int, Sequence[CheckpointFiles]],
+        written: Mapping[str, int],
+    ) -> None:
+        self.state: TableState | None = None
+        self.violations: list[RuleViolation] = []
+        self.file_counts: dict[int, int] = {}
+        self._store = store
+        self._checkpoints = checkpoints
+        self._written = written
+
+    def report(self, rule: str, message: str, version: int, path: str | None = None) -> None:
+        """Add a violation."""
+        self.violations.append((rule, Violation(message, version, file_path=path)))
+
+    def apply(self, version: int, actions: Sequence[Action] | None) -> None:
+        """Apply the commit of a version, None for one that is missing or invalid."""
+        if actions is None:
+            self.state = None
+        elif self.state is not None:
+            doubled = set(self.state.doubled)
+            self._report_inactive(version, actions, self.state.apply(version, actions))
+            for path in sorted(self.state.doubled - doubled):
+                message = f"version {version} adds {path}, which is active with another deletion vector"
+                self.report("L16", message, version, path)
+
+    def compare(self, version: int, checksum: bytes | StoreError | None) -> None:
+        """Compare the checkpoints and the checksum of a version with the state after its commit."""
+        for files in self._checkpoints.get(version, ()):
+            name = files.paths[0].removeprefix(f"{LOG}/")
+            try:
+                checkpoint = read_checkpoint(self._store, files)
+                if self.state is None:
+                    self.state = _state_of(version, checkpoint)
+                else:
+                    self._report_differences(name, checkpoint, self.state)
+                self.file_counts[version] = len(self.state.files)
+            except DeltaVariantError as error:
+                self.report("L5", f"the checkpoint {name} cannot be read ({error.message})", version)
+        if isinstance(checksum, StoreError):
+            self.report("L8", str(checksum), version)
+        elif checksum is not None and self.state is not None:
+            for message in checksum_discrepancies(checksum, self.state):
+                self.report("L8", message, version)
+
+    def _report_inactive(self, version: int, actions: Sequence[Action], inactive: Sequence[FileKey]) -> None:
+        if not inactive:
+            return
+        path, more = inactive[0][0], len(inactive) - 1
+        what = f"{path}, which was not active" + (f", and {more:,} more such files" if more else "")
+        rewrites = any(isinstance(action, AddFile) for action in actions)
+        self.report("L14" if rewrites else "L14d", f"version {version} removes {what}", version, path)
+
+    def _report_differences(self, name: str, checkpoint: Checkpoint, state: TableState) -> None:
+        found = list(_differences(checkpoint, state, self._written.get(f"{LOG}/{name}", 0)))
+        if found:
+            more = len(found) - MAX_DIFFERENCES
+            text = "; ".join(found[:MAX_DIFFERENCES]) + (
+                f"; and {more:,} more differences" if more > 0 else ""
+            )
+            message = f"the checkpoint {name} differs from the commits that it covers: {text}"
+            self.report("L13", message, state.version)
+
+
+def _state_of(version: int, checkpoint: Checkpoint) -> TableState:
+    state = TableState()
+    state.apply(version, checkpoint.actions)
+    state.apply(version, _adds(checkpoint))
+    state.tombstones.update(
+        (key, RemoveFile(path=key[0], data_change=False)) for key in _tombstones(checkpoint)
+    )
+    return state
+
+
+def _adds(checkpoint: Checkpoint) -> Iterator[AddFile]:
+    for batch in checkpoint.files:
+        yield from add_actions(pa.Table.from_batches([batch]))
+
+
+def _tombstones(checkpoint: Checkpoint) -> Iterator[FileKey]:
+    for batch in checkpoint.tombstones:
+        for path, vector in zip(batch["path"].to_pylist(), batch["deletion_vector"].to_pylist(), strict=True):
+            yield path_key(path), None if vector is None else DeletionVector(**vector).unique_id
+
+
+def _differences(checkpoint: Checkpoint, state: TableState, written: int) -> Iterator[str]:
+    """Yield how a checkpoint differs from a state. It may omit what has expired."""
+    yield from _table_differences(checkpoint.actions, state)
+    yield from _file_differences(_adds(checkpoint), state)
+    tombstones = set(_tombstones(checkpoint))
+    for path, _ in tombstones & state.files.keys():
+        yield f"it has a remove action for the file {path}, which is active"
+    unexpired = _unexpired(state, written)
+    for path, _ in unexpired - tombstones:
+        yield f"it lacks the remove action for the file {path}, which has not expired"
+
+
+def _unexpired(state: TableState, written: int) -> set[FileKey]:
+    """Return the tombstones that a checkpoint written at a time, in milliseconds since 1970, must have."""
+    configuration = {} if state.metadata is None else state.metadata.configuration
+    try:
+        retention = properties.get(configuration, properties.DELETED_FILE_RETENTION_DURATION)
+    except ProtocolError:
+        return set()
+    tombstones = state.tombstones.items()
+    return {key for key, remove in tombstones if (remove.deletion_timestamp or 0) > written - retention}
+
+
+def _table_differences(actions: Iterable[Action], state: TableState) -> Iterator[str]:
+    txns, domains = dict(state.txns), dict(state.domains)
+    for action in actions:
+        if isinstance(action, Protocol):
+            yield from differences("protocol", _comparable(action), _comparable(state.protocol))
+        elif isinstance(action, Metadata):
+            yield from differences("metaData", action, state.metadata)
+        elif isinstance(action, Txn):
+            known = txns.pop(action.app_id, None)
+            stated = None if known is None else known.version
+            yield from differences(f"txn of {action.app_id!r}", action.version, stated)
+        elif isinstance(action, DomainMetadata) and not action.removed:
+            yield from differences(
+                f"domainMetadata of {action.domain!r}", action, domains.pop(action.domain, None)
+            )
+    configuration = {} if state.metadata is None else state.metadata.configuration
+    if TXN_RETENTION not in configuration:
+        yield from (f"it lacks the txn of {app!r}" for app in txns)
+    yield from (f"it lacks the domainMetadata of {domain!r}" for domain in domains)
+
+
+def _file_differences(adds: Iterable[AddFile], state: TableState) -> Iterator[str]:
+    types = types_of_bounds(state.metadata)
+    seen: set[FileKey] = set()
+    for add in adds:
+        key = file_key(add)
+        known = state.files.get(key)
+        if key in seen:
+            yield f"it has the file {key[0]} twice"
+        elif known is None:
+            yield f"it has the file {key[0]}, which is not active"
+        else:
+            yield from differences(f"the file {key[0]}", _comparable_file(add), _comparable_file(known))
+            for what in differences_of_copies(known.stats or "", add.stats or "", types):
+                yield f"the statistics of {key[0]} differ in {what}"
+        seen.add(key)
+    for path, _ in state.files.keys() - seen:
+        yield f"it lacks the file {path}"
+
+
+def _comparable(protocol: Protocol | None) -> Protocol | None:
+    if protocol is None:
+        return None
+    lists = (protocol.reader_features, protocol.writer_features)
+    reader, writer = (tuple(sorted(names or ())) for names in lists)
+    return msgspec.structs.replace(protocol, reader_features=reader, writer_features=writer)
+
+
+def _comparable_file(add: AddFile) -> AddFile:
+    """Return the fields of a file that readers use; a checkpoint can omit the others."""
+    vector = add.deletion_vector
+    return msgspec.structs.replace(
+        add,
+        path=decode_path(add.path),
+        # PROTOCOL.md, "Partition Value Serialization": an empty string is NULL, too.
+        partition_values={name: value or None for name, value in add.partition_values.items()},
+        data_change=False,
+        stats=None,
+        tags=None,
+        clustering_provider=None,
+        deletion_vector=vector and msgspec.structs.replace(vector, max_row_index=None),
+    )
+
+
+def replay_log(
+    store: Store,
+    commits: Mapping[int, Sequence[Action] | None],
+    checkpoints: Iterable[CheckpointFiles],
+    checksums: Mapping[int, bytes | StoreError],
+    written: Mapping[str, int],
+) -> Replay:
+    """Replay commits, None for an invalid one. `written` has the modification times of files by path."""
+    by_version: dict[int, list[CheckpointFiles]] = {}
+    for files in checkpoints:
+        by_version.setdefault(files.version, []).append(files)
+    replay = Replay(store, by_version, written)
+    expected = 0
+    for version in sorted(commits.keys() | by_version.keys()):
+        if version == 0:
+            replay.state = TableState()
+        if version in commits:
+            replay.apply(version, commits[version] if version == expected else None)
+        else:
+            replay.state = None
+        replay.compare(version, checksums.get(version))
+        expected = version + 1
+    return replay

@@ -1,0 +1,91 @@
+"""Compare two copies of the statistics of one file, such as those of a commit and of a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any, TypeAlias
+
+from ...errors import InvalidStatisticsError, SchemaError
+from ...protocol import properties
+from ...protocol.actions import Metadata
+from ...protocol.schema.column_mapping import physical_schema
+from ...protocol.schema.json_text import parse as parse_schema
+from ...protocol.statistics import FileStatistics, decode, describe_bound, leaves_of, to_comparable, value_at
+from ...protocol.types import VARIANT, DataType, StructType
+
+__all__ = ["differences_of_copies", "is_near", "ordinary_columns", "types_of_bounds"]
+
+Path: TypeAlias = tuple[str, ...]
+
+SIDES = ("minValues", "maxValues")
+
+
+def ordinary_columns(columns: StructType, path: Path = ()) -> Iterator[tuple[Path, DataType]]:
+    """Yield the paths and types of the leaf columns outside of lists, maps and Variants."""
+    for field in columns.fields:
+        where = (*path, field.name)
+        if isinstance(field.type, StructType):
+            yield from ordinary_columns(field.type, where)
+        elif field.type != VARIANT:
+            yield where, field.type
+
+
+def types_of_bounds(metadata: Metadata | None) -> dict[Path, DataType]:
+    """Return the types of the bounds of ordinary columns by physical path, empty for an invalid schema."""
+    if metadata is None:
+        return {}
+    try:
+        mode = properties.get(metadata.configuration, properties.COLUMN_MAPPING_MODE)
+        return dict(ordinary_columns(physical_schema(parse_schema(metadata.schema_string), mode)))
+    except SchemaError:
+        return {}
+
+
+def differences_of_copies(text: str, other: str, types: Mapping[Path, DataType]) -> Iterator[str]:
+    """Yield the statistics that both have with different values. Either can omit what it cannot represent."""
+    if text == other:
+        return
+    one, another = _decoded(text), _decoded(other)
+    if None not in (one.num_records, another.num_records) and one.num_records != another.num_records:
+        yield "numRecords"
+    for path, count in leaves_of(another.null_count):
+        if value_at(one.null_count, path) not in (None, count):
+            yield f"nullCount of {'.'.join(path)}"
+    for side, texts, others in zip(SIDES, _bounds(one), _bounds(another), strict=True):
+        for path, bound in leaves_of(others):
+            stated = value_at(texts, path)
+            if stated is not None and not _is_same(stated, bound, types.get(path)):
+                yield f"{side} of {'.'.join(path)}"
+
+
+def _decoded(text: str) -> FileStatistics:
+    try:
+        return decode(text)
+    except InvalidStatisticsError:
+        return FileStatistics()
+
+
+def _bounds(stats: FileStatistics) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    return stats.min_values, stats.max_values
+
+
+def _is_same(text: Any, other: Any, data_type: DataType | None) -> bool:
+    """Return whether two bounds are equal. Without a `data_type` they are bounds of a Variant."""
+    if data_type is None:
+        return bool(text == other) or _variant_bounds(text) == _variant_bounds(other)
+    values = to_comparable(text, data_type), to_comparable(other, data_type)
+    return None in values or values[0] == values[1] or is_near(*values)
+
+
+def _variant_bounds(text: Any) -> Any:
+    try:
+        return describe_bound(text).bounds if isinstance(text, str) else None
+    except InvalidStatisticsError:
+        return None
+
+
+def is_near(stated: Any, actual: Any) -> bool:
+    """Return whether two bounds are timestamps that truncation to milliseconds makes equal."""
+    # Writers truncate timestamps to milliseconds, including those of maxValues.
+    return isinstance(stated, datetime) and abs(stated - actual) <= timedelta(milliseconds=1)
