@@ -16,6 +16,7 @@ from delta_variant import functions
 from delta_variant.errors import ArgumentTypeError, CastError, ExpressionError
 from delta_variant.expressions.bind import bind
 from delta_variant.expressions.evaluate import evaluate
+from delta_variant.expressions.names import NameScope
 from delta_variant.expressions.parse import parse
 from delta_variant.expressions.tree import describe
 
@@ -30,7 +31,7 @@ def batch_of(rows: list[tuple[Any, Any, Any]]) -> pa.RecordBatch:
 
 
 def value_of(text: str, batch: pa.RecordBatch) -> list[Any]:
-    values = evaluate(bind(parse(text), batch.schema, ()), batch)
+    values = evaluate(bind(parse(text), NameScope(batch.schema)), batch)
     values.validate(full=True)
     return list(values.to_pylist())
 
@@ -100,7 +101,7 @@ def test_a_null_list_and_a_null_pair_make_a_null_map():
 def test_what_cannot_be_constructed_is_rejected(text, message):
     batch = batch_of([])
     with pytest.raises(ExpressionError, match=message):
-        bind(parse(text), batch.schema, ())
+        bind(parse(text), NameScope(batch.schema))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_what_cannot_be_constructed_is_rejected(text, message):
 def test_a_constructor_is_described_as_sql(text):
     pairs = pa.field("p", pa.list_(pa.struct({"k": pa.string(), "v": pa.int8()})))
     schema = batch_of([]).schema.append(pairs)
-    assert describe(bind(parse(text), schema, ())) == text
+    assert describe(bind(parse(text), NameScope(schema))) == text
 
 
 @pytest.fixture

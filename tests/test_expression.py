@@ -18,6 +18,7 @@ from support.errors import raises_at
 from delta_variant.errors import ArgumentTypeError, CastError, ExpressionError
 from delta_variant.expressions.bind import bind, bind_predicate
 from delta_variant.expressions.evaluate import evaluate, filter_mask
+from delta_variant.expressions.names import NameScope
 from delta_variant.expressions.parse import parse, parse_columns, parse_type
 from delta_variant.expressions.tree import Column, Extraction, describe, input_name, inputs, output_type
 
@@ -50,7 +51,7 @@ UTC = datetime.timezone.utc
 
 
 def bound(text):
-    return bind(parse(text), SCHEMA, ["event"])
+    return bind(parse(text), NameScope(SCHEMA, ("event",)))
 
 
 def only_input(text):
@@ -228,10 +229,10 @@ def test_an_unknown_column_is_rejected_with_the_known_columns():
 
 def test_columns_that_differ_in_case_alone_need_their_own_spelling():
     schema = pa.schema([("x", pa.int64()), ("X", pa.string())])
-    assert bind(parse("X"), schema, []) == Column("X", pa.string())
+    assert bind(parse("X"), NameScope(schema)) == Column("X", pa.string())
     schema = pa.schema([("xY", pa.int64()), ("Xy", pa.string())])
     with pytest.raises(ExpressionError, match="matches 2 columns"):
-        bind(parse("xy"), schema, [])
+        bind(parse("xy"), NameScope(schema))
 
 
 # Inputs
@@ -265,8 +266,9 @@ def test_different_extractions_have_different_names():
 def test_a_column_named_like_an_extraction_is_rejected():
     name = input_name(only_input("event:a::int"))
     schema = pa.schema([("event", VARIANT), (name, pa.int64())])
+    scope = NameScope(schema, ("event",))
     with pytest.raises(ExpressionError, match="rename it"):
-        inputs([bind(parse("event:a::int"), schema, ["event"]), bind(parse(f"`{name}`"), schema, ["event"])])
+        inputs([bind(parse("event:a::int"), scope), bind(parse(f"`{name}`"), scope)])
 
 
 # Output columns
@@ -471,12 +473,12 @@ def test_where_keeps_the_rows_where_it_is_true():
 
 
 def test_where_must_be_boolean():
-    assert bind_predicate(parse("a > 1"), SCHEMA, ["event"]) == bound("a > 1")
+    assert bind_predicate(parse("a > 1"), NameScope(SCHEMA, ("event",))) == bound("a > 1")
     with pytest.raises(ExpressionError, match=r"where: expected a boolean .* type bigint") as caught:
-        bind_predicate(parse("a"), SCHEMA, ["event"])
+        bind_predicate(parse("a"), NameScope(SCHEMA, ("event",)))
     assert caught.value.column == "a"
     with raises_at(ExpressionError, "`event:ok::boolean`", column="event"):
-        bind_predicate(parse("event:ok"), SCHEMA, ["event"])
+        bind_predicate(parse("event:ok"), NameScope(SCHEMA, ("event",)))
 
 
 @pytest.mark.parametrize(

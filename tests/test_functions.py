@@ -31,6 +31,7 @@ from delta_variant.errors import (
 )
 from delta_variant.expressions.bind import bind
 from delta_variant.expressions.evaluate import evaluate
+from delta_variant.expressions.names import NameScope
 from delta_variant.expressions.parse import parse
 
 SPARK_ANSWERS = json.loads((Path(__file__).parent / "spark_functions.json").read_text(encoding="utf-8"))
@@ -42,7 +43,7 @@ BROKEN = pa.array([{"metadata": b"\x01\x00\x00", "value": b"\x02"}], functions.p
 def answer(text: str) -> Any:
     """Return our value of an expression without columns, `ERROR` where it has none."""
     try:
-        return evaluate(bind(parse(text), pa.schema([]), ()), ONE_ROW)[0].as_py()
+        return evaluate(bind(parse(text), NameScope(pa.schema([]))), ONE_ROW)[0].as_py()
     except DeltaVariantError:
         return ERROR
 

@@ -26,6 +26,7 @@ from support.tables import append_events, read_ids
 import delta_variant as dv
 from delta_variant.errors import CastError
 from delta_variant.expressions.bind import bind_predicate
+from delta_variant.expressions.names import NameScope
 from delta_variant.expressions.parse import parse as parse_expression
 from delta_variant.operations.read.explanation import Explanation
 from delta_variant.protocol.statistics import bounds_at, decode_bound
@@ -72,7 +73,9 @@ def edit_stats(table: Path, change: Any) -> None:
 
 
 def condition(where: str) -> Any:
-    bound = bind_predicate(parse_expression(where), SCHEMA.append(pa.field("e", pa.null())), ["e"])
+    bound = bind_predicate(
+        parse_expression(where), NameScope(SCHEMA.append(pa.field("e", pa.null())), ("e",))
+    )
     return pruning_predicate_of(bound, ["day"])
 
 

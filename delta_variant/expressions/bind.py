@@ -5,7 +5,7 @@ Coercion follows Spark's ANSI mode. An operation that Arrow cannot do exactly as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from functools import reduce
 from typing import Any
@@ -19,6 +19,7 @@ from ..variant.paths import split_pattern
 from .cast import can_cast, cast_scalar
 from .constructors import CONSTRUCTORS, bind_constructor
 from .evaluate import ARITHMETIC, call_kernel, constant_of
+from .names import NameScope
 from .patterns import parse_pattern
 from .scalar_functions import SCALAR_FUNCTIONS
 from .scalars.signature import Expansion, Parameter
@@ -39,7 +40,6 @@ from .tree import (
 from .types import MAX_PRECISION, NUMERIC, SIMPLE_TYPES, Kind, as_decimal, kind_of, type_name
 from .variant_functions import VARIANT_FUNCTIONS, bind_variant_function
 
-MAX_SHOWN = 10
 EXTENSION_NAME = b"ARROW:extension:name"
 VARIANT_EXTENSION = b"arrow.parquet.variant"
 
@@ -74,49 +74,34 @@ PROPOSED: dict[Parameter, str] = {
 }
 
 
-class NameScope(msgspec.Struct, frozen=True):
-    """The names that an expression can use, and the time zone of its local times."""
-
-    schema: pa.Schema
-    variant_columns: frozenset[str]
-    timezone: str
-
-
-def bind(
-    expression: Expression, schema: pa.Schema, variant_columns: Collection[str], timezone: str = UTC
-) -> Expression:
-    """Return `expression` over the columns of `schema`, of which `variant_columns` are Variant.
-
-    Names match without regard to case, the steps of a Variant path exactly. A Variant inside a struct is
-    recognized by the extension name of its field. Literals and casts without time zone are local times in
-    `timezone`. Raises ExpressionError, which quotes the invalid part and proposes a cast if one helps.
-    """
-    return _bind(expression, NameScope(schema, frozenset(variant_columns), timezone))
-
-
-def bind_predicate(
-    expression: Expression, schema: pa.Schema, variant_columns: Collection[str], timezone: str = UTC
-) -> Expression:
+def bind_predicate(expression: Expression, scope: NameScope) -> Expression:
     """Return a bound `where`; raises ExpressionError unless it is boolean."""
-    bound = bind(expression, schema, variant_columns, timezone)
+    bound = bind(expression, scope)
     _require(bound, {"boolean", "null"}, "where: expected a boolean expression")
     return bound
 
 
-def _bind(expression: Expression, scope: NameScope) -> Expression:
+def bind(expression: Expression, scope: NameScope) -> Expression:
+    """Return `expression` over the columns of `scope`.
+
+    Names match without regard to case, the steps of a Variant path exactly. A Variant inside a struct is
+    recognized by the extension name of its field. Literals and casts without time zone are local times in
+    the time zone of `scope`. Raises ExpressionError, which quotes the invalid part and proposes a cast if
+    one helps.
+    """
     match expression:
         case Name():
             return _resolve(expression, scope)
         case Path(operand, path):
-            return _bind_path(_require_variant(_bind(operand, scope), "`:` and variant_get"), path, scope)
+            return _bind_path(_require_variant(bind(operand, scope), "`:` and variant_get"), path, scope)
         case Cast():
             return _bind_cast(
-                msgspec.structs.replace(expression, operand=_bind(expression.operand, scope)), scope.timezone
+                msgspec.structs.replace(expression, operand=bind(expression.operand, scope)), scope.timezone
             )
         case Call(function, arguments):
             if function in SCALAR_FUNCTIONS:
                 return _bind_scalar(function, arguments, scope)
-            bound = [_bind(argument, scope) for argument in arguments]
+            bound = [bind(argument, scope) for argument in arguments]
             if function in VARIANT_FUNCTIONS:
                 return bind_variant_function(function, bound)
             if function in CONSTRUCTORS:
@@ -134,9 +119,9 @@ def _bind_scalar(name: str, arguments: Sequence[Expression], scope: NameScope) -
     function = SCALAR_FUNCTIONS[name]
     _check_count(name, len(arguments), function.min_arguments, function.max_arguments)
     if isinstance(function, Expansion):
-        return _bind(function.expand(*arguments), scope)
+        return bind(function.expand(*arguments), scope)
     parameters = function.parameters_of(len(arguments))
-    bound = [_bind(argument, scope) for argument in arguments]
+    bound = [bind(argument, scope) for argument in arguments]
     common = [each for each, parameter in zip(bound, parameters, strict=True) if parameter == "common"]
     unified = iter(_unify(name, common, scope.timezone) if common else ())
     cast = [
@@ -195,9 +180,11 @@ def _bind_path(
 
 
 def _resolve(name: Name, scope: NameScope) -> Expression:
+    whole = describe(name)
     first, *rest = name.parts
-    field = _find(first, scope.schema, name)
-    if field.name in scope.variant_columns:
+    field = scope.field(first, whole)
+    parents: tuple[str, ...] = ()
+    if field.name in scope.variant_names:
         _check_variant_end(rest, name)
         return Extraction(field.name, (), None)
     bound: Expression = Column(field.name, field.type)
@@ -207,7 +194,8 @@ def _resolve(name: Name, scope: NameScope) -> Expression:
                 f"`{describe(name)}`: `{describe(bound)}` is {type_name(field.type)}, which has no fields",
                 column=describe(bound),
             )
-        field = _find(part, field.type, name)
+        parents = (*parents, field.name)
+        field = scope.field(part, whole, parents, field.type)
         bound = Field(bound, field.name, field.type)
         if (field.metadata or {}).get(EXTENSION_NAME) == VARIANT_EXTENSION:
             _check_variant_end(rest[position:], name)
@@ -237,20 +225,6 @@ def _column_of(expression: Expression) -> str | None:
     if isinstance(expression, Extraction):
         return ".".join((expression.column, *expression.fields))
     return ".".join(_field_names(expression)) if isinstance(expression, Column | Field) else None
-
-
-def _find(part: str, fields: Iterable[pa.Field[Any]], name: Name) -> pa.Field[Any]:
-    fields = list(fields)
-    found = [field for field in fields if field.name.lower() == part.lower()]
-    if len(found) > 1:
-        found = [field for field in found if field.name == part] or found
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(field.name for field in fields[:MAX_SHOWN]) + (", …" if len(fields) > MAX_SHOWN else "")
-    problem = f"matches {len(found)} columns" if found else "does not exist"
-    whole = describe(name)
-    subject = f"`{part}`" if part == whole else f"`{whole}`: `{part}`"
-    raise ExpressionError(f"{subject} {problem}; the columns are {names}", column=whole)
 
 
 def _bind_cast(cast: Cast, timezone: str) -> Expression:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
-import pyarrow as pa
-
 from ..expressions.bind import bind as bind_expression
 from ..expressions.bind import bind_predicate
+from ..expressions.names import NameScope
 from ..expressions.parse import parse as parse_expression
 from ..expressions.tree import Expression, Name, is_whole
 from ..expressions.tree import inputs as expression_inputs
@@ -19,12 +17,8 @@ from ..variant.moments import UTC
 __all__ = ["Scope"]
 
 
-class Scope(msgspec.Struct, frozen=True):
-    """The columns that SQL text can use, which of them are Variants, and the time zone of local times."""
-
-    schema: pa.Schema
-    variants: tuple[str, ...]
-    timezone: str
+class Scope(NameScope, frozen=True, dict=True):
+    """The columns of a table that SQL text can use."""
 
     @classmethod
     def of(cls, columns: StructType, timezone: str = UTC) -> Scope:
@@ -38,16 +32,14 @@ class Scope(msgspec.Struct, frozen=True):
 
     def variants_unread_by(self, expressions: Iterable[Expression]) -> frozenset[str]:
         """Return the Variant columns that no expression reads as a whole."""
-        return frozenset(self.variants) - {
-            each.column for each in expression_inputs(expressions) if is_whole(each)
-        }
+        return self.variant_names - {each.column for each in expression_inputs(expressions) if is_whole(each)}
 
     def bind(self, parsed: Expression) -> Expression:
         """Return an expression bound to the columns; raises ExpressionError."""
-        return bind_expression(parsed, self.schema, self.variants, self.timezone)
+        return bind_expression(parsed, self)
 
     def predicate(self, text: str | None) -> Expression | None:
         """Return SQL text as a predicate bound to the columns; raises ExpressionError."""
         if text is None:
             return None
-        return bind_predicate(parse_expression(text), self.schema, self.variants, self.timezone)
+        return bind_predicate(parse_expression(text), self)

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import retype_batch
+from .._arrow import Array, retype_batch
 from ..data_file.odd_rows import OddFileSeries, odd_file_options, separates
 from ..data_file.options import WriteOptions
 from ..data_file.shredding import infer_shredding
@@ -159,7 +159,7 @@ def infer_shared_shredding(
 
 def split_by_partition(
     batch: pa.RecordBatch, state: TableState
-) -> Iterator[tuple[PartitionValues, pa.Array[Any] | None]]:
+) -> Iterator[tuple[PartitionValues, Array | None]]:
     """Yield each combination of partition values and the positions of its rows, None for all rows.
 
     The batch has the columns of the table.
@@ -171,12 +171,24 @@ def split_by_partition(
     codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
     for column_codes, texts in encoded:
         codes = pc.add(pc.multiply(codes, len(texts)), column_codes)
-    for code in pc.unique(codes).to_pylist():
+    for code, positions in _group(codes):
         rest, values = code, []
         for _, texts in reversed(encoded):
             rest, index = divmod(rest, len(texts))
             values.append(texts[index])
-        yield tuple(reversed(values)), pc.indices_nonzero(pc.equal(codes, code))
+        yield tuple(reversed(values)), positions
+
+
+def _group(codes: Array) -> Iterator[tuple[int, Array]]:
+    """Yield each distinct number in the order of its first position, with its positions in ascending order."""
+    order: Array = pc.sort_indices(codes)
+    runs: Any = pc.run_end_encode(codes.take(order))
+    starts = [0, *runs.run_ends.to_pylist()]
+    groups = [
+        (code, order.slice(start, end - start))
+        for code, start, end in zip(runs.values.to_pylist(), starts, starts[1:], strict=False)
+    ]
+    yield from sorted(groups, key=lambda group: group[1][0].as_py())
 
 
 def _encode_partition(batch: pa.RecordBatch, name: str, state: TableState) -> tuple[Any, list[str | None]]:

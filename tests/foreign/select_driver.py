@@ -16,6 +16,7 @@ from sqlglot import exp
 from delta_variant import functions
 from delta_variant.expressions.bind import bind
 from delta_variant.expressions.evaluate import evaluate
+from delta_variant.expressions.names import NameScope
 from delta_variant.expressions.parse import parse
 from delta_variant.expressions.tree import inputs, output_type
 from delta_variant.protocol.schema.arrow import variant_field
@@ -129,7 +130,7 @@ class Driver:
         text = self._rewrite(node).transform(build, copy=False).sql("databricks")
         (batch,) = columns.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], columns.schema)]
         variants = [field.name for field in columns.schema if is_variant(field)]
-        bound = bind(parse(text), columns.schema, variants)
+        bound = bind(parse(text), NameScope(columns.schema, tuple(variants)))
         values = evaluate(bound, inputs_of(batch, inputs([bound])))
         values = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         return _field(name, values, is_variant=output_type(bound) is None), values

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from delta_variant.expressions.bind import bind
 from delta_variant.expressions.cast import cast_values
 from delta_variant.expressions.evaluate import evaluate
+from delta_variant.expressions.names import NameScope
 from delta_variant.expressions.parse import parse, parse_type
 from delta_variant.variant import values as variant_values
 
@@ -36,7 +37,7 @@ def session_in(spark: SparkSession) -> Iterator[Any]:
 def ours(text: str, column: pa.Array, timezone: str = "UTC") -> list[object]:
     """Return an expression over the column `x`."""
     schema = pa.schema([("x", column.type)])
-    bound = bind(parse(text), schema, (), timezone)
+    bound = bind(parse(text), NameScope(schema, (), timezone))
     return evaluate(bound, pa.record_batch([column], schema=schema)).to_pylist()
 
 

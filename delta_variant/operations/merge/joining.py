@@ -193,12 +193,13 @@ class Join:
     ) -> pa.RecordBatch:
         """Return the inputs of expressions over both tables, one row for each pair."""
         columns: dict[str, Array] = {"\0": pa.nulls(len(pairs.target))}
+        names = frozenset(batch.schema.names)
         for each in side_inputs(expressions, "target"):
             # A reader returns the Variant if the cast of some row fails, which may be in no pair.
-            is_cast = input_name(unqualify(each)) in batch.schema.names
+            is_cast = input_name(unqualify(each)) in names
             found = each if is_cast else without_cast(each)
             columns[input_name(found)] = batch.column(input_name(unqualify(found))).take(pairs.target)
-        if ROW_NUMBERS in batch.schema.names:
+        if ROW_NUMBERS in names:
             columns[ROW_NUMBERS] = batch.column(ROW_NUMBERS).take(pairs.target)
         read = side_inputs(expressions, "source")
         values = self._source_inputs(read, pairs.source)

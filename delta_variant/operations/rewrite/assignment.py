@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import pyarrow as pa
@@ -59,10 +58,21 @@ def assignments_of(
     """
     check_mapping("columns or paths to SQL expressions", "updates", updates)
     assignments = tuple(_assignment(name, text, scope, bind) for name, text in updates.items())
-    for one, other in combinations(assignments, 2):
-        if one.column == other.column and all(a == b for a, b in zip(one.path, other.path, strict=False)):
-            raise ExpressionError(f"two assignments to column {one.column!r} overlap", column=one.column)
+    _check_no_overlap(assignments)
     return assignments
+
+
+def _check_no_overlap(assignments: Iterable[Assignment]) -> None:
+    """Raise ExpressionError if the path of an assignment is the start of another path of its column."""
+    assigned: set[tuple[str | int, ...]] = set()
+    starts: set[tuple[str | int, ...]] = set()
+    for each in assignments:
+        path = (each.column, *each.path)
+        parts = [path[:length] for length in range(1, len(path) + 1)]
+        if path in starts or not assigned.isdisjoint(parts):
+            raise ExpressionError(f"two assignments to column {each.column!r} overlap", column=each.column)
+        assigned.add(path)
+        starts.update(parts)
 
 
 def _assignment(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -11,6 +12,7 @@ import pyarrow as pa
 
 from ...errors import ExpressionError
 from ...expressions.bind import bind as bind_expression
+from ...expressions.names import NameScope
 from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Call, Column, Expression, Extraction, Field, Input, Name, output_type
 from ...expressions.tree import inputs as expression_inputs
@@ -34,16 +36,15 @@ class Sides:
 
     def bind(self, parsed: Expression) -> Expression:
         """Return an expression over both tables, whose inputs have their table as an attribute."""
-        table = pa.schema(
-            [
-                pa.field(self.target_alias, pa.struct(list(self.target.schema))),
-                pa.field(self.source_alias, pa.struct(list(self.source.schema))),
-            ]
-        )
-        bound = bind_expression(
-            transform_expression(parsed, self._qualified), table, (), self.target.timezone
-        )
+        bound = bind_expression(transform_expression(parsed, self._qualified), self._tables)
         return transform_expression(bound, self._input)
+
+    @cached_property
+    def _tables(self) -> NameScope:
+        """Return a scope with a struct for each table."""
+        sides = ((self.target_alias, self.target), (self.source_alias, self.source))
+        structs = [pa.field(alias, pa.struct(list(scope.schema))) for alias, scope in sides]
+        return NameScope(pa.schema(structs), (), self.target.timezone)
 
     def predicate(self, text: str) -> Expression:
         """Return SQL text as a predicate over both tables; raises ExpressionError."""
@@ -64,7 +65,7 @@ class Sides:
         owners = [
             alias
             for alias, scope in ((self.target_alias, self.target), (self.source_alias, self.source))
-            if first in (name.lower() for name in scope.schema.names)
+            if scope.fields(first)
         ]
         if len(owners) == 2:
             column = part.parts[0]

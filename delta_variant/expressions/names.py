@@ -1,0 +1,67 @@
+"""The names that an expression can use, and the time zone of its local times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from ..errors import ExpressionError
+from ..variant.moments import UTC
+
+MAX_SHOWN = 10
+
+
+class NameScope(msgspec.Struct, frozen=True, dict=True):
+    """The columns that an expression can use, which of them are Variants, and the time zone of local times.
+
+    Expressions over a wide table resolve each of its columns, so the names of each level are indexed once.
+    """
+
+    schema: pa.Schema
+    variants: tuple[str, ...] = ()
+    timezone: str = UTC
+
+    @cached_property
+    def variant_names(self) -> frozenset[str]:
+        """Return the names of the Variant columns."""
+        return frozenset(self.variants)
+
+    @cached_property
+    def _indexes(self) -> dict[tuple[str, ...], dict[str, list[pa.Field[Any]]]]:
+        return {}
+
+    def fields(
+        self, name: str, parents: tuple[str, ...] = (), struct: Iterable[pa.Field[Any]] | None = None
+    ) -> list[pa.Field[Any]]:
+        """Return the columns with a name, or the fields of `struct`, which the names `parents` lead to.
+
+        A name matches without regard to case. Of several matches, an exact one is the only one.
+        """
+        index = self._indexes.get(parents)
+        if index is None:
+            index = self._indexes[parents] = {}
+            for field in self.schema if struct is None else struct:
+                index.setdefault(field.name.lower(), []).append(field)
+        found = index.get(name.lower(), [])
+        return [field for field in found if field.name == name] or found if len(found) > 1 else found
+
+    def field(
+        self,
+        part: str,
+        whole: str,
+        parents: tuple[str, ...] = (),
+        struct: Iterable[pa.Field[Any]] | None = None,
+    ) -> pa.Field[Any]:
+        """Return the only column or field that `part` of the name `whole` matches; raises ExpressionError."""
+        found = self.fields(part, parents, struct)
+        if len(found) == 1:
+            return found[0]
+        names = [field.name for field in (self.schema if struct is None else struct)]
+        shown = ", ".join(names[:MAX_SHOWN]) + (", …" if len(names) > MAX_SHOWN else "")
+        problem = f"matches {len(found)} columns" if found else "does not exist"
+        subject = f"`{part}`" if part == whole else f"`{whole}`: `{part}`"
+        raise ExpressionError(f"{subject} {problem}; the columns are {shown}", column=whole)
