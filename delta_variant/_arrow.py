@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,6 +15,7 @@ __all__ = [
     "decode",
     "is_encoded",
     "parts_by_bytes",
+    "positions_by_number",
     "replace_view",
     "retype_array",
     "retype_batch",
@@ -120,3 +122,13 @@ class _Retyped:
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         return self.type.__arrow_c_schema__(), self.data.__arrow_c_array__()[1]
+
+
+def positions_by_number(numbers: Array) -> Iterator[tuple[int, Array]]:
+    """Yield each distinct number, in ascending order, and its ascending positions."""
+    order: Array = pc.sort_indices(numbers)
+    runs: Any = pc.run_end_encode(numbers.take(order))
+    first = 0
+    for number, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
+        yield number, order.slice(first, end - first)
+        first = end

@@ -33,6 +33,8 @@ from delta_variant.errors import (
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.merge import joining
 from delta_variant.operations.merge.joining import Join
+from delta_variant.operations.rewrite.sides import Sides
+from delta_variant.scan.scope import Scope
 
 
 def rows(ids: list[Any], **columns: list[Any]) -> pa.Table:
@@ -446,6 +448,46 @@ def test_a_merge_conflicts_with_an_append_that_may_match(table: str):
     merge = dv.merge(commit_first(table, append), SOURCE, "id = key").when_not_matched_insert({"id": "key"})
     with raises_at(CommitConflictError, "added rows", version=2):
         merge.execute()
+
+
+NULL_SAFE = ("target.k <=> source.k", "source.k = target.k or (target.k is null and source.k is null)")
+
+
+@pytest.mark.parametrize("on", NULL_SAFE)
+@pytest.mark.parametrize(
+    ("kind", "here", "there"),
+    [
+        (pa.int64(), [1, None, 3], [None, 1, 7]),
+        (pa.string(), ["", None, "b"], ["b", None, "x"]),
+        (pa.float64(), [0.0, float("nan"), None], [-0.0, None, float("nan")]),
+        (pa.decimal128(9, 2), [Decimal("1.50"), None], [None, Decimal("2.00")]),
+        (pa.bool_(), [True, None], [None, False]),
+        (pa.binary(), [None, None], [None]),
+        (pa.int32(), [5, 6], [None, 6]),
+    ],
+    ids=str,
+)
+def test_null_keys_match_null_keys_of_a_null_safe_predicate(tmp_path: Path, on: str, kind, here, there):
+    """The predicate joins by hash: a comparison of all pairs would take hours for large tables."""
+    table, changes = str(tmp_path / "t"), pa.table({"k": pa.array(there, kind), "n": range(len(there))})
+    dv.write_table(table, pa.table({"k": pa.array(here, kind), "n": pa.nulls(len(here), pa.int64())}))
+    assert len(joining.JoinPredicate.of(sides_of(table, changes).predicate(on)).keys) == 1
+    dv.merge(table, changes, on).when_matched_update_all().when_not_matched_insert_all().execute()
+    keys = [*here, *(key for key in there if sql_key(key) not in map(sql_key, here))]
+    numbers = {sql_key(key): number for number, key in enumerate(there)}
+    expected = [(sql_key(key), numbers.get(sql_key(key))) for key in keys]
+    rows = dv.read_table(table).to_table().to_pylist()
+    assert sorted(((sql_key(row["k"]), row["n"]) for row in rows), key=str) == sorted(expected, key=str)
+
+
+def sql_key(value: Any) -> Any:
+    """Return a value that is equal to those of equal keys in Spark."""
+    return "NaN" if isinstance(value, float) and value != value else value
+
+
+def sides_of(table: str, changes: pa.Table) -> Sides:
+    scopes = (Scope.of(load_snapshot(table).schema), Scope(changes.schema))
+    return Sides("target", scopes[0], "source", scopes[1])
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -121,11 +121,16 @@ def test_files_are_skipped_by_the_bounds_of_a_path(tmp_path):
         ("event:a::bigint >= 29.5", [], 0),
         ("event:a::double < 1.5", [0, 1], 1),
         ("event:a::decimal(4,1) in (5, 25.0)", [5, 25], 2),
+        ("event:a::bigint in (3, 25, null, 99)", [3, 25], 2),
+        ("event:a::bigint in (-4, 10, 30, 1e3)", [10], 1),
+        ("event:a::double in (9.5D, 19D, 29D, 40D)", [19, 29], 2),
+        (f"event:a::bigint not in ({', '.join(map(str, range(25)))})", [25, 26, 27, 28, 29], 3),
         ("event:a::bigint between 9 and 10", [9, 10], 2),
         ("event:a::bigint <> 3", [n for n in range(30) if n != 3], 3),
     ]:
         got, explained = found(tmp_path / "t", where)
         assert (got, explained.files_read, explained.files_by_variant_bounds) == (ids, read, 3 - read), where
+    assert found(tmp_path / "t", "event:a::bigint not in (3, null)")[1].files_read == 0
 
 
 @pytest.mark.usefixtures("small_files_are_shredded")

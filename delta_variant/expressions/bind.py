@@ -6,17 +6,18 @@ Coercion follows Spark's ANSI mode. An operation that Arrow cannot do exactly as
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from functools import reduce
-from typing import Any
 
 import msgspec
 import pyarrow as pa
 
+from .._arrow import Array
 from ..errors import ExpressionError
 from ..variant.moments import DATE_PARTS, UTC
 from ..variant.paths import split_pattern
-from .cast import can_cast, cast_scalar
+from .cast import can_cast, cast_scalar, cast_values
 from .constructors import CONSTRUCTORS, bind_constructor
 from .evaluate import ARITHMETIC, call_kernel, constant_of
 from .names import NameScope
@@ -261,12 +262,17 @@ def _cast(
 def _fold(literal: Literal, cast: Cast) -> Literal:
     value, target = literal.value, cast.type
     assert target is not None
-    if kind_of(value.type) == "decimal" and kind_of(target) == "floating":
+    if _is_inexact(value.type, target):
         return Literal(pa.scalar(None if value.as_py() is None else float(value.as_py()), target))
     try:
         return Literal(cast_scalar(value, target, strict=cast.strict, timezone=cast.timezone))
     except pa.ArrowInvalid as error:
         raise ExpressionError(f"cannot cast {describe(literal)} to {type_name(target)}: {error}") from error
+
+
+def _is_inexact(source: pa.DataType, target: pa.DataType) -> bool:
+    """Return whether Arrow's cast does not return the nearest number."""
+    return kind_of(source) == "decimal" and kind_of(target) == "floating"
 
 
 def _require_variant(bound: Expression, what: str) -> Expression:
@@ -444,8 +450,7 @@ def _unify(function: str, arguments: list[Expression], timezone: str) -> list[Ex
                 f"cannot compare `{describe(argument)}` of type {type_name(output_type(argument))}",
                 column=_column_of(argument),
             )
-    target = _common_type(function, arguments)
-    return [_cast(argument, target, timezone) for argument in arguments]
+    return _cast_all(arguments, _common_type(function, arguments), timezone)
 
 
 def _unify_parts(function: str, parts: list[Expression], timezone: str) -> list[Expression]:
@@ -481,19 +486,47 @@ def _common_type(function: str, arguments: list[Expression]) -> pa.DataType:
 
 def _literals_fit(arguments: list[Expression], target: pa.DataType) -> bool:
     """Return whether `target` can hold every literal exactly, so that no column needs a cast."""
-    values = [argument.value for argument in arguments if isinstance(argument, Literal)]
-    return kind_of(target) in ("integer", "decimal") and all(_holds(target, value) for value in values)
+    return kind_of(target) in ("integer", "decimal") and all(
+        _holds(target, values) for values, _ in _literals_by_type(arguments)
+    )
 
 
-def _holds(target: pa.DataType, value: pa.Scalar[Any]) -> bool:
-    if not value.is_valid:
+def _literals_by_type(arguments: Sequence[Expression]) -> list[tuple[Array, list[int]]]:
+    """Return the values of the literals of each type, and their positions. A list may have thousands."""
+    positions: dict[pa.DataType, list[int]] = {}
+    for position, argument in enumerate(arguments):
+        if isinstance(argument, Literal):
+            positions.setdefault(argument.value.type, []).append(position)
+    return [
+        (pa.array([arguments[position].value for position in found], arrow_type), found)  # type: ignore[union-attr]
+        for arrow_type, found in positions.items()
+    ]
+
+
+def _holds(target: pa.DataType, values: Array) -> bool:
+    known = values.drop_null()
+    if not len(known):
         return True
-    if kind_of(value.type) not in ("integer", "decimal"):
+    if kind_of(values.type) not in ("integer", "decimal"):
         return False
     try:
-        return Decimal(cast_scalar(value, target, strict=True).as_py()) == Decimal(value.as_py())
+        cast = cast_values(known, target, strict=True)
     except pa.ArrowInvalid:
         return False
+    return list(map(Decimal, cast.to_pylist())) == list(map(Decimal, known.to_pylist()))
+
+
+def _cast_all(arguments: list[Expression], target: pa.DataType, timezone: str) -> list[Expression]:
+    """Return `arguments` cast to one type, with the literals of a type cast together."""
+    cast: list[Expression] = list(arguments)
+    for values, positions in _literals_by_type(arguments):
+        # A literal that cannot be cast is cast alone below, where it has its error.
+        with suppress(pa.ArrowInvalid):
+            if len(positions) > 1 and can_cast(values.type, target) and not _is_inexact(values.type, target):
+                literals = map(Literal, cast_values(values, target, strict=True, timezone=timezone))
+                for position, literal in zip(positions, literals, strict=True):
+                    cast[position] = literal
+    return [_cast(argument, target, timezone) for argument in cast]
 
 
 def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:

@@ -305,10 +305,13 @@ def _null_safe_equal(left: Values, right: Values) -> Values:
 
 
 def _in(value: Values, *options: Values) -> Values:
-    # Arrow's set lookup distinguishes 0.0 from -0.0.
-    if kind_of(value.type) == "floating" or not all(isinstance(option, pa.Scalar) for option in options):
+    if not all(isinstance(option, pa.Scalar) for option in options):
         return _chain("or_kleene")(*(_comparison("equal")(value, option) for option in options))
     known: Array = pa.array([option for option in options if option.is_valid], value.type)
+    if kind_of(value.type) == "floating":
+        # Arrow's set lookup distinguishes 0.0 from -0.0: adding zero makes both the same.
+        zero = pa.scalar(0.0, value.type)
+        value, known = (call_kernel("add", each, zero) for each in (value, known))
     found = call_kernel("is_in", value, options=pc.SetLookupOptions(known, skip_nulls=True))
     unknown = pa.scalar(None, pa.bool_())
     if len(known) < len(options):

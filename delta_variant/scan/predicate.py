@@ -7,7 +7,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from .._arrow import Array
 from ..expressions import tree
 from ..expressions.patterns import literal_prefix
 from ..expressions.tree import Call, Cast, Column, Expression, Extraction, Field, output_type
@@ -20,6 +22,7 @@ __all__ = [
     "AnyOf",
     "Comparison",
     "Leaf",
+    "Membership",
     "NullTest",
     "PartitionTest",
     "PruningPredicate",
@@ -29,7 +32,7 @@ __all__ = [
 ]
 
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "prefix"]
-PruningPredicate: TypeAlias = "AllOf | AnyOf | Comparison | NullTest | PartitionTest | None"
+PruningPredicate: TypeAlias = "AllOf | AnyOf | Comparison | Membership | NullTest | PartitionTest | None"
 """None stands for a predicate that statistics cannot decide: any row may match."""
 
 FLIPPED: dict[str, Operator] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -75,6 +78,19 @@ class Comparison(msgspec.Struct, frozen=True):
     timezone: str = UTC
 
 
+class Membership(msgspec.Struct, frozen=True):
+    """`leaf in (values)`, or `leaf not in (values)`.
+
+    `values` are ascending and not null. `casts` and `timezone` are those of a `Comparison`.
+    """
+
+    leaf: Leaf
+    casts: tuple[pa.DataType, ...]
+    values: Array
+    is_in: bool
+    timezone: str = UTC
+
+
 class NullTest(msgspec.Struct, frozen=True):
     """`leaf is null`, or `leaf is not null`."""
 
@@ -115,7 +131,7 @@ def _leaves(predicate: PruningPredicate) -> Iterator[Leaf]:
         case AllOf(parts) | AnyOf(parts):
             for part in parts:
                 yield from _leaves(part)
-        case Comparison(leaf) | NullTest(leaf):
+        case Comparison(leaf) | Membership(leaf) | NullTest(leaf):
             yield leaf
 
 
@@ -139,23 +155,36 @@ class _Reducer(msgspec.Struct, frozen=True):
             case "is null":
                 return _null_test(predicate.arguments[0], is_null=not negated)
             case "in":
-                return self._member(predicate, negated)
+                return _membership(*predicate.arguments, is_in=not negated)
             case "like":
                 return None if negated else _like(*predicate.arguments)
             case function:
                 return _comparison(function, predicate.arguments, negated)
-
-    def _member(self, predicate: Call, negated: bool) -> PruningPredicate:
-        value, *options = predicate.arguments
-        function = "<>" if negated else "="
-        tests = tuple(_comparison(function, (value, option), False) for option in options)
-        return AllOf(tests) if negated else AnyOf(tests)
 
     def _is_of_partition(self, predicate: Expression) -> bool:
         return all(
             isinstance(each, Column) and each.name in self.partition_columns
             for each in expression_inputs([predicate])
         )
+
+
+def _membership(operand: Expression, *options: Expression, is_in: bool) -> PruningPredicate:
+    literals = [option.value for option in options if isinstance(option, tree.Literal)]
+    leaf, casts = _ordered(operand)
+    if leaf is None or len(literals) < len(options) or kind_of(literals[0].type) not in ORDERED:
+        return None
+    if any(_is_nan(literal) for literal in literals):
+        return None
+    values = pa.array(literals, literals[0].type)
+    if values.null_count and not is_in:
+        # A value that is not in a list with a null is NULL, which selects nothing.
+        return AnyOf(())
+    known = pc.unique(values.drop_null())
+    return Membership(leaf, casts, known.take(pc.sort_indices(known)), is_in, _timezone_of(operand))
+
+
+def _timezone_of(operand: Expression) -> str:
+    return operand.timezone if isinstance(operand, Cast) else UTC
 
 
 def _comparison(function: str, arguments: tuple[Expression, ...], negated: bool) -> PruningPredicate:
@@ -172,8 +201,9 @@ def _comparison(function: str, arguments: tuple[Expression, ...], negated: bool)
         return None
     leaf, casts = _ordered(left)
     is_ordered = kind_of(right.value.type) in ORDERED and right.value.is_valid and not _is_nan(right.value)
-    timezone = left.timezone if isinstance(left, Cast) else UTC
-    return Comparison(leaf, casts, operator, right.value, timezone) if leaf and is_ordered else None
+    if leaf is None or not is_ordered:
+        return None
+    return Comparison(leaf, casts, operator, right.value, _timezone_of(left))
 
 
 def _is_nan(value: pa.Scalar[Any]) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from typing import Any
 
@@ -14,7 +15,7 @@ from .._arrow import Array
 from ..expressions.cast import cast_values
 from ..expressions.tree import Expression
 from ..expressions.types import kind_of
-from .predicate import AllOf, AnyOf, Comparison, Leaf, NullTest, PartitionTest, PruningPredicate
+from .predicate import AllOf, AnyOf, Comparison, Leaf, Membership, NullTest, PartitionTest, PruningPredicate
 
 __all__ = ["Bounds", "select_units"]
 
@@ -61,9 +62,9 @@ class _Units(msgspec.Struct, frozen=True):
                 return reduce(pc.or_, map(self.select, parts), pc.invert(everything))
             case PartitionTest(expression) if self.partition is not None:
                 return self.partition(expression)
-            case Comparison() | NullTest() if part.leaf in self.bounds:
+            case Comparison() | Membership() | NullTest() if part.leaf in self.bounds:
                 known = self.bounds[part.leaf]
-                return _compared(part, known) if isinstance(part, Comparison) else _null_tested(part, known)
+                return _null_tested(part, known) if isinstance(part, NullTest) else _compared(part, known)
         return everything
 
 
@@ -71,15 +72,19 @@ def _null_tested(test: NullTest, bounds: Bounds) -> Array:
     return pc.invert(bounds.no_null if test.is_null else bounds.all_null)
 
 
-def _compared(test: Comparison, bounds: Bounds) -> Array:
-    least, greatest = _cast(bounds.min, test), _cast(bounds.max, test)
-    possible = POSSIBLE[test.operator](least, greatest, test.value)
+def _compared(test: Comparison | Membership, bounds: Bounds) -> Array:
+    value = test.values if isinstance(test, Membership) else test.value
+    least, greatest = (
+        _cast(each, (*test.casts, value.type), test.timezone) for each in (bounds.min, bounds.max)
+    )
+    compare = IS_IN[test.is_in] if isinstance(test, Membership) else POSSIBLE[test.operator]
+    possible = compare(least, greatest, value)
     return pc.and_(pc.fill_null(possible, True), pc.invert(bounds.all_null))
 
 
-def _cast(values: Array, test: Comparison) -> Array:
-    for arrow_type in (*test.casts, test.value.type):
-        values = cast_values(values, arrow_type, strict=False, timezone=test.timezone)
+def _cast(values: Array, types: Iterable[pa.DataType], timezone: str) -> Array:
+    for arrow_type in types:
+        values = cast_values(values, arrow_type, strict=False, timezone=timezone)
     return values
 
 
@@ -116,6 +121,31 @@ def _prefixed(least: Array, greatest: Array, value: Any) -> Array:
     return pc.and_kleene(pc.less_equal(begins, value), pc.greater_equal(greatest, value))
 
 
+def _contains(least: Array, greatest: Array, values: Array) -> Array:
+    """Return whether a value lies between the bounds: fewer are less than `least` than up to `greatest`."""
+    before = pc.fill_null(_count(values, least, bisect_left), 0)
+    return pc.less(before, pc.fill_null(_count(values, greatest, bisect_right), len(values)))
+
+
+def _excludes(least: Array, greatest: Array, values: Array) -> Array:
+    """Return whether a value that is not among `values` may lie between the bounds."""
+    if kind_of(values.type) == "floating":
+        # Bounds exclude NaN, which differs from every number.
+        return pa.nulls(len(least), pa.bool_())
+    return pc.or_kleene(pc.not_equal(least, greatest), pc.invert(_contains(least, greatest, values)))
+
+
+def _count(values: Array, bounds: Array, bisect: Callable[[list[Any], Any], int]) -> Array:
+    """Return the position of each bound in the ascending `values`, null for an unknown bound."""
+    if kind_of(values.type) == "decimal":
+        # Arrow cannot search decimals.
+        ascending = values.to_pylist()
+        counts = [None if each is None else bisect(ascending, each) for each in bounds.to_pylist()]
+        return pa.array(counts, pa.uint64())
+    return pc.search_sorted(values, bounds, side="left" if bisect is bisect_left else "right")
+
+
+IS_IN: dict[bool, Callable[[Array, Array, Array], Array]] = {True: _contains, False: _excludes}
 POSSIBLE: dict[str, Callable[[Array, Array, Any], Array]] = {
     "=": _equal,
     "<>": _not_equal,

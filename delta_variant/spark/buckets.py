@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import Array
+from .._arrow import Array, positions_by_number
 
 __all__ = ["buckets_of", "from_ipc", "split_rows", "to_ipc"]
 
@@ -62,12 +62,8 @@ def _hashed(values: Any) -> Array:
 
 def split_rows(rows: pa.Table, numbers: Array) -> Iterator[tuple[int, pa.Table]]:
     """Yield each number and its rows, in the order of the numbers."""
-    order = pc.sort_indices(numbers)
-    runs: Any = pc.call_function("run_end_encode", [numbers.take(order)])
-    first = 0
-    for number, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
-        yield number, rows.take(order.slice(first, end - first))
-        first = end
+    for number, positions in positions_by_number(numbers):
+        yield number, rows.take(positions)
 
 
 def to_ipc(rows: pa.Table) -> bytes:

@@ -12,7 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate, chain
 from typing import Any, TypeAlias
 
@@ -255,9 +255,8 @@ class TargetTask:
         keys = [self._keys(batch) for batch in rows.to_batches()]
         whole: list[Array] = [pa.concat_arrays(list(parts)) for parts in zip(*keys, strict=True)]
         if not self.reads_all_rows:
-            # NULL is equal to nothing.
-            valid: Array = _all_valid(whole)
-            rows, whole = rows.filter(valid), [each.filter(valid) for each in whole]
+            may_match = self._may_match(whole)
+            rows, whole = rows.filter(may_match), [each.filter(may_match) for each in whole]
         for bucket, part in split_rows(rows, buckets_of(whole, self.buckets)):
             used = {each: files[each] for each in _distinct(part["\0file"])}
             yield _row(bucket, 1, TargetRows(number, used, to_ipc(part)))
@@ -265,17 +264,16 @@ class TargetTask:
     def _keys(self, batch: pa.RecordBatch) -> list[Array]:
         return self.merge.join.target_keys(batch)
 
+    def _may_match(self, keys: Sequence[Array]) -> Array:
+        """Return a mask of the rows without a null that is equal to nothing."""
+        compared = zip(keys, self.merge.join.keys, strict=True)
+        masks = [values.is_valid() for values, key in compared if not key.is_null_safe]
+        return reduce(pc.and_, masks, pa.repeat(pa.scalar(True), len(keys[0])))
+
 
 def _distinct(numbers: Any) -> list[int]:
     values: list[int] = pc.unique(numbers).to_pylist()
     return values
-
-
-def _all_valid(keys: Sequence[Array]) -> Array:
-    valid: Array = keys[0].is_valid()
-    for key in keys[1:]:
-        valid = pc.and_(valid, key.is_valid())
-    return valid
 
 
 # Join.

@@ -241,7 +241,7 @@ def _release(stored: DataFrame) -> None:
 
 def _combine_keys(join: JoinPredicate, chunks: Sequence[Chunk]) -> list[KeyValues]:
     if not chunks:
-        return [KeyValues(pa.array([], pa.null()), are_all=True) for _ in join.keys]
+        return [KeyValues.of(pa.nulls(0)) for _ in join.keys]
     return [KeyValues.combine(parts) for parts in zip(*(chunk.keys for chunk in chunks), strict=True)]
 
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import Array, retype_batch
+from .._arrow import Array, positions_by_number, retype_batch
 from ..data_file.odd_rows import OddFileSeries, odd_file_options, separates
 from ..data_file.options import WriteOptions
 from ..data_file.shredding import infer_shredding
@@ -171,24 +171,12 @@ def split_by_partition(
     codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
     for column_codes, texts in encoded:
         codes = pc.add(pc.multiply(codes, len(texts)), column_codes)
-    for code, positions in _group(codes):
+    for code, positions in sorted(positions_by_number(codes), key=lambda group: group[1][0].as_py()):
         rest, values = code, []
         for _, texts in reversed(encoded):
             rest, index = divmod(rest, len(texts))
             values.append(texts[index])
         yield tuple(reversed(values)), positions
-
-
-def _group(codes: Array) -> Iterator[tuple[int, Array]]:
-    """Yield each distinct number in the order of its first position, with its positions in ascending order."""
-    order: Array = pc.sort_indices(codes)
-    runs: Any = pc.run_end_encode(codes.take(order))
-    starts = [0, *runs.run_ends.to_pylist()]
-    groups = [
-        (code, order.slice(start, end - start))
-        for code, start, end in zip(runs.values.to_pylist(), starts, starts[1:], strict=False)
-    ]
-    yield from sorted(groups, key=lambda group: group[1][0].as_py())
 
 
 def _encode_partition(batch: pa.RecordBatch, name: str, state: TableState) -> tuple[Any, list[str | None]]:
@@ -262,6 +250,8 @@ class PartitionedWriter:
         self._partitions = state.metadata.partition_columns
         self._options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
         self._mode = state.mapping_mode
+        fields = {field.name: field for field in state.columns.fields}
+        self._physical_partitions = [physical_name(fields[name], self._mode) for name in self._partitions]
         self._columns = _FileColumns.of(state)
         self._nested = [field for field in state.columns.fields if _has_nested_variant(field)]
         chains = stats_columns(state.columns, state.metadata.configuration, self._partitions)
@@ -351,13 +341,7 @@ class PartitionedWriter:
         return self._name(next(self._numbers))
 
     def _finish(self, values: PartitionValues) -> None:
-        names = [
-            physical_name(field, self._mode)
-            for name in self._partitions
-            for field in self._state.columns.fields
-            if field.name == name
-        ]
-        partition_values = dict(zip(names, values, strict=True))
+        partition_values = dict(zip(self._physical_partitions, values, strict=True))
         written = self._open[values].close(partial(self._few_odd_rows, values))
         del self._open[values]
         kept = [file for file in written if file.rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from ...expressions.types import kind_of
 from ...scan.in_memory import inputs_of
 from ..rewrite.sides import Side, conjuncts, side_inputs, unqualify
 
-__all__ = ["Join", "JoinPredicate", "KeyValues", "Pairs"]
+__all__ = ["Join", "JoinPredicate", "Key", "KeyValues", "Pairs"]
 
 MAX_LISTED_KEYS = 200
 MAX_CROSS_ROWS = 1 << 20
@@ -36,40 +36,59 @@ class Pairs:
 
 
 @dataclass(frozen=True)
+class Key:
+    """Expressions over the table and the source that must be equal, or both null if `is_null_safe`."""
+
+    target: Expression
+    source: Expression
+    is_null_safe: bool = False
+
+
+@dataclass(frozen=True)
 class KeyValues:
     """The values of a key in the source: all distinct values if they are few, else the least and greatest.
 
-    `values` is None if the type of the key has no order.
+    `values` is None if the type of the key has no order. `has_null` is true if a key is null.
     """
 
     values: Array | None
     are_all: bool
+    has_null: bool
 
     @classmethod
     def of(cls, keys: Array) -> KeyValues:
         """Return the values among keys, of which some may be null."""
-        distinct = pc.unique(keys.drop_null())
+        distinct, has_null = pc.unique(keys.drop_null()), keys.null_count > 0
         if len(distinct) and kind_of(keys.type) not in RANGED:
-            return cls(None, False)
-        return cls._limited(distinct, are_all=True)
+            return cls(None, False, has_null)
+        return cls._limited(distinct, has_null, are_all=True)
 
     @classmethod
     def combine(cls, parts: Sequence[KeyValues]) -> KeyValues:
         """Return the values of a key in several parts of a source, at least one."""
         found = [part.values for part in parts if part.values is not None]
+        has_null = any(part.has_null for part in parts)
         if len(found) < len(parts):
-            return cls(None, False)
-        return cls._limited(pc.unique(pa.concat_arrays(found)), are_all=all(part.are_all for part in parts))
+            return cls(None, False, has_null)
+        distinct = pc.unique(pa.concat_arrays(found))
+        return cls._limited(distinct, has_null, are_all=all(part.are_all for part in parts))
 
     @classmethod
-    def _limited(cls, distinct: Array, *, are_all: bool) -> KeyValues:
+    def _limited(cls, distinct: Array, has_null: bool, *, are_all: bool) -> KeyValues:
         if are_all and len(distinct) <= MAX_LISTED_KEYS:
-            return cls(distinct, are_all=True)
+            return cls(distinct, True, has_null)
         ends = pc.min_max(distinct)
-        return cls(pa.array([ends["min"], ends["max"]], distinct.type), are_all=False)
+        return cls(pa.array([ends["min"], ends["max"]], distinct.type), False, has_null)
 
-    def predicate(self, target: Expression) -> Expression | None:
-        """Return a predicate that is true for all of the values, None if it is not known."""
+    def predicate(self, key: Key) -> Expression | None:
+        """Return a predicate over the table that is true for all of the values, None if it is not known."""
+        target = unqualify(key.target)
+        predicate = self._predicate(target)
+        if predicate is None or not (key.is_null_safe and self.has_null):
+            return predicate
+        return Call("or", (predicate, Call("is null", (target,), pa.bool_())), pa.bool_())
+
+    def _predicate(self, target: Expression) -> Expression | None:
         if self.values is None:
             return None
         literals = [Literal(value) for value in self.values]
@@ -85,11 +104,11 @@ class JoinPredicate:
     """The predicate of a merge.
 
     Attributes:
-        keys: Pairs of expressions over the table and over the source that must be equal.
+        keys: The keys of the join.
         rest: The other operands of the predicate.
     """
 
-    keys: Sequence[tuple[Expression, Expression]]
+    keys: Sequence[Key]
     rest: Sequence[Expression]
 
     @classmethod
@@ -97,17 +116,17 @@ class JoinPredicate:
         """Return the keys and the other operands of a bound predicate over both tables."""
         keys, rest = [], []
         for each in conjuncts(on):
-            pair = _key_pair(each)
-            if pair is None:
+            key = _key_of(each)
+            if key is None:
                 rest.append(each)
             else:
-                keys.append(pair)
+                keys.append(key)
         return cls(keys, rest)
 
     @property
     def operands(self) -> list[Expression]:
         """Return all expressions of the predicate."""
-        return [*(each for pair in self.keys for each in pair), *self.rest]
+        return [*(each for key in self.keys for each in (key.target, key.source)), *self.rest]
 
     def target_predicate(self, source: Sequence[KeyValues]) -> Expression | None:
         """Return a predicate over the table that is true for all rows that may match, None if all may.
@@ -115,8 +134,8 @@ class JoinPredicate:
         `source` has the values of each key in the source.
         """
         parts = [unqualify(each) for each in self.rest if not side_inputs([each], "source")]
-        for (target, _), values in zip(self.keys, source, strict=True):
-            bound = values.predicate(unqualify(target))
+        for key, values in zip(self.keys, source, strict=True):
+            bound = values.predicate(key)
             parts += [] if bound is None else [bound]
         if not parts:
             return None
@@ -124,11 +143,11 @@ class JoinPredicate:
 
     def target_keys(self, batch: pa.RecordBatch) -> list[Array]:
         """Return the values of the keys for a batch with inputs of the table."""
-        return [_normal(evaluate(unqualify(target), batch)) for target, _ in self.keys]
+        return [_normal(evaluate(unqualify(key.target), batch)) for key in self.keys]
 
     def source_keys(self, rows: pa.RecordBatch) -> list[Array]:
         """Return the values of the keys for rows of the source."""
-        keys = [unqualify(source) for _, source in self.keys]
+        keys = [unqualify(key.source) for key in self.keys]
         batch = inputs_of(rows, expression_inputs(keys))
         return [_normal(evaluate(each, batch)) for each in keys]
 
@@ -160,7 +179,8 @@ class Join:
     def _pairs(self, batch: pa.RecordBatch, start: int, length: int) -> Pairs:
         piece = batch.slice(start, length)
         left, rest = self.predicate.target_keys(piece), self.predicate.rest
-        found = _join(left, self._source_keys, piece.num_rows, self.source.num_rows)
+        are_null_safe = [key.is_null_safe for key in self.predicate.keys]
+        found = _join(left, self._source_keys, are_null_safe, piece.num_rows, self.source.num_rows)
         if rest:
             predicate = rest[0] if len(rest) == 1 else Call("and", tuple(rest), pa.bool_())
             mask = self.mask(piece, found, predicate)
@@ -240,13 +260,19 @@ def _bytes_of(rows: pa.RecordBatch) -> Array:
     return sizes
 
 
-def _key_pair(condition: Expression) -> tuple[Expression, Expression] | None:
-    if not isinstance(condition, Call) or condition.function != "=":
-        return None
-    left, right = condition.arguments
-    for target, source in ((left, right), (right, left)):
-        if _is_of(target, "target") and _is_of(source, "source"):
-            return target, source
+def _key_of(condition: Expression) -> Key | None:
+    """Return the key that a condition compares: `a = b`, `a <=> b`, or `a = b or a is null and b is null`."""
+    match condition:
+        case Call("=" | "<=>" as operator, (left, right)):
+            for target, source in ((left, right), (right, left)):
+                if _is_of(target, "target") and _is_of(source, "source"):
+                    return Key(target, source, is_null_safe=operator == "<=>")
+        case Call("or", (Call("=", compared), Call("and", nulls))) | Call(
+            "or", (Call("and", nulls), Call("=", compared))
+        ):
+            tested = [Call("is null", (operand,), pa.bool_()) for operand in compared]
+            if list(nulls) in (tested, tested[::-1]):
+                return _key_of(Call("<=>", compared, pa.bool_()))
     return None
 
 
@@ -263,13 +289,32 @@ def _normal(keys: Array) -> Array:
     return pc.if_else(pc.is_nan(zeros), pa.scalar(float("nan"), keys.type), zeros)
 
 
-def _join(left: Sequence[Array], right: Sequence[Array], left_rows: int, right_rows: int) -> Pairs:
-    names = [f"key{index}" for index in range(len(left))]
-    if not names:
+def _join(
+    left: Sequence[Array],
+    right: Sequence[Array],
+    are_null_safe: Sequence[bool],
+    left_rows: int,
+    right_rows: int,
+) -> Pairs:
+    targets: list[Array] = []
+    sources: list[Array] = []
+    for target, source, is_null_safe in zip(left, right, are_null_safe, strict=True):
+        columns = list(_null_safe(target, source)) if is_null_safe else [(target, source)]
+        targets += [column for column, _ in columns]
+        sources += [column for _, column in columns]
+    if not targets:
         # Without an equality, all pairs of rows are candidates.
-        names, left = ["key0"], [pa.repeat(pa.scalar(0), left_rows)]
-        right = [pa.repeat(pa.scalar(0), right_rows)]
-    targets = pa.table([*left, row_numbers(left_rows)], names=[*names, "target"])
-    sources = pa.table([*right, row_numbers(right_rows)], names=[*names, "source"])
-    found = targets.join(sources, names, join_type="inner").select(["target", "source"]).sort_by("target")
+        targets, sources = ([pa.repeat(pa.scalar(0), rows)] for rows in (left_rows, right_rows))
+    names = [f"key{index}" for index in range(len(targets))]
+    table = pa.table([*targets, row_numbers(left_rows)], names=[*names, "target"])
+    other = pa.table([*sources, row_numbers(right_rows)], names=[*names, "source"])
+    found = table.join(other, names, join_type="inner").select(["target", "source"]).sort_by("target")
     return Pairs(found["target"].combine_chunks(), found["source"].combine_chunks())
+
+
+def _null_safe(target: Array, source: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield columns without nulls that are equal where two keys are equal or both null."""
+    yield target.is_null(), source.is_null()
+    known = next((keys.drop_null()[0] for keys in (target, source) if keys.null_count < len(keys)), None)
+    if known is not None:
+        yield tuple(pc.fill_null(keys, known.cast(keys.type)) for keys in (target, source))
