@@ -613,7 +613,7 @@ def numbered(tmp_path: Path) -> str:
     """Return a table with an identity column and two files of two rows."""
     uri = str(tmp_path / "numbered")
     rows = pa.table({"id": [1, 2], "v": ["a", "b"]})
-    dv.write_table(uri, rows)
+    dv.write_table(uri, rows, configuration={"delta.enableTypeWidening": "true"})
     dv.write_table(uri, pa.table({"id": [3, 4], "v": ["c", "d"]}), mode="append")
 
     def add_identity(document: dict[str, Any]) -> None:
@@ -621,7 +621,7 @@ def numbered(tmp_path: Path) -> str:
         document["fields"][0]["metadata"] = {f"delta.identity.{name}": value for name, value in names.items()}
 
     Table(Path(uri)).edit_schema(add_identity)
-    Table(Path(uri)).edit("protocol", lambda each: each.update(minReaderVersion=2, minWriterVersion=6))
+    Table(Path(uri)).edit("protocol", lambda each: each["writerFeatures"].append("identityColumns"))
     return uri
 
 
@@ -651,9 +651,10 @@ def test_rows_of_a_table_with_an_identity_column_can_be_changed_and_removed(numb
                 dv.merge(table, rows, on="target.id = source.id").when_not_matched_insert_all().execute()
             ),
         ),
-        ("cannot assign", lambda table, rows: dv.update(table, {"id": "7"})),
+        ("cannot change", lambda table, rows: dv.update(table, {"id": "7"})),
+        ("cannot change", lambda table, rows: dv.change_type(table, "id", "decimal(20,0)")),
         (
-            "cannot assign",
+            "cannot change",
             lambda table, rows: (
                 dv.merge(table, rows, on="target.id = source.id").when_matched_update_all().execute()
             ),
@@ -665,3 +666,232 @@ def test_no_write_sets_an_identity_column(numbered: str, message: str, write):
     with raises_at(UnsupportedFeatureError, f"{message} .*identity column 'id'", column="id"):
         write(numbered, pa.table({"id": [4], "v": ["x"]}))
     assert dv.load_snapshot(numbered).version == version
+
+
+# Constraints of deltalake, which quotes names
+
+
+QUOTED = pa.table({"Name": ["Ada"], "a-b": [1], "n": [1], "S": [{"X": 1}]})
+VIOLATED = pa.table({"Name": [""], "a-b": [-1], "n": [-1], "S": [{"X": -1}]})
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        "\"Name\" <> ''",
+        "\"Name\" LIKE 'A%'",
+        "\"Name\" IN ('Ada', 'Bob')",
+        '"a-b" > 0',
+        '"a-b" BETWEEN 0 AND 5 AND n > 0',
+        '"Name" IS NOT NULL AND "Name" != \'\'',
+    ],
+)
+def test_constraints_that_deltalake_stores_with_quoted_names_are_checked(tmp_path: Path, check: str):
+    table = str(tmp_path / "t")
+    write_deltalake(table, QUOTED)
+    DeltaTable(table).alter.add_constraint({"c": check})
+    assert '"' in DeltaTable(table).metadata().configuration["delta.constraints.c"]
+    with pytest.raises(DeltaError):
+        write_deltalake(table, VIOLATED, mode="append")
+    for write in (
+        lambda: dv.write_table(table, VIOLATED, mode="append"),
+        lambda: dv.update(table, {"`Name`": "''", "`a-b`": "-1"}),
+        lambda: dv.merge(table, VIOLATED, on="false").when_not_matched_insert_all().execute(),
+    ):
+        with pytest.raises(ConstraintViolationError, match="the CHECK constraint c"):
+            write()
+    dv.write_table(table, QUOTED, mode="append")
+    assert read_rows(table) == QUOTED.to_pylist() * 2
+    dv.set_properties(table, {"delta.columnMapping.mode": "name"})
+    with pytest.raises(SchemaError, match="the CHECK constraint c"):
+        dv.rename_column(table, "`Name`" if "Name" in check else "`a-b`", "other")
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        ("\"nAme\" != ''", "reads no column"),
+        ("'Name' != ''", "reads no column"),
+        ("1 = 1", "reads no column"),
+        ('"Name" != "none"', "only some of"),
+    ],
+)
+def test_a_constraint_that_may_not_mean_a_column_rejects_every_write(
+    tmp_path: Path, check: str, message: str
+):
+    table = str(tmp_path / "t")
+    dv.write_table(table, QUOTED, configuration={"delta.constraints.c": "n > 0"})
+    Table(Path(table)).edit(
+        "metaData", lambda each: each["configuration"].update({"delta.constraints.c": check})
+    )
+    with pytest.raises(UnsupportedFeatureError, match=message):
+        dv.write_table(table, QUOTED, mode="append")
+    with pytest.raises(ExpressionError, match=message):
+        dv.add_constraint(table, "d", check)
+    dv.drop_constraint(table, "c")
+    dv.write_table(table, QUOTED, mode="append")
+
+
+def test_text_of_spark_in_double_quotes_stays_text(tmp_path: Path):
+    table = str(tmp_path / "t")
+    checks = {"a": '`Name` in ("Ada", "Bob")', "b": '-- "Name"\n `Name` != \'a "Name" b\''}
+    configuration = {f"delta.constraints.{name}": text for name, text in checks.items()}
+    dv.write_table(table, QUOTED, configuration=configuration)
+    with pytest.raises(ConstraintViolationError, match="the CHECK constraint a"):
+        dv.write_table(table, VIOLATED, mode="append")
+
+
+def test_generated_columns_and_invariants_may_quote_names(tmp_path: Path):
+    text = json.dumps({"expression": {"expression": '"a-b" > 0'}})
+    metadata = {"n": {"delta.generationExpression": '"a-b" + 1'}, "Name": {"delta.invariants": text}}
+    table = planted(tmp_path / "t", QUOTED, metadata)
+    dv.write_table(table, QUOTED.drop_columns(["n"]), mode="append")
+    assert read_rows(table)[0]["n"] == 2
+    with raises_at(ConstraintViolationError, "invariant", column="Name"):
+        dv.write_table(table, VIOLATED.drop_columns(["n"]), mode="append")
+
+
+# Empty values of partition columns
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.large_string(), pa.string_view()])
+@pytest.mark.parametrize(
+    ("rule", "error"),
+    [("not null", SchemaError), ("check", ConstraintViolationError), ("invariant", ConstraintViolationError)],
+)
+def test_an_empty_partition_value_is_the_null_that_will_be_read(
+    tmp_path: Path, kind: pa.DataType, rule: str, error: type[dv.DeltaVariantError]
+):
+    invariant = json.dumps({"expression": {"expression": "k is not null"}})
+    metadata = {"not null": {"not null": True}, "invariant": {"delta.invariants": invariant}}.get(rule, {})
+    configuration = {"delta.constraints.c": "k is not null"} if rule == "check" else {}
+    rows = pa.table({"k": pa.array(["a"], kind), "n": [1]})
+    table = planted(tmp_path / "t", rows, {"k": metadata}, partition_by="k", configuration=configuration)
+    dv.write_table(table, rows, mode="append")
+    empty = pa.table({"k": pa.array([""], kind), "n": [2]})
+    for write in (
+        lambda: dv.write_table(table, empty, mode="append"),
+        lambda: dv.write_table(table, empty, mode="overwrite"),
+        lambda: dv.update(table, {"k": "''" if kind != pa.binary() else "cast('' as binary)"}),
+        lambda: dv.merge(table, empty, on="false").when_not_matched_insert_all().execute(),
+        lambda: dv.merge(table, empty, on="target.n = source.n - 1").when_matched_update_all().execute(),
+    ):
+        with pytest.raises(error):
+            write()
+    assert dv.load_snapshot(table).version == 1
+
+
+def test_generated_columns_and_predicates_see_an_empty_partition_value_as_null(tmp_path: Path):
+    rows = pa.table({"k": [""], "g": pa.array([None], pa.string()), "n": [1]})
+    metadata = {"g": {"delta.generationExpression": "coalesce(k, 'none')"}}
+    table = planted(tmp_path / "t", rows, metadata, partition_by=["k"])
+    dv.write_table(table, rows.drop_columns(["g"]), mode="append")
+    assert read_rows(table) == [{"k": None, "g": "none", "n": 1}]
+    with pytest.raises(dv.errors.PredicateViolationError):
+        dv.write_table(table, rows.drop_columns(["g"]), mode="overwrite", where="k = ''")
+    dv.update(table, {"k": "''", "n": "2"})
+    assert read_rows(table) == [{"k": None, "g": "none", "n": 2}]
+
+
+def test_an_empty_value_of_another_column_stays_empty(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, pa.table({"k": ["a"], "t": [""]}), partition_by="k")
+    assert read_rows(table) == [{"k": "a", "t": ""}]
+
+
+# VARCHAR and CHAR of Spark: `tests/interop/test_spark_row_rules.py` compares the accepted rows with Spark's
+
+
+WIDE = pa.table(
+    {
+        "c": pa.array(["ab"], pa.string()),
+        "s": pa.array([{"v": "abc", "l": ["x"]}], pa.struct({"v": pa.string(), "l": pa.list_(pa.string())})),
+        "m": pa.array([[("k", "v")]], pa.map_(pa.string(), pa.string())),
+        "plain": ["unlimited"],
+    }
+)
+WIDTHS = {
+    "c": "varchar(3)",
+    "s": "struct<v:varchar(3),l:array<char(2)>>",
+    "m": "map<varchar(2),char(2)>",
+}
+TOO_WIDE: dict[str, tuple[str, list[Any]]] = {
+    "c": ("c", ["abc", None, "äöüß"]),
+    "s.v": ("s", [{"v": "abc", "l": []}, None, {"v": "abcd", "l": []}]),
+    "s.l.element": ("s", [{"v": "", "l": ["ab", None]}, {"v": "", "l": None}, {"v": "", "l": ["x", "abc"]}]),
+    "m.key": ("m", [[], [("ab", "x"), ("b", "x")], [("abc", "x")]]),
+    "m.value": ("m", [[("a", "xy"), ("b", None)], None, [("a", "x"), ("b", "xyz")]]),
+}
+
+
+@pytest.fixture
+def limited(tmp_path: Path) -> str:
+    """Return a table of one row with widths as Spark stores them."""
+    metadata = {name: {"__CHAR_VARCHAR_TYPE_STRING": text} for name, text in WIDTHS.items()}
+    table = planted(tmp_path / "t", WIDE, metadata)
+    dv.write_table(table, WIDE, mode="append")
+    return table
+
+
+@pytest.mark.parametrize("path", TOO_WIDE)
+def test_text_that_is_too_long_is_rejected_with_its_row_and_width(limited: str, path: str):
+    column, values = TOO_WIDE[path]
+    rows = pa.table({column: pa.array(values, WIDE.schema.field(column).type), "plain": ["x", "y", "z"]})
+    with raises_at(ConstraintViolationError, r"char\(\d\).*has \d characters", column=path, row=2):
+        dv.write_table(limited, rows, mode="append", schema_mode="merge")
+    dv.write_table(limited, rows.slice(0, 2), mode="append", schema_mode="merge")
+    assert dv.read_table(limited).count() == 3
+
+
+def test_no_write_stores_text_that_is_too_long(limited: str):
+    long = WIDE.set_column(0, "c", pa.array(["toolong"]))
+    for write in (
+        lambda: dv.write_table(limited, long, mode="append"),
+        lambda: dv.write_table(limited, long, mode="overwrite"),
+        lambda: dv.update(limited, {"c": "plain"}),
+        lambda: (
+            dv.merge(limited, long, on="target.plain = source.plain")
+            .when_matched_update({"c": "source.c"})
+            .execute()
+        ),
+        lambda: dv.merge(limited, long, on="false").when_not_matched_insert_all().execute(),
+    ):
+        with raises_at(ConstraintViolationError, "'(toolong|unlimited)' has", column="c"):
+            write()
+    assert dv.load_snapshot(limited).version == 1
+
+
+def test_defaults_are_checked_too_and_a_field_has_a_width_of_its_own(tmp_path: Path):
+    metadata = {"d": {"__CHAR_VARCHAR_TYPE_STRING": "char(2)", "CURRENT_DEFAULT": "'abc'"}}
+    table = planted(tmp_path / "t", pa.table({"d": ["x"], "n": [1]}), metadata)
+    with raises_at(ConstraintViolationError, r"char\(2\) of the column d: 'abc'", column="d"):
+        dv.write_table(table, [{"n": 1}], mode="append")
+    nested = planted(tmp_path / "n", pa.table({"s": [{"v": "x"}]}), {})
+
+    def limit(document: dict[str, Any]) -> None:
+        document["fields"][0]["type"]["fields"][0]["metadata"] = {"__CHAR_VARCHAR_TYPE_STRING": "varchar(1)"}
+
+    Table(Path(nested)).edit_schema(limit)
+    with raises_at(ConstraintViolationError, column="s.v"):
+        dv.write_table(nested, [{"s": {"v": "xy"}}], mode="append")
+
+
+def test_a_renamed_field_keeps_its_width_under_the_old_name_as_in_spark(limited: str):
+    dv.set_properties(limited, {"delta.columnMapping.mode": "name"})
+    dv.rename_column(limited, "s.v", "renamed")
+    dv.rename_column(limited, "c", "code")
+    for row, column in (({"s": {"renamed": "long", "l": []}}, "s.renamed"), ({"code": "long"}, "code")):
+        with raises_at(ConstraintViolationError, column=column):
+            dv.write_table(limited, pa.Table.from_pylist([{"plain": "", **row}]), mode="append")
+
+
+def test_types_of_fields_that_were_dropped_or_cannot_be_parsed(tmp_path: Path):
+    rows = pa.table({"s": [{"v": "x", "w": "long"}]})
+    types = "struct<old:array<struct<x:char(1),`y:z`:decimal(10,2)>>,v:varchar(1),d:decimal(3,1)>"
+    table = planted(tmp_path / "t", rows, {"s": {"__CHAR_VARCHAR_TYPE_STRING": types}})
+    dv.write_table(table, rows, mode="append")
+    with raises_at(ConstraintViolationError, column="s.v"):
+        dv.write_table(table, pa.table({"s": [{"v": "xy", "w": ""}]}), mode="append")
+    broken = planted(tmp_path / "b", rows, {"s": {"__CHAR_VARCHAR_TYPE_STRING": "struct<v:varchar(1)"}})
+    with raises_at(UnsupportedFeatureError, "cannot parse the type", column="s"):
+        dv.write_table(broken, rows, mode="append")

@@ -24,7 +24,7 @@ from ..variant.moments import UTC
 from ..writer.commit_context import CommitOptions
 from ..writer.copy_on_write import ChangedBatch, RowChange, rewrite_rows
 from ..writer.table_state import TableState
-from .rewrite.assignment import Assignment, assign, assignments_of, check_constraints, replace_rows
+from .rewrite.assignment import Assignment, assign, assignments_of, replace_rows
 from .rewrite.permission import check_may_rewrite
 from .rewrite.plan import RewritePlan, commit_plan
 from .rewrite.result import RewriteResult, skip_repeated
@@ -152,8 +152,8 @@ def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Seque
         whole = {name: column.filter(mask) for name, column in before.items()}
         # Evaluate matching rows only, because a cast that fails on another row is not an error.
         matching = inputs_of(pa.record_batch(list(whole.values()), names=list(whole)), read)
-        changed = rules.regenerate(assign(whole, assignments, matching), assigned)
-        check_constraints(rules, changed)
+        changed = rules.complete_assigned(assign(whole, assignments, matching), assigned)
+        rules.check_updated(changed)
         untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
         arrays = replace_rows(before, mask, {**changed, **untouched}, scope.variants)
         remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)

@@ -22,7 +22,7 @@ __all__ = [
     "FEATURES",
     "TableFeature",
     "check_may_append",
-    "check_may_assign",
+    "check_may_change",
     "check_may_commit",
     "check_may_read",
     "check_may_restore",
@@ -359,12 +359,12 @@ def check_may_restore(configuration: Mapping[str, str], schema: StructType, tabl
     _check_supported("restore", finders, configuration, schema, table)
 
 
-def check_may_assign(columns: Collection[str], schema: StructType, table: str) -> None:
-    """Raise UnsupportedFeatureError if one of the columns is an identity column, whose values are final."""
+def check_may_change(columns: Collection[str], schema: StructType, table: str) -> None:
+    """Raise UnsupportedFeatureError if one of the columns, or its type, is final: an identity column."""
     for identity in _find_identity_columns({}, schema):
         if identity.column in columns:
             raise UnsupportedFeatureError(
-                f"cannot assign {identity.name} of {table}: leave it out of the assigned columns",
+                f"cannot change {identity.name} of {table}: leave it out of the changed columns",
                 table=table,
                 column=identity.column,
             )

@@ -40,6 +40,8 @@ class Scope(NameScope, frozen=True, dict=True):
 
     def predicate(self, text: str | None) -> Expression | None:
         """Return SQL text as a predicate bound to the columns; raises ExpressionError."""
-        if text is None:
-            return None
-        return bind_predicate(parse_expression(text), self)
+        return None if text is None else self.condition(parse_expression(text))
+
+    def condition(self, parsed: Expression) -> Expression:
+        """Return an expression as a predicate bound to the columns; raises ExpressionError."""
+        return bind_predicate(parsed, self)

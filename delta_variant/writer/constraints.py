@@ -6,10 +6,10 @@ A constraint must be true. False and NULL violate it (PROTOCOL.md, "CHECK Constr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -17,7 +17,13 @@ import pyarrow.compute as pc
 
 from .._arrow import Array
 from ..data_file.options import WriteOptions
-from ..errors import CastError, ConstraintViolationError, ExpressionError, UnsupportedFeatureError
+from ..errors import (
+    CastError,
+    ConstraintViolationError,
+    ExpressionError,
+    SchemaError,
+    UnsupportedFeatureError,
+)
 from ..expressions.cast import cast_values
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.parse import parse as parse_expression
@@ -27,21 +33,24 @@ from ..expressions.tree import inputs as expression_inputs
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.paths import path_text
-from ..protocol.types import VARIANT, StructField, StructType, fields_of
+from ..protocol.types import VARIANT, PrimitiveType, StructField, StructType, fields_of
 from ..scan.in_memory import inputs_of, parse_valid_json_columns
 from ..scan.scope import Scope
 from ..variant import values as variant_values
 from ..variant.moments import UTC
+from .invalid_json import RowLocator
+from .stored_sql import parse_stored
+from .text_widths import TextWidths
 
-__all__ = ["ComputedColumn", "RowConstraint", "RowRules", "check_constraints"]
-
-RowLocator: TypeAlias = Callable[[int], Mapping[str, Any]]
-"""Returns the location of a row of a batch, as arguments of `DeltaVariantError.at`."""
+__all__ = ["ComputedColumn", "RowConstraint", "RowRules", "check_constraints", "constraint_predicate"]
 
 CONSTRAINT = "delta.constraints."
 INVARIANTS = "delta.invariants"
 GENERATION_EXPRESSION = "delta.generationExpression"
 DEFAULT = "CURRENT_DEFAULT"
+
+TEXT_TYPES = (PrimitiveType("string"), PrimitiveType("binary"))
+UPDATED = "an updated row"
 
 MAX_SHOWN = 100
 """How many characters of a value a message shows."""
@@ -103,15 +112,26 @@ class ComputedColumn:
 
 @dataclass(frozen=True)
 class RowRules:
-    """The constraints of a table, and its generated columns and defaults."""
+    """The constraints of a table, the widths of its text, its generated columns and its defaults.
+
+    `partition_texts` are the partition columns in which an empty value is NULL.
+    """
 
     columns: StructType
     constraints: tuple[RowConstraint, ...]
     generated: tuple[ComputedColumn, ...]
     timezone: str
+    partition_texts: frozenset[str]
+    widths: TextWidths
 
     @classmethod
-    def of(cls, columns: StructType, configuration: Mapping[str, str], timezone: str = UTC) -> RowRules:
+    def of(
+        cls,
+        columns: StructType,
+        configuration: Mapping[str, str],
+        timezone: str = UTC,
+        partition_columns: Collection[str] = (),
+    ) -> RowRules:
         """Return the rules of a table; `timezone` is the time zone of local times in their SQL text.
 
         Raises UnsupportedFeatureError for an expression that this version cannot evaluate.
@@ -122,7 +142,17 @@ class RowRules:
         for column in generated:
             field = next(each for each in columns.fields if each.name == column.name)
             constraints.append(_generation_constraint(field, scope))
-        return cls(columns, tuple(constraints), generated, timezone)
+        texts = frozenset(
+            field.name
+            for field in columns.fields
+            if field.name in partition_columns and field.type in TEXT_TYPES
+        )
+        return cls(columns, tuple(constraints), generated, timezone, texts, TextWidths.of(columns))
+
+    @property
+    def apply_to_whole_rows(self) -> bool:
+        """Return whether rows that have all columns have to be checked or changed."""
+        return bool(self.constraints or self.partition_texts or self.widths.by_path)
 
     @property
     def columns_read(self) -> frozenset[str]:
@@ -142,32 +172,60 @@ class RowRules:
         absent = {field.name for field in missing}
         return [*defaults, *(each for each in self.generated if each.name in absent)]
 
-    def complete(self, batch: pa.RecordBatch, options: WriteOptions) -> pa.RecordBatch:
-        """Return rows with all columns of the table, adding defaults and generated values.
+    def complete(self, batch: pa.RecordBatch, options: WriteOptions, locate: RowLocator) -> pa.RecordBatch:
+        """Return rows with all columns of the table as they will be read, with defaults and generated values.
 
-        Raises SchemaError for rows that do not fit the columns, and CastError.
+        Raises SchemaError for rows that do not fit the columns, and CastError. See `RowConstraint.check` for
+        `locate`.
         """
         computed = self.computed_columns(batch.schema.names)
-        if not computed:
-            return conform(batch, self.columns)
         filled = {column.name for column in computed}
         rest = StructType(tuple(field for field in self.columns.fields if field.name not in filled))
         completed = conform(batch, rest)
+        for name in self.partition_texts - filled:
+            index = completed.schema.get_field_index(name)
+            stored = self._stored(name, completed.column(index), locate)
+            completed = completed.set_column(index, completed.schema.field(index), stored)
         for column in computed:
             readable = _readable(completed, self.columns, [column.expression], options)[0]
-            completed = completed.append_column(column.name, _evaluate(column, readable))
+            value = self._stored(column.name, _evaluate(column, readable), locate)
+            completed = completed.append_column(column.name, value)
         return conform(completed, self.columns)
 
-    def regenerate(self, columns: Mapping[str, Array], assigned: Collection[str]) -> dict[str, Array]:
-        """Return columns after recomputing generated columns that read an assigned column."""
-        regenerated = dict(columns)
+    def complete_assigned(self, columns: Mapping[str, Array], assigned: Collection[str]) -> dict[str, Array]:
+        """Return columns with assigned values as they will be read, and generated columns that read them."""
+        completed = {
+            name: self._stored(name, column, _locate_nowhere) if name in assigned else column
+            for name, column in columns.items()
+        }
         for column in self.generated:
             read = set(map(_column_of, _inputs(column)))
             if column.name not in assigned and not read.isdisjoint(assigned):
-                batch = pa.record_batch(list(columns.values()), names=list(columns))
-                readable = inputs_of(batch, _inputs(column))
-                regenerated[column.name] = _evaluate(column, readable)
-        return regenerated
+                batch = pa.record_batch(list(completed.values()), names=list(completed))
+                value = _evaluate(column, inputs_of(batch, _inputs(column)))
+                completed[column.name] = self._stored(column.name, value, _locate_nowhere)
+        return completed
+
+    def check_updated(self, columns: Mapping[str, Array]) -> None:
+        """Raise ConstraintViolationError for an updated row that violates a constraint."""
+        rows = pa.record_batch(list(columns.values()), names=list(columns))
+        self.check(rows, WriteOptions(), locate=_locate_nowhere, subject=UPDATED)
+
+    def _stored(self, name: str, column: Array, locate: RowLocator) -> Array:
+        """Return a column as it will be read: an empty value of a partition column is NULL."""
+        if name not in self.partition_texts:
+            return column
+        length: Array = pc.binary_length(column)
+        is_empty: Array = pc.fill_null(pc.equal(length, pa.scalar(0)), False)
+        if not is_empty.true_count:
+            return column
+        field = next(each for each in self.columns.fields if each.name == name)
+        if not field.nullable:
+            raise SchemaError(
+                f"the partition column {name!r} is NOT NULL, but has an empty value: Delta stores it as NULL",
+                column=name,
+            ).at(**locate(pc.index(is_empty, True).as_py()))
+        return pc.if_else(is_empty, pa.scalar(None, column.type), column)
 
     def check(
         self,
@@ -187,7 +245,10 @@ class RowRules:
         constraints = [
             each for each in self.constraints if not (each.is_generated and each.column in computed)
         ]
-        if not constraints or not batch.num_rows:
+        if not batch.num_rows:
+            return
+        self.widths.check(batch, locate, subject)
+        if not constraints:
             return
         try:
             expressions = [each.expression for each in constraints]
@@ -242,11 +303,11 @@ def _generated(columns: StructType, scope: Scope) -> Iterator[ComputedColumn]:
         with _reject_unsupported(f"the generation expression of the column {column}", str(text), column):
             if len(path) > 1:
                 raise ExpressionError("only top-level columns can be generated")
-            yield ComputedColumn(field.name, scope.bind(_generation(field)))
+            yield ComputedColumn(field.name, scope.bind(_generation(field, scope)))
 
 
-def _generation(field: StructField) -> Expression:
-    parsed = parse_expression(str(field.metadata[GENERATION_EXPRESSION]))
+def _generation(field: StructField, scope: Scope) -> Expression:
+    parsed = parse_stored(str(field.metadata[GENERATION_EXPRESSION]), scope.schema.names)
     return Cast(parsed, to_arrow_type(field.type), strict=True)
 
 
@@ -254,15 +315,23 @@ def _generation_constraint(field: StructField, scope: Scope) -> RowConstraint:
     text = str(field.metadata[GENERATION_EXPRESSION])
     name = f"the generation expression of the column {field.name}"
     with _reject_unsupported(name, text, field.name):
-        is_equal = scope.bind(Call("<=>", (Name((field.name,)), _generation(field))))
+        is_equal = scope.bind(Call("<=>", (Name((field.name,)), _generation(field, scope))))
     return RowConstraint(name, text, is_equal, field.name, is_generated=True)
 
 
 def _constraint(name: str, text: str, scope: Scope, column: str | None = None) -> RowConstraint:
     with _reject_unsupported(name, text, column):
-        predicate = scope.predicate(text)
-        assert predicate is not None
-    return RowConstraint(name, text, predicate, column)
+        return RowConstraint(name, text, constraint_predicate(text, scope), column)
+
+
+def constraint_predicate(text: str, scope: Scope) -> Expression:
+    """Return the predicate of a constraint; raises ExpressionError also for one that reads no column."""
+    predicate = scope.condition(parse_stored(text, scope.schema.names))
+    if not expression_inputs([predicate]):
+        raise ExpressionError(
+            "it reads no column: drop the constraint, and quote names of columns with backquotes"
+        )
+    return predicate
 
 
 def _default(field: StructField, timezone: str) -> ComputedColumn | None:
@@ -295,6 +364,10 @@ def _evaluation_error(what: str, error: CastError, column: str | None = None) ->
     return CastError(message, column=column).at(
         file=error.file, row=error.row, column=error.column, path=error.path
     )
+
+
+def _locate_nowhere(row: int) -> Mapping[str, Any]:
+    return {}
 
 
 def _column_of(source: Input) -> str:

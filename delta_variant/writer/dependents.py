@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 
 from ..errors import ExpressionError, SchemaError
-from ..expressions.parse import parse as parse_expression
 from ..expressions.tree import Expression, Name
 from ..expressions.tree import transform as transform_expression
 from ..log.snapshot import Snapshot
 from ..protocol.schema.paths import FieldPath, path_text
 from ..protocol.types import StructType, fields_of
 from .constraints import GENERATION_EXPRESSION, INVARIANTS, check_constraints
+from .stored_sql import parse_stored
 
 __all__ = ["check_constrained_stay", "check_independent"]
 
@@ -22,7 +22,7 @@ def check_independent(snapshot: Snapshot, path: FieldPath) -> None:
 
     Delta on Spark does the same, because constraints store the SQL text with the column names in it.
     """
-    readers = [what for what, text in _expressions(snapshot) if _reads(text, path)]
+    readers = [what for what, text in _expressions(snapshot) if _reads(text, path, snapshot)]
     if readers:
         raise SchemaError(
             f"cannot change the column {path_text(path)!r} because {', '.join(readers)} of {snapshot.uri} "
@@ -38,7 +38,7 @@ def check_constrained_stay(snapshot: Snapshot, columns: StructType) -> None:
     removed = [field.name for field in snapshot.schema.fields if field.name.lower() not in names]
     for constraint, text in check_constraints(snapshot.configuration):
         for name in removed:
-            if _reads(text, (name,)):
+            if _reads(text, (name,), snapshot):
                 raise SchemaError(
                     f"the CHECK constraint {constraint} of {snapshot.uri} reads the column {name!r}, which "
                     "the data does not have: drop the constraint first",
@@ -56,9 +56,9 @@ def _expressions(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
                 yield f"{what} {path_text(path)}", str(field.metadata[key])
 
 
-def _reads(text: str, path: FieldPath) -> bool:
+def _reads(text: str, path: FieldPath, snapshot: Snapshot) -> bool:
     try:
-        names = _names(parse_expression(text))
+        names = _names(parse_stored(text, [field.name for field in snapshot.schema.fields]))
     except ExpressionError:
         # If the expression cannot be parsed, assume that it reads every column whose name occurs in it.
         return re.search(rf"(?<!\w){re.escape(path[0])}(?!\w)", text, re.IGNORECASE) is not None

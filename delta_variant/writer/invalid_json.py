@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -19,8 +19,18 @@ from ..storage.store import local_location
 from ..variant.values import parse_valid_json
 from .json_lines import JsonLines, Origin
 
-__all__ = ["BatchOrigin", "InvalidValueHandler", "PartRows", "RejectRecord", "RejectsFile", "parse_lines"]
+__all__ = [
+    "BatchOrigin",
+    "InvalidValueHandler",
+    "PartRows",
+    "RejectRecord",
+    "RejectsFile",
+    "RowLocator",
+    "parse_lines",
+]
 
+RowLocator: TypeAlias = Callable[[int], Mapping[str, Any]]
+"""Returns the location of a row of a batch, as arguments of `DeltaVariantError.at`."""
 
 # An error at the end of the first line is typical of files with indented values.
 ACROSS_LINES = "the line ends within the value: write each value on one line, or all values as an array"

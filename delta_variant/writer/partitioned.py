@@ -125,7 +125,7 @@ def write_files(
 
 
 def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) -> Batches:
-    """Add defaults and generated columns to batches, and check the constraints of the table.
+    """Return batches as the table stores them, with defaults and generated columns, and check constraints.
 
     Raises ConstraintViolationError for a violating row, UnsupportedFeatureError for an expression that this
     version cannot evaluate.
@@ -134,9 +134,9 @@ def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) 
     first = 0
     for batch, origin in batches:
         computed = {column.name for column in rules.computed_columns(batch.schema.names)}
-        if computed or rules.constraints:
-            batch = rules.complete(batch, options)
+        if computed or rules.apply_to_whole_rows:
             locate = BatchOrigin(origin, first, None).locate
+            batch = rules.complete(batch, options, locate)
             rules.check(batch, options, locate=locate, computed=computed)
         first += batch.num_rows
         yield batch, origin

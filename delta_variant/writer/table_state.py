@@ -54,7 +54,8 @@ class TableState:
 
     def row_rules(self) -> RowRules:
         """Return the rules for new rows; raises UnsupportedFeatureError for unsupported expressions."""
-        return RowRules.of(self.row_columns, self.metadata.configuration, self.timezone)
+        settings, partitions = self.metadata.configuration, self.metadata.partition_columns
+        return RowRules.of(self.row_columns, settings, self.timezone, partitions)
 
     @property
     def row_columns(self) -> StructType:

@@ -15,7 +15,7 @@ from ...storage.store import TableLocation
 from ...variant.moments import UTC
 from ...writer.commit_context import CommitOptions
 from ...writer.commit_result import CommitResult
-from ...writer.constraints import RowConstraint
+from ...writer.constraints import RowConstraint, constraint_predicate
 from .alteration import commit_alteration, load_for_alter, metadata_options
 
 __all__ = ["add_constraint", "drop_constraint"]
@@ -76,8 +76,7 @@ def add_constraint(
         raise SchemaError(
             f"{snapshot.uri} has a constraint {name!r} already: drop it first", table=snapshot.uri
         )
-    predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(check)
-    assert predicate is not None
+    predicate = constraint_predicate(check, Scope.of(snapshot.schema, snapshot.timezone))
     _check_rows(snapshot, RowConstraint(f"the CHECK constraint {name}", check, predicate))
     return commit_alteration(
         snapshot,

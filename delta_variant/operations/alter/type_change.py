@@ -82,6 +82,7 @@ def change_type(
             column=".".join(path),
         )
     _check_enabled(snapshot)
+    features.check_may_change([".".join(path)], snapshot.schema, snapshot.uri)
     check_independent(snapshot, path)
     return _commit(snapshot, path, widen_type(snapshot.schema, path, after), after, commit)
 

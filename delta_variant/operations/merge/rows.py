@@ -19,7 +19,7 @@ from ...scan.in_memory import inputs_of
 from ...scan.scope import Scope
 from ...writer.constraints import RowRules
 from ...writer.copy_on_write import ChangedBatch
-from ..rewrite.assignment import assign, check_constraints, replace_rows
+from ..rewrite.assignment import assign, replace_rows
 from ..rewrite.sides import side_inputs, unqualify
 from .clauses import Clause, Decision, decide, equal_to, first_matching_clause
 from .joining import Join, Pairs
@@ -93,8 +93,9 @@ class MergeRows:
                     [unqualify(each) for each in side_inputs(clause.values, "target")],
                 )
                 values = self.join.joined(some, pairs, clause.values)
-                changed = self.rules.regenerate(assign(whole, clause.assignments, values), clause.columns)
-                check_constraints(self.rules, changed)
+                assigned = assign(whole, clause.assignments, values)
+                changed = self.rules.complete_assigned(assigned, clause.columns)
+                self.rules.check_updated(changed)
                 same = {name: columns[name] for name in columns if changed[name] is whole[name]}
                 merged = replace_rows(columns, selected, {**changed, **same}, scope.variants)
                 columns = dict(zip(columns, merged, strict=True))

@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 
 from ..._arrow import Array, row_numbers
 from ..._checks import check_mapping
-from ...data_file.options import WriteOptions
 from ...errors import ExpressionError, SchemaError
 from ...expressions.evaluate import evaluate
 from ...expressions.parse import parse as parse_expression
@@ -26,9 +25,8 @@ from ...scan.in_memory import plain_variants
 from ...scan.scope import Scope
 from ...variant import values as variant_values
 from ...variant.values import VARIANT_TYPE
-from ...writer.constraints import RowRules
 
-__all__ = ["Assignment", "assign", "assignments_of", "check_constraints", "replace_rows"]
+__all__ = ["Assignment", "assign", "assignments_of", "replace_rows"]
 
 
 @dataclass(frozen=True)
@@ -165,12 +163,6 @@ def _conformed(value: Array, field: pa.Field[Any]) -> Array:
         return value
     columns = from_arrow(pa.schema([field]))
     return conform(pa.record_batch([value], names=[field.name]), columns).column(0)
-
-
-def check_constraints(rules: RowRules, columns: Mapping[str, Array]) -> None:
-    """Raise ConstraintViolationError for an updated row that violates a constraint of the table."""
-    rows = pa.record_batch(list(columns.values()), names=list(columns))
-    rules.check(rows, WriteOptions(), locate=lambda row: {}, subject="an updated row")
 
 
 def _variants(each: Assignment, before: Array, value: Array) -> Array:

@@ -24,6 +24,6 @@ def check_may_rewrite(
     if adds_rows:
         features.check_may_append(protocol, settings, columns, snapshot.uri)
     features.check_may_rewrite(protocol, settings, columns, snapshot.uri, removes_rows=removes_rows)
-    features.check_may_assign(assigned, columns, snapshot.uri)
+    features.check_may_change(assigned, columns, snapshot.uri)
     check_consistent(snapshot.schema, snapshot.partition_columns)
     check_type_changes(snapshot.schema)
