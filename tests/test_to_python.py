@@ -5,12 +5,17 @@ from __future__ import annotations
 import struct
 from datetime import date, datetime, time, timezone
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from support.errors import raises_at
 
-from delta_variant.errors import CastError, MalformedVariantError
+from delta_variant import Scan, aggregate, read_table, write_table
+from delta_variant.errors import ArgumentTypeError, CastError, MalformedVariantError
 from delta_variant.variant.values import Variant
 
 EMPTY = b"\x01\x00\x00"
@@ -103,3 +108,68 @@ def test_a_value_outside_the_range_of_python_is_a_cast_error(variant: Variant, s
 def test_malformed_bytes_are_rejected(variant: Variant, sentence: str):
     with pytest.raises(MalformedVariantError, match=sentence):
         variant.to_python()
+
+
+# Columns whose values Python does not have. 253402300800 is the first second of the year 10000.
+
+SECONDS = pa.array([0, None, 253_402_300_800])
+DAYS = pa.array([0, None, 2_932_897], pa.int32()).cast(pa.date32())
+OUT_OF_RANGE = {
+    "timestamp": pc.multiply(SECONDS, 1_000_000).cast(pa.timestamp("us", "UTC")),
+    "timestamp_ntz": pc.multiply(SECONDS, 1_000_000).cast(pa.timestamp("us")),
+    "date": DAYS,
+    "year zero": pa.array([0, None, -719_529], pa.int32()).cast(pa.date32()),
+    "struct": pa.StructArray.from_arrays([DAYS], ["day"]),
+    "list": pa.ListArray.from_arrays([0, 1, 2, 3], DAYS),
+    "map": pa.MapArray.from_arrays([0, 1, 2, 3], ["a", "b", "c"], DAYS),
+}
+
+
+def rows_of(tmp_path: Path, values: Any) -> Scan:
+    write_table(tmp_path / "t", pa.table({"id": [1, 2, 3], "at": values}))
+    return read_table(tmp_path / "t", columns=["at"])
+
+
+@pytest.mark.parametrize("kind", OUT_OF_RANGE)
+def test_a_moment_that_python_lacks_is_an_error_with_column_and_row(tmp_path: Path, kind: str):
+    values = OUT_OF_RANGE[kind]
+    scan = rows_of(tmp_path, values)
+    with raises_at(CastError, "cast the column to string, or read it with to_table", column="at", row=2):
+        scan.to_pylist()
+    assert scan.to_table()["at"].combine_chunks().equals(values)
+    assert scan._repr_html_() is None
+
+
+def test_the_row_of_the_error_counts_from_the_first_row_of_the_result(tmp_path: Path):
+    write_table(tmp_path / "t", pa.table({"at": pa.array([0] * 10, pa.int32()).cast(pa.date32())}))
+    write_table(tmp_path / "t", pa.table({"at": DAYS}), mode="append")
+    scan = read_table(tmp_path / "t")
+    row = scan.to_table()["at"].cast(pa.int32()).index(2_932_897).as_py()
+    with raises_at(CastError, "10000-01-01", column="at", row=row):
+        scan.to_pylist()
+    with raises_at(CastError, "10000-01-01", column="at", row=row):
+        scan.to_pandas()
+
+
+@pytest.mark.parametrize("kind", ["date", "struct", "list"])
+def test_pandas_has_the_same_error_for_python_objects(tmp_path: Path, kind: str):
+    with raises_at(CastError, column="at", row=2):
+        rows_of(tmp_path, OUT_OF_RANGE[kind]).to_pandas()
+
+
+def test_an_aggregate_is_an_arrow_value_where_python_has_none(tmp_path: Path):
+    rows_of(tmp_path, DAYS)
+    found = aggregate(tmp_path / "t", {"last": "max(at)", "first": "min(at)"})
+    with raises_at(CastError, "10000-01-01", column="last"):
+        _ = found.values
+    assert found.table["last"].cast(pa.int32()).to_pylist() == [2_932_897]
+    assert "10000-01-01" in str(found)
+
+
+@pytest.mark.parametrize("values", [[1, 2**70], [-(2**63) - 1], [[2**70]]])
+def test_an_integer_of_pandas_that_arrow_lacks_is_an_error_with_its_column(tmp_path: Path, values: Any):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"id": range(len(values)), "n": pd.Series(values, dtype=object)})
+    with raises_at(ArgumentTypeError, "column 'n': convert it to text or decimals", column="n"):
+        write_table(tmp_path / "t", frame)
+    assert not (tmp_path / "t").exists()

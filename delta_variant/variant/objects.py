@@ -10,11 +10,13 @@ import pyarrow.types as arrow_types
 
 from .. import _native
 from .._arrow import replace_view, retype_array, values_and_positions
-from ..errors import SchemaError, error_location
+from ..errors import CastError, SchemaError, error_location
 from .values import Variant, to_json
 
 __all__ = [
+    "UNREPRESENTABLE",
     "VariantForm",
+    "check_representable",
     "columns_of_objects",
     "contains_variants",
     "is_variant",
@@ -28,6 +30,9 @@ VariantForm: TypeAlias = Literal["python", "json", "bytes"]
 """How Variants are returned: as Python objects, as JSON text, or as dicts of `metadata` and `value`."""
 
 Converter: TypeAlias = Callable[[Any], Any]
+
+# What pyarrow raises for a date or a time outside of the years 1 to 9999, and for nanoseconds.
+UNREPRESENTABLE = (OverflowError, ValueError)
 
 EXTENSION_NAME = b"ARROW:extension:name"
 VARIANT_EXTENSION = b"arrow.parquet.variant"
@@ -45,13 +50,24 @@ def rows_of(batch: pa.RecordBatch, form: VariantForm) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
+def check_representable(table: pa.Table, cause: Exception) -> None:
+    """Raise CastError for a value that Python cannot represent, for which a conversion raised `cause`."""
+    for name in table.column_names:
+        first = 0
+        for chunk in table.column(name).chunks:
+            _raise_unrepresentable(chunk, name, first, cause)
+            first += len(chunk)
+
+
 def columns_of_objects(table: pa.Table, form: VariantForm) -> dict[int, list[Any]]:
     """Return the values of the columns that contain Variants, by the position of the column."""
-    return {
-        index: [value for chunk in table.column(index).chunks for value in _objects(chunk, field, form)]
-        for index, field in enumerate(table.schema)
-        if contains_variants(field)
-    }
+    columns = {}
+    for index, field in enumerate(table.schema):
+        if contains_variants(field):
+            with error_location(column=field.name):
+                chunks = table.column(index).chunks
+                columns[index] = [value for chunk in chunks for value in _objects(chunk, field, form)]
+    return columns
 
 
 def variants_as_json(table: pa.Table) -> pa.Table:
@@ -160,9 +176,33 @@ def _objects(array: Any, field: pa.Field[Any], form: VariantForm) -> list[Any]:
         # Whole columns are converted by the kernel, nested Variants one by one.
         objects: list[Any] = to_json(array).to_pylist() if form == "json" else _native.to_python_list(array)
         return objects
-    values: list[Any] = array.to_pylist()
+    try:
+        values: list[Any] = array.to_pylist()
+    except UNREPRESENTABLE as error:
+        _raise_unrepresentable(array, field.name, 0, error)
+        raise
     convert = _converter(field, form)
     return values if convert is None else list(map(convert, values))
+
+
+def _raise_unrepresentable(array: Any, name: str, first: int, cause: Exception) -> None:
+    """Raise CastError for a value that Python cannot represent, in a column whose first row is `first`."""
+    for position, value in enumerate(array):
+        try:
+            value.as_py()
+        except UNREPRESENTABLE:
+            raise CastError(
+                f"Python cannot represent {_describe(value)} of the column {name!r} ({cause}): cast the "
+                "column to string, or read it with to_table",
+                column=name,
+            ).at(row=first + position) from cause
+
+
+def _describe(value: pa.Scalar[Any]) -> str:
+    try:
+        return f"the value {value.cast(pa.string()).as_py()}"
+    except pa.ArrowException:
+        return f"a value of the type {value.type}"
 
 
 def _converter(field: pa.Field[Any], form: VariantForm) -> Converter | None:

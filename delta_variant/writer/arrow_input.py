@@ -14,7 +14,12 @@ from ..protocol.schema.arrow import is_encoded_variant, is_text_or_variant, to_a
 from ..protocol.types import VARIANT, StructType
 from ..variant.objects import variants_from_column
 from .json_lines import read_json
-from .pandas_frames import is_pandas_frame, take_object_columns, with_object_columns
+from .pandas_frames import (
+    is_pandas_frame,
+    take_object_columns,
+    too_large_column,
+    with_object_columns,
+)
 from .python_rows import batches_of_rows
 
 __all__ = ["batches_of", "files_as_lines"]
@@ -94,11 +99,16 @@ def _arrow_batches(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordB
             reader = _open_reader(data)
             return reader.schema, _read(reader, what)
         batch = pa.record_batch(data)
-    except (TypeError, ValueError, pa.ArrowException) as error:
+    except (OverflowError, TypeError, ValueError, pa.ArrowException) as error:
         if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
             # Errors of conversions have two parts, of which the second names the column.
             reason = ": ".join(map(str, reversed(error.args)))
-            raise ArgumentTypeError(f"{what}: cannot read {_describe(data)} as columns: {reason}") from error
+            column = None
+            if isinstance(error, OverflowError) and is_pandas_frame(data):
+                column = too_large_column(data)
+                reason = f"{reason} of the column {column!r}: convert it to text or decimals"
+            message = f"{what}: cannot read {_describe(data)} as columns: {reason}"
+            raise ArgumentTypeError(message, column=column) from error
         raise ArgumentTypeError(f"{what}: {EXPECTED}, got {_describe(data)}") from error
     return batch.schema, iter([batch])
 

@@ -216,7 +216,8 @@ class RowRules:
         if name not in self.partition_texts:
             return column
         length: Array = pc.binary_length(column)
-        is_empty: Array = pc.fill_null(pc.equal(length, pa.scalar(0)), False)
+        has_no_text: Any = pc.equal(length, pa.scalar(0))
+        is_empty: Array = pc.fill_null(has_no_text, False)
         if not is_empty.true_count:
             return column
         field = next(each for each in self.columns.fields if each.name == name)

@@ -36,6 +36,18 @@ def take_object_columns(frame: Any, names: Collection[str]) -> tuple[Any, dict[s
     return (frame.assign(**dict.fromkeys(columns)) if columns else frame), columns
 
 
+def too_large_column(frame: Any) -> str | None:
+    """Return the first column of a frame with an integer that no type of Arrow has."""
+    for name in frame.columns:
+        try:
+            pa.Array.from_pandas(frame[name])
+        except OverflowError:
+            return str(name)
+        except (pa.ArrowException, TypeError, ValueError):
+            continue
+    return None
+
+
 def with_object_columns(
     schema: pa.Schema, batches: Iterator[pa.RecordBatch], columns: dict[str, list[Any]]
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

@@ -65,7 +65,8 @@ class TextWidths:
         for path, width in self.by_path.items():
             text, rows = _values(batch.column(path[0]), path[1:], row_numbers(batch.num_rows))
             characters: Array = pc.utf8_length(text)
-            position = pc.index(pc.greater(characters, pa.scalar(width.characters)), True).as_py()
+            is_long: Any = pc.greater(characters, pa.scalar(width.characters))
+            position = pc.index(is_long, True).as_py()
             if position >= 0:
                 value = text[position].as_py()
                 shown = value if len(value) <= MAX_SHOWN else f"{value[:MAX_SHOWN]}…"

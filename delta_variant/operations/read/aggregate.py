@@ -21,6 +21,7 @@ from ...scan.known import Known, bounds_only, known_of
 from ...scan.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
+from ...variant.objects import rows_of
 from .query import Query
 from .rows import load_readable
 from .table_rows import TableRows
@@ -51,9 +52,12 @@ class Aggregation:
 
     @property
     def values(self) -> dict[str, Any]:
-        """Return the aggregates as Python objects, by name."""
-        values: dict[str, Any] = self.table.to_pylist()[0]
-        return values
+        """Return the aggregates as Python objects, by name.
+
+        Raises:
+            CastError: Python cannot represent a value, such as a date after the year 9999; `table` has it.
+        """
+        return rows_of(self.table.to_batches()[0], "bytes")[0]
 
     def __str__(self) -> str:
         values = self.table.cast(pa.schema([(name, pa.string()) for name in self.table.schema.names]))

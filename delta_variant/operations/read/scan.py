@@ -9,8 +9,17 @@ import pyarrow as pa
 
 from ..._checks import check_installed, check_option, one_or_more, to_integer
 from ..._html import MAX_ROWS, html_table
+from ...errors import CastError
 from ...expressions.types import type_name
-from ...variant.objects import VariantForm, columns_of_objects, is_variant, rows_of, variants_as_json
+from ...variant.objects import (
+    UNREPRESENTABLE,
+    VariantForm,
+    check_representable,
+    columns_of_objects,
+    is_variant,
+    rows_of,
+    variants_as_json,
+)
 from .explanation import Explanation, ReadReport
 from .limited_rows import LimitedRows, Rows
 
@@ -138,7 +147,14 @@ class Scan:
             [{'event': '{"a":1}'}]
         """
         check_option("variants", variants, get_args(VariantForm))
-        return [row for batch in self.to_batches() for row in rows_of(batch, variants)]
+        rows: list[dict[str, Any]] = []
+        for batch in self.to_batches():
+            try:
+                rows += rows_of(batch, variants)
+            except CastError as error:
+                error.row = None if error.row is None else error.row + len(rows)
+                raise
+        return rows
 
     def to_pandas(self, variants: VariantForm = "python") -> pd.DataFrame:
         """Return the rows as a pandas data frame; needs pandas.
@@ -151,6 +167,7 @@ class Scan:
 
         Raises:
             ImportError: pandas is not installed.
+            CastError: Python cannot represent a value; see `to_pylist`.
             DeltaVariantError: A row cannot be read; see `to_pylist`.
             ValueError: `variants` is not one of its values.
 
@@ -165,7 +182,11 @@ class Scan:
 
         check_option("variants", variants, get_args(VariantForm))
         table = self.to_table()
-        frame: pd.DataFrame = table.to_pandas()
+        try:
+            frame: pd.DataFrame = table.to_pandas()
+        except UNREPRESENTABLE as error:
+            check_representable(table, error)
+            raise
         for index, values in columns_of_objects(table, variants).items():
             frame.isetitem(index, pd.Series(values, frame.index, dtype=object))
         return frame
@@ -326,9 +347,13 @@ class Scan:
         columns = ", ".join(self.schema.names)
         return f"<Scan of {self.uri} at version {self.version}: {columns}{limit}>"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         shown = MAX_ROWS if self.limit is None else min(self.limit, MAX_ROWS)
-        rows = Scan(self._rows.rows, shown).to_pylist(variants="json")
+        try:
+            rows = Scan(self._rows.rows, shown).to_pylist(variants="json")
+        except CastError:
+            # A notebook shows the text of the scan instead.
+            return None
         types = ("variant" if is_variant(each) else type_name(each.type) for each in self.schema)
         names = [f"{name} {type_}" for name, type_ in zip(self.schema.names, types, strict=True)]
         return html_table(repr(self)[1:-1], names, [list(row.values()) for row in rows])
