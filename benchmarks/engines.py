@@ -19,11 +19,11 @@ Session = Any
 
 
 def ours() -> Any:
-    """Import delta_variant and its lazy imports: the SQL parser, and pandas through pyarrow."""
+    """Import delta_variant and its lazy imports: the parser of expressions, and pandas through pyarrow."""
     import pyarrow as pa
 
     import delta_variant as dv
-    import delta_variant.expressions.sql
+    import delta_variant.expressions.parse
 
     pa.array([0])
     return dv

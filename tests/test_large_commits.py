@@ -277,7 +277,7 @@ class TestMalformed:
 MEASURE = """
 import sys, resource
 import delta_variant as dv
-from delta_variant.expressions import sql
+from delta_variant.expressions import parse
 snapshot = dv.load_snapshot(sys.argv[1])
 snapshot.files
 del snapshot

@@ -77,7 +77,7 @@ OWNERS = {
         f"{ENGINES}.spark_session",
     },
     "rich": {"cli"},
-    "sqlglot": {"expressions.sql", "statements"},
+    "sqlglot": {"statements"},
     "typer": {"cli"},
 }
 

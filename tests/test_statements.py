@@ -137,10 +137,19 @@ def test_only_order_and_having_see_the_columns_of_the_result():
         ("select 1 from t where a = 1 and (b = 2 and c = 3)", ["a = 1", "b = 2 and c = 3"]),
         ("select 1 from t where a = 1 or b = 2 and c = 3", ["a = 1 or b = 2 and c = 3"]),
         ("select 1 from t where (a = 1 or b = 2) and c = 3", ["a = 1 or b = 2", "c = 3"]),
-        ("select 1 from t where case when a between 1 and 2 then b end = 1 and c = 3", ["c = 3"]),
+        (
+            "select 1 from t where case when a between 1 and 2 then b end = 1 and c = 3",
+            ["case when a between 1 and 2 then b end = 1", "c = 3"],
+        ),
         ("select 1 from t where a between 1 and 2 and b = 3", ["a between 1 and 2", "b = 3"]),
-        ("select 1 from t where case when a = 1 and b = 2 then true end and c", ["c"]),
-        ("select 1 from t where a between 1 and case when b then 2 end and c = 3", ["c = 3"]),
+        (
+            "select 1 from t where case when a = 1 and b = 2 then true end and c",
+            ["case when a = 1 and b = 2 then true end", "c"],
+        ),
+        (
+            "select 1 from t where a between 1 and case when b then 2 end and c = 3",
+            ["a between 1 and case when b then 2 end", "c = 3"],
+        ),
         ("select 1 from t where value:a::int > 1 group by b having c = 1", ["value:a::int > 1"]),
         ("select 1 from t where upper(a) = 'X' and b like 'x%' order by b limit 3", ["b like 'x%'"]),
         ("select 1 from t where not (a = 1)", ["not (a = 1)"]),

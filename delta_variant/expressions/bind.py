@@ -379,6 +379,11 @@ def _negate(function: str, arguments: list[Expression]) -> Expression:
     return Call(function, tuple(arguments), output_type(arguments[0]))
 
 
+def _positive(function: str, arguments: list[Expression]) -> Expression:
+    _require(arguments[0], NUMERIC, "unary plus: expected a number")
+    return arguments[0]
+
+
 def _length(function: str, arguments: list[Expression]) -> Expression:
     _require(arguments[0], {"string"}, "`length`: expected a string")
     return Call(function, tuple(arguments), pa.int32())
@@ -574,6 +579,7 @@ FUNCTIONS: dict[str, Callable[[str, list[Expression]], Expression]] = {
     **dict.fromkeys(("and", "or", "not"), _connect),
     **dict.fromkeys(("+", "-", "*", "/", "%"), _calculate),
     "negate": _negate,
+    "positive": _positive,
     "is null": _is_null,
     "like": _like,
     "length": _length,

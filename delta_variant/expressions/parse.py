@@ -7,25 +7,42 @@ extractions from Variant columns that a reader has to provide, each under its `i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from typing import TypeVar
 
 import pyarrow as pa
 
-from .tree import Aggregate, Expression
+from .._checks import check_text, is_unicode, list_of
+from ..errors import ArgumentTypeError, ExpressionError
+from .calls import TABLE_FUNCTIONS
+from .grammar import Grammar
+from .lexer import GrammarError, too_deep
+from .tree import Aggregate, Expression, Name, children
+from .type_grammar import type_of_text
 
-__all__ = ["parse", "parse_aggregates", "parse_columns", "parse_lateral", "parse_type"]
+__all__ = ["parse", "parse_aggregates", "parse_columns", "parse_lateral", "parse_stages", "parse_type"]
 
-# `sql` is imported on demand: importing sqlglot takes longer than the rest of `import delta_variant`.
+Parsed = TypeVar("Parsed")
+
+MAX_DEPTH = 100
 
 
 def parse(text: str) -> Expression:
-    """Return the expression in `text`, which is SQL in the Databricks dialect.
+    """Return the expression in `text`, which is SQL in the dialect of Spark and Databricks.
 
-    Raises ExpressionError, which quotes the unsupported part and lists the supported syntax.
+    Raises ExpressionError, which marks the place in the text that is not understood.
     """
-    from .sql import parse_expression
+    # Programs repeat a query; to parse it takes longer than to plan it.
+    return _known(text) if isinstance(text, str) else _parse(text)
 
-    return parse_expression(text)
+
+def _parse(text: str) -> Expression:
+    return _read(text, Grammar.expression)
+
+
+_known = lru_cache(maxsize=128)(_parse)
 
 
 def parse_columns(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str, Expression]:
@@ -34,9 +51,22 @@ def parse_columns(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str
     The keys of a mapping are the output names. The name of an item of a sequence is its text, or the alias
     of `expression as name`. None means every column, and the result is empty.
     """
-    from .sql import parse_named_expressions
-
-    return parse_named_expressions(columns)
+    if isinstance(columns, Mapping):
+        for name in columns:
+            check_text("a column name", name)
+        return {name: parse(text) for name, text in columns.items()}
+    named: dict[str, Expression] = {}
+    kind = "SQL expressions, or a dict of names to expressions"
+    for text in () if columns is None else list_of(kind, "columns", columns):
+        expression, alias = _read(text, Grammar.named)
+        column = expression.parts[0] if isinstance(expression, Name) and len(expression.parts) == 1 else None
+        name = alias or column or text.strip()
+        if name in named:
+            raise ExpressionError(
+                f"two columns are named {name!r}: write `expression as name` for one of them", column=name
+            )
+        named[name] = expression
+    return named
 
 
 def parse_lateral(text: str) -> tuple[str, Expression, str]:
@@ -44,20 +74,86 @@ def parse_lateral(text: str) -> tuple[str, Expression, str]:
 
     Raises ExpressionError for any other text.
     """
-    from .sql import parse_table_function
+    return _read(text, _lateral)
 
-    return parse_table_function(text)
+
+def _lateral(grammar: Grammar) -> tuple[str, Expression, str]:
+    wanted = "`variant_explode(variant) as name`, or the same with variant_explode_outer"
+    function = grammar.token.word
+    if function not in TABLE_FUNCTIONS or grammar.following.text != "(":
+        grammar.fail(wanted)
+    grammar.take()
+    arguments = grammar.arguments(grammar.expression)
+    grammar.accept("as")
+    if len(arguments) != 1 or grammar.token.kind not in ("word", "quoted"):
+        grammar.fail(wanted)
+    return function, arguments[0], grammar.take_name()
 
 
 def parse_aggregates(aggregates: Mapping[str, str] | Sequence[str]) -> dict[str, Aggregate]:
     """Return the aggregate of each output column, in order; the names are those of `parse_columns`."""
-    from .sql import parse_aggregates
+    if isinstance(aggregates, Mapping):
+        for name in aggregates:
+            check_text("an aggregate name", name)
+        return {name: _read(text, Grammar.aggregate) for name, text in aggregates.items()}
+    named: dict[str, Aggregate] = {}
+    for text in list_of("aggregates, or a dict of names to aggregates", "aggregates", aggregates):
+        aggregate, alias = _read(text, Grammar.named_aggregate)
+        name = alias or text.strip()
+        if name in named:
+            raise ExpressionError(
+                f"two aggregates are named {name!r}: write `aggregate as name` for one of them"
+            )
+        named[name] = aggregate
+    return named
 
-    return parse_aggregates(aggregates)
+
+def parse_stages(text: str, start: int) -> list[tuple[int, Expression]]:
+    """Return the value that begins at a position, with each path and cast that follows it, and their ends.
+
+    The list is empty if no value begins there, and shorter if what follows is not understood.
+    """
+    grammar = Grammar(text)
+    grammar.position = start
+    found: list[tuple[int, Expression]] = []
+    with suppress(GrammarError, ExpressionError, RecursionError):
+        found.extend(grammar.stages())
+    return found
 
 
 def parse_type(text: str) -> pa.DataType | None:
     """Return the Arrow type of a SQL type, None for `variant`; raises ExpressionError for another text."""
-    from .sql import parse_sql_type
+    _check(text)
+    return type_of_text(text)
 
-    return parse_sql_type(text)
+
+def _read(text: str, rule: Callable[[Grammar], Parsed]) -> Parsed:
+    """Return what a rule of the grammar reads from a whole text."""
+    _check(text)
+    grammar = Grammar(text)
+    try:
+        parsed = rule(grammar)
+        grammar.expect_end()
+    except GrammarError as failure:
+        raise grammar.farthest(failure).error(text) from None
+    except RecursionError as error:
+        raise too_deep(text) from error
+    for part in parsed if isinstance(parsed, tuple) else (parsed,):
+        _check_depth(part.argument if isinstance(part, Aggregate) else part, text)
+    return parsed
+
+
+def _check(text: str) -> None:
+    if not isinstance(text, str):
+        raise ArgumentTypeError(f"expected a SQL expression as a string, got {text!r}")
+    if not is_unicode(text):
+        raise ExpressionError("the SQL text contains an unpaired surrogate; pass valid Unicode text")
+
+
+def _check_depth(expression: object, text: str) -> None:
+    level, depth = [expression], 0
+    while level:
+        level = [child for each in level for child in children(each)]
+        depth += 1
+        if depth > MAX_DEPTH:
+            raise too_deep(text)

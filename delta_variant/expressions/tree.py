@@ -141,7 +141,7 @@ def inputs(expressions: Iterable[Expression]) -> tuple[Input, ...]:
     """Return the inputs of the bound `expressions` without duplicates, in order of first use."""
     by_name: dict[str, Input] = {}
     for expression in expressions:
-        for node in _walk(expression):
+        for node in walk(expression):
             if isinstance(node, Column | Extraction) and by_name.setdefault(input_name(node), node) != node:
                 raise ExpressionError(
                     f"the column {input_name(node)!r} has the name of an extraction: rename it",
@@ -152,7 +152,7 @@ def inputs(expressions: Iterable[Expression]) -> tuple[Input, ...]:
 
 def literal_bytes(expressions: Iterable[Expression]) -> int:
     """Return the bytes of the text and binary constants in expressions, which each row may copy."""
-    constants = (node.value for each in expressions for node in _walk(each) if isinstance(node, Literal))
+    constants = (node.value for each in expressions for node in walk(each) if isinstance(node, Literal))
     return sum(value_bytes(pa.array([each.as_py()], each.type))[0].as_py() for each in constants)
 
 
@@ -227,16 +227,18 @@ def describe(expression: Expression) -> str:
             return _variant_call_text(expression)
 
 
-def _children(expression: Expression) -> tuple[Expression, ...]:
+def children(expression: object) -> tuple[Expression, ...]:
+    """Return the operands and arguments of an expression."""
     if isinstance(expression, Call | VariantCall):
         return expression.arguments
     return (expression.operand,) if isinstance(expression, Path | Field | Cast) else ()
 
 
-def _walk(expression: Expression) -> Iterator[Expression]:
+def walk(expression: Expression) -> Iterator[Expression]:
+    """Yield an expression and all parts of it."""
     yield expression
-    for child in _children(expression):
-        yield from _walk(child)
+    for child in children(expression):
+        yield from walk(child)
 
 
 def _extraction_text(source: Extraction) -> str:

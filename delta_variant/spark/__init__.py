@@ -5,6 +5,7 @@
 from .._checks import check_installed
 
 check_installed("pyspark", "delta_variant[spark]")
+check_installed("sqlglot", "delta_variant[spark]")
 
 from .auditing import audit_table, repair_statistics
 from .data_source import register

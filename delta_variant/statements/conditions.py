@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
 
 from ..errors import ExpressionError
-from ..expressions.sql import PARSER_ERRORS, Dialect, convert_node, parse_expression
-from ..expressions.tree import Expression
+from ..expressions.parse import parse
+from ..expressions.tree import Expression, Name, walk
 from .parts import Conjunct, Scope, Span
 from .spans import QueryTokens
 from .syntax import join_conditions
@@ -49,28 +48,33 @@ class ConditionFinder:
                 continue
             starts = [each.parts[0].meta.get("start", -1) for each in columns]
             span = self._tokens.operand_around(min(starts), max(starts))
-            expression = None if span is None else self._condition(operand, span)
-            if expression is not None:
+            expression = None if span is None else self._condition(span)
+            # The tokens alone have the span: all of its names must be those of the operand.
+            if expression is not None and _names(expression) == set(map(_name_of, columns)):
                 yield Conjunct(expression, sources)
 
-    def _condition(self, operand: Any, span: Span) -> Expression | None:
-        """Return a condition with the values of its parameters, if that is what the text has at its span."""
+    def _condition(self, span: Span) -> Expression | None:
+        """Return the condition at a span, with the values of its parameters."""
         marks = [*self._tokens.parameters(span, self._parameters)]
         if any(value is None for _, value in marks):
             return None
         text, shift = self._tokens.text_at(span), span[0]
         for (start, end), value in reversed(marks):
-            text = f"{text[: start - shift]}{value}{text[end + 1 - shift :]}"
-        values = iter([value for _, value in marks])
+            text = f"{text[: start - shift]}({value}){text[end + 1 - shift :]}"
         try:
-            here = operand.transform(lambda node: _replace_parameter(node, values)) if marks else operand
-            converted, alone = convert_node(here), parse_expression(text)
-        except (ExpressionError, StopIteration, *PARSER_ERRORS):
+            return parse(text)
+        except ExpressionError:
             return None
-        return converted if converted == alone else None
 
 
-def _replace_parameter(node: Any, values: Iterator[str | None]) -> Any:
-    if not isinstance(node, exp.Placeholder):
-        return node
-    return sqlglot.parse_one(str(next(values)), read=Dialect)
+def _names(expression: Expression) -> set[tuple[str, ...]]:
+    return {each.parts for each in walk(expression) if isinstance(each, Name)}
+
+
+def _name_of(column: Any) -> tuple[str, ...]:
+    """Return the parts of a column, with those of the fields of structs in it."""
+    parts = [part.this for part in column.parts]
+    while isinstance(column.parent, exp.Dot):
+        column = column.parent
+        parts.append(column.expression.name)
+    return tuple(parts)

@@ -13,10 +13,10 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from ..errors import ExpressionError
-from ..expressions.sql import PARSER_ERRORS, Dialect, convert_node, parse_expression
+from ..expressions.parse import parse_stages
 from ..expressions.tree import Expression
 from .conditions import ConditionFinder
+from .dialect import PARSER_ERRORS, Dialect
 from .parts import Extract, Item, Query, Scope, Span, TableReference
 from .spans import QueryTokens, tables_of_tokens
 from .syntax import (
@@ -109,8 +109,6 @@ class _Finder:
         self._results: dict[int, _Result] = {}
         self._subqueries: dict[int, tuple[int, ...]] = {}
         self._uses = [0] * len(self._selects)
-        # An extract may also be an item.
-        self._expressions: dict[Span, Expression | None] = {}
 
     def query(self) -> Query:
         for table in self._root.find_all(exp.Table):
@@ -257,7 +255,7 @@ class _Finder:
         outputs = tuple(name.lower() for name in output_names(node))
         expression = node.this if isinstance(node, exp.Alias) else node
         span = self._column_span(expression)
-        parsed = None if span is None else self._expression(expression, span)
+        parsed = None if span is None else self._expression(span)
         if parsed is None or span is None or len(outputs) != 1:
             return Item(outputs)
         return Item(
@@ -305,25 +303,17 @@ class _Finder:
         is_late = sees_outputs(node)
         while node is not None:
             span = self._tokens.extract(node, base)
-            if span is None or (expression := self._expression(node, span)) is None:
+            if span is None or (expression := self._expression(span)) is None:
                 break
             found.append(Extract(span, expression, is_late))
             parent = node.parent
             node = parent if type(parent) in (exp.Cast, exp.TryCast) and parent.this is node else None
         return (scope, found[::-1]) if found else None
 
-    def _expression(self, node: Any, span: Span) -> Expression | None:
-        """Return the expression at a span if that is what the whole query has there."""
-        if span not in self._expressions:
-            self._expressions[span] = self._parse(node, span)
-        return self._expressions[span]
-
-    def _parse(self, node: Any, span: Span) -> Expression | None:
-        try:
-            here, alone = convert_node(node), parse_expression(self._tokens.text_at(span))
-        except (ExpressionError, *PARSER_ERRORS):
-            return None
-        return here if here == alone else None
+    def _expression(self, span: Span) -> Expression | None:
+        """Return the expression at a span if the text has a value that ends there."""
+        stages = parse_stages(self._tokens.text, span[0])
+        return next((expression for end, expression in stages if end == span[1] + 1), None)
 
     def _qualifiers(self) -> Iterator[tuple[tuple[int, ...], tuple[str, ...]]]:
         for column in self._root.find_all(exp.Column):

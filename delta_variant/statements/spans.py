@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from ..expressions.sql import CAST_TOKENS, CLOSING, OPENING
+from .dialect import CAST_TOKENS, CLOSING, OPENING
 from .parts import Span, TableReference
 from .syntax import GETTERS
 

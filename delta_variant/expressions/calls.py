@@ -1,0 +1,114 @@
+"""The functions that an expression can call by name, and the numbers of their arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import msgspec
+
+from ..variant.moments import DATE_PARTS
+from ..variant.paths import parse_pattern
+from .constructors import CONSTRUCTORS
+from .lexer import GrammarError
+from .scalar_functions import SCALAR_FUNCTIONS
+from .tree import Call, Cast, Expression, Literal, Path
+from .type_grammar import type_of_text
+from .variant_functions import VARIANT_FUNCTIONS
+from .variant_paths import Step
+
+__all__ = ["AGGREGATES", "TABLE_FUNCTIONS", "Function", "extend", "find_function"]
+
+TABLE_FUNCTIONS = ("variant_explode", "variant_explode_outer")
+AGGREGATES = ("count", "max", "min")
+# `case` has a grammar of its own.
+NOT_BY_NAME = frozenset({"case"})
+
+Build: TypeAlias = Callable[[str, Sequence[Expression]], Expression]
+"""Returns a call by its name and arguments, or raises ValueError with the reason."""
+
+
+class Function(msgspec.Struct, frozen=True):
+    """A function by the name in its call; `build` makes a tree of its `least` to `most` arguments."""
+
+    name: str
+    build: Build
+    least: int
+    most: int | None
+
+    def call(self, arguments: Sequence[Expression], position: int) -> Expression:
+        """Return a call at a position; raises GrammarError for wrong arguments."""
+        if len(arguments) < self.least or (self.most is not None and len(arguments) > self.most):
+            raise GrammarError(position, f"`{self.name}` takes {self._count()}, got {len(arguments)}")
+        try:
+            return self.build(self.name, arguments)
+        except ValueError as error:
+            raise GrammarError(position, str(error)) from None
+
+    def _count(self) -> str:
+        if self.most is None:
+            return f"{self.least} or more arguments"
+        if self.least != self.most:
+            return f"{self.least} to {self.most} arguments"
+        return f"{self.least} argument{'s' if self.least != 1 else ''}"
+
+
+def find_function(name: str, position: int) -> Function:
+    """Return the function of a name in lower case; raises GrammarError if there is no such function."""
+    scalar = SCALAR_FUNCTIONS.get(name)
+    if scalar is not None and name not in NOT_BY_NAME:
+        return Function(name, _named, scalar.min_arguments, scalar.max_arguments)
+    if name in VARIANT_FUNCTIONS or name in CONSTRUCTORS:
+        # `bind` checks their arguments.
+        return Function(name, _named, 0, None)
+    if name in FUNCTIONS:
+        return Function(name, *FUNCTIONS[name])
+    raise GrammarError(position, f"the function `{name}` is not supported", _remedy(name))
+
+
+def _remedy(name: str) -> str:
+    if name in TABLE_FUNCTIONS:
+        return f"it returns rows: pass lateral='{name}(…) as item'"
+    if name in AGGREGATES:
+        return "pass aggregates to `aggregate`, or query the scan with DuckDB or Polars"
+    return "query the scan with DuckDB or Polars for other functions than those of docs/reference/sql.md"
+
+
+def extend(operand: Expression, steps: tuple[Step, ...]) -> Expression:
+    """Return the path of more steps into an expression."""
+    if isinstance(operand, Path) and None not in operand.path:
+        return Path(operand.operand, operand.path + steps)
+    return Path(operand, steps)
+
+
+def _named(name: str, arguments: Sequence[Expression]) -> Expression:
+    return Call(name, tuple(arguments))
+
+
+def _alias_of(function: str) -> Build:
+    return lambda _, arguments: Call(function, tuple(arguments))
+
+
+def _variant_get(name: str, arguments: Sequence[Expression]) -> Expression:
+    variant, *constants = arguments
+    values = [each.value.as_py() for each in constants if isinstance(each, Literal)]
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) < len(constants):
+        raise ValueError(
+            "the path and the type must be string literals: variant_get(event, '$.user.id', 'bigint')"
+        )
+    path = extend(variant, parse_pattern(texts[0]))
+    return Cast(path, type_of_text(texts[1]), name == "variant_get") if len(texts) == 2 else path
+
+
+FUNCTIONS: dict[str, tuple[Build, int, int | None]] = {
+    "coalesce": (_named, 1, None),
+    **dict.fromkeys(("length", "len", "char_length", "character_length"), (_alias_of("length"), 1, 1)),
+    **dict.fromkeys(DATE_PARTS, (_named, 1, 1)),
+    "dayofmonth": (_alias_of("day"), 1, 1),
+    "mod": (_alias_of("%"), 2, 2),
+    "like": (_named, 2, 3),
+    **dict.fromkeys(("typeof", "to_json", "is_variant_null"), (_named, 1, 1)),
+    **dict.fromkeys(("variant_get", "try_variant_get"), (_variant_get, 2, 3)),
+}
+"""The functions that no other table has."""

@@ -1,0 +1,155 @@
+"""Calls with a grammar of their own, such as `cast(x as int)` and `trim(both 'x' from y)`, and `case`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from .lexer import Token
+from .reader import Reader
+from .tree import Call, Cast, Expression, Literal, Name, Path
+from .type_grammar import read_type
+
+__all__ = ["FORMS", "case_form"]
+
+Form: TypeAlias = Callable[[Reader], Expression]
+
+NULL = Literal(pa.scalar(None, pa.null()))
+TRIMS = {"both": "trim", "leading": "ltrim", "trailing": "rtrim"}
+UNITS = {
+    "year": ("y", "years", "yr", "yrs"),
+    "quarter": ("qtr",),
+    "month": ("mon", "mons", "months"),
+    "weekofyear": ("week", "w", "weeks"),
+    "day": ("d", "days"),
+    "dayofweek": ("dow",),
+    "dayofyear": ("doy",),
+    "hour": ("h", "hours", "hr", "hrs"),
+    "minute": ("m", "min", "mins", "minutes"),
+}
+"""The functions of `extract` with the names of their units; its seconds have a fraction, and are missing."""
+UNIT_FUNCTIONS = {unit: name for name, units in UNITS.items() for unit in (name, *units)}
+
+
+def case_form(reader: Reader) -> Expression:
+    """Return `case when … then … else … end`, or the same with a value after `case`."""
+    token = reader.take()
+    operand = None if reader.is_next("when") else reader.expression()
+    arguments: list[Expression] = []
+    reader.expect("when")
+    while True:
+        condition = reader.expression()
+        reader.expect("then")
+        condition = condition if operand is None else Call("=", (operand, condition))
+        arguments += [condition, reader.expression()]
+        if not reader.accept("when"):
+            break
+    arguments.append(reader.expression() if reader.accept("else") else NULL)
+    reader.expect("end")
+    return Call(token.word, tuple(arguments))
+
+
+def _cast(reader: Reader) -> Expression:
+    is_strict = reader.take().word == "cast"
+    reader.expect("(")
+    operand = reader.expression()
+    reader.expect("as")
+    cast = Cast(operand, read_type(reader), is_strict)
+    reader.expect(")")
+    return cast
+
+
+def _struct(reader: Reader) -> Expression:
+    """Return a struct, whose fields have the names that Spark gives them."""
+    token = reader.take()
+    fields: list[Expression] = []
+
+    def read() -> Expression:
+        value, alias = reader.named()
+        name = alias or _name_of(value) or f"col{len(fields) // 2 + 1}"
+        fields.extend([Literal(pa.scalar(name)), value])
+        return value
+
+    reader.arguments(read)
+    return reader.call("named_struct", fields, token)
+
+
+def _name_of(value: Expression) -> str | None:
+    """Return the last name of a column or a path, None for another expression."""
+    match value:
+        case Name(parts):
+            return parts[-1]
+        case Path(_, path):
+            return next((step for step in reversed(path) if isinstance(step, str)), None)
+    return None
+
+
+def _substring(reader: Reader) -> Expression:
+    token = reader.take()
+    reader.expect("(")
+    arguments = [reader.expression()]
+    for word in ("from", "for"):
+        if not reader.accept(word, ","):
+            break
+        arguments.append(reader.expression())
+    reader.expect(")")
+    return reader.call(token.word, arguments, token)
+
+
+def _trim(reader: Reader) -> Expression:
+    token = reader.take()
+    reader.expect("(")
+    side = "both"
+    if reader.token.word in TRIMS and reader.begins_value(reader.following):
+        side = reader.take().word
+    arguments: list[Expression] = []
+    if not _is_keyword(reader, "from"):
+        arguments.append(reader.expression())
+    while reader.accept("from", ","):
+        arguments.append(reader.expression())
+    reader.expect(")")
+    return reader.call(TRIMS[side], arguments, token)
+
+
+def _is_keyword(reader: Reader, word: str) -> bool:
+    """Return whether the next token is a word before a value, and not a column of that name."""
+    return reader.is_next(word) and reader.begins_value(reader.following)
+
+
+def _extract(reader: Reader) -> Expression:
+    token = reader.take()
+    reader.expect("(")
+    unit: Token = reader.token
+    function = UNIT_FUNCTIONS.get(reader.take_name().lower())
+    if function is None:
+        reader.position = unit.start
+        reader.fail(f"one of {', '.join(sorted(UNIT_FUNCTIONS))}")
+    reader.expect("from")
+    operand = reader.expression()
+    reader.expect(")")
+    return reader.call(function, (operand,), token)
+
+
+def _position(reader: Reader) -> Expression:
+    token = reader.take()
+    reader.expect("(")
+    arguments = [reader.value()]
+    while reader.accept("in", ","):
+        arguments.append(reader.value())
+    reader.expect(")")
+    return reader.call(token.word, arguments, token)
+
+
+FORMS: dict[str, Form] = {
+    "cast": _cast,
+    "try_cast": _cast,
+    "struct": _struct,
+    "substring": _substring,
+    "substr": _substring,
+    "trim": _trim,
+    "extract": _extract,
+    "position": _position,
+}
+"""The calls whose arguments are not a list of expressions, by their names."""

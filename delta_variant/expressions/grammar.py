@@ -1,0 +1,257 @@
+"""The grammar of expressions: operators by their precedence in Spark, and the values that they connect.
+
+Every word can be a column, as in Spark. It has its special meaning only where the text goes on as that
+requires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NoReturn
+
+import pyarrow as pa
+
+from .calls import AGGREGATES, extend, find_function
+from .forms import FORMS, case_form
+from .lexer import GrammarError, Token
+from .literals import TYPED_LITERALS, number_literal, string_value
+from .predicates import PREDICATES, is_test
+from .reader import Reader
+from .tree import Aggregate, Call, Cast, Expression, Literal, Name
+from .type_grammar import read_type
+from .variant_paths import read_path
+
+__all__ = ["Grammar"]
+
+OR, AND, NOT, PREDICATE, COMPARISON, SUM, PRODUCT, SIGN = range(1, 9)
+
+OPERATORS: dict[str, tuple[int, str]] = {
+    "or": (OR, "or"),
+    "and": (AND, "and"),
+    **{symbol: (COMPARISON, symbol) for symbol in ("=", "<>", "<", "<=", ">", ">=", "<=>")},
+    "==": (COMPARISON, "="),
+    "!=": (COMPARISON, "<>"),
+    "!>": (COMPARISON, "<="),
+    "!<": (COMPARISON, ">="),
+    "+": (SUM, "+"),
+    "-": (SUM, "-"),
+    "||": (SUM, "concat"),
+    "*": (PRODUCT, "*"),
+    "/": (PRODUCT, "/"),
+    "%": (PRODUCT, "%"),
+    "div": (PRODUCT, "div"),
+}
+"""The operators between two values, with their precedence and their function. All are left-associative."""
+
+NAMED_OPERATORS = frozenset({"concat", "div"})
+"""The operators that are rows of the table of functions."""
+
+CONSTANTS = {"true": (True, pa.bool_()), "false": (False, pa.bool_()), "null": (None, pa.null())}
+
+
+class Grammar(Reader):
+    """A parser of the expressions in a text; its methods raise GrammarError."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._failures: dict[int, GrammarError] = {}
+
+    def expression(self, above: int = 0) -> Expression:
+        """Return the expression at the position, of operators with a precedence greater than `above`."""
+        value, limit = self._prefixed(above), SIGN
+        while True:
+            token = self.token
+            operator = OPERATORS.get(token.word or token.text) if token.kind in ("word", "symbol") else None
+            if operator is not None and above < operator[0] <= limit:
+                value = self._connected(value, *operator)
+            elif above < PREDICATE <= limit and (test := self._predicate(value)) is not None:
+                # A value cannot contain a predicate.
+                value, limit = test, NOT
+            else:
+                return value
+
+    def value(self) -> Expression:
+        return self.expression(PREDICATE)
+
+    def named(self) -> tuple[Expression, str | None]:
+        """Return an expression and its alias, None if it has none. The alias of a path needs `as`."""
+        value = self.expression()
+        if self.accept("as"):
+            return value, self.take_name()
+        if self.token.kind in ("word", "quoted") and self.position != self.end_of_path:
+            return value, self.take_name()
+        return value, None
+
+    def aggregate(self) -> Aggregate:
+        """Return the aggregate function at the position."""
+        name = self.token.word
+        if name not in AGGREGATES or self.following.text != "(":
+            self._fail_as_aggregate()
+        self.take()
+        self.take()
+        is_count_of_rows = name == "count" and self.accept("*")
+        argument = None if is_count_of_rows else self.expression()
+        if not self.accept(")"):
+            self._fail_as_aggregate()
+        return Aggregate(name, argument)  # type: ignore[arg-type]
+
+    def named_aggregate(self) -> tuple[Aggregate, str | None]:
+        """Return the aggregate function at the position and its alias, None if it has none."""
+        aggregate = self.aggregate()
+        if self.token.kind == "symbol":
+            self._fail_as_aggregate()
+        is_named = self.accept("as") or self.token.kind != "end"
+        return aggregate, self.take_name() if is_named else None
+
+    def _fail_as_aggregate(self) -> NoReturn:
+        self.fail(
+            "count(*), count(expression), min(expression) or max(expression)",
+            "query the scan with DuckDB or Polars for other aggregates",
+        )
+
+    def farthest(self, failure: GrammarError) -> GrammarError:
+        """Return the failure that tells most: of the attempts, the one that came farthest."""
+        return max([*self._failures.values(), failure], key=lambda each: each.position)
+
+    def _connected(self, value: Expression, level: int, function: str) -> Expression:
+        token = self.take()
+        operands = [value, self.expression(level)]
+        while level <= AND and self.accept(token.word):
+            operands.append(self.expression(level))
+        return (
+            self.call(function, operands, token)
+            if function in NAMED_OPERATORS
+            else Call(function, tuple(operands))
+        )
+
+    def _prefixed(self, above: int) -> Expression:
+        token = self.token
+        if self.accept("-"):
+            if self.token.kind == "number":
+                return self._postfixed(number_literal(self.take(), "-"))
+            return Call("negate", (self.expression(SIGN),))
+        if self.accept("+"):
+            return Call("positive", (self.expression(SIGN),))
+        if above <= NOT and self.is_next("not", "!") and self.begins_value(self.following):
+            self.take()
+            return Call("not", (self.expression(NOT),))
+        return self._postfixed(self._value(token))
+
+    def stages(self) -> Iterator[tuple[int, Expression]]:
+        """Yield a value with each of the paths, casts and fields that follow it, and the end of each."""
+        value: Expression | None = self._value(self.token)
+        while value is not None:
+            yield self.position, value
+            value = self._extended(value)
+
+    def _postfixed(self, value: Expression) -> Expression:
+        """Return a value with the casts, the path and the fields that follow it."""
+        while (longer := self._extended(value)) is not None:
+            value = longer
+        return value
+
+    def _extended(self, value: Expression) -> Expression | None:
+        """Return a value with the cast, the path or the field that follows it, None if nothing does."""
+        if self.is_next("::", "?::"):
+            is_strict = self.take().text == "::"
+            return Cast(value, read_type(self), is_strict)
+        if self.accept(":"):
+            steps = read_path(self)
+            self.end_of_path, self.last_step = self.position, str(steps[-1])
+            return extend(value, steps)
+        if self.is_next(".") and isinstance(value, Name):
+            self.take()
+            return Name((*value.parts, self.take_name()))
+        if self.is_next(".", "["):
+            self.fail(
+                "an operator or the end",
+                "brackets and fields follow a column or a Variant path: s.x, event:items[0]['a b']",
+            )
+        return None
+
+    def _value(self, token: Token) -> Expression:
+        match token.kind:
+            case "string":
+                return Literal(pa.scalar(self._text(), pa.string()))
+            case "number":
+                return number_literal(self.take())
+            case "quoted":
+                return self._called() if self._is_call() else Name((self.take_name(),))
+            case "word":
+                return self._word(token)
+        if not self.accept("("):
+            self.fail("an expression")
+        return self._enclosed()
+
+    def _text(self) -> str:
+        """Return the text of one string literal or several, which are one text."""
+        parts = [string_value(self.take())]
+        while self.token.kind == "string":
+            parts.append(string_value(self.take()))
+        return "".join(parts)
+
+    def _enclosed(self) -> Expression:
+        self.reject_query()
+        value = self.expression()
+        if self.is_next(",", "as"):
+            self.fail("`)`", "write struct(…) for a struct of several values")
+        self.expect(")")
+        return value
+
+    def _word(self, token: Token) -> Expression:
+        if token.word == "case" and token.start not in self._failures:
+            return self._attempt(case_form)
+        if self._is_call():
+            form = FORMS.get(token.word)
+            return self._called() if form is None else form(self)
+        if token.word in CONSTANTS:
+            self.take()
+            return Literal(pa.scalar(*CONSTANTS[token.word]))
+        following = self.following
+        if following.kind == "string" or (token.word == "interval" and following.kind == "number"):
+            return self._typed_literal(token)
+        if following.text == "->":
+            self.take()
+            self.fail("an operator or the end", "functions of functions are not supported")
+        return Name((self.take().text,))
+
+    def _typed_literal(self, token: Token) -> Expression:
+        literal = TYPED_LITERALS.get(token.word)
+        if literal is None:
+            known = ", ".join(name for name in TYPED_LITERALS if name != "x")
+            self.fail("an expression", f"the literals with a type are those of {known} and x'…'")
+        self.take()
+        text = self.take()
+        return literal(string_value(text), text)
+
+    def _attempt(self, form: Callable[[Grammar], Expression]) -> Expression:
+        """Return what a form reads, or else what its word means as a column or a function."""
+        token, position = self.token, self.position
+        try:
+            return form(self)
+        except GrammarError as failure:
+            self._failures[token.start] = failure
+            self.position = position
+            return self._word(token)
+
+    def _is_call(self) -> bool:
+        return self.following.kind == "symbol" and self.following.text == "("
+
+    def _called(self) -> Expression:
+        """Return a call with a list of arguments."""
+        token = self.token
+        function = find_function(self.take_name().lower(), token.start)
+        return function.call(self.arguments(self.expression), token.start)
+
+    def _predicate(self, value: Expression) -> Expression | None:
+        """Return the test of a value at the position, or None."""
+        if self.accept("is"):
+            return is_test(self, value)
+        is_negated = self.is_next("not", "!") and self.following.word in PREDICATES
+        word = self.following.word if is_negated else self.token.word
+        if word not in PREDICATES:
+            return None
+        if is_negated:
+            self.take()
+        self.take()
+        return PREDICATES[word](self, value, is_negated)

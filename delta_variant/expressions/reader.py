@@ -1,0 +1,71 @@
+"""What the rules of the grammar share: values, lists of arguments and calls."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NoReturn
+
+from .calls import find_function
+from .lexer import Cursor, Token
+from .tree import Expression
+
+__all__ = ["Reader"]
+
+OPENING = frozenset({"(", "-", "+", "!"})
+
+
+class Reader(Cursor, ABC):
+    """A parser of the expressions in a text; its methods raise GrammarError."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.end_of_path = -1
+        self.last_step = ""
+
+    @abstractmethod
+    def expression(self) -> Expression:
+        """Return the expression at the position."""
+
+    @abstractmethod
+    def value(self) -> Expression:
+        """Return the expression at the position, without tests and connectives."""
+
+    @abstractmethod
+    def named(self) -> tuple[Expression, str | None]:
+        """Return an expression and its alias, None if it has none."""
+
+    def arguments(self, read: Callable[[], Expression]) -> list[Expression]:
+        """Return the list of values in parentheses at the position; it may be empty."""
+        self.expect("(")
+        self.reject_query()
+        found: list[Expression] = []
+        if self.accept(")"):
+            return found
+        if self.is_next("distinct", "all") and self.begins_value(self.following):
+            self.fail("an expression")
+        found.append(read())
+        while self.accept(","):
+            found.append(read())
+        self.expect(")")
+        return found
+
+    def call(self, function: str, arguments: Sequence[Expression], token: Token) -> Expression:
+        """Return the call of a function that the text has as an operator or a form at a token."""
+        return find_function(function, token.start).call(arguments, token.start)
+
+    def reject_query(self) -> None:
+        """Raise GrammarError for a subquery."""
+        if self.is_next("select", "with") and self.following.kind != "symbol":
+            self.fail("an expression", "query the scan with DuckDB or Polars for subqueries")
+
+    def begins_value(self, token: Token) -> bool:
+        """Return whether a value can begin with a token."""
+        return token.text in OPENING if token.kind == "symbol" else token.kind not in ("end", "unknown")
+
+    def fail(self, expected: str, remedy: str = "") -> NoReturn:
+        """Raise GrammarError for the token at the position; a word after a path may belong to its name."""
+        if self.position == self.end_of_path and self.token.kind == "word":
+            name = f"{self.last_step} {self.token.text}"
+            remedy = f"quote a name with spaces: ['{name}']; the alias of a path needs `as`"
+        super().fail(expected, remedy)
