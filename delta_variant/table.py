@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ._checks import check_installed, to_integer
 from ._options import OnConflict
+from ._redaction import redact_location
 from .data_file.options import MAX_STATS_PATHS, FileOptions, JsonOptions, Shredding
 from .log.load import load_snapshot as _load_snapshot
 from .log.snapshot import Snapshot
@@ -734,7 +735,7 @@ class Table:
     def __repr__(self) -> str:
         selected = "" if self.version is None else f" at version {self.version}"
         selected += "" if self.timestamp is None else f" at {self.timestamp}"
-        return f"<Table {self.table_uri}{selected}>"
+        return f"<Table {redact_location(self.table_uri)}{selected}>"
 
     def _repr_html_(self) -> str:
         snapshot: str = self.snapshot()._repr_html_()

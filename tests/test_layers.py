@@ -19,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 LAYERS = {
     "": (
         {"errors"},
-        {"_checks", "_compressed", "_arrow", "_html", "_options", "_packing", "_progress", "_system_errors"},
+        {"_checks", "_compressed", "_arrow", "_html", "_options", "_packing", "_progress"}
+        | {"_redaction", "_system_errors"},
         {"_native"},
         {"variant"},
         {"protocol", "expressions"},

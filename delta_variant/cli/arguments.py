@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from .._redaction import SHORTEST_SECRET
+
 __all__ = [
     "DryRun",
     "Expanded",
@@ -95,5 +97,8 @@ def parse_pair(option: str, text: str | None) -> tuple[str, str]:
     """Return name and value of a text such as NAME=VALUE. Raise BadParameter for another text."""
     name, equals, value = (text or "").partition("=")
     if not equals or not name.strip() or not value.strip():
-        raise typer.BadParameter(f"invalid {option} {text!r}: expected NAME=VALUE")
+        # The text of a storage option may be a secret.
+        may_be_secret = option == "--storage-option" and len(text or "") >= SHORTEST_SECRET
+        shown = "" if may_be_secret else f" {text!r}"
+        raise typer.BadParameter(f"invalid {option}{shown}: expected NAME=VALUE")
     return name.strip(), value.strip()

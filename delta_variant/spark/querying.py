@@ -6,6 +6,7 @@ import datetime as dt
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from decimal import Decimal
 from functools import cache, partial
 from typing import Any
@@ -125,7 +126,7 @@ class _Table:
 
     spark: SparkSession
     snapshot: Snapshot
-    storage_options: Mapping[str, str] | None
+    storage_options: Mapping[str, str] | None = dataclass_field(repr=False)
     own_credentials: bool
 
     @property

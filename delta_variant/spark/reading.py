@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -243,7 +243,7 @@ class FileReader:
     columns: Columns
     where: str | None
     on_conflict: OnConflict
-    storage_options: Mapping[str, str] | None
+    storage_options: Mapping[str, str] | None = field(repr=False)
 
     @property
     def schema(self) -> SparkStruct:

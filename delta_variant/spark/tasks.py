@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count
 from typing import Any, TypeAlias
@@ -102,7 +102,7 @@ class TaskTable:
     """A version of a table as it is sent to tasks: a snapshot without list of files and store."""
 
     snapshot: Snapshot
-    storage_options: Mapping[str, str] | None
+    storage_options: Mapping[str, str] | None = field(repr=False)
 
     @classmethod
     def of(cls, snapshot: Snapshot, storage_options: Mapping[str, str] | None) -> TaskTable:
@@ -128,7 +128,7 @@ class FileTask:
     """
 
     uri: str
-    storage_options: Mapping[str, str] | None
+    storage_options: Mapping[str, str] | None = field(repr=False)
     state: TableState
     options: WriteOptions
     job: Job

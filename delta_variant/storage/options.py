@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from .._checks import check_text
+from .._checks import is_unicode
+from .._redaction import redact_option
 from ..errors import ArgumentTypeError, StoreError
 
 __all__ = [
@@ -44,10 +46,10 @@ ALLOW_PATHS_OUTSIDE_TABLE = "allow_paths_outside_table"
 class StoreOptions:
     """Parsed storage options: of the store, of its HTTP client, of its retries, of a catalog, and our own."""
 
-    store: Mapping[str, str] = field(default_factory=dict)
-    client: Mapping[str, str] = field(default_factory=dict)
+    store: Mapping[str, str] = field(default_factory=dict, repr=False)
+    client: Mapping[str, str] = field(default_factory=dict, repr=False)
     retry: Mapping[str, Any] = field(default_factory=dict)
-    catalog: Mapping[str, str] = field(default_factory=dict)
+    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
     allow_paths_outside_table: bool = False
 
 
@@ -97,7 +99,10 @@ _WITHOUT_EFFECT = frozenset(
 )
 
 _DYNAMODB = "commits with a lock in DynamoDB are not supported; let every writer use conditional puts"
-_NO_ROLES = "profiles and assumed roles are not supported; pass the credentials, or set AWS_ROLE_ARN"
+_NO_ROLES = (
+    "profiles and assumed roles are not supported; pass AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, which "
+    "`aws configure export-credentials --format env` prints for a profile, or set AWS_ROLE_ARN"
+)
 _UNSUPPORTED = {
     "aws_s3_locking_provider": _DYNAMODB,
     "delta_dynamo_table_name": _DYNAMODB,
@@ -120,7 +125,7 @@ def client_options(options: StoreOptions, environment: Mapping[str, str]) -> dic
 
 
 def parse_options(options: Mapping[str, str]) -> StoreOptions:
-    """Parse storage options.
+    """Parse storage options. Messages of errors have no value that may be a secret.
 
     Raises StoreError for an unsupported option or value, and ArgumentTypeError for a key or value that is not
     a string.
@@ -132,17 +137,21 @@ def parse_options(options: Mapping[str, str]) -> StoreOptions:
     backoff: dict[str, Any] = {}
     outside = False
     if not isinstance(options, Mapping):
-        raise ArgumentTypeError(f"storage_options: expected a dict of strings to strings, got {options!r}")
+        kind = type(options).__name__  # type: ignore[unreachable]
+        raise ArgumentTypeError(f"storage_options: expected a dict of strings to strings, got {kind}")
     for given, value in options.items():
-        check_text("the name of a storage option", given)
+        if not isinstance(given, str):
+            kind = type(given).__name__  # type: ignore[unreachable]
+            raise ArgumentTypeError(f"storage_options: expected strings as keys, got {kind}")
         if not isinstance(value, str):
-            # The value may be a secret.
             kind = type(value).__name__  # type: ignore[unreachable]
             raise ArgumentTypeError(f"storage option {given}: expected a string, got a value of type {kind}")
+        if not is_unicode(given) or not is_unicode(value):
+            raise ValueError("storage_options: expected Unicode text, got an unpaired surrogate")
         key = given.lower()
         bare = _PREFIX.sub("", key, count=1)
         if key in _UNSUPPORTED:
-            raise StoreError(f"storage option {given}={value}: {_UNSUPPORTED[key]}")
+            raise StoreError(f"storage option {redact_option(given, value)}: {_UNSUPPORTED[key]}")
         if key == ALLOW_PATHS_OUTSIDE_TABLE:
             outside = _parse_value(given, value, _truth)
         elif key in CATALOG_KEYS:
@@ -158,17 +167,20 @@ def parse_options(options: Mapping[str, str]) -> StoreOptions:
         elif key == "aws_s3_addressing_style":
             store["aws_virtual_hosted_style_request"] = str(value.lower() == "virtual").lower()
         elif bare == "conditional_put" and value.lower() != "etag":
-            raise StoreError(f"storage option {given}={value}: commits need conditional puts; set 'etag'")
+            shown = redact_option(given, value)
+            raise StoreError(f"storage option {shown}: commits need conditional puts; set 'etag'")
         elif key not in _WITHOUT_EFFECT:
             store[key] = value
     return StoreOptions(store, client, {**retry, "backoff": backoff} if backoff else retry, catalog, outside)
 
 
 def _parse_value(key: str, value: str, parse: Callable[[str], Any]) -> Any:
-    try:
+    # The error of `parse` is not the context of the other one, because it has the value.
+    with suppress(ValueError, LookupError, OverflowError):
         return parse(value)
-    except (ValueError, LookupError, OverflowError) as error:
-        raise StoreError(f"storage option {key}={value}: invalid value") from error
+    raise StoreError(
+        f"storage option {redact_option(key, value)}: invalid value, expected {_EXPECTED[parse]}"
+    )
 
 
 _TRUTHS = {
@@ -210,6 +222,12 @@ def _duration(text: str) -> timedelta:
     return timedelta(seconds=sum(int(count) * _UNITS[unit] for count, unit in _SPAN.findall(text)))
 
 
+_EXPECTED: Mapping[Callable[[str], Any], str] = {
+    _truth: "'true' or 'false'",
+    _count: "a number from 0 to 65535",
+    _duration: "a duration such as '1m 30s'",
+    float: "a number",
+}
 _RETRY: Mapping[str, Callable[[str], Any]] = {"max_retries": _count, "retry_timeout": _duration}
 _BACKOFF: Mapping[str, Callable[[str], Any]] = {
     "init_backoff": _duration,

@@ -7,25 +7,22 @@ storage option `allow_paths_outside_table` is true. Every failure is a StoreErro
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
 from functools import cache, lru_cache
 from pathlib import Path
-from time import sleep
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, TypeAlias, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from obstore.exceptions import BaseError, GenericError
 from obstore.store import MemoryStore, from_url
 
 from .._checks import is_unicode
-from .._system_errors import reason_of, with_remedy
+from .._redaction import redact, redact_location, remember_secrets
+from .._system_errors import reason_of
 from ..errors import ArgumentTypeError, CommitUnknownError, StoreError, VersionExistsError
 from ..protocol.actions import is_absolute, local_path_of
 from .objects import (
@@ -38,6 +35,8 @@ from .objects import (
     StoredFile,
 )
 from .options import ALLOW_PATHS_OUTSIDE_TABLE, StoreOptions, client_options, parse_options
+from .retries import NO_RETRIES, Retries
+from .store_errors import translate_errors
 
 if TYPE_CHECKING:
     from .unity import CatalogTable
@@ -87,10 +86,6 @@ class HasTableUri(Protocol):
 
 
 TableLocation: TypeAlias = str | os.PathLike[str] | HasTableUri
-
-_LOGGER = logging.getLogger(__name__)
-
-LONGEST_PAUSE = 2.0
 
 Result = TypeVar("Result")
 ObjectKey: TypeAlias = tuple[Objects, str]
@@ -170,8 +165,7 @@ class Store:
     local_root: Path | None
     real_root: str | None = None
     outside: Mapping[str, str] | None = field(default=None, repr=False)
-    pauses: tuple[float, ...] = ()
-    """The delays in seconds before each repetition of a request whose connection broke."""
+    retries: Retries = NO_RETRIES
     memo: Memo = field(default_factory=Memo, repr=False, compare=False)
     catalog: CatalogTable | None = field(default=None, repr=False, compare=False)
     """The table in a Unity Catalog, of a table that was opened as `uc://catalog.schema.table`."""
@@ -187,7 +181,7 @@ class RememberedTable:
     """A location with a memo: its calls read only what was committed since the call before."""
 
     table_uri: str
-    storage_options: Mapping[str, str] | None
+    storage_options: Mapping[str, str] | None = field(repr=False)
     _memo: Memo = field(default_factory=Memo.of_handle, repr=False, compare=False)
 
 
@@ -231,12 +225,12 @@ def table_uri(table: TableLocation) -> str:
     unpaired surrogate.
     """
     uri: object = os.fspath(table) if isinstance(table, os.PathLike) else getattr(table, "table_uri", table)
-    message = f"expected a path, a URI, a Table or a deltalake.DeltaTable, got {table!r}"
+    expected = "expected a path, a URI, a Table or a deltalake.DeltaTable"
     if not isinstance(uri, str):
-        raise ArgumentTypeError(message)
+        raise ArgumentTypeError(f"{expected}, got {redact(repr(table))}")
     # An empty path, such as that of an unset variable of a shell, would be the current folder.
     if not uri or not is_unicode(uri) or "\0" in uri:
-        raise ValueError(message)
+        raise ValueError(f"{expected}, got {redact_location(repr(table))}")
     return uri
 
 
@@ -256,10 +250,11 @@ def local_location(what: str, path: str | os.PathLike[str]) -> Path:
         return Path(text)
     local = _local_file(text)
     if local is None:
+        shown = redact_location(text)
         raise StoreError(
-            f"{what} must be on a local disk, got the URI {text!r}; copy the file, or write "
-            f"{f'./{text}'!r} for a local file of this name",
-            file=text,
+            f"{what} must be on a local disk, got the URI {shown!r}; copy the file, or write "
+            f"{f'./{shown}'!r} for a local file of this name",
+            file=shown,
         )
     return local
 
@@ -304,7 +299,8 @@ def open_latest(table: TableLocation, storage_options: Mapping[str, str] | None 
     version, timestamp = pinned_version(table)
     if timestamp is not None or isinstance(getattr(table, "version", None), int):
         at = f"version {version}" if timestamp is None else f"timestamp {timestamp}"
-        raise ValueError(f"cannot change {table_uri(table)} at {at}: pass the table without as_of")
+        shown = redact_location(table_uri(table))
+        raise ValueError(f"cannot change {shown} at {at}: pass the table without as_of")
     return open_store(table, storage_options)
 
 
@@ -323,11 +319,14 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     memo = getattr(table, "_memo", None) or Memo()
     options = parse_options(storage_options or {})
     outside = dict(storage_options or {}) if options.allow_paths_outside_table else None
+    if _local_file(uri) is None:
+        remember_secrets(storage_options or {}, os.environ)
     if uri.lower().startswith("uc://"):
+        _check_location(uri)
         # Imported here, because most programs use no catalog.
         from .unity import open_catalog_table
 
-        catalog = open_catalog_table(uri, options.catalog, _pauses(options.retry))
+        catalog = open_catalog_table(uri, options.catalog, Retries.of(options.retry))
         store = _open_root(catalog.location, options, outside, catalog.credentials)
         return replace(store, uri=catalog.uri, memo=memo, catalog=catalog)
     return replace(_open_root(uri, options, outside), memo=memo)
@@ -347,15 +346,11 @@ def _open_root(
         root = os.path.realpath(local_root)
         return Store(str(local_root), _LOCAL, local_root, root, outside)
     _check_scheme(uri)
+    _check_location(uri)
     uri = uri.rstrip("/")
     if urlsplit(uri).scheme.lower() == "memory":
         return Store(uri, _memory(uri), None, outside=outside)
-    if "?" in uri or "#" in uri:
-        raise StoreError(
-            f"cannot open {uri!r} because ? or # ends the path of a URI; write %3F for ? and %23 for #",
-            table=uri,
-        )
-    with _translate_errors(uri):
+    with translate_errors(uri):
         # Each store has its own options, so their common type is only known at run time.
         arguments: Any = {
             name: value
@@ -368,7 +363,7 @@ def _open_root(
             if value
         }
         objects = RemoteObjects(from_url(uri, **arguments))
-    return Store(uri, objects, None, outside=outside, pauses=_pauses(options.retry))
+    return Store(uri, objects, None, outside=outside, retries=Retries.of(options.retry))
 
 
 def _check_folder(root: Path) -> None:
@@ -380,13 +375,6 @@ def _check_folder(root: Path) -> None:
         raise StoreError(f"cannot open a table at {root}: {reason_of(error)}", table=str(root)) from error
     if not stat.S_ISDIR(mode):
         raise StoreError(f"cannot open a table at {root}: expected a directory, got a file", table=str(root))
-
-
-def _pauses(retry: Mapping[str, Any]) -> tuple[float, ...]:
-    first = retry.get("backoff", {}).get("init_backoff", timedelta(milliseconds=100)).total_seconds()
-    return tuple(
-        min(first * 2 ** min(number, 60), LONGEST_PAUSE) for number in range(retry.get("max_retries", 10))
-    )
 
 
 @cache
@@ -476,7 +464,7 @@ def walk(store: Store) -> list[StoredFile]:
     """
     if store.local_root is None:
         return list_file_info(store, "")
-    with _translate_errors(store.uri):
+    with translate_errors(store.uri):
         return _LOCAL.walk(os.path.realpath(store.local_root))
 
 
@@ -551,17 +539,17 @@ class Upload:
 
     def write(self, data: bytes) -> None:
         """Append bytes. Send a full part, and wait while too many others are in flight."""
-        with _translate_errors(self._table, self._file):
+        with translate_errors(self._table, self._file):
             self._upload.write(data)
 
     def close(self) -> None:
         """Complete the upload."""
-        with _translate_errors(self._table, self._file):
+        with translate_errors(self._table, self._file):
             self._upload.close()
 
     def abort(self) -> None:
         """Discard the parts that were sent, so that the file does not exist."""
-        with _translate_errors(self._table, self._file):
+        with translate_errors(self._table, self._file):
             self._upload.abort()
 
 
@@ -595,8 +583,29 @@ def _local_file(uri: str) -> Path | None:
     return Path(os.path.expanduser(uri) if uri == "~" or uri.startswith(("~/", f"~{os.sep}")) else uri)
 
 
+def _check_location(uri: str) -> None:
+    """Raise StoreError for a URI with a password, a query or a fragment, any of which may be a credential."""
+    shown = redact_location(uri)
+    scheme, _, rest = uri.partition("://")
+    user, at, host = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")
+    is_web = scheme.lower() in ("http", "https")
+    if ":" in user or (at if is_web else ":" in host):
+        raise StoreError(
+            f"cannot open {shown!r} because a URI must not contain a user or password; pass credentials as "
+            "storage options",
+            table=shown,
+        )
+    if "?" in uri or "#" in uri:
+        raise StoreError(
+            f"cannot open {shown!r} because ? or # ends the path of a URI; write %3F for ? and %23 for #, "
+            "and pass a signature of Azure as the storage option azure_storage_sas_token",
+            table=shown,
+        )
+
+
 def _check_scheme(uri: str) -> None:
     """Raise StoreError for a URI of an unsupported scheme or form."""
+    uri = redact_location(uri)
     match = _SCHEME.match(uri)
     scheme = "" if match is None else match[1].lower()
     if scheme == "file":
@@ -679,6 +688,7 @@ def _plain_scheme(uri: str) -> str:
 
 
 def _outside(store: Store, path: str) -> StoreError:
+    path = redact_location(path)
     return StoreError(
         f"cannot access {path} because it is outside the table {store.uri}; set the storage option "
         f"{ALLOW_PATHS_OUTSIDE_TABLE}=true to allow this",
@@ -697,62 +707,14 @@ def _other_store(root: str, options: tuple[tuple[str, str], ...]) -> Store:
 
 def uri_of(store: Store, path: str) -> str:
     """Return the path or URI of a file for messages."""
-    return path if _ABSOLUTE_URI.match(path) else f"{store.uri}/{path}"
+    return redact_location(path) if _ABSOLUTE_URI.match(path) else f"{store.uri}/{path}"
 
 
 def _request(
     store: Store, path: str, send: Callable[[Objects, str], Result], key: ObjectKey | None = None
 ) -> Result:
-    """Return the result of a request, and repeat it if its connection breaks.
-
-    The client of a store repeats requests that the store rejects temporarily. It repeats neither a
-    conditional put without an answer nor a request whose answer is cut off.
-    """
-    with _translate_errors(store.uri, uri_of(store, path)):
-        key = key or _locate(store, path)
-        for pause in store.pauses:
-            try:
-                return send(*key)
-            except GenericError as error:
-                if not _BROKEN_CONNECTION.search(str(error)):
-                    raise
-                _LOGGER.debug("%s: the connection broke, retrying in %.1f s", uri_of(store, path), pause)
-            sleep(pause)
-        return send(*key)
-
-
-_BROKEN_CONNECTION = re.compile(r"\A(?!.*, after \d+ retries)(?s:.*)\bkind: (?:Interrupted|Timeout),")
-
-
-@contextmanager
-def _translate_errors(table: str, file: str | None = None) -> Iterator[None]:
-    """Raise errors of a request as StoreError with a message of one sentence."""
-    # obstore appends the debug form of an error to its first line, and raises ValueError for an invalid path.
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise StoreError(f"there is no file {file or table}", table=table, file=file) from error
-    except (BaseError, OSError, ValueError, NotImplementedError) as error:
-        message = with_remedy(_reason(error))
-        raise StoreError(message, table=None if file is None else table).at(table=table, file=file) from error
-
-
-# Without credentials in the environment, the client asks the metadata service of a cloud machine.
-_METADATA_SERVICE = re.compile(r"//(?:169\.254\.169\.254|metadata\.google\.internal|metadata)/")
-_NO_CREDENTIALS = (
-    "there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
-    "GOOGLE_SERVICE_ACCOUNT or AZURE_STORAGE_ACCOUNT_KEY in the environment or as storage options, or "
-    "AWS_SKIP_SIGNATURE=true for a public bucket"
-)
-_ANSWER = re.compile(r"<Code>(?P<code>[^<]*)</Code>\s*<Message>(?P<message>[^<\n]*)")
-
-
-def _reason(error: Exception) -> str:
-    """Return the error code and message in the answer of a store, or else the first line of the error."""
-    if answer := _ANSWER.search(str(error)):
-        return f"{answer['code']}: {answer['message']}"
-    if isinstance(error, OSError) and error.strerror:
-        return reason_of(error)
-    if _METADATA_SERVICE.search(str(error)):
-        return _NO_CREDENTIALS
-    return str(error).split("\n", 1)[0]
+    """Return the result of a request for a file, which is repeated if its connection breaks."""
+    name = uri_of(store, path)
+    with translate_errors(store.uri, name):
+        objects, located = key or _locate(store, path)
+        return store.retries.run(name, lambda: send(objects, located))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from http import HTTPStatus
 from http.client import HTTPException
-from time import sleep
 from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlsplit
@@ -20,8 +19,10 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import msgspec
 
+from .._redaction import redact, redact_error, redact_location
 from ..errors import CommitUnknownError, StoreError, TableNotFoundError, VersionExistsError
 from .options import ALLOW_HTTP_CATALOG, CATALOG_TOKEN_KEYS, CATALOG_URL_KEYS
+from .retries import Retries, Tries
 
 __all__ = [
     "SCHEME",
@@ -84,6 +85,9 @@ class _Credential(msgspec.Struct, frozen=True, rename="kebab"):
     config: dict[str, str | None]
     expiration_time_ms: int | None = None
 
+    def __repr__(self) -> str:
+        return f"_Credential(expiration_time_ms={self.expiration_time_ms})"
+
 
 class _VendedCredentials(msgspec.Struct, frozen=True, rename="kebab"):
     storage_credentials: tuple[_Credential, ...]
@@ -102,14 +106,14 @@ class _RequestError(Exception):
     """The catalog rejected a request, or did not answer it if `kind` is empty."""
 
     def __init__(self, message: str, kind: str = "", status: int = 0) -> None:
-        super().__init__(message)
+        super().__init__(redact(message))
         self.kind = kind
         self.is_rejection = 400 <= status < 500 and status != HTTPStatus.REQUEST_TIMEOUT
         self.is_temporary = status in (0, *_UNAVAILABLE) or kind == "TooManyRequestsException"
 
 
-class _Tries:
-    """The tries of one request; `may_be_performed` is true once one of them was not rejected."""
+class _Outcome:
+    """The outcome of a request's tries; `may_be_performed` is true once one of them was not rejected."""
 
     may_be_performed = False
 
@@ -128,12 +132,12 @@ class CatalogTable:
     complete: a version that is not later than the latest one and not in the list is published.
     """
 
-    def __init__(self, name: Sequence[str], url: str, token: str | None, pauses: Sequence[float]) -> None:
+    def __init__(self, name: Sequence[str], url: str, token: str | None, retries: Retries) -> None:
         self.uri = f"{SCHEME}://{'.'.join(name)}"
         catalog, schema, table = (quote(part, safe="") for part in name)
         self._url = f"{url}{_API}/delta/v1/catalogs/{catalog}/schemas/{schema}/tables/{table}"
         self._token = token
-        self._pauses = tuple(pauses)
+        self._retries = retries
         self.loaded = self._get(LoadedTable)
 
     @property
@@ -193,11 +197,11 @@ class CatalogTable:
             return self._error(error)
 
         added = {"action": "add-commit", "commit": msgspec.to_builtins(commit)}
-        tries = _Tries()
+        outcome = _Outcome()
         try:
-            return self._update([added, *metadata_updates], translate, tries)
+            return self._update([added, *metadata_updates], translate, outcome)
         except (StoreError, TableNotFoundError) as error:
-            if not tries.may_be_performed:
+            if not outcome.may_be_performed:
                 raise
             raise CommitUnknownError(
                 f"cannot determine whether the catalog ratified the commit: {error.message}", table=self.uri
@@ -213,11 +217,11 @@ class CatalogTable:
         self,
         updates: Sequence[Mapping[str, Any]],
         translate: Callable[[_RequestError], Exception],
-        tries: _Tries | None = None,
+        outcome: _Outcome | None = None,
     ) -> LoadedTable:
         requirement = {"type": "assert-table-uuid", "uuid": self.table_id}
         body = msgspec.json.encode({"requirements": [requirement], "updates": updates})
-        return self._keep(self._request("POST", "", body, LoadedTable, translate, tries or _Tries()))
+        return self._keep(self._request("POST", "", body, LoadedTable, translate, outcome or _Outcome()))
 
     def _keep(self, loaded: LoadedTable) -> LoadedTable:
         if loaded.metadata.table_uuid != self.table_id:
@@ -235,7 +239,7 @@ class CatalogTable:
         path: str = "",
         translate: Callable[[_RequestError], Exception] | None = None,
     ) -> Answer:
-        return self._request("GET", path, None, answer, translate or self._error, _Tries())
+        return self._request("GET", path, None, answer, translate or self._error, _Outcome())
 
     def _request(
         self,
@@ -244,22 +248,23 @@ class CatalogTable:
         body: bytes | None,
         answer: type[Answer],
         translate: Callable[[_RequestError], Exception],
-        tries: _Tries,
+        outcome: _Outcome,
     ) -> Answer:
-        for pause in (*self._pauses, None):
-            try:
-                return _send(Request(f"{self._url}{path}", body, self._headers(), method=method), answer)
-            except _RequestError as error:
-                tries.may_be_performed |= not error.is_rejection
-                is_locked = method == "POST" and error.kind == "UpdateRequirementConflictException"
-                if pause is None or not (error.is_temporary or is_locked):
-                    raise translate(error) from error
-                _LOGGER.debug("%s: %s, retrying in %.1f s", self.uri, error, pause)
-            if is_locked:
-                # Another commit held the lock of the table, or the table is another one.
-                self.refresh()
-            sleep(pause)
-        raise AssertionError("unreachable")
+        budget = Tries(self._retries, self.uri)
+        try:
+            while True:
+                try:
+                    return _send(Request(f"{self._url}{path}", body, self._headers(), method=method), answer)
+                except _RequestError as error:
+                    outcome.may_be_performed |= not error.is_rejection
+                    is_locked = method == "POST" and error.kind == "UpdateRequirementConflictException"
+                    if not (error.is_temporary or is_locked) or not budget.may_repeat(str(error)):
+                        raise translate(error) from error
+                if is_locked:
+                    # Another commit held the lock of the table, or the table is another one.
+                    self.refresh()
+        finally:
+            budget.warn_if_slow()
 
     def _headers(self) -> dict[str, str]:
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
@@ -273,13 +278,13 @@ class CatalogTable:
         return StoreError(f"the request to the catalog failed: {error}", table=self.uri)
 
 
-def open_catalog_table(uri: str, options: Mapping[str, str], pauses: Sequence[float]) -> CatalogTable:
+def open_catalog_table(uri: str, options: Mapping[str, str], retries: Retries) -> CatalogTable:
     """Return the table of a URI such as `uc://catalog.schema.table`.
 
     Args:
         uri: The URI.
         options: The storage options of the catalog, with keys in lower case.
-        pauses: The delays in seconds before each repetition of a request that was not answered.
+        retries: The budget of each request.
 
     Raises:
         StoreError: For an invalid URI, or if the URL of the catalog is missing or not safe for a token.
@@ -295,18 +300,35 @@ def open_catalog_table(uri: str, options: Mapping[str, str], pauses: Sequence[fl
             "unity_catalog_url or the environment variable UNITY_CATALOG_URL",
             table=uri,
         )
-    url = (url if "://" in url else f"https://{url}").rstrip("/").removesuffix(_API)
+    url = (url if "://" in url else f"https://{url}").strip().rstrip("/").removesuffix(_API)
     allows_http = (_configured((ALLOW_HTTP_CATALOG,), options) or "false").lower() == "true"
     parts = urlsplit(url)
     if parts.scheme != "https" and not (
         parts.scheme == "http" and (allows_http or parts.hostname in _LOOPBACK)
     ):
         raise StoreError(
-            f"cannot send a token to {url!r} because it is not an https:// URL; "
+            f"cannot send a token to {redact_location(url)!r} because it is not an https:// URL; "
             "set the storage option unity_allow_http_url=true for an http:// URL",
             table=uri,
         )
-    return CatalogTable(name, url, _configured(CATALOG_TOKEN_KEYS, options), pauses)
+    if parts.username is not None or parts.query or parts.fragment:
+        raise StoreError(
+            f"invalid URL of the catalog {redact_location(url)!r}: expected neither a user nor a query; pass "
+            "the token as the storage option unity_access_token",
+            table=uri,
+        )
+    return CatalogTable(name, url, _token(uri, options), retries)
+
+
+def _token(uri: str, options: Mapping[str, str]) -> str | None:
+    """Return the access token, without the line break of its file. Raise StoreError for an invalid one."""
+    token = (_configured(CATALOG_TOKEN_KEYS, options) or "").strip()
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise StoreError(
+            "invalid access token of the catalog: expected ASCII text without blanks and control characters",
+            table=uri,
+        )
+    return token or None
 
 
 def _configured(keys: Sequence[str], options: Mapping[str, str]) -> str | None:
@@ -325,6 +347,7 @@ def _send(request: Request, answer: type[Answer]) -> Answer:
     except HTTPError as error:
         raise _rejection(error) from error
     except (URLError, HTTPException, OSError) as error:
+        redact_error(error)
         reason = getattr(error, "reason", None) or error
         raise _RequestError(str(reason) or type(error).__name__) from error
     try:

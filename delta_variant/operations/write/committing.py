@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import sleep
 
 import msgspec
 import pyarrow as pa
@@ -29,6 +30,7 @@ from ...log.snapshot import Snapshot, files_table
 from ...scan.plan import may_contain_matches
 from ...scan.reader import TableReader, files_of
 from ...scan.scope import Scope
+from ...storage.store import Store
 from ...writer.commit_context import CommitOptions, commit_context, is_repeated, transaction_of
 from ...writer.commit_result import CommitResult
 from ...writer.copy_on_write import RewrittenFiles, add_inserted_files, delete_rows
@@ -39,6 +41,9 @@ from .overwriting import check_overwrite_predicate
 from .preparation import Mode, Overwrite, PreparedWrite, load_existing, prepare
 
 __all__ = ["NOT_COMMITTED", "WriteResult", "commit_files", "result_without_writing"]
+
+PAUSES_SECONDS = (0.1, 0.5, 1.0)
+"""Before the log of a table that exists is listed again, because no file was listed."""
 
 NOT_COMMITTED = (
     CommitConflictError,
@@ -139,7 +144,7 @@ def _commit_to_created(write: PreparedWrite, files: WrittenFiles, invalid: int) 
     """
     request, store = write.request, write.store
     try:
-        snapshot = load_existing(store, request.table.mode)
+        snapshot = _load_created(store, request.table.mode)
         done = result_without_writing(snapshot, request.table.mode, write.commit)
         if done is not None:
             return done
@@ -150,6 +155,19 @@ def _commit_to_created(write: PreparedWrite, files: WrittenFiles, invalid: int) 
     finally:
         _discard(write, files)
     return commit_files(again, rewritten, invalid)
+
+
+def _load_created(store: Store, mode: Mode) -> Snapshot:
+    """Return a table that another writer created, which a listing may show late."""
+    for pause in PAUSES_SECONDS:
+        if (snapshot := load_existing(store, mode)) is not None:
+            return snapshot
+        sleep(pause)
+    raise StoreError(
+        f"cannot write to {store.uri} because version 0 exists, but the store lists no file of the log; "
+        "check that the credentials permit listing the log, then retry",
+        table=store.uri,
+    )
 
 
 def _written_rows(write: PreparedWrite, files: WrittenFiles) -> Batches:

@@ -1,0 +1,102 @@
+"""The budget of tries and time of one request, which its client and this library share.
+
+The client of a store repeats requests that the store rejects temporarily, requests to read without an answer,
+and bodies that are cut off. It repeats neither a put without an answer nor a listing that is cut off: those
+are repeated here.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from time import monotonic, sleep
+from typing import Any, TypeVar
+
+from obstore.exceptions import GenericError
+
+__all__ = ["NO_RETRIES", "Retries", "Tries"]
+
+Result = TypeVar("Result")
+
+LONGEST_PAUSE = 2.0
+WARNED_SECONDS = 30.0
+"""A request that takes longer is a warning in the log."""
+
+_LOGGER = logging.getLogger(__name__)
+
+_BROKEN_CONNECTION = re.compile(r"\bkind: (?:Interrupted|Timeout),")
+# The client has repeated the request for a body as often as it may.
+_BROKEN_BODY = re.compile(r"Generic \w+ error: HTTP error: ")
+_CLIENT_RETRIES = re.compile(r"\bretries: (\d+),")
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How often a request is repeated, and for how many seconds; `first_pause` doubles with each try."""
+
+    most: int = 10
+    seconds: float = 180.0
+    first_pause: float = 0.1
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Retries:
+        """Return the budget of parsed storage options, by default that of the client."""
+        default = cls()
+        return cls(
+            options.get("max_retries", default.most),
+            _seconds(options.get("retry_timeout"), default.seconds),
+            _seconds(options.get("backoff", {}).get("init_backoff"), default.first_pause),
+        )
+
+    def run(self, name: str, send: Callable[[], Result]) -> Result:
+        """Return the result of a request to a store, which is repeated if its connection breaks."""
+        tries = Tries(self, name)
+        try:
+            while True:
+                try:
+                    return send()
+                except GenericError as error:
+                    text = str(error)
+                    if not _BROKEN_CONNECTION.search(text) or _BROKEN_BODY.match(text):
+                        raise
+                    repeated = _CLIENT_RETRIES.search(text)
+                    if not tries.may_repeat("the connection broke", 1 + int(repeated[1] if repeated else 0)):
+                        raise
+        finally:
+            tries.warn_if_slow()
+
+
+NO_RETRIES = Retries(0)
+
+
+class Tries:
+    """The tries of one request, which `name` describes."""
+
+    def __init__(self, retries: Retries, name: str) -> None:
+        self._retries = retries
+        self._name = name
+        self._start = monotonic()
+        self._failed = 0
+
+    def may_repeat(self, reason: str, failed: int = 1) -> bool:
+        """Count failed tries, and wait before the next one; return False if the budget is spent."""
+        self._failed += failed
+        elapsed = monotonic() - self._start
+        if self._failed > self._retries.most or elapsed > self._retries.seconds:
+            return False
+        pause = min(self._retries.first_pause * 2 ** min(self._failed - 1, 60), LONGEST_PAUSE)
+        _LOGGER.debug("%s: %s, retrying in %.1f s", self._name, reason, pause)
+        sleep(pause)
+        return True
+
+    def warn_if_slow(self) -> None:
+        """Log a request that took long, with its repetitions by this library."""
+        if (elapsed := monotonic() - self._start) > WARNED_SECONDS:
+            _LOGGER.warning("%s: the request took %.0f s, %d tries failed", self._name, elapsed, self._failed)
+
+
+def _seconds(duration: timedelta | None, default: float) -> float:
+    return default if duration is None else duration.total_seconds()
