@@ -249,3 +249,44 @@ def test_commits_before_another_file_are_reported_as_published(catalog, managed,
     append_events(managed.uri, ["2"], first=2)
     assert catalog.unpublished(managed) == [2]
     assert ids(managed.uri) == [1, 2]
+
+
+# Requests other than that of the commit
+
+
+def test_a_staged_commit_that_is_stored_before_an_error_is_not_ratified(catalog, managed, monkeypatch):
+    real = os.replace
+
+    def fail(source: Any, target: Any) -> None:
+        real(source, target)
+        if "_staged_commits" in str(target):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(target))
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(StoreError, match=os.strerror(errno.EIO)):
+        append_events(managed.uri, ["1"])
+    monkeypatch.undo()
+    assert catalog.latest(managed) == 0
+    assert list(managed.root.glob("*.parquet")) == []
+
+
+@model_only
+@pytest.mark.parametrize("performed", [True, False])
+def test_a_report_that_fails_is_repeated_by_the_next_commit(catalog, managed, monkeypatch, caplog, performed):
+    send = unity._send
+
+    def fail(request: Any, kind: Any) -> Any:
+        if b"set-latest-backfilled-version" not in (request.data or b""):
+            return send(request, kind)
+        if performed:
+            send(request, kind)
+        raise ANSWERS["forbidden"]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(unity, "_send", fail)
+        append_events(managed.uri, ["1"], first=1, storage_options=fast(catalog))
+    assert "the publication of version 1 was not completed" in caplog.text
+    assert catalog.unpublished(managed) == ([] if performed else [1])
+    append_events(managed.uri, ["2"], first=2, storage_options=fast(catalog))
+    assert catalog.unpublished(managed) == []
+    assert ids(dv.Table(managed.uri, storage_options=catalog.options)) == [1, 2]

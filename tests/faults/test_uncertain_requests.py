@@ -185,3 +185,43 @@ def test_a_checkpoint_that_is_stored_before_an_error_keeps_its_sidecars(remote: 
     assert any(".checkpoint." in path for path in store.list_files(root, listing.LOG))
     assert dv.audit_table(remote.uri, data=True, storage_options=remote.direct).is_clean
     assert remote.ids() == [1, 2]
+
+
+# Requests other than that of the commit
+
+
+@pytest.mark.parametrize("target", [r"\d{20}\.crc", "_last_checkpoint", r"\.checkpoint\."])
+def test_files_that_follow_a_commit_are_written_in_vain_and_the_commit_remains(remote: Remote, target: str):
+    properties = {"delta.checkpointInterval": "1"}
+    remote.proxy.faults += [
+        Fault("error", "PUT", target, performed=True),
+        Fault("expired", "PUT", target, times=99),
+    ]
+    dv.set_properties(remote.uri, properties, storage_options=remote.options)
+    assert remote.proxy.faults[0].times == 0
+    assert (remote.version(), remote.ids()) == (1, [1, 2])
+
+
+def test_a_data_file_that_is_stored_before_an_error_belongs_to_no_version(remote: Remote):
+    remote.proxy.faults += [
+        Fault("error", "PUT", r"\.parquet", performed=True),
+        Fault("expired", "PUT", r"\.parquet", times=99),
+    ]
+    with pytest.raises(StoreError, match="ExpiredToken"):
+        dv.write_table(remote.uri, numbers(3), mode="append", storage_options=remote.options)
+    assert (remote.version(), remote.ids()) == (0, [1, 2])
+
+
+def test_files_that_are_deleted_before_an_error_are_deleted_again(remote: Remote):
+    """A repeated deletion of a file finds none. After an error, the files that the log needs are there."""
+    dv.delete(remote.uri, "id = 1", storage_options=remote.direct)
+    remote.proxy.faults += [
+        Fault("error", "POST|DELETE", performed=True),
+        Fault("expired", "POST|DELETE", times=99),
+    ]
+    vacuum = {"retention_hours": 0, "dry_run": False, "enforce_retention_duration": False}
+    with pytest.raises(StoreError):
+        dv.vacuum(remote.uri, **vacuum, storage_options=remote.options)
+    remote.proxy.clear()
+    dv.vacuum(remote.uri, **vacuum, storage_options=remote.options)
+    assert (remote.ids(), len(remote.data_files())) == ([2], 1)
