@@ -49,6 +49,13 @@ def table(tmp_path: Path) -> str:
     return uri
 
 
+NEEDED = {
+    "delta.generationExpression": "generatedColumns",
+    "delta.invariants": "invariants",
+    "CURRENT_DEFAULT": "allowColumnDefaults",
+}
+
+
 def planted(path: Path, columns: pa.Table, metadata: dict[str, dict[str, Any]], **options: Any) -> str:
     """Create an empty table, set the field metadata of its columns, and return its path."""
     dv.write_table(path, columns.slice(0, 0), **options)
@@ -58,7 +65,14 @@ def planted(path: Path, columns: pa.Table, metadata: dict[str, dict[str, Any]], 
             field["metadata"].update(metadata.get(field["name"], {}))
             field["nullable"] = not field["metadata"].pop("not null", False)
 
+    needed = {NEEDED[key] for keys in metadata.values() for key in keys if key in NEEDED}
+
+    def add_features(protocol: dict[str, Any]) -> None:
+        listed = {"appendOnly", "invariants", *protocol.get("writerFeatures", ()), *needed}
+        protocol.update(minWriterVersion=7, writerFeatures=sorted(listed))
+
     Table(path).edit_schema(change)
+    Table(path).edit("protocol", add_features)
     return str(path)
 
 

@@ -27,6 +27,7 @@ from delta_variant.cli.remedies import message_of
 from delta_variant.errors import (
     CommitConflictError,
     DataFileError,
+    DeltaVariantError,
     MalformedLogError,
     RetentionDurationError,
     StoreError,
@@ -483,6 +484,68 @@ def test_a_table_in_an_object_store_can_be_vacuumed():
     with raises_at(DataFileError, version=1) as caught:
         dv.restore(table, 1)
     assert caught.value.file in missing
+
+
+@pytest.mark.parametrize("uri", ["{tmp}/t", "memory:///vacuumed"])
+@pytest.mark.parametrize("configuration", [{}, {"delta.enableDeletionVectors": "true"}])
+def test_a_version_whose_files_were_deleted_names_the_vacuum(uri, configuration, tmp_path):
+    table = f"{uri.format(tmp=tmp_path)}-{len(configuration)}"
+    append(table, 0, 1, 2, configuration={"delta.enableChangeDataFeed": "true", **configuration})
+    dv.delete(table, "id = 0")
+    dv.delete(table, "id = 1")
+    dv.write_table(table, pa.table({"id": [9], "day": ["mon"]}), mode="overwrite")
+    time.sleep(0.01)
+    dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False)
+    files = {version: set(dv.load_snapshot(table, version).files["path"].to_pylist()) for version in (0, 1)}
+    for read in (
+        lambda: dv.read_table(table, version=1).to_table(),
+        lambda: dv.read_table(table, version=1, where="id + 0 > 1").count(),
+        lambda: dv.aggregate(table, ["max(id + 1)"], version=1),
+        lambda: dv.read_table(table, version=1).to_dataset().to_table(),
+    ):
+        with raises_at(
+            DeltaVariantError, "a vacuum may have deleted it; read a later version", version=1
+        ) as caught:
+            read()
+        assert caught.value.file in files[1]
+        assert caught.value.table == dv.load_snapshot(table).uri
+    with raises_at(DeltaVariantError, "a vacuum may have deleted it", version=0) as caught:
+        dv.read_changes(table, start=0).to_table()
+    assert caught.value.file in files[0]
+    with raises_at(DeltaVariantError, "a vacuum may have deleted", version=1):
+        dv.restore(table, 1)
+    assert dv.read_table(table).count() == 1
+
+
+def test_a_missing_deletion_vector_names_the_vacuum_and_the_version(tmp_path):
+    table = tmp_path / "t"
+    append(table, *range(4), configuration={"delta.enableDeletionVectors": "true"})
+    dv.write_table(table, pa.table({"id": [7], "day": ["mon"]}), mode="append")
+    vector = {
+        "storageType": "u",
+        "pathOrInlineDv": "vBn[lx{q8@P<9BNH/isA",
+        "offset": 1,
+        "sizeInBytes": 36,
+        "cardinality": 2,
+    }
+    commit = table / commit_file_name(1)
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for action in actions:
+        if "add" in action:
+            action["add"]["deletionVector"] = vector
+    commit.write_text("".join(json.dumps(action) + "\n" for action in actions))
+    with raises_at(DeltaVariantError, "a vacuum may have deleted it", table=str(table), version=1) as caught:
+        dv.read_table(table).to_table()
+    assert caught.value.file.startswith("deletion_vector_")
+
+
+def test_another_error_of_a_file_does_not_blame_a_vacuum(tmp_path):
+    append(tmp_path, 0)
+    (file,) = tmp_path.glob("*.parquet")
+    file.write_bytes(b"PAR1")
+    with pytest.raises(DataFileError) as caught:
+        dv.read_table(tmp_path).to_table()
+    assert "vacuum" not in str(caught.value)
 
 
 def test_deltalake_lists_the_same_files(tmp_path):

@@ -16,8 +16,10 @@ from ..data_file.reader import RowRange
 from ..errors import (
     ArgumentTypeError,
     ChangesNotRecordedError,
+    DataFileError,
     MalformedLogError,
     SchemaError,
+    StoreError,
     TimestampAfterLatestError,
     VersionNotFoundError,
 )
@@ -45,7 +47,7 @@ from ..protocol.schema.partition_values import partition_value_to_string
 from ..protocol.types import PrimitiveType, StructField, StructType
 from ..scan.plan import RowPlan, plan_files
 from ..scan.predicate import pruning_predicate_of
-from ..scan.reader import FileEntry, TableReader, files_of
+from ..scan.reader import FileEntry, TableReader, files_of, load_deleted
 from ..storage.store import Store, TableLocation
 from ..variant.moments import UTC
 from .read.explanation import FileReport, ReadReport
@@ -384,7 +386,7 @@ class ChangeFeed:
 
     def _read_marked(self, file: FileEntry, vectors: tuple[Vector, Vector], report: ReadReport) -> RowBatches:
         """Yield the rows that only one of two deletion vectors of a file marks."""
-        before, after = (deletion_vectors.load(self.data_files.store, each) for each in vectors)
+        before, after = (load_deleted(self.data_files, each) for each in vectors)
         kinds: tuple[tuple[ChangeType, Sequence[RowRange]], ...] = (
             ("delete", deletion_vectors.subtract_rows(after, before)),
             ("insert", deletion_vectors.subtract_rows(before, after)),
@@ -451,7 +453,11 @@ class Changes:
         """Yield the changes, oldest commit first."""
         for version, actions in self.commits:
             files = self.feed.plan(version, actions, self.times, report)
-            yield from self.feed.read(files, report, ahead=ahead)
+            try:
+                yield from self.feed.read(files, report, ahead=ahead)
+            except (DataFileError, StoreError) as error:
+                error.version = version
+                raise
 
     def files(self) -> list[ChangedFile]:
         """Return the files with changes, oldest commit first."""

@@ -290,7 +290,8 @@ def _check_files_exist(past: Snapshot, files: pa.Table, find_missing: FindMissin
         named = ", ".join(missing[:MAX_NAMED_FILES])
         more = f" and {len(missing) - MAX_NAMED_FILES:,} more" if len(missing) > MAX_NAMED_FILES else ""
         raise DataFileError(
-            f"cannot restore version {past.version} of {past.uri} because files are missing: {named}{more}",
+            f"cannot restore version {past.version} of {past.uri} because files are missing, which a vacuum "
+            f"may have deleted: {named}{more}; restore a later version",
             table=past.uri,
             file=missing[0],
             version=past.version,

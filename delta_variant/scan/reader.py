@@ -6,6 +6,7 @@ import dataclasses
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate
@@ -21,27 +22,28 @@ from ..data_file.layout import shredding_of
 from ..data_file.options import Shredding
 from ..data_file.reader import NativeFile, Projection, RowRange, Units, open_file
 from ..data_file.shredding import shredded_type
-from ..errors import CastError, DeltaVariantError, ProtocolError
+from ..errors import CastError, DataFileError, DeltaVariantError, ProtocolError, StoreError
 from ..expressions import evaluate
 from ..expressions.evaluate import ROW_NUMBERS
 from ..expressions.tree import Column, Extraction, Input, input_name, is_whole
 from ..log import deletion_vectors
 from ..log.snapshot import Snapshot
 from ..protocol import properties
-from ..protocol.actions import has_odd_rows
+from ..protocol.actions import DeletionVector, has_odd_rows
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.arrow import field_id, to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.types import StructField, StructType, fields_of
+from ..storage.store import exists
 from ..variant.shredding import ShreddingSchema
 from ..variant.values import VARIANT_TYPE
 from .conditions import RowCondition
 from .predicate import Leaf
 from .row_tracking import RowTracking
 
-__all__ = ["POSITION", "FileEntry", "FileReader", "TableReader", "files_of"]
+__all__ = ["POSITION", "FileEntry", "FileReader", "TableReader", "files_of", "load_deleted"]
 
 ABSENT = "\0"
 """A name that no column of a Parquet file has: reading it gives nulls."""
@@ -86,6 +88,31 @@ def files_of(files: pa.Table) -> Iterator[FileEntry]:
         rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
         for path, values, *others in rows:
             yield FileEntry(path, dict(values or ()), *others)
+
+
+@contextmanager
+def explain_missing_file(snapshot: Snapshot, path: str) -> Iterator[None]:
+    """Raise errors about a file that no longer exists with the probable reason, the table and the version."""
+    try:
+        yield
+    except (DataFileError, StoreError) as error:
+        try:
+            is_missing = not exists(snapshot.store, path)
+        except StoreError:
+            is_missing = False
+        if not is_missing:
+            raise
+        raise type(error)(
+            "the file does not exist: a vacuum may have deleted it; read a later version, or restore the "
+            "file from a backup"
+        ).at(table=snapshot.uri, version=snapshot.version, file=path) from error
+
+
+def load_deleted(snapshot: Snapshot, vector: Mapping[str, Any] | DeletionVector | None) -> bytes | None:
+    """Return the deletion vector of a file, like `deletion_vectors.load`."""
+    path = None if vector is None else deletion_vectors.file_path(vector)
+    with nullcontext() if path is None else explain_missing_file(snapshot, path):
+        return deletion_vectors.load(snapshot.store, vector)
 
 
 @dataclass(frozen=True)
@@ -139,7 +166,8 @@ class TableReader:
 
     def open(self, file: FileEntry) -> FileReader:
         """Open a data file; raises DataFileError."""
-        opened = open_file(self.snapshot.store, file.path)
+        with explain_missing_file(self.snapshot, file.path):
+            opened = open_file(self.snapshot.store, file.path)
         names = _names_by_id(opened.schema) if self.mode == "id" else None
         return FileReader(self, file, opened, names)
 
@@ -329,7 +357,7 @@ class FileReader:
         return None if position < 0 else self.native.schema.field(position).type
 
     def _deleted(self) -> bytes | None:
-        return deletion_vectors.load(self.table.snapshot.store, self.file.deletion_vector)
+        return load_deleted(self.table.snapshot, self.file.deletion_vector)
 
     def _with_constants(
         self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input]

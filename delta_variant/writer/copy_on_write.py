@@ -25,7 +25,7 @@ from .._progress import advance, begin
 from ..data_file.layout import numbers_are_typed, shredding_of
 from ..data_file.odd_rows import separates
 from ..data_file.options import WriteOptions
-from ..data_file.reader import RowRange, filter_rows, open_file
+from ..data_file.reader import RowRange, filter_rows
 from ..errors import CastError, VariantPathError
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Column, Expression, Input
@@ -518,7 +518,8 @@ def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
     counts = _recorded_rows(files)
     unknown = files_of(files.filter(counts.is_null())) if counts.null_count else ()
     deleted = pc.struct_field(files["deletion_vector"], "cardinality")
-    read = sum(open_file(snapshot.store, file.path).num_rows for file in unknown)
+    table = TableReader.of(snapshot)
+    read = sum(table.open(file).native.num_rows for file in unknown)
     return read + _sum(counts) - _sum(deleted)
 
 
