@@ -92,7 +92,6 @@ RUNTIME = VirtualRuntime()
 def install() -> None:
     """Replace the clock, the ids and the thread pools of this process."""
     time.time_ns = RUNTIME.time_ns
-    time.monotonic = RUNTIME.monotonic
     time.sleep = RUNTIME.sleep
     uuid.uuid4 = RUNTIME.uuid4
     concurrent.futures.ThreadPoolExecutor = InlineExecutor  # type: ignore[assignment,misc]
