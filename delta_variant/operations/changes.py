@@ -54,12 +54,26 @@ from .read.explanation import FileReport, ReadReport
 from .read.query import Query
 from .read.rows import RowBatches, check_readable, read_files
 from .read.scan import Scan
-from .read.schema_changes import describe_incompatibility
+from .read.schema_changes import describe_incompatibility, describe_unreadable
 
-__all__ = ["ChangeFeed", "ChangedFile", "check_commits", "load_end", "plan_changes", "read_changes"]
+__all__ = [
+    "READ_AGAIN",
+    "ChangeFeed",
+    "ChangedFile",
+    "check_commits",
+    "load_end",
+    "plan_changes",
+    "read_changes",
+]
 
 ChangeType: TypeAlias = Literal["insert", "delete"]
 Vector: TypeAlias = "DeletionVector | None"
+
+READ_AGAIN = (
+    "start a new query with a new checkpoint and without startingVersion, which reads all rows of the table "
+    "with its latest schema"
+)
+"""What to do about a stream that cannot pass a change of the schema, without losing the rows before it."""
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 
@@ -208,8 +222,12 @@ def _check_order(end: Snapshot, first: int, *, is_latest: bool) -> None:
     raise ValueError(f"the range of changes ends at version {end.version}, before it starts at {first}")
 
 
-def check_commits(end: Snapshot, first: int, commits: Iterable[CommitActions]) -> Iterator[CommitActions]:
+def check_commits(
+    end: Snapshot, first: int, commits: Iterable[CommitActions], *, is_stream: bool = False
+) -> Iterator[CommitActions]:
     """Yield the commits from the version `first` on, after a check of each.
+
+    A stream passes columns that column mapping renamed or dropped.
 
     Raises ChangesNotRecordedError or SchemaError for a version that did not record changes, or whose rows do
     not fit the schema at the end.
@@ -219,7 +237,7 @@ def check_commits(end: Snapshot, first: int, commits: Iterable[CommitActions]) -
             protocol, metadata = load_protocol_and_metadata(end.store, first)
             if first and {Metadata, RemoveFile} <= {type(action) for action in actions}:
                 # The rows that this commit removes are of the columns before.
-                _check_columns(end, load_protocol_and_metadata(end.store, first - 1)[1], first - 1)
+                _check_columns(end, load_protocol_and_metadata(end.store, first - 1)[1], first - 1, is_stream)
         for action in actions:
             if isinstance(action, Protocol):
                 protocol = action
@@ -234,26 +252,29 @@ def check_commits(end: Snapshot, first: int, commits: Iterable[CommitActions]) -
                 table=end.uri,
                 version=version,
             )
-        _check_columns(end, metadata, version)
+        _check_columns(end, metadata, version, is_stream)
         yield version, actions
 
 
-def _check_columns(end: Snapshot, metadata: Metadata, version: int) -> None:
+def _check_columns(end: Snapshot, metadata: Metadata, version: int, is_stream: bool) -> None:
     found = column = None
-    if metadata.schema_string != end.metadata.schema_string:
+    if is_stream:
+        found = describe_unreadable(metadata, end.metadata)
+    elif metadata.schema_string != end.metadata.schema_string:
         before, after = metadata.configuration, end.configuration
         modes = [properties.get(each, properties.COLUMN_MAPPING_MODE) for each in (before, after)]
         columns = parse_schema(metadata.schema_string)
         found = describe_incompatibility(columns, end.schema, modes[0], modes[1])
     if found is not None:
         column, reason = found
-    elif metadata.partition_columns != end.partition_columns:
+    elif not is_stream and metadata.partition_columns != end.partition_columns:
         reason = "the partition columns changed"
     else:
         return
+    remedy = READ_AGAIN if is_stream else "end the range before that change or start it after"
     raise SchemaError(
         f"cannot read the changes of {end.uri} at version {version} with the schema of version "
-        f"{end.version} because {reason}: end the range before that change or start it after",
+        f"{end.version} because {reason}: {remedy}",
         table=end.uri,
         version=version,
         column=column,

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from ..errors import SchemaError, UnsupportedFeatureError
+from ..errors import SchemaError, UnsupportedFeatureError, VersionNotFoundError
 from ..log.commits import CommitActions, read_commits
 from ..log.load import load_protocol_and_metadata, load_snapshot
 from ..log.snapshot import Snapshot
 from ..log.state import latest_version
 from ..log.timestamps import CommitTimes
-from ..operations.changes import ChangedFile, ChangeFeed, check_commits
+from ..operations.changes import READ_AGAIN, ChangedFile, ChangeFeed, check_commits
 from ..operations.read.explanation import ReadReport
-from ..operations.read.schema_changes import describe_incompatibility
-from ..protocol import features, properties
+from ..operations.read.schema_changes import describe_unreadable
+from ..protocol import features
 from ..protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, decode_path
-from ..protocol.schema.json_text import parse as parse_schema
 from ..scan.reader import FileEntry
 from ..storage.store import Store
 from .reading import sized_changes, sized_files
@@ -32,11 +31,15 @@ Tolerance: TypeAlias = Literal["ignore_deletes", "ignore_changes", "skip_change_
 
 @dataclass(frozen=True)
 class Position:
-    """The progress of a stream: `index` files of those that a version adds, or contains if `is_initial`."""
+    """The progress of a stream: `index` files of those that a version adds, or contains if `is_initial`.
+
+    `table_id` is the id in the metadata of the table, None in a checkpoint of an earlier version.
+    """
 
     version: int
     index: int = 0
     is_initial: bool = False
+    table_id: str | None = field(default=None, compare=False)
 
     @classmethod
     def of(cls, offset: dict[str, Any]) -> Position:
@@ -45,7 +48,8 @@ class Position:
 
     @property
     def offset(self) -> dict[str, Any]:
-        return asdict(self)
+        """Return the offset for a checkpoint of Spark."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,31 @@ class Follower:
         """Return the latest version."""
         return latest_version(self.store)
 
+    def position(self, version: int, *, is_initial: bool = False) -> Position:
+        """Return the position before the files of a version."""
+        return Position(version, is_initial=is_initial, table_id=self.snapshot.metadata.id)
+
+    def check_start(self, position: Position) -> None:
+        """Raise VersionNotFoundError for a position in another table, or after the versions of this one."""
+        self._check_id(position.table_id)
+        latest = self.snapshot.version
+        if position.version > latest + 1 and position.version > (latest := self.latest()) + 1:
+            raise self._not_continued(
+                f"its latest version is {latest}, and the stream is at version {position.version}"
+            )
+
+    def _check_id(self, table_id: str | None) -> None:
+        if table_id not in (None, self.snapshot.metadata.id):
+            raise self._not_continued(f"its id was {table_id} and is {self.snapshot.metadata.id}")
+
+    def _not_continued(self, reason: str) -> VersionNotFoundError:
+        return VersionNotFoundError(
+            f"cannot continue the stream from {self.store.uri} because the location has another table, or "
+            f"the table was created again: {reason}; start a new query with a new checkpoint, which reads "
+            "the whole table",
+            table=self.store.uri,
+        )
+
     def steps(self, start: Position, last: int | None = None) -> Iterator[Step]:
         """Yield the steps after a position, up to and including the version `last`.
 
@@ -88,14 +117,26 @@ class Follower:
         """
         if start.is_initial:
             snapshot = load_snapshot(self.store, start.version)
+            self._check_id(snapshot.metadata.id)
             self._check_schema(snapshot.metadata, start.version)
             files = self._files_of_version(snapshot)
-            yield from _steps(CommitFiles(start.version, files), start.index, is_initial=True)
-            start = Position(start.version + 1)
+            yield from self._steps(CommitFiles(start.version, files), start.index, is_initial=True)
+            start = self.position(start.version + 1)
         commits = read_commits(self.store, start.version - 1)
         wanted = [commit for commit in commits if last is None or commit[0] <= last]
+        if wanted:
+            # The table may have been created again while the query runs.
+            self._check_id(load_protocol_and_metadata(self.store, wanted[-1][0])[1].id)
         for commit in self._files_of_commits(start.version, wanted):
-            yield from _steps(commit, start.index if commit.version == start.version else 0)
+            yield from self._steps(commit, start.index if commit.version == start.version else 0)
+
+    def _steps(self, commit: CommitFiles, first: int, *, is_initial: bool = False) -> Iterator[Step]:
+        before, last = self.position(commit.version, is_initial=is_initial), len(commit.files) - 1
+        for number, (file, size) in enumerate(commit.files[first:], first):
+            # Change data files may have the image of a row before and after an update, one in each file.
+            is_split = number < last and isinstance(file, ChangedFile) and file.has_types
+            yield Step(file, size, replace(before, index=number + 1), is_split)
+        yield Step(None, 0, self.position(commit.version + 1))
 
     def _files_of_version(self, version: Snapshot) -> list[tuple[Any, int]]:
         return sized_files(version.files.sort_by("path"))
@@ -118,9 +159,9 @@ class Follower:
                 self._check_schema(action, version)
 
     def _check_schema(self, metadata: Metadata, version: int) -> None:
-        """Raise SchemaError if the rows of a version do not have, or fit, the schema of the stream."""
-        schema = parse_schema(metadata.schema_string)
-        if schema == self.snapshot.schema:
+        """Raise SchemaError if the rows of a version cannot be read with the schema of the stream."""
+        now = self.snapshot.metadata
+        if (metadata.schema_string, metadata.partition_columns) == (now.schema_string, now.partition_columns):
             return
         if version > self.snapshot.version:
             raise SchemaError(
@@ -129,14 +170,10 @@ class Follower:
                 table=self.store.uri,
                 version=version,
             )
-        modes = [
-            properties.get(each, properties.COLUMN_MAPPING_MODE)
-            for each in (metadata.configuration, self.snapshot.configuration)
-        ]
-        if found := describe_incompatibility(schema, self.snapshot.schema, modes[0], modes[1]):
+        if found := describe_unreadable(metadata, now):
             raise SchemaError(
                 f"cannot stream version {version} of {self.store.uri} with the schema of version "
-                f"{self.snapshot.version} because {found[1]}: start a new query after that change",
+                f"{self.snapshot.version} because {found[1]}: {READ_AGAIN}",
                 table=self.store.uri,
                 version=version,
                 column=found[0],
@@ -183,7 +220,7 @@ class ChangeFollower(Follower):
         if not commits:
             return
         feed, times = self._feed(), CommitTimes.of(self.store)
-        for version, actions in check_commits(feed.end, first, self._checked(commits)):
+        for version, actions in check_commits(feed.end, first, self._checked(commits), is_stream=True):
             files = feed.plan(version, actions, times, ReadReport())
             yield CommitFiles(version, sized_changes(files))
 
@@ -195,15 +232,6 @@ class ChangeFollower(Follower):
     def _feed(self) -> ChangeFeed:
         # Without a predicate, the files of a commit and so the positions of a stream do not depend on it.
         return ChangeFeed.of(self.snapshot, None, None, "error")
-
-
-def _steps(commit: CommitFiles, first: int, *, is_initial: bool = False) -> Iterator[Step]:
-    last = len(commit.files) - 1
-    for number, (file, size) in enumerate(commit.files[first:], first):
-        # Change data files may have the image of a row before and after an update, one in each file.
-        is_split = number < last and isinstance(file, ChangedFile) and file.has_types
-        yield Step(file, size, Position(commit.version, number + 1, is_initial), is_split)
-    yield Step(None, 0, Position(commit.version + 1))
 
 
 def _data_file(add: AddFile) -> FileEntry:

@@ -72,16 +72,17 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._start = first_version(options)
         self._allowance = Allowance.of(options)
         self._last: int | None = None
+        self._known = -1
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the offset at which a new query starts."""
         if self._start == "latest":
-            return Position(self._follower.latest() + 1).offset
+            return self._follower.position(self._follower.latest() + 1).offset
         if isinstance(self._start, datetime):
-            return Position(version_from(self._follower.store, self._start)).offset
+            return self._follower.position(version_from(self._follower.store, self._start)).offset
         if self._start is not None:
-            return Position(self._start).offset
-        return Position(self._reader.snapshot.version, is_initial=True).offset
+            return self._follower.position(self._start).offset
+        return self._follower.position(self._reader.snapshot.version, is_initial=True).offset
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return a limit that differs from ReadAllAvailable. Spark has none of both files and bytes."""
@@ -94,7 +95,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the offset at which the next micro-batch ends; it has at least one file."""
-        end, unit = Position.of(start), list[Step]()
+        end, unit = self._position(start), list[Step]()
         allowance = Allowance() if isinstance(limit, ReadAllAvailable) else replace(self._allowance)
         try:
             for step in self._follower.steps(end, self._last):
@@ -109,16 +110,25 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # The commits before the one that cannot be read are read first.
             if end.offset == start:
                 raise
+        self._known = max(self._known, end.version)
         return end.offset
+
+    def _position(self, offset: dict[str, Any]) -> Position:
+        """Return the position of an offset, after a check of one that this reader has not returned."""
+        position = Position.of(offset)
+        if position.version > self._known:
+            self._follower.check_start(position)
+            self._known = position.version
+        return position
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Return the offset after the latest version, which the progress of a query shows."""
-        return Position(self._follower.latest() + 1).offset
+        return self._follower.position(self._follower.latest() + 1).offset
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the files between two positions, in groups."""
         files: list[tuple[FileEntry | ChangedFile, int]] = []
-        first, last = Position.of(start), Position.of(end)
+        first, last = self._position(start), self._position(end)
         if first != last:
             for step in self._follower.steps(first):
                 if step.file is not None:

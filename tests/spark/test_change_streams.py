@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from spark.sources import read_batches, stream_source
 from spark.tables import finished
 from spark.twins import CHANGE_FEED
+from support.commits import commit_actions
 
 import delta_variant as dv
 from delta_variant import spark as dvs
-from delta_variant.errors import ChangesNotRecordedError, SchemaError, UnsupportedFeatureError
+from delta_variant.errors import (
+    ChangesNotRecordedError,
+    SchemaError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from delta_variant.protocol.actions import CommitInfo
 from delta_variant.spark.data_source import DeltaVariantSource
 from delta_variant.spark.following import Follower, Position, Tolerance
 
@@ -335,3 +345,92 @@ def test_changes_are_streamed_once_as_delta_streams_them(
     expected_batch = dv.read_changes(table, start=1, end=3, columns=changes.columns).to_pylist()
     assert sorted(map(tuple, changes.collect())) == sorted(tuple(row.values()) for row in expected_batch)
     assert len(expected_batch) == 5
+
+
+def rewrite_schema(table: Path, change: Callable[[list[dict[str, Any]]], object], **more: Any) -> None:
+    """Commit the schema of a table after a change of its fields, as ALTER TABLE does."""
+    state = dv.load_snapshot(table)
+    schema = json.loads(state.metadata.schema_string)
+    change(schema["fields"])
+    metadata = replace(state.metadata, schema_string=json.dumps(schema), **more)
+    commit_actions(state.store, state.version + 1, [CommitInfo({}), metadata])
+
+
+def rename(fields: list[dict[str, Any]]) -> None:
+    fields[0]["name"], fields[1]["name"] = "key", "date"
+
+
+def rename_in_struct(fields: list[dict[str, Any]]) -> None:
+    fields[2]["type"]["fields"][0]["name"] = "renamed"
+
+
+@pytest.mark.parametrize("feed", ["true", "false"])
+@pytest.mark.parametrize("is_initial", [True, False])
+def test_a_stream_passes_columns_that_mapping_renamed_and_dropped(
+    tmp_path: Path, feed: str, is_initial: bool
+):
+    columns = {"delta.columnMapping.mode": "name", **CHANGE_FEED}
+    options: dict[str, Any] = {"configuration": columns, "partition_by": "day"}
+    for number in range(2):
+        rows = [{"id": number, "day": "d", "s": {"a": number, "b": 1}, "obsolete": 1}]
+        dv.write_table(tmp_path / "t", rows, mode="append", **(options if number == 0 else {}))
+    rewrite_schema(tmp_path / "t", rename, partition_columns=("date",))
+    rewrite_schema(tmp_path / "t", rename_in_struct)
+    rewrite_schema(tmp_path / "t", lambda fields: fields.pop(3))
+    dv.write_table(tmp_path / "t", [{"key": 2, "date": "d", "s": {"renamed": 2, "b": 1}}], mode="append")
+    source = stream_source(tmp_path / "t", readChangeFeed=feed)
+    start = Position(0, is_initial=is_initial).offset
+    groups = source.partitions(start, source.latestOffset(start, ReadAllAvailable()))
+    found = [row for group in groups for batch in source.read(group) for row in batch.to_pylist()]
+    found = [{name: row[name] for name in ("key", "date", "s")} for row in found]
+    expected = [{"key": n, "date": "d", "s": {"renamed": n, "b": 1}} for n in range(3)]
+    assert sorted(found, key=lambda row: row["key"]) == expected
+
+
+@pytest.mark.parametrize("feed", ["true", "false"])
+@pytest.mark.parametrize(
+    ("change", "more", "reason"),
+    [
+        (lambda fields: fields[0].update(type="string"), {}, "changed its type from long to string"),
+        (lambda fields: fields[0].update(nullable=False), {}, "was nullable"),
+        (lambda fields: None, {"partition_columns": ()}, "the partition columns changed"),
+    ],
+)
+def test_the_error_of_a_stream_that_cannot_pass_a_change_loses_no_rows(
+    tmp_path: Path, feed: str, change: Any, more: dict[str, Any], reason: str
+):
+    append(tmp_path, 1, 2, partition_by="day", configuration=CHANGE_FEED)
+    rewrite_schema(tmp_path, change, **more)
+    source = stream_source(tmp_path, readChangeFeed=feed)
+    with pytest.raises(SchemaError, match=f"{reason}: start a new query .* without startingVersion"):
+        source.latestOffset(Position(0).offset, ReadAllAvailable())
+
+
+@pytest.mark.parametrize("feed", ["true", "false"])
+def test_a_table_that_was_created_again_does_not_continue_a_stream(tmp_path: Path, feed: str):
+    def create(commits: int) -> None:
+        shutil.rmtree(tmp_path / "t", ignore_errors=True)
+        for number in range(commits):
+            append(tmp_path / "t", number, **({} if number else {"configuration": CHANGE_FEED}))
+
+    create(3)
+    before = stream_source(tmp_path / "t", readChangeFeed=feed, startingVersion="1")
+    start, limit = before.initialOffset(), ReadAllAvailable()
+    end = before.latestOffset(start, limit)
+    assert start == {**Position(1).offset, "table_id": dv.load_snapshot(tmp_path / "t").metadata.id}
+    # An offset of an earlier version of this package has no id.
+    assert before.latestOffset(Position(1).offset, limit) == end
+    for commits in (2, 4):
+        create(commits)
+        again = stream_source(tmp_path / "t", readChangeFeed=feed, startingVersion="1")
+        for offset in (start, end):
+            with pytest.raises(VersionNotFoundError, match="start a new query with a new checkpoint"):
+                again.latestOffset(offset, limit)
+        with pytest.raises(VersionNotFoundError, match="start a new query with a new checkpoint"):
+            again.partitions(start, end)
+    # A query that runs notices it with the first commit that it would read.
+    with pytest.raises(VersionNotFoundError, match="its id was"):
+        before.latestOffset(end, limit)
+    create(1)
+    with pytest.raises(VersionNotFoundError, match="latest version is 0, and the stream is at version 3"):
+        stream_source(tmp_path / "t", readChangeFeed=feed).latestOffset(Position(3).offset, limit)
