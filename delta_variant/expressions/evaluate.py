@@ -20,6 +20,7 @@ from .patterns import match_pattern
 from .scalar_functions import SCALAR_FUNCTIONS
 from .scalars.signature import ScalarFunction
 from .tree import (
+    PAD,
     Call,
     Cast,
     Column,
@@ -354,5 +355,6 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     "like": _like,
     "is null": _kernel("is_null"),
     "coalesce": _kernel("coalesce"),
+    PAD: lambda text, width: pc.utf8_rpad(text, width.as_py(), padding=" "),
     "length": _count("utf8_length"),
 }

@@ -22,6 +22,10 @@ from .types import type_name
 Expression: TypeAlias = "Name | Path | Literal | Column | Extraction | Field | Cast | Call | VariantCall"
 
 
+PAD = "pad to char"
+"""The function that pads text with spaces, for which SQL has no name."""
+
+
 class Name(msgspec.Struct, frozen=True):
     """A column, or a field of a struct column, as written in the SQL text."""
 

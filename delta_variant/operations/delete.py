@@ -126,7 +126,7 @@ def plan_delete(
     snapshot: Snapshot, where: str | None, options: WriteOptions, commit: CommitOptions
 ) -> RewritePlan:
     """Return the plan of a delete; raises the errors of `delete` that precede reading."""
-    predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(where)
+    predicate = Scope.of_read(snapshot.schema, snapshot.timezone).predicate(where)
     check_may_rewrite(snapshot, removes_rows=True)
     parameters = {"predicate": [] if where is None else [where]}
     return RewritePlan(snapshot, predicate, Removal(predicate), "DELETE", parameters, options, commit)

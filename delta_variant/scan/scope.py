@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from ..expressions.bind import bind as bind_expression
 from ..expressions.bind import bind_predicate
+from ..expressions.char_padding import pad_chars
 from ..expressions.names import NameScope
 from ..expressions.parse import parse as parse_expression
 from ..expressions.tree import Expression, Name, is_whole
 from ..expressions.tree import inputs as expression_inputs
 from ..protocol.schema.arrow import to_arrow
+from ..protocol.schema.char_types import char_width
 from ..protocol.types import VARIANT, StructType
 from ..variant.moments import UTC
 
@@ -20,11 +24,22 @@ __all__ = ["Scope"]
 class Scope(NameScope, frozen=True, dict=True):
     """The columns of a table that SQL text can use."""
 
+    chars: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """The characters to which columns are padded with spaces, by name."""
+
     @classmethod
     def of(cls, columns: StructType, timezone: str = UTC) -> Scope:
-        """Return a scope with all columns."""
+        """Return a scope with all columns as they are stored."""
         variants = tuple(field.name for field in columns.fields if field.type == VARIANT)
         return cls(to_arrow(columns), variants, timezone)
+
+    @classmethod
+    def of_read(cls, columns: StructType, timezone: str = UTC) -> Scope:
+        """Return a scope with all columns as a read returns them: `char(n)` of Spark is padded."""
+        stored = cls.of(columns, timezone)
+        widths = {field.name: char_width(field) for field in columns.fields}
+        chars = {name: width for name, width in widths.items() if width is not None}
+        return msgspec.structs.replace(stored, chars=chars) if chars else stored
 
     def whole_columns(self) -> Mapping[str, Expression]:
         """Return an expression for each column, by name."""
@@ -36,7 +51,7 @@ class Scope(NameScope, frozen=True, dict=True):
 
     def bind(self, parsed: Expression) -> Expression:
         """Return an expression bound to the columns; raises ExpressionError."""
-        return bind_expression(parsed, self)
+        return pad_chars(bind_expression(parsed, self), self.chars)
 
     def predicate(self, text: str | None) -> Expression | None:
         """Return SQL text as a predicate bound to the columns; raises ExpressionError."""
@@ -44,4 +59,4 @@ class Scope(NameScope, frozen=True, dict=True):
 
     def condition(self, parsed: Expression) -> Expression:
         """Return an expression as a predicate bound to the columns; raises ExpressionError."""
-        return bind_predicate(parsed, self)
+        return pad_chars(bind_predicate(parsed, self), self.chars)

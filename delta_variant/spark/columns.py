@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql.types import StructType as SparkStruct
 
 from ..errors import SchemaError
+from ..protocol.schema.char_types import TYPE_TEXT
 from ..protocol.schema.json_text import parse as parse_schema
 from ..protocol.schema.json_text import to_json as schema_to_json
 from ..protocol.types import (
@@ -65,8 +66,11 @@ def from_spark(
 
 
 def to_spark(columns: StructType) -> SparkStruct:
-    """Return the columns as a DataFrame's schema; geospatial columns become binary columns of WKB."""
-    plain = StructType(tuple(_plain_field(field) for field in columns.fields))
+    """Return the columns as a DataFrame's schema; geospatial columns become binary columns of WKB.
+
+    Spark pads what is compared with a column whose metadata has the type `char(n)`.
+    """
+    plain = StructType(tuple(_plain_field(field, (COMMENT, TYPE_TEXT)) for field in columns.fields))
     return SparkStruct.fromJson(json.loads(schema_to_json(plain)))
 
 
@@ -125,9 +129,9 @@ def _check_writable(columns: StructType) -> None:
             )
 
 
-def _plain_field(field: StructField) -> StructField:
-    comment = {COMMENT: field.metadata[COMMENT]} if COMMENT in field.metadata else {}
-    return StructField(field.name, _plain(field.type), True, comment)
+def _plain_field(field: StructField, kept: Collection[str] = (COMMENT,)) -> StructField:
+    metadata = {name: field.metadata[name] for name in kept if name in field.metadata}
+    return StructField(field.name, _plain(field.type), True, metadata)
 
 
 def _plain(data_type: DataType) -> DataType:

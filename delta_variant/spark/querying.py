@@ -132,7 +132,7 @@ class _Table:
     @property
     def scope(self) -> Scope:
         """Return the columns of the table."""
-        return Scope.of(self.snapshot.schema, self.snapshot.timezone)
+        return Scope.of_read(self.snapshot.schema, self.snapshot.timezone)
 
     def empty(self) -> DataFrame:
         """Return a DataFrame with the columns of the table and no rows."""

@@ -15,6 +15,7 @@ from .._checks import check_option
 from .._options import OnConflict
 from .._packing import pack_by_size
 from ..errors import UnsupportedFeatureError
+from ..expressions.char_padding import padded_column
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
 from ..operations.changes import ChangedFile, ChangeFeed, plan_changes
@@ -22,6 +23,8 @@ from ..operations.read.explanation import ReadReport
 from ..operations.read.query import Query
 from ..operations.read.rows import load_readable, read_files
 from ..protocol.schema.arrow import from_arrow
+from ..protocol.schema.char_types import TYPE_TEXT
+from ..protocol.types import StructType
 from ..scan.plan import plan_files
 from ..scan.predicate import pruning_predicate_of
 from ..scan.reader import FileEntry, files_of
@@ -73,7 +76,8 @@ def read_table(
     Args:
         spark: A session, classic or of Spark Connect.
         table: A path, a URI or a `deltalake.DeltaTable`, or a name: of a view that `create_view` created, or
-            of a table of Delta in the session's catalog, such as `main.shop.orders`.
+            of a table of Delta in the session's catalog, such as `main.shop.orders`. A relative path has a
+            slash, as in `./orders`.
         columns: SQL text of the columns, by output name or as a sequence, such as `event:user.id::bigint`.
             None is every column.
         where: A predicate in SQL; only the rows for which it is true are returned. Local times in it and in
@@ -96,7 +100,7 @@ def read_table(
         ExpressionError: `columns` or `where` cannot be parsed, or name an unknown column.
         ProtocolError: The protocol and the metadata of the table contradict each other.
         SchemaError: Delta does not allow the schema of the table.
-        TableNotFoundError: The location does not contain a table.
+        TableNotFoundError: The location does not contain a table, or the session has no table of the name.
         UnsupportedFeatureError: This version cannot read the table, or `reader="scan"` would read it
             incorrectly.
         VersionNotFoundError: The table does not have `version`.
@@ -154,7 +158,7 @@ def read_changes(
 
     Args:
         spark: A session, classic or of Spark Connect.
-        table: A path, a URI or a `deltalake.DeltaTable`, or a name, as in `read_table`.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         start: The first version of the range, inclusive. A timezone-aware datetime or an ISO 8601 string is
             the first version committed at that time or later. None, the default, starts at version 0.
         end: The last version of the range, inclusive. A timezone-aware datetime or an ISO 8601 string is the
@@ -248,7 +252,16 @@ class FileReader:
     @property
     def schema(self) -> SparkStruct:
         """Return the schema of the rows that are read."""
-        return to_spark(from_arrow(self.query(self.snapshot).schema))
+        query = self.query(self.snapshot)
+        types = {
+            each.name: each.metadata for each in self.snapshot.schema.fields if TYPE_TEXT in each.metadata
+        }
+        sources = {name: padded_column(each) for name, each in query.outputs.items()} if types else {}
+        fields = (
+            replace(each, metadata=types.get(sources.get(each.name) or "", each.metadata))
+            for each in from_arrow(query.schema).fields
+        )
+        return to_spark(StructType(tuple(fields)))
 
     def query(self, snapshot: Snapshot) -> Query:
         """Return the query over the rows."""

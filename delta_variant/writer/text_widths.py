@@ -16,14 +16,12 @@ import pyarrow.compute as pc
 
 from .._arrow import Array, row_numbers
 from ..errors import ConstraintViolationError, UnsupportedFeatureError
+from ..protocol.schema.char_types import TYPE_TEXT
 from ..protocol.schema.paths import FieldPath, path_text
 from ..protocol.types import ArrayType, DataType, MapType, StructField, StructType, fields_of
 from .invalid_json import RowLocator
 
 __all__ = ["TextWidths"]
-
-TYPE_TEXT = "__CHAR_VARCHAR_TYPE_STRING"
-"""The key of the metadata of Spark."""
 
 LIMITED = re.compile(r"\s*((?:var)?char)\s*\(\s*(\d+)\s*\)\s*", re.ASCII | re.IGNORECASE)
 OPENING = re.compile(r"\s*(struct|array|map)\s*<", re.ASCII | re.IGNORECASE)
