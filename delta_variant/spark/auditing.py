@@ -19,6 +19,7 @@ from ..operations.statistics_repair import FileRepair, RepairResult
 from ..storage.store import TableLocation
 from ..writer.commit_context import CommitOptions, without_txn
 from .credentials import session_options
+from .names import resolve_table
 from .reading import file_groups
 from .running import parallelism, run_task
 from .task_errors import restore_errors
@@ -44,7 +45,7 @@ def audit_table(
 
     Args:
         spark: A session, classic or of Spark Connect.
-        table: A path, a URI or a `deltalake.DeltaTable`.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         data: Check every row of the data files, too.
         version: The version to audit, by default the latest.
         storage_options: Options of the object store, with the keys of deltalake; sent to the executors. By
@@ -68,6 +69,7 @@ def audit_table(
         >>> dvs.audit_table(spark, table, data=True).is_clean
         True
     """
+    table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
     of_log = audit.audit_table(table, files=(), version=version, storage_options=storage_options)
     snapshot = of_log.snapshot
@@ -99,7 +101,7 @@ def repair_statistics(
 
     Args:
         spark: A session, classic or of Spark Connect.
-        table: A path, a URI or a `deltalake.DeltaTable`.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         dry_run: Commit nothing and report what would be committed.
         max_variant_stats_paths: The maximum number of paths of each Variant column that get bounds.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
@@ -127,6 +129,7 @@ def repair_statistics(
         ()
     """
     commit = without_txn(options_of("commit", commit, CommitOptions), "repair_statistics")
+    table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
     snapshot = load_latest(table, storage_options)
     statistics_repair.check_may_repair(snapshot)

@@ -15,11 +15,12 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..errors import UnsupportedFeatureError
+from ..errors import TableNotFoundError, UnsupportedFeatureError
 from ..log.timestamps import to_instant
 from ..variant.moments import UTC
 from .credentials import HadoopSettings, add_options, hadoop_settings
-from .options import READ, STREAM_READ, STREAM_WRITE, TIMESTAMPS, WRITE, Parse, parse_options
+from .locations import LOCAL_FS, default_file_system, is_location, locate
+from .options import LOCATIONS, READ, STREAM_READ, STREAM_WRITE, TIMESTAMPS, WRITE, Parse, parse_options
 from .running import session_timezone
 from .sinks import BatchSink
 from .sources import BatchSource, ChangeSource, check_batch_options, file_reader, first_version
@@ -63,6 +64,7 @@ def register(spark: SparkSession) -> None:
         2
     """
     in_session = {"timezone": session_timezone(spark), "hadoop": hadoop_settings(spark)}
+    in_session["default_fs"] = default_file_system(spark)
     spark.dataSource.register(type("DeltaVariantSource", (DeltaVariantSource,), in_session))
 
 
@@ -74,6 +76,9 @@ class DeltaVariantSource(DataSource):
 
     hadoop: ClassVar[HadoopSettings] = {}
     """The session's settings of Hadoop's file systems."""
+
+    default_fs: ClassVar[str] = LOCAL_FS
+    """The file system of paths without a scheme."""
 
     @classmethod
     def name(cls) -> str:
@@ -110,10 +115,19 @@ class DeltaVariantSource(DataSource):
                 "with foreachBatch(delta_variant.spark.batch_writer(table, mode='overwrite'))"
             )
         options = self._parse_options(STREAM_WRITE)
-        return StreamSink(schema, options, self.options.get("checkpointlocation"))
+        return StreamSink(schema, options, self.options.get("checkpointlocation"), self.default_fs)
 
     def _parse_options(self, known: Mapping[str, Parse]) -> dict[str, Any]:
         options = {"timezone": self.timezone, **parse_options(self.options, known)}
+        if not is_location(path := options["path"]):
+            raise TableNotFoundError(
+                f"cannot open {path!r} because a Python data source does not see the session's catalog: pass "
+                "the name to read_table, write_table or sql of delta_variant.spark, or write "
+                f"{f'./{path}'!r} for a path",
+                table=path,
+            )
+        located = {name: locate(options[name], self.default_fs) for name in LOCATIONS if name in options}
+        options |= located
         storage_options = add_options(options["path"], options["storage_options"], self.hadoop)
         times = {
             name: to_instant(options[name], options["timezone"]) for name in TIMESTAMPS if name in options

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import zip_longest
 from typing import Any, Protocol, TypeVar
 
 from pyspark.sql import DataFrame
@@ -13,6 +14,7 @@ from ..storage.store import Store
 from ..writer.commit_result import CommitResult
 from ..writer.written_files import WrittenFiles
 from .attempts import Job, remove_lost
+from .locations import check_files
 from .running import Jobs, map_by_task
 from .task_errors import restore_errors
 from .tasks import Task, Written, messages
@@ -28,6 +30,10 @@ class Delivered(Protocol):
     @property
     def attempt(self) -> str:
         """Return the identity of the attempt."""
+
+    @property
+    def samples(self) -> Sequence[str | None]:
+        """Return a path in each of the folders to which the attempt may have written, None without one."""
 
 
 def write_by_tasks(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) -> list[Any]:
@@ -58,8 +64,14 @@ def files_written(written: Iterable[Written]) -> WrittenFiles:
 def commit_won(
     commit: Callable[[], Result], delivered: Iterable[Delivered], job: Job, folders: Sequence[Store]
 ) -> Result:
-    """Call `commit`, and remove the files of all attempts that were not delivered from `folders`."""
+    """Call `commit`, and remove the files of all attempts that were not delivered from `folders`.
+
+    Raises StoreError if the driver does not find the files of tasks: they are on the disks of executors.
+    """
+    delivered = list(delivered)
     try:
+        for folder, paths in zip(folders, zip_longest(*(each.samples for each in delivered)), strict=False):
+            check_files(folder, [path for path in paths if path is not None])
         result = commit()
     except NOT_COMMITTED:
         remove_lost(folders, job, (), of_all_runs=False)

@@ -41,6 +41,7 @@ from .merge_tasks import (
     SourceTask,
     TargetTask,
 )
+from .names import resolve_table
 from .reading import groups_of_table
 from .recalling import recall
 from .rewrite_jobs import RewriteJob, Rewritten
@@ -53,7 +54,7 @@ from .running import (
     session_timezone,
 )
 from .task_errors import restore_errors
-from .tasks import ReportingTask, unpack
+from .tasks import to_executors, unpack
 from .versions import INSTALLED, SPARK_ERRORS
 
 __all__ = ["merge"]
@@ -97,7 +98,7 @@ def merge(
     Files of tasks that fail or that Spark repeats are removed. A job that fails commits nothing.
 
     Args:
-        table: A path, a URI or a `deltalake.DeltaTable`: the target of the merge.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`: the target of the merge.
         source: The rows of the source, a batch DataFrame.
         on: An SQL predicate over both, such as `target.event:user.id::bigint = source.id`. It needs an
             equality of an expression over the table and one over the source. Equalities decide which files
@@ -146,6 +147,7 @@ def merge(
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
     check_aliases(source_alias, target_alias)
     spark = source.sparkSession
+    table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
     snapshot = load_latest(recall(table), storage_options).in_timezone(session_timezone(spark))
     names = texts_of("names", "variant_columns", variant_columns)
@@ -263,13 +265,13 @@ def _rewrite(
         bins=len(groups),
         inserts=max(-(-source_bytes // INSERT_BYTES), 1),
     )
-    rows = stored.select("message").mapInArrow(ReportingTask(BucketTask(plan.join, sizes.buckets)), PART)
+    rows = stored.select("message").mapInArrow(to_executors(BucketTask(plan.join, sizes.buckets)), PART)
     if groups:
         pruning = candidates.pruning_predicate
         read = TargetTask(work, pruning, plan.reads_all_rows, sizes.buckets)
         rows = rows.unionAll(_read(spark, groups, read))
     buckets = rows.repartitionById(sizes.buckets, "part").sortWithinPartitions("side")
-    joined = buckets.mapInArrow(ReportingTask(JoinTask(work, sizes)), PART)
+    joined = buckets.mapInArrow(to_executors(JoinTask(work, sizes)), PART)
     return run.write(joined.repartitionById(sizes.bins + sizes.inserts, "part"), ApplyTask(work, run.job))
 
 

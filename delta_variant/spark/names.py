@@ -9,10 +9,12 @@ from itertools import takewhile
 import msgspec
 from pyspark.sql import SparkSession
 
+from ..errors import TableNotFoundError
 from ..operations.read.rows import load_readable
 from ..statements.text import quote
 from ..storage.store import TableLocation, table_uri
 from .credentials import session_options
+from .locations import default_file_system, is_location, locate
 from .versions import SPARK_ERRORS
 
 __all__ = ["FORMATS", "View", "create_view", "drop_view", "find_source", "resolve_table"]
@@ -40,7 +42,7 @@ def create_view(
     Args:
         spark: A session, classic or of Spark Connect.
         name: The name of the view, without catalog and schema. Case does not matter.
-        table: A path, a URI, a `deltalake.DeltaTable`, or the name of a table in the session's catalog.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         storage_options: Options of the object store to check the table with, with the keys of deltalake. They
             are not kept: pass them to `sql` again.
 
@@ -99,19 +101,46 @@ def find_source(spark: SparkSession, parts: Sequence[str]) -> str | View | None:
     The tables are the views of this package, locations such as ``delta.`s3://bucket/table` ``, and tables of
     the provider delta in the catalog. None for others, and for temporary views.
     """
-    if len(parts) == 2 and parts[0].lower() in FORMATS:
-        return parts[1]
+    if len(parts) == 2 and parts[0].lower() in FORMATS and is_location(parts[1]):
+        return table_uri(locate(parts[1], default_file_system(spark)))
     view = spark.conf.get(VIEW + parts[0].lower(), None) if len(parts) == 1 else None
     return view or _find_in_catalog(spark, parts)
 
 
 def resolve_table(spark: SparkSession, table: TableLocation) -> TableLocation:
-    """Return the location of a table that is named, and any other location as it is."""
+    """Return the location of a table that a caller names, or that of a path or a URI as Spark means it.
+
+    Raises TableNotFoundError for text that is neither the name of a table of Delta nor plainly a path or a
+    URI: as a path, it would be a folder of the working directory. Raises StoreError for a location that
+    executors would look for elsewhere.
+    """
     text = table_uri(table)
-    if not QUALIFIED_NAME.fullmatch(text):
-        return table
-    found = find_source(spark, _parts(text))
-    return found if isinstance(found, str) else table
+    is_name = bool(QUALIFIED_NAME.fullmatch(text))
+    if not isinstance(table, str) or (is_location(text) and not is_name):
+        return locate(table, default_file_system(spark))
+    found = find_source(spark, _parts(text)) if is_name else None
+    if isinstance(found, str):
+        return found
+    raise TableNotFoundError(
+        f"cannot find the Delta table {text!r}: {_what_is(spark, text, found)}; pass the name of a Delta "
+        f"table of the catalog or of a view of create_view, or write {f'./{text}'!r} for a path",
+        table=text,
+    )
+
+
+def _what_is(spark: SparkSession, name: str, found: View | None) -> str:
+    """Return what a session has by the name of a table that was not found."""
+    if found is not None:
+        return "the session's catalog has a view of this name"
+    try:
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+    except SPARK_ERRORS:
+        return "the session's catalog has no table of this name"
+    details = {row[0]: row[1] for row in rows}
+    provider = details.get("Provider")
+    if details.get("Type") == "VIEW" or not provider:
+        return "the session has a view of this name"
+    return f"the session's catalog has a table of this name in the format {provider}"
 
 
 def _parts(name: str) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from ..writer.written_files import WrittenFiles
 from .attempts import Job
 from .credentials import session_options
 from .file_jobs import commit_won, files_written, write_by_tasks
+from .names import resolve_table
 from .ordering import row_columns, sort_rows, split_by_group
 from .running import distribute, run_task, session_timezone
 from .task_errors import restore_errors
@@ -67,7 +68,7 @@ def optimize(
 
     Args:
         spark: A session, classic or of Spark Connect.
-        table: A path, a URI or a `deltalake.DeltaTable`.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         where: A predicate in SQL over partition columns: only the partitions for which it is true are
             optimized. None is the whole table.
         sort_by: SQL text of columns and Variant paths. All files are rewritten, and the rows of each
@@ -100,6 +101,7 @@ def optimize(
         >>> dvs.optimize(spark, table, sort_by="id").version
         2
     """
+    table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
     work = plan_optimize(
         load_latest(table, storage_options).in_timezone(session_timezone(spark)),

@@ -12,6 +12,7 @@ from ..errors import UnsupportedFeatureError
 from ..operations.write.preparation import TableOptions
 
 __all__ = [
+    "LOCATIONS",
     "RANGE",
     "READ",
     "STREAM_READ",
@@ -157,6 +158,9 @@ STREAM_WRITE: Mapping[str, Parse] = {
     for name, parse in WRITE.items()
     if name not in ("txn_version", "where", "replace_where", "overwrite_schema", "partition_overwrite_mode")
 }
+
+LOCATIONS = ("path", "rejects")
+"""The options with a path or a URI."""
 
 TIMESTAMPS = ("timestamp", "starting_timestamp", "ending_timestamp")
 """The options with a time, which is in the time zone of the option `timezone` if it has no offset."""

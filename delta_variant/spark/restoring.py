@@ -14,6 +14,7 @@ from ..operations.restore import RestoreResult, find_missing_files, restore_chec
 from ..storage.store import Store, TableLocation, open_store
 from ..writer.commit_context import CommitOptions
 from .credentials import session_options
+from .names import resolve_table
 from .running import run_task
 from .task_errors import restore_errors
 from .tasks import message, messages, unpack_batches
@@ -40,7 +41,7 @@ def restore(
 
     Args:
         spark: A session, classic or of Spark Connect.
-        table: A path, a URI or a `deltalake.DeltaTable`.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         version: The version to restore.
         timestamp: A timezone-aware datetime or an ISO 8601 string, instead of `version`. It selects the
             latest version that was committed at that time or before it.
@@ -74,6 +75,7 @@ def restore(
         >>> dvs.restore(spark, table, 0).version
         2
     """
+    table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
 
     def find_missing(store: Store, paths: Sequence[str]) -> list[str]:

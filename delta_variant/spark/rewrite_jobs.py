@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +41,11 @@ class Rewritten:
     part: RewrittenPart
     inserted: WrittenFiles = NO_FILES
     counts: Mapping[str, int] | None = None
+
+    @property
+    def samples(self) -> tuple[str | None]:
+        """Return the path of a file that the attempt wrote, None without one."""
+        return (next(chain(self.part.paths, self.inserted.paths()), None),)
 
 
 @dataclass(frozen=True)

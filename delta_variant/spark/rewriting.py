@@ -24,6 +24,7 @@ from ..writer.copy_on_write import RowChange, is_partition_predicate, remove_fil
 from ..writer.table_state import TableState
 from .attempts import Job
 from .credentials import session_options
+from .names import resolve_table
 from .reading import groups_of_table
 from .rewrite_jobs import RewriteJob, Rewritten, names_of
 from .running import distribute, parallelism, session_timezone
@@ -51,7 +52,7 @@ def delete(
 
     Args:
         spark: A Spark session.
-        table: A path, a URI or a `deltalake.DeltaTable`.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         where: An SQL predicate over columns and Variant paths, as in `read_table`. Rows for which it is NULL
             remain. `delta_variant.delete_all` deletes all rows.
         auto_compact: Whether to compact the small files of the partitions that get files, as in
@@ -86,6 +87,7 @@ def delete(
         2
     """
     check_where(where)
+    table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
     options = WriteOptions(files=options_of("files", files, FileOptions))
     snapshot = load_latest(table, storage_options).in_timezone(session_timezone(spark))
@@ -114,7 +116,7 @@ def update(
 
     Args:
         spark: A Spark session.
-        table: A path, a URI or a `deltalake.DeltaTable`.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         updates: A mapping from columns and paths of Variant columns (`event:user.email`) to SQL expressions,
             as in `delta_variant.update`. None removes a path.
         where: An SQL predicate over columns and Variant paths, as in `read_table`. None, the default, updates
@@ -157,6 +159,7 @@ def update(
         >>> dv.read_table(table, columns=["event:n::bigint as n"], where="id = 2").to_pylist()
         [{'n': 12}]
     """
+    table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
     options = WriteOptions(files=options_of("files", files, FileOptions))
     snapshot = load_latest(table, storage_options).in_timezone(session_timezone(spark))

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.utils import is_remote
 
 from ..errors import UnsupportedFeatureError
-from .tasks import MESSAGE, NamedColumns, ReportingTask, Task, pack
+from .tasks import MESSAGE, NamedColumns, Task, pack, to_executors
 
 __all__ = [
     "Jobs",
@@ -91,7 +91,7 @@ def run_task(
     spark: SparkSession, values: Iterable[object], task: Task, schema: SparkStruct | str = MESSAGE
 ) -> DataFrame:
     """Return the rows that a task yields for each of the values, by default messages."""
-    return distribute(spark, values).mapInArrow(ReportingTask(task), schema)
+    return distribute(spark, values).mapInArrow(to_executors(task), schema)
 
 
 def map_by_task(df: DataFrame, task: Task, schema: str = MESSAGE) -> DataFrame:
@@ -101,7 +101,7 @@ def map_by_task(df: DataFrame, task: Task, schema: str = MESSAGE) -> DataFrame:
     with a dot or a backtick as a path.
     """
     plain = df.toDF(*(f"column{number}" for number in range(len(df.columns))))
-    return plain.mapInArrow(ReportingTask(NamedColumns(task, tuple(df.columns))), schema)
+    return plain.mapInArrow(to_executors(NamedColumns(task, tuple(df.columns))), schema)
 
 
 class Jobs:

@@ -66,19 +66,21 @@ class Sink:
         of_table = table_options(options, mode="overwrite" if overwrite else "append")
         commit = with_transaction(CommitOptions(metadata=options.get("user_metadata")), transaction)
         write = prepare(store, snapshot, columns, write_options(options), of_table, commit)
+        rejects = options.get("rejects")
+        if rejects is not None:
+            # Raise the error for a location that cannot be opened here, and send tasks what it means here.
+            rejects = open_store(rejects, options["storage_options"]).uri
         task = FileTask(
             store.uri,
             options["storage_options"],
             write.state,
             write.options,
             Job.of(None if transaction is None else transaction.application),
-            options.get("rejects"),
+            rejects,
             write.predicate,
             # A data source cannot request sorted rows.
             MAX_OPEN_PARTITIONS,
         )
-        # Raise the error for a location that cannot be opened here instead of in the tasks.
-        task.folders()
         before = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
         return cls(write.request, task, before, write.overwrite, options.get("user_metadata"))
 

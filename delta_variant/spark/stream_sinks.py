@@ -13,6 +13,7 @@ from ..errors import DeltaVariantError, UnsupportedFeatureError
 from ..storage import store as storage
 from ..storage.store import open_store
 from ..writer.commit_context import Transaction, application_txn
+from .locations import LOCAL_FS, locate
 from .sinks import Sink, abort, messages_of
 
 __all__ = ["StreamSink", "query_of"]
@@ -25,9 +26,12 @@ class StreamSink(DataSourceStreamArrowWriter):
     AmbiguousWriteError.
     """
 
-    def __init__(self, schema: SparkStruct, options: Mapping[str, Any], checkpoint: str | None) -> None:
+    def __init__(
+        self, schema: SparkStruct, options: Mapping[str, Any], checkpoint: str | None, default_fs: str
+    ) -> None:
         self._app_id = options.get("txn_app_id")
         self._checkpoint = checkpoint
+        self._default_fs = default_fs
         if self._app_id is None and checkpoint is None:
             raise UnsupportedFeatureError(
                 "exactly-once writes of a stream need an id that outlives the query: set the option "
@@ -48,7 +52,7 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def _transaction(self, batch: int, query: str | None) -> Transaction:
         if self._app_id is None:
-            own = query_of(self._checkpoint or "")
+            own = query_of(self._checkpoint or "", self._default_fs)
             return Transaction(application_txn(own, batch), query=own)
         # The tasks report the query, because its checkpoint may be in a store that is not accessible here.
         assert query is not None
@@ -59,11 +63,12 @@ class _Query(msgspec.Struct):
     id: str
 
 
-def query_of(checkpoint: str) -> str:
+def query_of(checkpoint: str, default_fs: str = LOCAL_FS) -> str:
     """Return the id of the query with a checkpoint at a path or URI. It lasts as long as the checkpoint."""
     try:
         # Hadoop writes file:/path instead of file:///path.
-        store = open_store(checkpoint.removeprefix("file:") if checkpoint[:7] != "file://" else checkpoint)
+        text = checkpoint.removeprefix("file:") if checkpoint[:7] != "file://" else checkpoint
+        store = open_store(locate(text, LOCAL_FS if text != checkpoint else default_fs))
         return msgspec.json.decode(storage.read(store, "metadata"), type=_Query).id
     except (DeltaVariantError, msgspec.MsgspecError) as error:
         raise UnsupportedFeatureError(

@@ -16,10 +16,11 @@ from ..log.snapshot import Snapshot
 from ..operations.merge.builder import Merge, with_commit
 from ..operations.rewrite.result import RewriteResult
 from ..operations.write.committing import WriteResult
-from ..storage.store import TableLocation, remember
+from ..storage.store import TableLocation
 from ..writer.commit_context import CommitOptions, Transaction, application_txn, with_transaction
 from .batches import BatchWrite, MicroBatch, is_written, number_write
-from .recalling import RecalledTables
+from .names import resolve_table
+from .recalling import RecalledTables, recall
 from .writing import write_table
 
 __all__ = ["batch_merger", "batch_writer"]
@@ -45,7 +46,7 @@ def batch_writer(
     Connect, which does not name the query: set an `app_id`, and a new one with a new checkpoint.
 
     Args:
-        table: A path, a URI or a `deltalake.DeltaTable`.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         app_id: The application id of the `txn`, by default the query's id, which lasts as long as its
             checkpoint.
         options: Arguments of `write_table`, by default `mode="append"`.
@@ -77,15 +78,17 @@ def batch_writer(
     if commit.txn is not None:
         raise ValueError("batch_writer sets txn itself: pass app_id instead")
     # A micro-batch reads the commits since the one before, and not the whole log.
-    table = remember(table)
+    tables = RecalledTables()
     # An unknown option is an error here and not in the first batch.
     signature(write_table).bind(table, None, **arguments)
 
     def write_batch(df: DataFrame, batch_id: int) -> WriteResult:
         batch = MicroBatch.of(df, batch_id)
-        write = BatchWrite(batch, table, app_id or _query_id(batch, "batch_writer"), arguments, df)
+        with tables.of_batch():
+            target = recall(resolve_table(df.sparkSession, table))
+        write = BatchWrite(batch, target, app_id or _query_id(batch, "batch_writer"), arguments, df)
         with _transaction(write, has_own_id=app_id is not None) as txn:
-            return write_table(table, df, commit=with_transaction(commit, txn), **arguments)
+            return write_table(target, df, commit=with_transaction(commit, txn), **arguments)
 
     return write_batch
 

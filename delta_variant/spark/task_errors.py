@@ -6,14 +6,19 @@ Spark passes an exception of a Python worker on as the text of its traceback.
 from __future__ import annotations
 
 import json
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from .. import errors
-from ..errors import DeltaVariantError
+from ..errors import DeltaVariantError, UnsupportedFeatureError
 from .versions import SPARK_ERRORS
 
-__all__ = ["TaskError", "report_errors", "restore_errors"]
+__all__ = ["TaskError", "explain_missing_package", "report_errors", "restore_errors"]
+
+PACKAGE = "delta_variant"
+_NOT_IMPORTED = re.compile(r"(?:ModuleNotFound|Import)Error: (?:No module named|cannot import name) '[\w.]+'")
 
 MARKER = "\ndelta_variant error: "
 """The start of the line; JSON with the class, the attributes and the location of the error follows."""
@@ -49,6 +54,7 @@ def restore_errors() -> Iterator[None]:
 
     Raises:
         DeltaVariantError: The error of the task, of its own class. Its `__cause__` is the error of Spark.
+        UnsupportedFeatureError: Executors cannot import this package.
 
     Example:
         >>> import tempfile
@@ -68,13 +74,31 @@ def restore_errors() -> Iterator[None]:
     try:
         yield
     except SPARK_ERRORS as error:
-        restored = _restore(str(error))
+        restored = _restore(str(error)) or _missing_package(str(error))
         if restored is None:
             raise
         try:
             raise restored from error
         finally:
             del restored  # Its traceback refers to this frame.
+
+
+def explain_missing_package() -> str:
+    """Return what to do about an executor that cannot import this package."""
+    return (
+        f"the Python of the executors lacks packages that the driver has in {sys.executable}: install "
+        f"{PACKAGE} and its dependencies on each machine, or send an environment with --archives, and set "
+        "PYSPARK_PYTHON or spark.pyspark.python to its interpreter before the session starts; on one "
+        "machine, set PYSPARK_PYTHON to the interpreter of the driver"
+    )
+
+
+def _missing_package(text: str) -> UnsupportedFeatureError | None:
+    """Return an error for a worker that cannot import this package or one that it needs."""
+    found = _NOT_IMPORTED.search(text)
+    if found is None or PACKAGE not in text:
+        return None
+    return UnsupportedFeatureError(f"cannot run tasks because of {found[0]}: {explain_missing_package()}")
 
 
 def _to_json(error: DeltaVariantError) -> str:

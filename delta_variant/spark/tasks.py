@@ -25,7 +25,7 @@ from ..writer.partitioned import Batches, apply_row_rules, write_files
 from ..writer.table_state import TableState
 from ..writer.written_files import WrittenFiles
 from .attempts import Attempt, Job
-from .task_errors import report_errors
+from .task_errors import explain_missing_package, report_errors
 
 __all__ = [
     "MAX_OPEN_PARTITIONS",
@@ -41,6 +41,7 @@ __all__ = [
     "messages",
     "pack",
     "strip_files",
+    "to_executors",
     "unpack",
     "unpack_batches",
 ]
@@ -82,6 +83,23 @@ class ReportingTask:
             yield from self.task(batches)
 
 
+def to_executors(task: Task) -> Task:
+    """Return a task as a function for `mapInArrow`, which explains an executor without this package."""
+    content, explanation = pack(ReportingTask(task)), explain_missing_package()
+
+    # Spark sends a function within a function by value, which an executor can run without this package.
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pickle
+
+        try:
+            reporting = pickle.loads(content)
+        except ImportError as error:
+            raise ImportError(f"{error}; {explanation}") from None
+        yield from reporting(batches)
+
+    return run
+
+
 @cache
 def _freeze_modules() -> None:
     """Keep what a worker has imported out of garbage collections: Spark runs one after each task."""
@@ -90,11 +108,20 @@ def _freeze_modules() -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """The files that an attempt of a task wrote; `invalid` counts the values that are not valid JSON."""
+    """The files that an attempt of a task wrote; `invalid` counts the values that are not valid JSON.
+
+    `rejects` is the name of a file in the folder of rejects, if it wrote one.
+    """
 
     attempt: str
     files: WrittenFiles
     invalid: int
+    rejects: str | None = None
+
+    @property
+    def samples(self) -> tuple[str | None, str | None]:
+        """Return the path of a file in the table and of one in the folder of rejects, None without one."""
+        return next(self.files.paths(), None), self.rejects
 
 
 @dataclass(frozen=True)
@@ -171,7 +198,8 @@ class FileTask:
                     max_open_partitions=self.max_open_partitions,
                 )
                 files.append(written)
-        return Written(attempt.identity, WrittenFiles.join(files).compress(), invalid_values.count)
+        joined = WrittenFiles.join(files).compress()
+        return Written(attempt.identity, joined, invalid_values.count, rejects.name)
 
     def folders(self) -> list[Store]:
         """Return the stores to write to: the table, and the folder of rejects if there is one."""
@@ -220,6 +248,7 @@ class _Rejects:
         self._lines: list[bytes] = []
         self._bytes = 0
         self._files = 0
+        self.name: str | None = None
 
     def __enter__(self) -> _Rejects:
         return self
@@ -237,7 +266,7 @@ class _Rejects:
 
     def _flush(self) -> None:
         if self._lines and self._folder is not None:
-            name = f"{self._attempt.file_name(self._files)}.ndjson"
-            storage.put(self._folder, name, b"".join(self._lines))
+            self.name = f"{self._attempt.file_name(self._files)}.ndjson"
+            storage.put(self._folder, self.name, b"".join(self._lines))
             self._files += 1
         self._lines, self._bytes = [], 0

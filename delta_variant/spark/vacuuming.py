@@ -11,9 +11,11 @@ from pyspark.sql import SparkSession
 from .._packing import pack_by_size
 from ..errors import StoreError
 from ..operations.vacuum import Deletions, VacuumResult, plan_vacuum, run_vacuum
-from ..storage.store import Store, TableLocation, delete, delete_all, open_store, walk
+from ..storage.store import Store, TableLocation, delete, delete_all, exists, open_store, uri_of, walk
 from ..writer.commit_context import CommitOptions
 from .credentials import session_options
+from .locations import SHARED
+from .names import resolve_table
 from .running import Jobs, run_task
 from .task_errors import restore_errors
 from .tasks import message, messages, unpack_batches
@@ -43,7 +45,7 @@ def vacuum(
 
     Args:
         spark: A session, classic or of Spark Connect.
-        table: A path, a URI or a `deltalake.DeltaTable`.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         retention_hours: The retention in hours. None uses `delta.deletedFileRetentionDuration` of the table,
             one week by default.
         dry_run: Only list the files, and delete nothing.
@@ -75,6 +77,7 @@ def vacuum(
         >>> dvs.vacuum(spark, table).files
         ()
     """
+    table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
     plan = plan_vacuum(
         table,
@@ -121,6 +124,9 @@ class TaskDeletions(Deletions):
             self.deleted = [path for path in self.paths if path not in left]
             raise
         failures = {path: error for part in found for path, error in part.items()}
+        if not failures and self.store.local_root is not None:
+            kept = (path for path in self.paths if exists(self.store, path))
+            failures = {path: _not_shared(self.store, path) for path in kept}
         self.deleted = [path for path in self.paths if path not in failures]
         self.failures = list(failures.values())
 
@@ -133,6 +139,14 @@ def _delete(store: Store, paths: Sequence[str]) -> dict[str, StoreError]:
         errors = ((path, _error_of_deletion(store, path)) for path in paths)
         return {path: error for path, error in errors if error is not None}
     return {}
+
+
+def _not_shared(store: Store, path: str) -> StoreError:
+    return StoreError(
+        f"cannot delete {uri_of(store, path)} because executors have a disk of their own there: {SHARED}",
+        table=store.uri,
+        file=path,
+    )
 
 
 def _error_of_deletion(store: Store, path: str) -> StoreError | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from os import fspath
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
@@ -29,6 +28,8 @@ from .chunk_tasks import ChunkFilesTask
 from .columns import from_spark
 from .credentials import session_options
 from .file_jobs import commit_written, files_written, write_by_tasks
+from .locations import default_file_system, locate
+from .names import resolve_table
 from .optimized_writes import is_optimized, stored_chunks
 from .running import check_batch, is_case_sensitive, session_timezone
 from .sampling import sampled_shredding
@@ -70,7 +71,7 @@ def write_table(
     is repeated with the same `txn` after its driver crashed removes the files of the crashed write.
 
     Args:
-        table: A path, a URI or a `deltalake.DeltaTable`.
+        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         df: The rows, a batch DataFrame of a classic session or of Spark Connect.
         mode: If the table exists: `"error"` raises TableExistsError, `"append"` adds rows, `"overwrite"`
             replaces all rows or those that match `where`, `"ignore"` does nothing.
@@ -140,12 +141,13 @@ def write_table(
     of_table = TableOptions(
         partition_by, schema_mode, configuration, name, description, mode, where, timezone
     )
+    table = resolve_table(df.sparkSession, table)
     storage_options = session_options(df.sparkSession, table, storage_options)
     store, transaction = open_latest(table, storage_options), transaction_of(commit)
-    rejected = None if options.json.rejects is None else fspath(options.json.rejects)
+    rejected = options.json.rejects
     if rejected is not None:
-        # Raise the error for a location that cannot be opened here instead of in the tasks.
-        open_store(rejected, storage_options)
+        # Raise the error for a location that cannot be opened here, and send tasks what it means here.
+        rejected = open_store(locate(rejected, default_file_system(df.sparkSession)), storage_options).uri
     job = Job.of(None if transaction is None else transaction.application)
     snapshot = load_existing(store, mode)
     if result := result_without_writing(snapshot, mode, commit):

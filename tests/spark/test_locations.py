@@ -33,7 +33,7 @@ def rejecting(location: str) -> dict[str, Any]:
 
 IN_PROCESS: dict[str, Callable[[SparkSession, str], object]] = {
     "write_table": lambda spark, location: dvs.write_table(location, numbers(spark), mode="append"),
-    "rejects": lambda spark, location: dvs.write_table("table", numbers(spark), **rejecting(location)),
+    "rejects": lambda spark, location: dvs.write_table("./table", numbers(spark), **rejecting(location)),
     "batch_writer": lambda spark, location: dvs.batch_writer(location, app_id="app")(numbers(spark), 0),
     "read_table": lambda spark, location: dvs.read_table(spark, location).collect(),
     "optimize": lambda spark, location: dvs.optimize(spark, location),

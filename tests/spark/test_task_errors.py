@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -19,9 +22,12 @@ from delta_variant.errors import (
     DataFileError,
     DeltaVariantError,
     InvalidJsonError,
+    UnsupportedFeatureError,
 )
+from delta_variant.spark.restoring import FindTask
 from delta_variant.spark.running import run_task
 from delta_variant.spark.task_errors import TaskError, report_errors, restore_errors
+from delta_variant.spark.tasks import to_executors
 
 
 def restore(text: str) -> None:
@@ -123,3 +129,31 @@ def test_a_write_raises_the_error_of_reading_its_rows(spark: SparkSession, tmp_p
     rows = dvs.read_table(spark, tmp_path / "t", reader="kernel")
     with pytest.raises(DataFileError, match=file):
         dvs.write_table(tmp_path / "u", rows)
+
+
+BLOCKED = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "{module}":
+            raise ModuleNotFoundError(f"No module named {{name!r}}")
+sys.meta_path.insert(0, Blocker())
+from pyspark import cloudpickle
+list(cloudpickle.loads(bytes.fromhex("{task}"))(iter([])))
+"""
+
+
+@pytest.mark.parametrize("module", ["delta_variant", "obstore"])
+def test_an_executor_without_a_package_says_how_to_install_it(tmp_path: Path, module: str):
+    task = to_executors(FindTask(str(tmp_path), None))
+    script = BLOCKED.format(module=module, task=cloudpickle.dumps(task).hex())
+    worker = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    for words in (f"No module named '{module}'", "--archives", "PYSPARK_PYTHON", sys.executable):
+        assert words in worker.stderr
+    with pytest.raises(UnsupportedFeatureError, match=f"No module named '{module}': .*--archives"):
+        restore(worker.stderr)
+    # A worker that looks for a data source imports the package itself.
+    with pytest.raises(UnsupportedFeatureError, match="set PYSPARK_PYTHON to the interpreter of the driver"):
+        restore("in delta_variant ModuleNotFoundError: No module named 'delta_variant'")
+    with pytest.raises(PySparkException):
+        restore("ModuleNotFoundError: No module named 'other'")
