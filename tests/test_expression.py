@@ -368,6 +368,53 @@ def test_a_typed_literal_can_be_cast():
     assert values("date '2026-01-31'::string") == ["2026-01-31"]
 
 
+# Keywords
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("not", "`not`"),
+        ("not = in", "`not` = `in`"),
+        ("not in in (and)", "not (`in` in (`and`))"),
+        ("case = 4 or not case is null", "`case` = 4 or not (`case` is null)"),
+        ("case when not then case else end end", "case when `not` then `case` else `end` end"),
+        ("case when when then then end", "case when `when` then `then` end"),
+        ("from between between and and", "`from` between `between` and `and`"),
+        ("user.values.show", "`user`.`values`.`show`"),
+        ("interval - 1", "`interval` - 1"),
+        ("event:not.case.null is not null", "event:['not']['case']['null'] is not null"),
+        ("event:7d.0x1f.1e5.12", "event:['7d']['0x1f']['1e5']['12']"),
+        ("event : a . `b c` [ 0 ] [ 'd' ]", "event:a['b c'][0]['d']"),
+    ],
+)
+def test_a_keyword_is_a_name_where_it_is_not_an_operator(text, meant):
+    assert parse(text) == parse(meant)
+
+
+# Taken from Spark 4.2, whose plans show the parentheses.
+@pytest.mark.parametrize(
+    ("text", "grouped"),
+    [
+        ("a = b > c", "(a = b) > c"),
+        ("a <> b <= c", "(a <> b) <= c"),
+        ("a = b between c and d = e", "(a = b) between c and (d = e)"),
+        ("a = b in (c)", "(a = b) in (c)"),
+        ("a < b is null", "(a < b) is null"),
+        ("not a = b and c or d", "((not (a = b)) and c) or d"),
+        ("! a is null", "not (a is null)"),
+        ("a - b - c * d % e", "(a - b) - ((c * d) % e)"),
+        ("- a * b", "(- a) * b"),
+        ("-5::string", "cast(-5 as string)"),
+        ("a is distinct from b = c", "not (a <=> (b = c))"),
+        ("a not like any ('x', 'y')", "not (a like 'x') or not (a like 'y')"),
+        ("/* a /* b */ c */ a -- d\n + b", "a + b"),
+    ],
+)
+def test_operators_group_as_in_spark(text, grouped):
+    assert parse(text) == parse(grouped)
+
+
 # Unsupported SQL
 
 

@@ -110,8 +110,9 @@ class Grammar(Reader):
         )
 
     def farthest(self, failure: GrammarError) -> GrammarError:
-        """Return the failure that tells most: of the attempts, the one that came farthest."""
-        return max([*self._failures.values(), failure], key=lambda each: each.position)
+        """Return the failure that tells most: of the attempts before it, the one that came farthest."""
+        attempts = [each for start, each in self._failures.items() if start <= failure.position]
+        return max([*attempts, failure], key=lambda each: each.position)
 
     def _connected(self, value: Expression, level: int, function: str) -> Expression:
         token = self.take()

@@ -13,6 +13,7 @@ from .tree import Expression
 __all__ = ["Reader"]
 
 OPENING = frozenset({"(", "-", "+", "!"})
+PARTS_OF_CASE = frozenset({"when", "then", "else", "end"})
 
 
 class Reader(Cursor, ABC):
@@ -61,7 +62,9 @@ class Reader(Cursor, ABC):
 
     def begins_value(self, token: Token) -> bool:
         """Return whether a value can begin with a token."""
-        return token.text in OPENING if token.kind == "symbol" else token.kind not in ("end", "unknown")
+        if token.kind == "symbol":
+            return token.text in OPENING
+        return token.kind not in ("end", "unknown") and token.word not in PARTS_OF_CASE
 
     def fail(self, expected: str, remedy: str = "") -> NoReturn:
         """Raise GrammarError for the token at the position; a word after a path may belong to its name."""
