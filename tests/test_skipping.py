@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
 from decimal import Context, Decimal
 from math import inf, isfinite, nan, nextafter
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import msgspec
 import pyarrow as pa
@@ -21,6 +22,7 @@ import pytest
 from deltalake import write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from planting import Table
 from support.tables import append_events, read_ids
 
 import delta_variant as dv
@@ -678,3 +680,71 @@ def test_bounds_of_decimals_still_skip(tmp_path):
         for value, files in ((outside, 0), (just_inside, 1), (bound, 1)):
             if value is not None:
                 assert found(table, f"c >= cast('{value}' as {kind})")[1].files_read == files, (kind, value)
+
+
+def _cut(moment: datetime, zone: str) -> str:
+    """Return a bound as Delta on Spark 3.2 and 3.3 writes it: without the seconds of its offset."""
+    local = moment.astimezone(ZoneInfo(zone))
+    minutes = abs(local.utcoffset() or timedelta()) // timedelta(minutes=1)
+    sign = "-" if (local.utcoffset() or timedelta()) < timedelta() else "+"
+    offset = f"{sign}{minutes // 60:02}:{minutes % 60:02}" if minutes else "Z"
+    return f"{local:%Y-%m-%dT%H:%M:%S}.{local.microsecond // 1000:03}{offset}"
+
+
+@pytest.mark.parametrize(
+    ("zone", "local"),
+    [
+        ("Europe/Berlin", "1850-01-01 01:01:01"),
+        ("America/New_York", "1880-05-05 12:00:00"),
+        ("Asia/Kolkata", "1800-06-15 00:00:59.999999"),
+        ("Europe/Amsterdam", "1930-01-01 00:00:00"),
+        ("Africa/Monrovia", "1971-12-31 23:59:59"),
+        ("Africa/Accra", "1900-01-01 00:00:00"),
+    ],
+)
+@pytest.mark.parametrize("log", ["commit", "struct", "text"])
+def test_bounds_whose_offset_is_cut_to_the_minute_lose_no_row(tmp_path, zone, local, log):
+    """delta-io/delta#5249: `+00:53` stands for +00:53:28. The instant comes from Python's time zones."""
+    moment = datetime.fromisoformat(local).replace(tzinfo=ZoneInfo(zone)).astimezone(timezone.utc)
+    text = _cut(moment, zone)
+    dv.write_table(tmp_path, pa.table({"t": pa.array([moment], pa.timestamp("us", "UTC"))}))
+    Table(tmp_path).edit_stats(lambda each: each.update(minValues={"t": text}, maxValues={"t": text}))
+    if log != "commit":
+        is_struct = "true" if log == "struct" else "false"
+        options = {"delta.checkpointInterval": "1", "delta.checkpoint.writeStatsAsStruct": is_struct}
+        dv.set_properties(
+            tmp_path, {**options, "delta.checkpoint.writeStatsAsJson": str(log == "text").lower()}
+        )
+    literal = _literal(moment)
+    for where in (f"t = {literal}", f"t <= {literal}", f"t >= {literal}", f"t in ({literal})"):
+        assert dv.read_table(tmp_path, where=where).count() == 1, where
+    assert dv.read_table(tmp_path, where=f"t > {literal}").count() == 0
+    minutes = timedelta(minutes=3)
+    for where in (f"t < {_literal(moment - minutes)}", f"t > {_literal(moment + minutes)}"):
+        assert dv.read_table(tmp_path, where=where).explain().files_read == 0, where
+    assert dv.delete(tmp_path, where=f"t = {literal}").rows_deleted == 1
+
+
+def _literal(moment: datetime) -> str:
+    return f"timestamp '{moment.replace(tzinfo=None).isoformat()}Z'"
+
+
+def test_bounds_with_a_whole_offset_skip_to_the_second(tmp_path):
+    moment = datetime(2024, 3, 1, 12, 0, 0, tzinfo=timezone.utc)
+    dv.write_table(tmp_path, pa.table({"t": pa.array([moment], pa.timestamp("us", "UTC"))}))
+    for text in ("2024-03-01T12:00:00.000Z", "2024-03-01T13:00:00.000+01:00"):
+        Table(tmp_path).edit_stats(lambda each, t=text: each.update(minValues={"t": t}, maxValues={"t": t}))
+        second = timedelta(seconds=1)
+        for where in (f"t <= {_literal(moment - second)}", f"t >= {_literal(moment + second)}"):
+            assert dv.read_table(tmp_path, where=where).explain().files_read == 0, where
+
+
+def test_an_audit_explains_a_cut_offset(tmp_path):
+    moment = datetime(1850, 1, 1, 1, 1, 1, tzinfo=ZoneInfo("Europe/Berlin")).astimezone(timezone.utc)
+    dv.write_table(tmp_path, pa.table({"t": pa.array([moment], pa.timestamp("us", "UTC"))}))
+    text = _cut(moment, "Europe/Berlin")
+    Table(tmp_path).edit_stats(lambda each: each.update(minValues={"t": text}, maxValues={"t": text}))
+    messages = [each.message for each in dv.audit_table(tmp_path, data=True).findings if each.rule == "AU7"]
+    assert any("its offset lacks the seconds" in message for message in messages)
+    dv.repair_statistics(tmp_path, dry_run=False)
+    assert dv.audit_table(tmp_path, data=True).findings == ()

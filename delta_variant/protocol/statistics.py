@@ -6,6 +6,7 @@ minimum and maximum values.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
@@ -25,6 +26,7 @@ from . import z85
 from .types import DataType, PrimitiveType, decimal_of
 
 __all__ = [
+    "MAX_CUT",
     "Bound",
     "BoundText",
     "FileStatistics",
@@ -35,6 +37,7 @@ __all__ = [
     "describe_bound",
     "encode_bound",
     "from_report",
+    "is_cut",
     "is_shortened",
     "leaves_of",
     "texts_at",
@@ -42,6 +45,7 @@ __all__ = [
     "type_of_bounds",
     "value_at",
     "variant_bytes",
+    "widen_moments",
 ]
 
 Path: TypeAlias = tuple[str, ...]
@@ -52,6 +56,13 @@ MAX_SCALE = 38
 INTEGERS = ("long", "integer", "short", "byte")
 FLOAT, DOUBLE = PrimitiveType("float"), PrimitiveType("double")
 MAX_ASCII = "\x7f"
+MAX_CUT = timedelta(seconds=59)
+"""How many seconds of an offset from UTC Delta on Spark 3.2 and 3.3 omits in the bounds of timestamps."""
+CUT_OFFSETS = ((r"[T ].*[+-]\d\d(:?\d\d)?$", 1973), (r"Z$", 1916))
+"""Texts with an offset that may be cut, and the year from which on no time zone has seconds in such offsets.
+
+Monrovia had -00:44:30 until 1972. Accra had -00:00:52 until 1915, which is printed as `Z`.
+"""
 MAX_CHARACTER = "\U0010ffff"
 """Appended to a truncated upper bound, so that it is greater than every text with the prefix."""
 
@@ -357,6 +368,38 @@ def to_comparable(value: Any, data_type: DataType) -> Any:
         return _comparable(value, data_type)
     except (ValueError, ArithmeticError):
         return None
+
+
+def widen_moments(texts: Any, moments: Any, sign: int) -> Any:
+    """Return bounds of a timestamp column, lower (-1) or higher (1) by what a cut offset may omit.
+
+    `moments` are the parsed `texts`. Both are Arrow arrays.
+    """
+    if not pc.any(pc.less(moments, _first_of(1973, moments.type))).as_py():
+        return moments
+    margin = pa.scalar(MAX_CUT, pa.duration("us"))
+    # Clamp first, so that the difference does not overflow.
+    lowest = pc.add(pa.scalar(-(1 << 63), moments.type), margin)
+    clamped = pc.if_else(pc.less(moments, lowest), lowest, moments)
+    widened = (pc.add if sign > 0 else pc.subtract)(clamped, margin)
+    for pattern, end in CUT_OFFSETS:
+        may_be_cut = pc.and_(
+            pc.match_substring_regex(texts, pattern), pc.less(moments, _first_of(end, moments.type))
+        )
+        moments = pc.if_else(pc.fill_null(may_be_cut, False), widened, moments)
+    return moments
+
+
+def is_cut(text: Any, moment: datetime) -> bool:
+    """Return whether a bound of a timestamp column may lack the seconds of its offset from UTC."""
+    return any(
+        isinstance(text, str) and bool(re.search(pattern, text)) and moment.year < end
+        for pattern, end in CUT_OFFSETS
+    )
+
+
+def _first_of(year: int, arrow_type: pa.DataType) -> Any:
+    return pa.scalar(datetime(year, 1, 1, tzinfo=timezone.utc if arrow_type.tz else None), arrow_type)
 
 
 def type_of_bounds(data_type: DataType, stored: pa.DataType | None) -> DataType:

@@ -24,7 +24,7 @@ from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.column_mapping import physical_name
 from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.schema.widening import types_before
-from ..protocol.statistics import bounds_at, counts_of, texts_at
+from ..protocol.statistics import bounds_at, counts_of, texts_at, widen_moments
 from ..protocol.types import DataType, StructField, StructType
 from ..variant.paths import normalize
 from .predicate import Leaf
@@ -156,6 +156,8 @@ class _Statistics(msgspec.Struct, frozen=True):
             # 0.1 as a float is slightly greater than 0.1 as a double.
             lower = pc.min_element_wise(lower, read(least, pa.float32()).cast(leaf.type))
             upper = pc.max_element_wise(upper, read(greatest, pa.float32()).cast(leaf.type))
+        if kind_of(leaf.type) == "timestamp":
+            lower, upper = widen_moments(least, lower, -1), widen_moments(greatest, upper, 1)
         return Bounds(_lowered(lower), _raised(upper), all_null, no_null)
 
 

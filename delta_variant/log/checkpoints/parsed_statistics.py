@@ -8,7 +8,7 @@ null.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from decimal import Context, Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
@@ -226,10 +226,16 @@ def _write_date(array: pa.Array[Any]) -> Any:
 
 
 def _write_timestamp(array: Any) -> Any:
-    """Write timestamps rounded down to milliseconds, as the protocol requires."""
+    """Write timestamps rounded down to milliseconds, as the protocol requires.
+
+    The text in the log may have had an offset without its seconds, and so has the text of early moments.
+    """
     millis = pc.floor_temporal(array.cast(pa.timestamp(array.type.unit)), unit="millisecond")
     text = pc.strftime(_with_four_digit_years(millis.cast(pa.timestamp("ms"))), "%Y-%m-%dT%H:%M:%S")
-    return _join('"', text, "Z" if array.type.tz else "", '"')
+    if not array.type.tz:
+        return _join('"', text, '"')
+    early = pc.less(millis, pa.scalar(datetime(1973, 1, 1), millis.type))
+    return _join('"', text, pc.if_else(early, "+00:00", "Z"), '"')
 
 
 def _with_four_digit_years(array: Any) -> Any:

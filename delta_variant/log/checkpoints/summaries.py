@@ -36,6 +36,7 @@ from ...protocol.statistics import (
     encode_bound,
     texts_at,
     value_at,
+    widen_moments,
 )
 from ...protocol.types import VARIANT, DataType
 from ..file_list import PartitionValues, Summary
@@ -50,6 +51,7 @@ MAX_PARTITIONS = 256
 MAX_PARTITION_BYTES = 32 << 10
 SIDES = ("minValues", "maxValues")
 NUMBERS = ("byte", "short", "integer", "long")
+MOMENT = pa.timestamp("us", "UTC")
 TEXTS = ("string", "date", "timestamp", "timestamp_ntz")
 """The types of columns with bounds in a summary. Bounds of others are rounded by some writers."""
 
@@ -57,7 +59,7 @@ VARIANT_TYPES: dict[str, tuple[pa.DataType, Any]] = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), (pa.int64(), 1)),
     "string": (pa.string(), None),
     "date": (pa.date32(), timedelta(days=1)),
-    "timestamp": (pa.timestamp("us", "UTC"), timedelta(microseconds=1)),
+    "timestamp": (MOMENT, timedelta(microseconds=1)),
     "timestamp_ntz": (pa.timestamp("us"), timedelta(microseconds=1)),
 }
 """The type that a bound of a path is compared as, and the greatest difference to its exact value.
@@ -101,11 +103,15 @@ class StatsLeaf:
     def is_number(self) -> bool:
         return self.key is None and pa.types.is_integer(self.type)
 
-    def values(self, texts: Array) -> Array:
-        """Return bounds as values that can be compared; null for a bound that is missing or invalid."""
+    def values(self, texts: Array, sign: int) -> Array:
+        """Return lower (-1) or upper (1) bounds as values that can be compared.
+
+        They are null for a bound that is missing or invalid.
+        """
         if self.key is not None:
             return bounds_at(texts, self.key, self.type)
-        return cast_values(texts, self.type, strict=False)
+        values: Array = cast_values(texts, self.type, strict=False)
+        return widen_moments(texts, values, sign) if self.type == MOMENT else values
 
 
 class LeafBounds(msgspec.Struct, frozen=True):
@@ -142,7 +148,7 @@ def bounds_of(
         least, greatest = (texts[_path(side, leaf)] for side in SIDES)
         all_null: Array = pc.equal(counts.nulls[leaf.names], counts.rows)
         all_null = pc.fill_null(all_null, False)
-        values = leaf.values(least), leaf.values(greatest)
+        values = leaf.values(least, -1), leaf.values(greatest, 1)
         found[leaf] = LeafBounds((least, greatest), values, all_null)
     return found, counts
 

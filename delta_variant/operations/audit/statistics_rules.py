@@ -11,7 +11,9 @@ import pyarrow as pa
 from ...errors import InvalidStatisticsError, MalformedLogError
 from ...log.checkpoints.reading import duplicate_statistics
 from ...protocol.statistics import (
+    MAX_CUT,
     FileStatistics,
+    is_cut,
     is_shortened,
     leaves_of,
     to_comparable,
@@ -98,7 +100,10 @@ def _impossible_null_counts(subject: FileSubject) -> Iterator[Violation]:
 
 
 def _ordinary_violations(
-    subject: FileSubject, is_violation: Callable[[Any, Any, bool], bool], what: str
+    subject: FileSubject,
+    is_violation: Callable[[Any, Any, bool], bool],
+    what: str,
+    explain: Callable[[Any, Any, Any], str] = lambda *_: "",
 ) -> Iterator[Violation]:
     computed = subject.computed
     if not isinstance(computed, FileStatistics):
@@ -111,12 +116,22 @@ def _ordinary_violations(
             if None not in (stated, actual) and is_violation(stated, actual, side == SIDES[1]):
                 name = ".".join(path)
                 sentence = f"{side} of {name} is {texts[0]}, which {what} {texts[1]} in the data"
-                yield Violation(sentence, column=name)
+                yield Violation(sentence + explain(texts[0], stated, actual), column=name)
+
+
+def _cut_offset(text: Any, stated: Any, actual: Any) -> str:
+    """Return why a bound of a timestamp column is not exact, if it lacks the seconds of its offset."""
+    if not isinstance(stated, datetime) or abs(stated - actual) > MAX_CUT or not is_cut(text, stated):
+        return ""
+    return (
+        "; its offset lacks the seconds, as Delta on Spark 3.2 and 3.3 writes it, which delta-variant allows "
+        "for and other readers do not"
+    )
 
 
 def _ordinary_outside(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is None or not subject.is_tight:
-        yield from _ordinary_violations(subject, _is_outside, "does not cover")
+        yield from _ordinary_violations(subject, _is_outside, "does not cover", _cut_offset)
 
 
 def _without_exact_bounds(subject: FileSubject) -> Iterator[Violation]:
