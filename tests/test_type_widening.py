@@ -258,6 +258,86 @@ def test_only_the_changes_of_the_protocol_widen(before: str, after: str, widens:
     assert is_widening(PrimitiveType(before), PrimitiveType(after)) is widens
 
 
+LOSSLESS = [
+    (
+        "byte",
+        pa.array([-128, 127, None], pa.int8()),
+        "decimal(4,1)",
+        [Decimal("-128.0"), Decimal("127.0"), None],
+    ),
+    ("byte", pa.array([-128, 127, None], pa.int8()), "float", [-128.0, 127.0, None]),
+    (
+        "short",
+        pa.array([-(2**15), 2**15 - 1], pa.int16()),
+        "decimal(5,0)",
+        [Decimal(-(2**15)), Decimal(2**15 - 1)],
+    ),
+    ("short", pa.array([-(2**15), 2**15 - 1], pa.int16()), "float", [-(2.0**15), 2.0**15 - 1]),
+    (
+        "long",
+        pa.array([-(2**63), 2**63 - 1], pa.int64()),
+        "decimal(19,0)",
+        [Decimal(-(2**63)), Decimal(2**63 - 1)],
+    ),
+    ("decimal(2,0)", pa.array([Decimal(-99), Decimal(99)], pa.decimal128(2, 0)), "byte", [-99, 99]),
+    ("decimal(18,0)", pa.array([Decimal(10**18 - 1)], pa.decimal128(18, 0)), "long", [10**18 - 1]),
+    ("decimal(15,0)", pa.array([Decimal(10**15 - 1)], pa.decimal128(15, 0)), "double", [1e15 - 1]),
+    ("string", pa.array(["é", "", None]), "binary", ["é".encode(), b"", None]),
+]
+
+
+def _change_in_log(path: Path, before: str, after: str) -> None:
+    def change(schema: dict[str, Any]) -> None:
+        changes = [{"fromType": before, "toType": after}]
+        schema["fields"][1].update(type=after, metadata={"delta.typeChanges": changes})
+
+    Table(path).edit_schema(change)
+
+
+@pytest.mark.parametrize(("before", "values", "after", "expected"), LOSSLESS)
+def test_changes_that_lose_nothing_are_read_though_no_writer_may_make_them(
+    tmp_path: Path, before: str, values: Any, after: str, expected: list[Any]
+):
+    """delta-kernel-rs reads its table `type-widening`, whose byte column became decimal(4,1)."""
+    assert not is_widening(PrimitiveType(before), PrimitiveType(after))
+    dv.write_table(tmp_path, pa.table({"id": range(len(values)), "c": values}), configuration=WIDENING)
+    _change_in_log(tmp_path, before, after)
+    assert dv.read_table(tmp_path).to_table()["c"].to_pylist() == expected
+    assert dv.read_table(tmp_path, where="c is not null").count() == len(values) - values.null_count
+    if after != "binary":
+        least = min(value for value in expected if value is not None)
+        assert read_ids(tmp_path, f"c <= {least}") == [expected.index(least)]
+        assert read_ids(tmp_path, f"c < {least}") == []
+    dv.delete(tmp_path, where="id = 0")
+    assert dv.read_table(tmp_path).to_table()["c"].to_pylist() == expected[1:]
+    with raises_at(SchemaError, "expected a wider type", column="c"):
+        dv.change_type(tmp_path, "c", "boolean")
+
+
+@pytest.mark.parametrize(
+    ("before", "values", "after"),
+    [
+        ("byte", pa.array([1], pa.int8()), "decimal(3,1)"),
+        ("long", pa.array([1], pa.int64()), "double"),
+        ("integer", pa.array([1], pa.int32()), "float"),
+        ("double", pa.array([1.0]), "float"),
+        ("decimal(3,0)", pa.array([Decimal(1)], pa.decimal128(3, 0)), "byte"),
+        ("decimal(3,1)", pa.array([Decimal(1)], pa.decimal128(3, 1)), "long"),
+        ("long", pa.array([1], pa.int64()), "integer"),
+        ("date", pa.array([date(2020, 1, 1)]), "timestamp"),
+        ("binary", pa.array([b"a"]), "string"),
+    ],
+)
+def test_changes_that_can_lose_something_are_not_read(tmp_path: Path, before: str, values: Any, after: str):
+    dv.write_table(tmp_path, pa.table({"id": [0], "c": values}), configuration=WIDENING)
+    _change_in_log(tmp_path, before, after)
+    sentence = rf"{before} to {after}, which does not have all of its values".replace("(", r"\(").replace(
+        ")", r"\)"
+    )
+    with raises_at(UnsupportedFeatureError, sentence, column="c"):
+        dv.read_table(tmp_path).to_table()
+
+
 @pytest.mark.parametrize(
     ("column", "new_type", "sentence"),
     [

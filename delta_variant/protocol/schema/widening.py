@@ -14,6 +14,7 @@ __all__ = [
     "TYPE_CHANGES",
     "check_type_changes",
     "find_widenings",
+    "is_lossless",
     "is_widening",
     "types_before",
     "widen_type",
@@ -22,6 +23,10 @@ __all__ = [
 TYPE_CHANGES = "delta.typeChanges"
 
 INTEGERS = ("byte", "short", "integer", "long")
+MAX_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
+ALL_DIGITS = {"byte": 2, "short": 4, "integer": 9, "long": 18, "float": 7, "double": 15}
+"""The digits that every value of a type has at most, and those of which a type has every integer."""
+OTHERS_WITHOUT_LOSS = {("byte", "float"), ("short", "float"), ("string", "binary")}
 INTEGER_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 OTHERS = {
     ("float", "double"),
@@ -43,6 +48,18 @@ def is_widening(before: DataType, after: DataType) -> bool:
         return (before.name, after.name) in OTHERS
     precision, scale = decimal_of(before) or (INTEGER_DIGITS.get(before.name, 99), 0)
     return before != after and precision - scale <= wider[0] - wider[1] and scale <= wider[1]
+
+
+def is_lossless(before: DataType, after: DataType) -> bool:
+    """Return whether every value of one type is a value of the other, also where no writer may change it."""
+    if not (isinstance(before, PrimitiveType) and isinstance(after, PrimitiveType)):
+        return False
+    if is_widening(before, after) or (before.name, after.name) in OTHERS_WITHOUT_LOSS:
+        return True
+    narrower, wider = decimal_of(before), decimal_of(after)
+    if wider is not None:
+        return MAX_DIGITS.get(before.name, 99) <= wider[0] - wider[1]
+    return narrower is not None and narrower[1] == 0 and narrower[0] <= ALL_DIGITS.get(after.name, -1)
 
 
 def widen_type(schema: StructType, path: FieldPath, after: PrimitiveType) -> StructType:
@@ -100,17 +117,19 @@ def _record(field: StructField, change: Mapping[str, str]) -> StructField:
 
 
 def check_type_changes(schema: StructType) -> None:
-    """Raise UnsupportedFeatureError for a recorded change that the protocol does not define.
+    """Raise UnsupportedFeatureError for a recorded change that can lose something.
 
-    Readers must fail if they cannot convert (PROTOCOL.md, "Reader Requirements for Type Widening").
+    Readers must fail if they cannot convert (PROTOCOL.md, "Reader Requirements for Type Widening"). Changes
+    that lose nothing are read even if the protocol does not define them.
     """
     for path, field in fields_of(schema):
         for before, after, _ in _changes(field):
-            if before != after and not is_widening(before, after):
+            if before != after and not is_lossless(before, after):
                 column = path_text(path)
                 raise UnsupportedFeatureError(
                     f"cannot read the column {column!r} because its type was changed from {describe(before)} "
-                    f"to {describe(after)}",
+                    f"to {describe(after)}, which does not have all of its values; rewrite the table with "
+                    "the engine that changed the type",
                     column=column,
                 )
 
