@@ -630,13 +630,23 @@ class ColumnCheck:
         """One for each of the requested paths."""
 
 @final
+class TableColumns:
+    """The columns of a table, by which those of its files are found."""
+
+    def __new__(cls, schema: pa.Schema, by_id: bool) -> TableColumns:
+        """Take the columns by the names of data files; with `by_id`, fields with an id are found by it."""
+
+@final
 class DataFile:
     """One open Parquet file. Its footer is read and checked; data is read on demand."""
 
-    def __new__(cls, source: str | PathLike[str] | bytes | Ranges, name: str) -> DataFile:
+    def __new__(
+        cls, source: str | PathLike[str] | bytes | Ranges, name: str, columns: TableColumns | None = None
+    ) -> DataFile:
         """Open a local path, the bytes of a file or an object to read from; `name` is the file in errors.
 
-        Raises DataFileError for a file that is missing, damaged or not Parquet.
+        The columns of the file get the names that the table with `columns` has for them. Raises DataFileError
+        for a file that is missing, damaged or not Parquet.
         """
 
     @property

@@ -15,6 +15,9 @@ import pyarrow as pa
 from .. import _native
 from .._options import OnConflict
 from ..errors import error_location
+from ..protocol.properties import ColumnMappingMode
+from ..protocol.schema.arrow import to_arrow
+from ..protocol.types import StructType
 from ..storage import store as storage
 from ..storage.store import Store
 from ..variant.moments import UTC
@@ -28,16 +31,21 @@ __all__ = [
     "RowRange",
     "RowViolation",
     "SchemaViolation",
+    "TableColumns",
     "Units",
     "filter_rows",
     "open_file",
     "read",
     "read_matching",
+    "table_columns",
     "units",
 ]
 
 NativeFile: TypeAlias = _native.DataFile
 """An open Parquet file."""
+
+TableColumns: TypeAlias = "_native.TableColumns"
+"""The columns of a table, by which those of its files are found."""
 
 SchemaViolation: TypeAlias = _native.SchemaViolation
 RowViolation: TypeAlias = _native.RowViolation
@@ -92,11 +100,21 @@ class _Ranges:
         return storage.get_ranges(self._store, self._path, list(zip(starts, ends, strict=True)))
 
 
-def open_file(store: Store, path: str) -> NativeFile:
-    """Open a data file of a table; raises DataFileError or StoreError with the file."""
+def table_columns(physical: StructType, mode: ColumnMappingMode) -> TableColumns:
+    """Return the columns of a table, by its schema with physical names, for `open_file`."""
+    return _native.TableColumns(to_arrow(physical, field_ids=True), mode == "id")
+
+
+def open_file(store: Store, path: str, columns: TableColumns | None = None) -> NativeFile:
+    """Open a data file of a table; raises DataFileError or StoreError with the file.
+
+    The columns of the file get the physical names that the table has for them, at every depth. They are found
+    by field id if the table maps columns by id, otherwise by their exact name, else without regard to case.
+    Reading a column that several columns of the file could be raises DataFileError.
+    """
     local = storage.local_path(store, path)
     with error_location(file=path):
-        return _native.DataFile(_Ranges(store, path) if local is None else local, path)
+        return _native.DataFile(_Ranges(store, path) if local is None else local, path, columns)
 
 
 @dataclass(frozen=True)

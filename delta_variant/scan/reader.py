@@ -20,7 +20,15 @@ from .._options import OnConflict
 from ..data_file import reader
 from ..data_file.layout import shredding_of
 from ..data_file.options import Shredding
-from ..data_file.reader import NativeFile, Projection, RowRange, Units, open_file
+from ..data_file.reader import (
+    NativeFile,
+    Projection,
+    RowRange,
+    TableColumns,
+    Units,
+    open_file,
+    table_columns,
+)
 from ..data_file.shredding import shredded_type
 from ..errors import CastError, DataFileError, DeltaVariantError, ProtocolError, StoreError
 from ..expressions import evaluate
@@ -31,7 +39,7 @@ from ..log.snapshot import Snapshot
 from ..protocol import properties
 from ..protocol.actions import DeletionVector, has_odd_rows
 from ..protocol.properties import ColumnMappingMode
-from ..protocol.schema.arrow import field_id, to_arrow
+from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.partition_values import partition_value_from_string
@@ -44,10 +52,6 @@ from .predicate import Leaf
 from .row_tracking import RowTracking
 
 __all__ = ["POSITION", "FileEntry", "FileReader", "TableReader", "files_of", "load_deleted"]
-
-ABSENT = "\0"
-"""A name that no column of a Parquet file has: reading it gives nulls."""
-
 
 FILES_AHEAD = 8
 """How many files of a remote store are opened concurrently."""
@@ -122,11 +126,13 @@ class TableReader:
     snapshot: Snapshot
     mode: ColumnMappingMode
     fields: Mapping[str, StructField]
+    columns: TableColumns
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> TableReader:
         mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
-        return cls(snapshot, mode, {field.name: field for field in snapshot.schema.fields})
+        fields = {field.name: field for field in snapshot.schema.fields}
+        return cls(snapshot, mode, fields, table_columns(physical_schema(snapshot.schema, mode), mode))
 
     def column(self, each: Input, array: Any) -> Any:
         """Return a column in its table type: cast, with logical nested names and nulls for absent fields."""
@@ -167,9 +173,7 @@ class TableReader:
     def open(self, file: FileEntry) -> FileReader:
         """Open a data file; raises DataFileError."""
         with explain_missing_file(self.snapshot, file.path):
-            opened = open_file(self.snapshot.store, file.path)
-        names = _names_by_id(opened.schema) if self.mode == "id" else None
-        return FileReader(self, file, opened, names)
+            return FileReader(self, file, open_file(self.snapshot.store, file.path, self.columns))
 
 
 class _Tests(msgspec.Struct, frozen=True):
@@ -189,8 +193,6 @@ class FileReader:
     table: TableReader
     file: FileEntry
     native: NativeFile
-    names_by_id: Mapping[int | None, str] | None
-    """The names of the columns of the file by field id if the table maps columns by id."""
 
     @property
     def row_groups(self) -> list[RowRange]:
@@ -406,19 +408,12 @@ class FileReader:
     def _stored_path(self, names: Sequence[str]) -> tuple[str, ...]:
         """Return the physical names of a column and of the struct fields below it."""
         field = self.table.fields[names[0]]
-        path = [self._stored_name(field)]
+        path = [physical_name(field, self.table.mode)]
         for name in names[1:]:
             assert isinstance(field.type, StructType)
             field = next(part for part in field.type.fields if part.name == name)
             path.append(physical_name(field, self.table.mode))
         return tuple(path)
-
-    def _stored_name(self, field: StructField) -> str:
-        """Return the name of a column in the file, found by field id if columns are mapped by id."""
-        identity = field_id(field)
-        if self.names_by_id is None or identity is None:
-            return physical_name(field, self.table.mode)
-        return self.names_by_id.get(identity, ABSENT)
 
 
 def _stored_names(columns: StructType, mode: ColumnMappingMode) -> Iterator[tuple[str, str]]:
@@ -426,8 +421,3 @@ def _stored_names(columns: StructType, mode: ColumnMappingMode) -> Iterator[tupl
     logical = (".".join(path) for path, _ in fields_of(columns))
     stored = (".".join(path) for path, _ in fields_of(physical_schema(columns, mode)))
     return zip(stored, logical, strict=True)
-
-
-def _names_by_id(file_schema: pa.Schema) -> Mapping[int | None, str]:
-    ids = {field.name: (field.metadata or {}).get(b"PARQUET:field_id") for field in file_schema}
-    return {int(identity): name for name, identity in ids.items() if identity is not None}

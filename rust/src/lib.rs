@@ -23,6 +23,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<python::files::PyBatches>()?;
     module.add_class::<python::files::PyDataFile>()?;
     module.add_class::<python::files::PyDataFileWriter>()?;
+    module.add_class::<python::files::PyTableColumns>()?;
     module.add_class::<python::functions::PyMergedSchema>()?;
     module.add_class::<python::lines::PyLineSplitter>()?;
     module.add_class::<python::lines::PyPositions>()?;

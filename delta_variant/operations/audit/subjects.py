@@ -10,7 +10,15 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...data_file.reader import Projection, RowViolation, SchemaViolation, open_file, read
+from ...data_file.reader import (
+    Projection,
+    RowViolation,
+    SchemaViolation,
+    TableColumns,
+    open_file,
+    read,
+    table_columns,
+)
 from ...data_file.statistics import compute_stats
 from ...errors import DeltaVariantError, InvalidStatisticsError, ProtocolError, SchemaError
 from ...log import deletion_vectors
@@ -103,6 +111,11 @@ class TableSubject:
             return self.columns
 
     @cached_property
+    def stored(self) -> TableColumns:
+        """Return the columns by which those of the files are found."""
+        return table_columns(self.physical, self.mode)
+
+    @cached_property
     def variants(self) -> tuple[VariantColumn, ...]:
         """Return the Variant columns at any depth."""
         return tuple(_variants(self.columns, self.physical, (), (), True))
@@ -165,7 +178,7 @@ class FileSubject:
         if isinstance(self.size, DeltaVariantError):
             return self.size
         try:
-            opened = open_file(self.table.survey.store, self.path)
+            opened = open_file(self.table.survey.store, self.path, self.table.stored)
             # Most rules read the schema, which can have names that Arrow does not support.
             _ = opened.schema
         except DeltaVariantError as error:
@@ -192,7 +205,7 @@ class FileSubject:
 
     def lacks(self, path: Path) -> bool:
         """Return whether the file certainly lacks a column, whose values then are all null."""
-        return self.opened is not None and self.table.mode != "id" and self.column(path) is None
+        return self.opened is not None and self.column(path) is None
 
     @cached_property
     def footer(self) -> Mapping[str, Any]:

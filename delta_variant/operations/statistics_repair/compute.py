@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...data_file.options import MAX_STATS_BYTES, MAX_STATS_PATHS
-from ...data_file.reader import NativeFile, open_file
+from ...data_file.reader import NativeFile, TableColumns, open_file, table_columns
 from ...data_file.statistics import compute_stats
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
-from ...protocol.schema.column_mapping import physical_name
+from ...protocol.schema.column_mapping import physical_name, physical_schema
 from ...protocol.schema.indexed_columns import stats_columns
 from ...protocol.statistics import FileStatistics, Path
 from ...protocol.types import VARIANT, DataType
@@ -23,11 +23,15 @@ ALL_BYTES = 1 << 40
 
 @dataclass(frozen=True)
 class TableStatistics:
-    """The leaf columns of a table that have statistics, by physical path, and the limit of Variant paths."""
+    """The leaf columns of a table that have statistics, by physical path, and the limit of Variant paths.
+
+    `stored` are all columns of the table, by which those of its files are found.
+    """
 
     snapshot: Snapshot
     columns: Mapping[Path, DataType]
     max_variant_stats_paths: int
+    stored: TableColumns
 
     @classmethod
     def of(cls, snapshot: Snapshot, max_variant_stats_paths: int = MAX_STATS_PATHS) -> TableStatistics:
@@ -36,11 +40,12 @@ class TableStatistics:
         chains = stats_columns(snapshot.schema, snapshot.configuration, snapshot.partition_columns)
         columns = {tuple(physical_name(field, mode) for field in chain): chain[-1].type for chain in chains}
         limit = max_variant_stats_paths if features.supports_shredding(snapshot.protocol) else 0
-        return cls(snapshot, columns, limit)
+        stored = table_columns(physical_schema(snapshot.schema, mode), mode)
+        return cls(snapshot, columns, limit, stored)
 
     def open(self, path: str) -> NativeFile:
         """Open a data file; raise DataFileError if it cannot be read."""
-        return open_file(self.snapshot.store, path)
+        return open_file(self.snapshot.store, path, self.stored)
 
     def compute(self, file: NativeFile, *, whole: bool = False) -> FileStatistics:
         """Return the statistics of all rows of an open data file.

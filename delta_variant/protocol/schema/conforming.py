@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -26,15 +27,22 @@ def conform(batch: pa.RecordBatch, schema: StructType) -> pa.RecordBatch:
     SchemaError, which has the column, for a value that does not fit its type and for a null in a NOT NULL
     column.
     """
-    by_name = {name.lower(): index for index, name in enumerate(batch.schema.names)}
+    find = _finder(batch.schema.names)
     arrays, fields = [], []
     for field in schema.fields:
-        index = by_name.get(field.name.lower())
+        index = find(field.name)
         source = pa.nulls(batch.num_rows) if index is None else batch.column(index)
         array = _conform_field(source, field, (field.name,))
         arrays.append(array)
         fields.append(_arrow_field(field, array))
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _finder(names: Sequence[str]) -> Callable[[str], int | None]:
+    """Return a function that finds a name: the same one, else one that differs by case only."""
+    exact = {name: index for index, name in enumerate(names)}
+    lowered = {name.lower(): index for index, name in enumerate(names)}
+    return lambda name: exact.get(name, lowered.get(name.lower()))
 
 
 def _arrow_field(field: StructField, array: Array) -> pa.Field[Any]:
@@ -75,10 +83,10 @@ def _conform_encoded(array: Array, data_type: DataType, path: tuple[str, ...]) -
 
 
 def _conform_struct(array: Array, struct: StructType, path: tuple[str, ...]) -> Array:
-    by_name = {part.name.lower(): index for index, part in enumerate(array.type)}
+    find = _finder([part.name for part in array.type])
     parts, fields = [], []
     for field in struct.fields:
-        index = by_name.get(field.name.lower())
+        index = find(field.name)
         source = pa.nulls(len(array)) if index is None else pc.struct_field(array, [index])
         part = _conform(source, field.type, (*path, field.name))
         if not field.nullable and _count_nulls_within(array, part):

@@ -46,6 +46,7 @@ pub fn check_column(
     paths: &[PathCheck],
     deleted: Option<&RoaringTreemap>,
 ) -> Result<ColumnCheck> {
+    file.check_unambiguous(column)?;
     let groups = file.row_groups().len();
     let mut start = 0;
     let mut starts = Vec::with_capacity(groups);

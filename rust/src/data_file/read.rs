@@ -267,7 +267,8 @@ impl DataFileReader {
         on_conflict: OnConflict,
         deleted: Option<RoaringTreemap>,
     ) -> Result<Self> {
-        for projection in &projections {
+        for projection in projections.iter().filter(|each| !matches!(each.what, What::Position)) {
+            file.check_unambiguous(&projection.column)?;
             check_variants(file.schema(), projection).map_err(|error| projection.locate(error))?;
         }
         let row_groups = selected_row_groups(&file, rows);

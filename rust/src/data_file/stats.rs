@@ -16,6 +16,7 @@ const BATCH_ROWS: usize = 64 << 10;
 
 /// The bounds of each top-level column; `variants` are the paths of those that are Variants, through structs.
 pub fn file_bounds(file: &ParquetFile, variants: &[Vec<String>]) -> Result<Vec<ColumnBounds>> {
+    file.check_unambiguous(&[])?;
     variants.iter().try_for_each(|path| {
         check_variant_at(file.schema(), path).map_err(|error| error.in_column(&path.join(".")))
     })?;

@@ -112,7 +112,11 @@ impl Location {
 
 fn locations(file: &ParquetFile, inputs: &[Input]) -> Result<Vec<Location>> {
     let fields = file.arrow_schema().fields();
-    inputs.iter().map(|input| location(fields, input)).collect()
+    let located = inputs.iter().map(|input| {
+        file.check_unambiguous(&input.column)?;
+        location(fields, input)
+    });
+    located.collect()
 }
 
 fn location(fields: &Fields, input: &Input) -> Result<Location> {
@@ -164,7 +168,8 @@ impl UnitsBuilder {
                 Location::Unknown => input.push_null(false)?,
                 Location::Leaf(leaf) => {
                     let value = leaf.value.map(&statistics);
-                    input.push(&columns[leaf.typed_value], statistics(leaf.typed_value), value)?;
+                    let typed = statistics(leaf.typed_value).in_calendar(file, leaf.typed_value);
+                    input.push(&columns[leaf.typed_value], typed, value)?;
                 }
             }
         }

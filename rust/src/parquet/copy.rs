@@ -31,10 +31,10 @@ impl ParquetFile {
         created_by.is_some_and(|name| name.starts_with(CREATED_BY))
     }
 
-    /// Fetch a row group. `None` if another library wrote the file, or if a column chunk has no offset index, which
+    /// Fetch a row group. `None` if another library wrote the file, if it is in a legacy calendar, or if a column chunk has no offset index, which
     /// either all row groups of a file have or none has.
     pub(super) fn encoded_row_group(&self, row_group: usize) -> Result<Option<EncodedRowGroup>> {
-        if !self.is_own() || row_group >= self.row_groups().len() {
+        if !self.is_own() || self.calendar().is_some() || row_group >= self.row_groups().len() {
             return Ok(None);
         }
         let group = self.complete_row_group(row_group)?;
@@ -53,7 +53,9 @@ impl ParquetFile {
     fn complete_row_group(&self, row_group: usize) -> Result<RowGroupMetaData> {
         let footer: Bytes = self.footer()?;
         guarded(|| {
-            let options = ParquetMetaDataOptions::new().with_encoding_stats_as_mask(false);
+            let schema = self.metadata().file_metadata().schema_descr_ptr();
+            let options =
+                ParquetMetaDataOptions::new().with_schema(schema).with_encoding_stats_as_mask(false);
             let metadata = ParquetMetaDataReader::decode_metadata_with_options(&footer, Some(&options))?;
             Ok(metadata.row_group(row_group).clone())
         })

@@ -8,6 +8,8 @@ mod decode;
 mod encode;
 mod footers;
 pub mod inspect;
+mod legacy_calendar;
+mod names;
 pub mod page_index;
 mod pages;
 pub mod read;
@@ -20,6 +22,7 @@ pub mod write;
 
 pub use encode::{Bound, EncodedExtremes, PageVersion};
 pub use inspect::{FileReport, GroupReport, LeafReport, inspect};
+pub use names::TableColumns;
 pub use read::{ParquetFile, RangeReader, Scan, Source};
 pub use schema::{UUID_EXTENSION, VARIANT_EXTENSION, to_parquet};
 pub use write::{FileSummary, FileWriter, LeafSummary, WriteOptions};

@@ -2,7 +2,7 @@
 //!
 //! Memory holds the compressed chunks of the selected leaves of one row group for each thread, and one decoded batch.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,13 +17,17 @@ use bytes::{Buf, Bytes};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema};
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::metadata::{
+    ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, RowGroupMetaData,
+};
 use parquet::file::page_index::offset_index::PageLocation;
-use parquet::schema::types::{Type, TypePtr};
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use rayon::prelude::*;
 
 use super::decode::{LeafRows, Plan};
 use super::footers::{self, Footer};
+use super::legacy_calendar::LegacyCalendar;
+use super::names::{Ambiguity, TableColumns};
 use super::pages::{Chunks, RowGroup};
 use super::thrift::check_footer;
 use crate::error::{Error, Result};
@@ -87,27 +91,40 @@ impl FileToOpen {
         self.footer.is_some()
     }
 
-    /// Parse and check the footer.
+    /// Parse and check the footer. The columns get the names that `table` has for them.
     ///
     /// Return `ErrorKind::DataFile` for a footer that contradicts itself or the length of the file.
-    pub fn open(self) -> Result<ParquetFile> {
+    pub fn open(self, table: Option<&TableColumns>) -> Result<ParquetFile> {
         let FileToOpen { store, bytes, footer } = self;
-        let footer = match footer {
+        let mut footer = match footer {
             Some(footer) => footer,
             None => {
-                let footer = parse(&bytes, store.length)?;
+                let footer = parse(&bytes, store.length, None)?;
                 footers::keep(&bytes, store.length, &footer);
                 footer
             }
         };
-        Ok(ParquetFile { store, metadata: footer.metadata, arrow_schema: footer.arrow_schema })
+        let mut ambiguous = Vec::new();
+        if let Some(table) = table {
+            let root = footer.metadata.file_metadata().schema_descr().root_schema_ptr();
+            let renamed = table.rename(&root)?;
+            if !Arc::ptr_eq(&root, &renamed.root) {
+                footer = parse(&bytes, store.length, Some(SchemaDescriptor::new(renamed.root)))?;
+            }
+            ambiguous = renamed.ambiguous;
+        }
+        let Footer { metadata, arrow_schema } = footer;
+        let calendar = LegacyCalendar::of(&metadata).map(Arc::new);
+        Ok(ParquetFile { store, metadata, arrow_schema, ambiguous, calendar })
     }
 }
 
-fn parse(footer: &Bytes, file_length: u64) -> Result<Footer> {
+/// Parse a footer, with another schema than its own if the columns have other names in the table.
+fn parse(footer: &Bytes, file_length: u64, schema: Option<SchemaDescriptor>) -> Result<Footer> {
     check_footer(footer)?;
     guarded(|| {
-        let metadata = ParquetMetaDataReader::decode_metadata(footer)?;
+        let options = schema.map(|schema| ParquetMetaDataOptions::new().with_schema(Arc::new(schema)));
+        let metadata = ParquetMetaDataReader::decode_metadata_with_options(footer, options.as_ref())?;
         check_row_groups(&metadata, file_length)?;
         let arrow_schema = Arc::new(shared_shapes(&metadata)?);
         Ok(Footer { metadata: Arc::new(metadata), arrow_schema })
@@ -119,6 +136,8 @@ pub struct ParquetFile {
     store: Store,
     metadata: Arc<ParquetMetaData>,
     arrow_schema: SchemaRef,
+    ambiguous: Vec<Ambiguity>,
+    calendar: Option<Arc<LegacyCalendar>>,
 }
 
 impl ParquetFile {
@@ -127,12 +146,22 @@ impl ParquetFile {
     /// Return `ErrorKind::DataFile` for bytes that are not a Parquet file, and for a footer that contradicts itself or
     /// the length of the file. The caller adds the name of the file.
     pub fn open(source: Source) -> Result<Self> {
-        FileToOpen::read(source)?.open()
+        FileToOpen::read(source)?.open(None)
     }
 
     /// The bytes of the footer, which `open` has checked.
     pub(super) fn footer(&self) -> Result<Bytes> {
         footer_bytes(&self.store)
+    }
+
+    /// Return an error for a column of the table, at `path`, that several columns of the file match.
+    pub fn check_unambiguous(&self, path: &[String]) -> Result<()> {
+        self.ambiguous.iter().try_for_each(|ambiguity| ambiguity.check(path))
+    }
+
+    /// The columns in the legacy calendar of Spark, if there are any.
+    pub(super) fn calendar(&self) -> Option<&LegacyCalendar> {
+        self.calendar.as_deref()
     }
 
     /// Root of the Parquet schema.
@@ -230,7 +259,11 @@ impl ParquetFile {
             };
             Ok(LeafRows::new(plan, &pages, &scan.dictionaries, others, rows, batch_size)?)
         })?;
-        Ok(RowGroupBatches { reader: Some(reader), missing })
+        let rebase = self.calendar.clone().map(|calendar| {
+            let leaves = scan.leaves.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();
+            Rebase { calendar, leaves }
+        });
+        Ok(RowGroupBatches { reader: Some(reader), missing, rebase })
     }
 
     fn page_locations(
@@ -307,6 +340,13 @@ pub struct RowGroupBatches {
     reader: Option<LeafRows>,
     /// The remaining rows, according to the footer.
     missing: u64,
+    rebase: Option<Rebase>,
+}
+
+/// The leaves of batches in the legacy calendar, in the order of the file.
+struct Rebase {
+    calendar: Arc<LegacyCalendar>,
+    leaves: Vec<usize>,
 }
 
 impl Iterator for RowGroupBatches {
@@ -336,7 +376,10 @@ impl RowGroupBatches {
             Some(missing) => self.missing = missing,
             None => return Err(broken("has more rows than its footer says")),
         }
-        Ok(batch)
+        match &self.rebase {
+            Some(Rebase { calendar, leaves }) => calendar.rebase(&batch, leaves),
+            None => Ok(batch),
+        }
     }
 }
 

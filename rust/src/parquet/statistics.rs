@@ -41,6 +41,21 @@ impl<'a> Statistics<'a> {
         }
     }
 
+    /// Return the same statistics, without bounds if the calendar of the file may change some of the values.
+    pub fn in_calendar(self, file: &ParquetFile, leaf: usize) -> Self {
+        let Some(calendar) = file.calendar() else { return self };
+        let column = file.metadata().file_metadata().schema_descr().column(leaf);
+        let least = match self.min.and_then(|bytes| bound_value(&column, bytes)) {
+            Some(Value::Date(days)) => Some(days.into()),
+            Some(Value::Timestamp(micros)) => Some(micros),
+            _ => None,
+        };
+        match calendar.changes(leaf, least) {
+            true => Statistics { min: None, max: None, ..self },
+            false => self,
+        }
+    }
+
     /// Whether a column of Variants has no other values than Variant null.
     pub fn is_variant_null(&self) -> bool {
         let is_null = |bound: Option<&[u8]>| bound == Some(value::NULL);

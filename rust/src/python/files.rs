@@ -36,10 +36,10 @@ use crate::data_file::units::{Input, UnitBounds, page_units, row_group_units};
 use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
 use crate::deletion_vector;
 use crate::error::{Error, Result};
-use crate::parquet::PageVersion;
 use crate::parquet::inspect::{FileReport, inspect};
 use crate::parquet::read::{FileToOpen, ParquetFile, RangeReader, Scan, Source};
 use crate::parquet::write::{WriteOptions, null_count};
+use crate::parquet::{PageVersion, TableColumns};
 use crate::shred::{Numeric, ShreddingSchema};
 use crate::value::cast::Casting;
 use crate::value::path::Step as PathStep;
@@ -330,6 +330,18 @@ pub struct PyDataFile {
     name: String,
 }
 
+/// The columns of a table, by which those of its files are found.
+#[pyclass(name = "TableColumns", module = "delta_variant._native", frozen)]
+pub struct PyTableColumns(Arc<TableColumns>);
+
+#[pymethods]
+impl PyTableColumns {
+    #[new]
+    fn new(schema: PyArrowType<Schema>, by_id: bool) -> Self {
+        PyTableColumns(Arc::new(TableColumns { fields: schema.0.fields, by_id }))
+    }
+}
+
 /// Returns the kind of a projection for a path and its casts.
 type MakeWhat = fn(Vec<PathStep>, Casting) -> What;
 
@@ -373,8 +385,15 @@ fn input((column, path, target): PyInput) -> Input {
 
 #[pymethods]
 impl PyDataFile {
+    /// The columns get the names that the table with `columns` has for them.
     #[new]
-    fn new(py: Python<'_>, source: PySource, name: String) -> PyResult<Self> {
+    #[pyo3(signature = (source, name, columns=None))]
+    fn new(
+        py: Python<'_>,
+        source: PySource,
+        name: String,
+        columns: Option<PyRef<'_, PyTableColumns>>,
+    ) -> PyResult<Self> {
         let source = match source {
             PySource::Bytes(bytes) => Source::Bytes(Bytes::from_owner(bytes)),
             PySource::Path(path) => Source::Path(path),
@@ -382,9 +401,10 @@ impl PyDataFile {
         };
         // The thread of the caller reads, because the kernel has few threads.
         let file = py.detach(|| FileToOpen::read(source))?;
+        let columns = columns.map(|columns| columns.0.clone());
         let file = match file.is_parsed() {
-            true => file.open()?,
-            false => run(py, || file.open())?,
+            true => file.open(columns.as_deref())?,
+            false => run(py, || file.open(columns.as_deref()))?,
         };
         Ok(PyDataFile { file: Arc::new(file), name })
     }
