@@ -112,9 +112,9 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     paths: list[str] = []
     original = reader.open_file
 
-    def recording(store: Any, path: str) -> Any:
+    def recording(store: Any, path: str, columns: Any) -> Any:
         paths.append(path)
-        return original(store, path)
+        return original(store, path, columns)
 
     monkeypatch.setattr("delta_variant.scan.reader.open_file", recording)
     return paths
