@@ -1055,3 +1055,9 @@ def test_any_text_is_an_expression_or_an_expression_error(text):
 def test_a_name_with_special_characters_is_rejected_with_its_quoted_form(text: str, quoted: str):
     with pytest.raises(ExpressionError, match=re.escape(f"special characters: quote the name, {quoted}")):
         parse(text)
+
+
+def test_a_literal_after_a_sign_plus_has_the_digits_of_its_type_as_in_spark():
+    result = bound("+ 9223372036854775807 * amount")
+    assert output_type(result) == pa.decimal128(20 + SCHEMA.field("amount").type.precision + 1, 2)
+    assert values("+ a", a=[1, None]) == [1, None]

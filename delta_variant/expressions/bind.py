@@ -374,14 +374,9 @@ def _is_variant_null(function: str, arguments: list[Expression], timezone: str) 
     return Call("coalesce", (equals, Literal(pa.scalar(False))), pa.bool_())
 
 
-def _negate(function: str, arguments: list[Expression]) -> Expression:
-    _require(arguments[0], NUMERIC, "unary minus: expected a number")
+def _sign(function: str, arguments: list[Expression]) -> Expression:
+    _require(arguments[0], NUMERIC, f"unary {'minus' if function == 'negate' else 'plus'}: expected a number")
     return Call(function, tuple(arguments), output_type(arguments[0]))
-
-
-def _positive(function: str, arguments: list[Expression]) -> Expression:
-    _require(arguments[0], NUMERIC, "unary plus: expected a number")
-    return arguments[0]
 
 
 def _length(function: str, arguments: list[Expression]) -> Expression:
@@ -578,8 +573,8 @@ def _common_type_with_text(other: pa.DataType) -> pa.DataType | None:
 FUNCTIONS: dict[str, Callable[[str, list[Expression]], Expression]] = {
     **dict.fromkeys(("and", "or", "not"), _connect),
     **dict.fromkeys(("+", "-", "*", "/", "%"), _calculate),
-    "negate": _negate,
-    "positive": _positive,
+    "negate": _sign,
+    "positive": _sign,
     "is null": _is_null,
     "like": _like,
     "length": _length,

@@ -347,6 +347,7 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     **{function: _comparison(kernel) for function, kernel in COMPARISONS.items()},
     "%": _remainder,
     "negate": _kernel("negate_checked"),
+    "positive": lambda value: value,
     "and": _chain("and_kleene"),
     "or": _chain("or_kleene"),
     "not": _invert,
