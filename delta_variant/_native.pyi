@@ -705,6 +705,14 @@ class DataFile:
     def check_schema(self, column: list[str]) -> list[SchemaViolation]:
         """Check the schema of the Variant column at a path; a missing column has no violations."""
 
+    def check_footer(self) -> list[tuple[list[str], int, int | None, str, str, str]]:
+        """Compare the statistics of row groups and pages with the values.
+
+        Returns one entry for each statistic that disagrees: the path of the leaf column, the row group, the
+        page (None for the statistics of the row group), `min`, `max`, `null_count` or `null_page`, and the
+        stated and the found value as text.
+        """
+
     def check_rows(
         self,
         column: list[str],

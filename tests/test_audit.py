@@ -145,7 +145,9 @@ def test_bounds_with_the_digits_of_a_float_are_exact(tmp_path, widened):
     (finding,) = dv.audit_table(path, data=True).findings
     assert (finding.rule, finding.column) == ("AU7", "f")
     (file,) = dv.repair_statistics(path).files
-    assert file.reasons == ("maxValues of f is Decimal('3.1399998'), expected 3.140000104904175",)
+    assert file.reasons == (
+        "maxValues of f is 3.1399998, which does not cover 3.140000104904175 in the data",
+    )
 
 
 FAR = pa.array([4_000_000, 0], pa.int32())
@@ -188,11 +190,15 @@ def test_a_wrong_bound_is_found_where_the_exact_bound_is_not_json(
             lambda each: each.update({"minValues": {}, "maxValues": {}} | edited)
         )
 
+    def audit() -> list[dv.Finding]:
+        # Spark orders NaN after an upper bound (AU14), whatever the bound is.
+        return [each for each in dv.audit_table(tmp_path / "t", data=True).findings if each.rule != "AU14"]
+
     set_bounds(minValues=least, maxValues=greatest)
-    assert dv.audit_table(tmp_path / "t", data=True).findings == ()
+    assert audit() == []
     for (side, bound), value in wrong.items():
         set_bounds(**{"minValues": least, "maxValues": greatest, side: bound})
-        (finding,) = dv.audit_table(tmp_path / "t", data=True).findings
+        (finding,) = audit()
         assert (finding.rule, finding.severity, finding.column) == ("AU7", "error", "c.x" if nested else "c")
         assert f" is {bound}, which does not cover {value} in the data: " in finding.sentence
     dv.repair_statistics(tmp_path / "t", dry_run=False)

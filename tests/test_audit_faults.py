@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from planting import (
     EMPTY,
@@ -35,6 +36,7 @@ VIOLATIONS: dict[str, tuple[str, str, bool, Callable[[Table], None]]] = {}
 FEATURES = ["variantType", "variantShredding"]
 
 BIGINT = {"type": "bigint", "value": 1}
+SIDES = ("minValues", "maxValues")
 
 
 def breaks(rule: str, severity: str = "error", *, repairable: bool = False):
@@ -1164,6 +1166,280 @@ def _of_kind(rows, kind):
     return [row[kind] for row in rows if row[kind] is not None]
 
 
+@breaks("AU20", repairable=True)
+def a_text_for_a_number(table):
+    table.edit_stats(lambda statistics: statistics["minValues"].update(id="0"))
+
+
+@breaks("AU20", repairable=True)
+def a_null_count_of_the_paths_of_a_variant(table):
+    """The RFC of shredding says that null counts are not captured for individual paths."""
+    table.edit_stats(lambda statistics: statistics["nullCount"].update(v={"a": 0}))
+
+
+@breaks("AU20", repairable=True)
+def a_null_count_that_is_a_text(table):
+    table.edit_stats(lambda statistics: statistics["nullCount"].update(id="0"))
+
+
+@pytest.mark.parametrize(
+    ("arrow_type", "value", "bound", "is_valid"),
+    [
+        (pa.date32(), 0, "1970/01/01", False),
+        (pa.date32(), 4_000_000, "+12921-08-26", True),
+        (pa.decimal128(5, 2), 1, "1.00", False),
+        (pa.decimal128(5, 2), 1, 1.00, True),
+        (pa.float64(), float("nan"), "NaN", True),
+        (pa.float64(), 1.5, "1.5", False),
+        (pa.bool_(), True, 1, False),
+        (pa.bool_(), True, True, True),
+        (pa.timestamp("us", "UTC"), 0, 0, False),
+        (pa.timestamp("us", "UTC"), 0, "1970-01-01T00:00:00.000Z", True),
+        (pa.struct([("n", pa.int64())]), {"n": 1}, 1, False),
+        (pa.struct([("n", pa.int64())]), {"n": 1}, {"n": 1}, True),
+        (pa.list_(pa.int64()), [1], [1], False),
+        (pa.string(), "x", 1, False),
+    ],
+)
+def test_a_bound_has_the_form_of_its_type(tmp_path, arrow_type, value, bound, is_valid):
+    """The forms are those that PROTOCOL.md, "Per-file Statistics", and Spark write."""
+    dv.write_table(tmp_path / "t", pa.table({"x": pa.array([value], arrow_type)}))
+    Table(tmp_path / "t").edit_stats(lambda stats: [stats[side].update(x=bound) for side in SIDES])
+    rules = {each.rule for each in dv.audit_table(tmp_path / "t", data=True).findings}
+    assert ("AU20" in rules) is not is_valid
+    dv.repair_statistics(tmp_path / "t", dry_run=False)
+    assert dv.audit_table(tmp_path / "t", data=True).findings == ()
+
+
+@breaks("AU21", "info", repairable=True)
+def a_file_without_statistics(table):
+    table.edit("add", lambda add: add.pop("stats"))
+
+
+@breaks("AU21", "info", repairable=True)
+def an_ordinary_column_without_bounds(table):
+    table.edit_stats(lambda statistics: statistics["minValues"].pop("id"))
+
+
+@breaks("AU22", "warning")
+def tight_bounds_next_to_a_deletion_vector(table):
+    _delete(table, 1)
+    table.edit_stats(lambda statistics: statistics.update(tightBounds=True))
+
+
+def _delete(table, *rows, **fields):
+    """Let a deletion vector mark rows of the file."""
+    table.edit_protocol([*FEATURES, "deletionVectors"], [*FEATURES, "deletionVectors"])
+    table.edit("add", lambda add: add.update(deletionVector={**inline_vector(*rows), **fields}))
+    table.edit_stats(lambda statistics: statistics.update(tightBounds=False))
+
+
+@breaks("F7")
+def a_deletion_vector_of_another_cardinality(table):
+    _delete(table, 1, 2, cardinality=1)
+
+
+@breaks("F7")
+def a_deletion_vector_with_a_row_beyond_the_file(table):
+    _delete(table, 5000)
+
+
+# Columns of files, and rows against the schema.
+
+
+def _rewrite_file(table, change, **options):
+    """Put other columns in the place of the file. The statistics stay."""
+    rows = pq.ParquetFile(table.file).read()
+    pq.write_table(change(rows), table.file, **options)
+    table.edit("add", lambda add: add.update(size=table.file.stat().st_size))
+
+
+def _add_column(table, name, data_type, values, metadata=None, nullable=True):
+    """Add a column to the table and its file."""
+    field = {"name": name, "type": data_type, "nullable": nullable, "metadata": metadata or {}}
+    table.edit_schema(lambda schema: schema["fields"].append(field))
+    _rewrite_file(table, lambda rows: rows.append_column(name, values))
+
+
+@breaks("T10")
+def a_number_that_is_stored_as_text(table):
+    _rewrite_file(table, lambda rows: rows.set_column(0, "id", rows["id"].cast(pa.string())))
+
+
+@pytest.mark.parametrize(
+    ("data_type", "stored", "is_valid"),
+    [
+        ("timestamp_ntz", pa.timestamp("us", "UTC"), False),
+        ("timestamp", pa.timestamp("ns", "UTC"), True),
+        ("decimal(5,2)", pa.decimal128(5, 3), False),
+        ("decimal(5,2)", pa.decimal128(4, 1), True),
+        ("integer", pa.int64(), False),
+        ("long", pa.int32(), True),
+        ("double", pa.float32(), True),
+        ("float", pa.float64(), False),
+        ("string", pa.binary(), True),
+        ("binary", pa.string(), False),
+        ("date", pa.timestamp("us"), False),
+    ],
+)
+def test_a_column_of_a_file_has_a_type_that_readers_convert_without_loss(table, data_type, stored, is_valid):
+    _add_column(table, "x", data_type, pa.nulls(4, stored))
+    found = [each.column for each in dv.audit_table(table.path).findings if each.rule == "T10"]
+    assert found == ([] if is_valid else ["x"])
+
+
+@breaks("T10", "info")
+def a_timestamp_that_is_stored_as_local_time(table):
+    _add_column(table, "x", "timestamp", pa.nulls(4, pa.timestamp("us")))
+
+
+def _make_not_null(table, column):
+    def change(schema):
+        schema["fields"][column]["nullable"] = False
+
+    table.edit_schema(change)
+
+
+@breaks("N1")
+def a_missing_column_that_is_not_null(table):
+    _make_not_null(table, 0)
+    _rewrite_file(table, lambda rows: rows.drop_columns(["id"]))
+
+
+@breaks("N1")
+def a_null_in_a_column_that_is_not_null(table):
+    _make_not_null(table, 1)
+
+
+@breaks("N1")
+def a_null_in_a_nested_field_that_is_not_null(table):
+    nested = {"type": "struct", "fields": [{**_field("n", "long"), "nullable": False}]}
+    _add_column(table, "s", nested, pa.array([{"n": 1}, {"n": None}, None, {"n": 2}]))
+
+
+@breaks("F12")
+def a_missing_column_with_bounds(table):
+    _rewrite_file(table, lambda rows: rows.drop_columns(["id"]))
+
+
+def test_a_repair_keeps_the_evidence_of_a_lost_column(table):
+    a_missing_column_with_bounds(table)
+    table.edit_stats(lambda statistics: statistics.update(numRecords=7))
+    dv.repair_statistics(table.path, dry_run=False)
+    found = dv.audit_table(table.path, data=True).findings
+    assert [each.rule for each in found if each.severity != "info"] == ["F12"]
+
+
+@breaks("N2")
+def a_row_that_violates_a_constraint(table):
+    table.edit_protocol(FEATURES, [*FEATURES, "checkConstraints"])
+    table.set_property("delta.constraints.small", "id < 3")
+
+
+@breaks("N2")
+def a_row_that_violates_an_invariant(table):
+    table.edit_protocol(FEATURES, [*FEATURES, "invariants"])
+    text = json.dumps({"expression": {"expression": "id > 0"}})
+    table.edit_schema(lambda schema: schema["fields"][0]["metadata"].update({"delta.invariants": text}))
+
+
+@breaks("N2")
+def a_row_that_differs_from_its_generated_value(table):
+    table.edit_protocol(FEATURES, [*FEATURES, "generatedColumns"])
+    generation = {"delta.generationExpression": "id + 1"}
+    _add_column(table, "g", "long", pa.array([1, 2, 3, 9]), generation)
+
+
+@breaks("N3", "info")
+def a_constraint_that_this_version_cannot_evaluate(table):
+    table.edit_protocol(FEATURES, [*FEATURES, "checkConstraints"])
+    table.set_property("delta.constraints.odd", "unknown_function(id) > 1")
+
+
+def _lower_a_bound(table):
+    """Replace the upper bound 3 of `id` in the footer by 1."""
+    _rewrite_file(table, lambda rows: rows, compression="none", use_dictionary=False)
+    data = bytearray(table.file.read_bytes())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    bound = (3).to_bytes(8, "little")
+    at = data.index(bound, footer)
+    while at >= 0:
+        data[at] = 1
+        at = data.find(bound, at + 8)
+    table.file.write_bytes(data)
+
+
+@breaks("W15")
+def a_bound_in_the_footer_that_excludes_a_row(table):
+    _lower_a_bound(table)
+
+
+@breaks("W15")
+def a_bound_in_the_page_index_that_excludes_a_row(table):
+    _rewrite_file(table, lambda rows: rows, compression="none", use_dictionary=False, write_page_index=True)
+    data = bytearray(table.file.read_bytes())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    at = data.rindex((3).to_bytes(8, "little"), 0, footer)
+    data[at] = 1
+    table.file.write_bytes(data)
+
+
+@breaks("AU14", repairable=True)
+def a_nan_above_an_upper_bound(table):
+    _add_column(table, "x", "double", pa.array([1.0, float("nan"), 2.0, 3.0]))
+    table.edit_stats(
+        lambda stats: [stats[side].update(x=bound) for side, bound in zip(SIDES, (1.0, 3.0), strict=True)]
+    )
+    table.edit_stats(lambda stats: stats["nullCount"].update(x=0))
+
+
+@pytest.mark.parametrize(("text", "bound"), [("z" * 100, "z" * 63 + "{"), ("\U0010ffff" * 40, None)])
+def test_bounds_that_deltalake_shortens_are_correct(tmp_path, text, bound):
+    """delta-rs keeps 64 bytes and raises the last character, or has no bound."""
+    dv.write_table(tmp_path / "t", pa.table({"s": [text, "a"]}))
+    stats = {"numRecords": 2, "nullCount": {"s": 0}, "minValues": {"s": "a"}, "maxValues": {"s": bound}}
+    Table(tmp_path / "t").edit("add", lambda add: add.update(stats=json.dumps(stats)))
+    assert dv.audit_table(tmp_path / "t", data=True).findings == ()
+    assert dv.repair_statistics(tmp_path / "t").files == ()
+
+
+def test_a_repair_keeps_bounds_of_booleans(tmp_path):
+    dv.write_table(tmp_path / "t", pa.table({"flag": [False] * 3, "x": [1, 2, 3]}))
+    table = Table(tmp_path / "t")
+    table.edit_stats(lambda stats: [stats[side].update(flag=False) for side in SIDES])
+    assert dv.audit_table(table.path, data=True).findings == ()
+    assert dv.repair_statistics(table.path).files == ()
+    table.edit_stats(lambda stats: stats["minValues"].update(x=2))
+    (file,) = dv.repair_statistics(table.path).files
+    assert json.loads(file.stats)["maxValues"] == {"flag": False, "x": 3}
+
+
+@breaks("T11")
+def columns_whose_ids_are_exchanged(table):
+    ids = {"id": 1, "w": 2}
+    _add_column(table, "w", "long", pa.array([5, 6, 7, 8]))
+    table.edit_protocol([*FEATURES, "columnMapping"], [*FEATURES, "columnMapping"])
+    table.set_property("delta.columnMapping.mode", "id")
+    table.set_property("delta.columnMapping.maxColumnId", "3")
+
+    def change(schema):
+        for field in schema["fields"]:
+            number = {"id": 2, "w": 1, "v": 3}[field["name"]]
+            field["metadata"] = {
+                "delta.columnMapping.id": number,
+                "delta.columnMapping.physicalName": field["name"],
+            }
+
+    def number(rows):
+        fields = [
+            field.with_metadata({"PARQUET:field_id": str(ids.get(field.name, 3))}) for field in rows.schema
+        ]
+        return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
+
+    table.edit_schema(change)
+    _rewrite_file(table, number)
+
+
 @breaks("AU17")
 def two_different_statistics_of_one_file(table):
     table.set_property("delta.checkpoint.writeStatsAsStruct", "true")
@@ -1221,6 +1497,22 @@ def test_an_audit_reports_the_violation(table, name):
     assert found, [(finding.rule, finding.severity, finding.sentence) for finding in audit.findings]
     assert all(finding.sentence for finding in found)
     assert severity == "info" or not audit.is_clean
+    _assert_repair_agrees(table, audit)
+
+
+def _assert_repair_agrees(table, audit):
+    """Check that a repair has work exactly where the audit advises it, and that each then finds nothing."""
+    try:
+        repair = dv.repair_statistics(table.path)
+    except dv.errors.DeltaVariantError:
+        return  # This version cannot load the table or commit to it.
+    advised = {each.file_path for each in audit.findings if "repair-statistics" in each.remedy}
+    unreadable = {each.file_path for each in audit.findings if each.rule in UNREADABLE_FILES}
+    assert {file.path for file in repair.files} - unreadable == advised - unreadable
+
+
+UNREADABLE_FILES = ("F1", "F3", "F6", "F7", "F8", "T10")
+"""Rules of files whose statistics cannot be computed."""
 
 
 @pytest.mark.parametrize("name", [name for name, violation in VIOLATIONS.items() if violation[2]])

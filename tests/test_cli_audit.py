@@ -221,7 +221,7 @@ def test_a_repair_prints_its_plan(faulty):
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         f"{faulty.file.name} has wrong statistics",
-        "  numRecords is 7, expected 4",
+        "  numRecords is 7, but the file has 4 rows",
         "",
         f"{faulty.path}: nothing was committed; 1 of 1 file would be repaired",
     ]
@@ -241,7 +241,7 @@ def test_a_repair_prints_json(faulty):
     report = json.loads(run("repair-statistics", faulty.path, "--dry-run", "--json").stdout)
     (file,) = report["files"]
     assert (report["read_version"], report["version"], report["num_files"]) == (0, None, 1)
-    assert file["reasons"] == ["numRecords is 7, expected 4"]
+    assert file["reasons"] == ["numRecords is 7, but the file has 4 rows"]
     assert json.loads(file["stats_before"])["numRecords"] == 7
     assert json.loads(file["stats"])["numRecords"] == 4
 

@@ -36,8 +36,8 @@ LAYERS = {
     "operations": (
         {"read", "rewrite"},
         {"alter", "audit", "changes", "delete", "history", "legacy", "merge", "optimize", "restore"}
-        | {"log_cleanup", "statistics_repair", "update", "vacuum", "write"},
-        {"convert"},
+        | {"log_cleanup", "update", "vacuum", "write"},
+        {"convert", "statistics_repair"},
     ),
 }
 

@@ -35,7 +35,7 @@ def test_a_dry_run_returns_the_repairs_and_commits_nothing(table):
     repair = dv.repair_statistics(table.path)
     assert (repair.read_version, repair.version, repair.num_files) == (0, None, 1)
     (file,) = repair.repairable
-    assert file.reasons == ("numRecords is 7, expected 4",)
+    assert file.reasons == ("numRecords is 7, but the file has 4 rows",)
     assert json.loads(file.stats)["numRecords"] == 4
     assert before == {path: path.read_bytes() for path in table.path.rglob("*") if path.is_file()}
 

@@ -53,9 +53,10 @@ class TableState:
     @classmethod
     def of_snapshot(cls, snapshot: Snapshot) -> TableState:
         """Return the state of a snapshot, without tombstones."""
-        actions = [snapshot.protocol, snapshot.metadata, *snapshot.txns.values()]
         state = cls()
-        state.apply(snapshot.version, [*actions, *snapshot.domain_metadata.values()])
+        state.apply(snapshot.version, [snapshot.protocol, snapshot.metadata])
+        state.apply(snapshot.version, snapshot.txns.values())
+        state.apply(snapshot.version, snapshot.domain_metadata.values())
         state.apply(snapshot.version, add_actions(snapshot.files))
         state.timestamp = snapshot.timestamp
         return state

@@ -21,7 +21,7 @@ def describe_difference(name: str, stated: object, expected: object) -> str | No
     return next(differences(name, stated, expected), None)
 
 
-def differences(name: str, stated: object, expected: object) -> Iterator[str]:
+def differences(name: str, stated: Any, expected: Any) -> Iterator[str]:
     """Yield a phrase for each field in which two values differ."""
     if stated == expected:
         return

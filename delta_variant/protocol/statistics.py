@@ -355,7 +355,8 @@ def is_shortened(bound: str, longer: str, *, is_upper: bool) -> bool:
     if len(bound) <= MIN_PREFIX_CHARACTERS:
         return False
     if is_upper:
-        is_cut = bound[-1] in (MAX_ASCII, MAX_CHARACTER) and len(longer) >= len(bound)
+        # Spark appends a character that is greater than the next one, delta-rs raises the last character.
+        is_cut = len(longer) >= len(bound) and bound[-1] > longer[len(bound) - 1]
         return is_cut and longer.startswith(bound[:-1])
     return longer.startswith(bound.removesuffix("?"))
 

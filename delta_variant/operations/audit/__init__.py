@@ -19,6 +19,7 @@ from ...scan.selection import select_files
 from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
 from .change_files import CHANGE_FILE_RULES
+from .constraint_rules import CONSTRAINT_RULES, ROW_CONSTRAINT_RULES
 from .feature_rules import FEATURE_RULES
 from .file_checks import check_files
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
@@ -29,15 +30,27 @@ from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
 from .table_rules import LOG_RULES, TABLE_RULES
 
-__all__ = ["RULES", "Audit", "AuditedFile", "audit_files", "audit_table"]
+__all__ = [
+    "RULES",
+    "Audit",
+    "AuditedFile",
+    "audit_files",
+    "audit_table",
+    "file_subjects",
+    "statistics_findings",
+]
 
 SURVEY_RULES = (*LOG_RULES, *CHANGE_FILE_RULES)
-SUBJECT_RULES = (*TABLE_RULES, *FEATURE_RULES, *ROW_ID_RULES, *CHECKPOINT_STATISTICS_RULES)
+SUBJECT_RULES = (*TABLE_RULES, *FEATURE_RULES, *CONSTRAINT_RULES, *ROW_ID_RULES, *CHECKPOINT_STATISTICS_RULES)
+
+NOT_REPAIRED = ("AU18",)
+"""Rules of statistics whose violations are a choice of the writer."""
 
 RULES = (
     *SURVEY_RULES,
     *SUBJECT_RULES,
     *FILE_RULES,
+    *ROW_CONSTRAINT_RULES,
     *FILE_STATISTICS_RULES,
     *COLUMN_RULES,
     *BOUND_RULES,
@@ -202,6 +215,25 @@ def _version_to_audit(
     return store, version
 
 
+def file_subjects(snapshot: Snapshot, files: Iterable[Mapping[str, Any]]) -> Iterator[FileSubject]:
+    """Yield data files of a table, rows of `Snapshot.files`, for the rules that read the rows."""
+    log = LogSurvey(snapshot.store, snapshot.version, names=(), commits=(), snapshot=snapshot)
+    table = TableSubject(log)
+    return (FileSubject(table, add, True) for add in files)
+
+
+def statistics_findings(subject: FileSubject) -> list[Finding]:
+    """Return the violations of a file that computing its statistics again repairs."""
+    findings = list(apply_rules(FILE_STATISTICS_RULES, subject))
+    for column in subject.columns:
+        findings += (
+            replace(finding, column=column.name)
+            for finding in apply_rules(BOUND_RULES, column)
+            if finding.rule not in NOT_REPAIRED
+        )
+    return findings
+
+
 def audit_files(
     snapshot: Snapshot, files: Iterable[Mapping[str, Any]], *, data: bool
 ) -> list[tuple[AuditedFile, list[Finding]]]:
@@ -230,7 +262,7 @@ def _audit_file(subject: FileSubject) -> tuple[AuditedFile, list[Finding]]:
 
 
 def _file_findings(subject: FileSubject) -> Iterator[Finding]:
-    yield from apply_rules((*FILE_RULES, *FILE_STATISTICS_RULES), subject)
+    yield from apply_rules((*FILE_RULES, *ROW_CONSTRAINT_RULES, *FILE_STATISTICS_RULES), subject)
     for column in subject.columns:
         findings = apply_rules((*COLUMN_RULES, *BOUND_RULES, *ROW_RULES), column)
         yield from (replace(finding, column=finding.column or column.name) for finding in findings)

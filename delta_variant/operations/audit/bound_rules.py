@@ -363,7 +363,12 @@ BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
         _one_sided,
         "allowed, but readers can skip by one side only; `delta-variant repair-statistics` computes both",
     ),
-    Rule("AU12", "warning", _without_feature, "readers ignore them; add the feature, or remove the bounds"),
+    Rule(
+        "AU12",
+        "warning",
+        _without_feature,
+        "readers ignore them: add the feature, or remove them with `delta-variant repair-statistics`",
+    ),
     Rule("AU14", "error", _nan_bounds, DANGER),
     Rule("AU14", "warning", _zero_bounds, "readers that distinguish the two zeros lose rows; " + REPAIR),
     Rule("AU15", "error", _scales_differ, UNUSED),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -86,8 +87,8 @@ def _files(subject: TableSubject) -> Iterator[Violation]:
         ("deletion_vector", "a deletion vector", "deletionVectors"),
         ("base_row_id", "a baseRowId", "rowTracking"),
     ):
-        has_value = pc.is_valid(snapshot.files[column])
-        count = pc.sum(has_value).as_py() or 0
+        has_value: Any = pc.is_valid(snapshot.files[column])
+        count = int(pc.sum(has_value).as_py() or 0)
         if name in lacking and count:
             path = snapshot.files["path"].filter(has_value)[0].as_py()
             more = f", and {count - 1:,} more files have one" if count > 1 else ""

@@ -9,12 +9,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
+from ...data_file.reader import open_file
+from ...errors import DataFileError, DeltaVariantError, MalformedLogError, UnsupportedFeatureError
 from ...expressions.types import type_name
+from ...log.deletion_vectors import subtract_rows
 from ...protocol import properties
+from ...protocol.schema.column_mapping import COLUMN_ID
 from ...protocol.schema.partition_values import partition_value_from_string
+from ...protocol.types import describe
 from ...storage.objects import StoredFile
 from .findings import Rule, Severity, Violation
+from .storage_types import is_unadjusted
 from .subjects import ColumnSubject, FileSubject
 
 __all__ = ["COLUMN_RULES", "FILE_RULES", "NATIVE_ROW_RULES", "NATIVE_SCHEMA_RULES", "ROW_RULES"]
@@ -79,9 +84,19 @@ def _cardinality(subject: FileSubject) -> Iterator[Violation]:
     vector = subject.add["deletion_vector"]
     if subject.opened is None or vector is None:
         return
-    rows, deleted = subject.opened.num_rows, vector["cardinality"]
-    if not 0 <= deleted <= rows:
-        yield Violation(f"the deletion vector has {deleted:,} rows, but the file has {rows:,}")
+    rows, stated = subject.opened.num_rows, vector["cardinality"]
+    if not isinstance(subject.deleted, bytes):
+        return
+    try:
+        ranges = subtract_rows(subject.deleted, None)
+    except DataFileError as error:
+        yield Violation(f"the deletion vector cannot be read ({error.message})")
+        return
+    deleted, last = sum(end - start for start, end in ranges), max((end for _, end in ranges), default=0) - 1
+    if deleted != stated:
+        yield Violation(f"the deletion vector has {deleted:,} rows, but its cardinality is {stated:,}")
+    if last >= rows:
+        yield Violation(f"the deletion vector has the row {last:,}, but the file has {rows:,} rows")
 
 
 def _row_ids(subject: FileSubject) -> Iterator[Violation]:
@@ -119,6 +134,78 @@ def _field_ids(subject: FileSubject) -> Iterator[Violation]:
         return
     if not any(FIELD_ID in (field.metadata or {}) for field in subject.opened.schema):
         yield Violation("the table maps columns by id, but the file has no field ids")
+    names = {(field.metadata or {}).get(FIELD_ID): field.name for field in _raw_schema(subject)}
+    pairs = zip(subject.table.columns.fields, subject.table.physical.fields, strict=True)
+    for field, physical in pairs:
+        name, stored = physical.name, names.get(str(field.metadata.get(COLUMN_ID)).encode())
+        if stored is not None and stored != name and stored in subject.table.physical_names:
+            yield Violation(
+                f"the column {name} is the column {stored} of the file by its field id, "
+                f"but another column of the table has the name {stored}",
+                column=name,
+            )
+
+
+def _raw_schema(subject: FileSubject) -> pa.Schema:
+    """Return the schema with the names in the file, which readers replace by those of the table."""
+    return open_file(subject.table.survey.store, subject.path).schema
+
+
+def _other_ordinary_type(subject: FileSubject) -> Iterator[Violation]:
+    for path, stored, data_type in subject.mismatches:
+        name = ".".join(path)
+        sentence = f"the column {name} is {type_name(stored)} in the file, expected {describe(data_type)}"
+        yield Violation(sentence, column=name)
+
+
+def _unadjusted(subject: FileSubject) -> Iterator[Violation]:
+    for path, stored, data_type in subject.type_differences:
+        if is_unadjusted(stored, data_type):
+            name = ".".join(path)
+            sentence = f"the timestamp {name} is stored without isAdjustedToUTC"
+            yield Violation(sentence, column=name)
+
+
+def _missing_not_null(subject: FileSubject) -> Iterator[Violation]:
+    if subject.opened is None or not subject.opened.num_rows:
+        return
+    partitions = set(subject.table.partition_columns)
+    fields = zip(subject.table.columns.fields, subject.table.physical.fields, strict=True)
+    for field, stored in fields:
+        if not field.nullable and field.name not in partitions and subject.column((stored.name,)) is None:
+            yield Violation(
+                f"the column {field.name} is NOT NULL, but the file lacks it: its values are lost",
+                column=field.name,
+            )
+
+
+def _lost_column(subject: FileSubject) -> Iterator[Violation]:
+    for path in subject.lost_columns:
+        name = ".".join(path)
+        sentence = (
+            f"the file lacks the column {name}, for which the statistics have bounds: its values are lost"
+        )
+        yield Violation(sentence, column=name)
+
+
+def _footer_statistics(subject: FileSubject) -> Iterator[Violation]:
+    if not subject.rows or subject.opened is None or isinstance(subject.computed, DeltaVariantError):
+        return
+    found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    try:
+        wrong = subject.opened.check_footer()
+    except DeltaVariantError as error:
+        yield Violation(f"the statistics of the footer cannot be compared ({error.message})")
+        return
+    for path, row_group, page, what, stated, actual in wrong:
+        where = f"row group {row_group}" + ("" if page is None else f", page {page}")
+        found.setdefault((".".join(path), what), []).append((where, stated, actual))
+    for (name, what), places in found.items():
+        where, stated, actual = places[0]
+        more = f" (and {len(places) - 1:,} more)" if len(places) > 1 else ""
+        yield Violation(
+            f"{where}: {what} of {name} is {stated}, but the values have {actual}{more}", column=name
+        )
 
 
 def _undecodable_pages(subject: FileSubject) -> Iterator[Violation]:
@@ -219,7 +306,12 @@ FILE_RULES: tuple[Rule[FileSubject], ...] = (
     Rule("F3", "error", _unreadable, "restore the file, or remove it from the table"),
     Rule("F4", "error", _partition_values, "commit the file with its partition values"),
     Rule("F6", "error", _deletion_vector, "restore the deletion vector; without it deleted rows reappear"),
-    Rule("F7", "error", _cardinality, "restore the deletion vector of this file"),
+    Rule(
+        "F7",
+        "error",
+        _cardinality,
+        "readers reject the file or miscount its rows: restore the deletion vector of this file",
+    ),
     Rule("F8", "error", _undecodable_pages, "restore the file, or remove it from the table"),
     Rule(
         "F9",
@@ -234,7 +326,42 @@ FILE_RULES: tuple[Rule[FileSubject], ...] = (
         "readers that filter or clean up by age take it for another time: commit the file again",
     ),
     Rule("F11", "info", _copied, "nothing to do if the table was copied or restored from a backup"),
-    Rule("T11", "error", _field_ids, "rewrite the file with field ids; readers find no column in it"),
+    Rule(
+        "T10",
+        "error",
+        _other_ordinary_type,
+        "readers reject the file or convert its values with loss: rewrite the file from its source",
+    ),
+    Rule(
+        "T10",
+        "info",
+        _unadjusted,
+        "nothing to do: readers take it for UTC, as early versions of deltalake wrote it",
+    ),
+    Rule(
+        "N1",
+        "error",
+        _missing_not_null,
+        "readers return NULL or reject the file: restore the file, or write its rows again from their source",
+    ),
+    Rule(
+        "F12",
+        "error",
+        _lost_column,
+        "readers return NULL, and the statistics are the evidence: restore the file, or write its rows again",
+    ),
+    Rule(
+        "W15",
+        "error",
+        _footer_statistics,
+        "readers that skip row groups or pages by it lose rows: rewrite the file",
+    ),
+    Rule(
+        "T11",
+        "error",
+        _field_ids,
+        "readers return NULL or other columns: rewrite the file with the ids of the schema",
+    ),
 )
 
 REWRITE = "rewrite the file"

@@ -138,7 +138,7 @@ def _adds(checkpoint: Checkpoint) -> Iterator[AddFile]:
 def _tombstones(checkpoint: Checkpoint) -> Iterator[FileKey]:
     for batch in checkpoint.tombstones:
         for path, vector in zip(batch["path"].to_pylist(), batch["deletion_vector"].to_pylist(), strict=True):
-            yield path_key(path), None if vector is None else DeletionVector(**vector).unique_id
+            yield path_key(str(path)), None if vector is None else DeletionVector(**vector).unique_id
 
 
 def _differences(checkpoint: Checkpoint, state: TableState, written: int) -> Iterator[str]:

@@ -24,7 +24,7 @@ def _ranges(subject: TableSubject) -> list[tuple[int, int, str]]:
     rows = zip(
         files["base_row_id"].to_pylist(),
         counts_of(numbers).to_pylist(),
-        files["path"].to_pylist(),
+        map(str, files["path"].to_pylist()),
         strict=True,
     )
     return sorted(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from typing import Any, TypeAlias
 
+import msgspec
 import pyarrow as pa
 
 from ...errors import InvalidStatisticsError, MalformedLogError
@@ -20,7 +22,7 @@ from ...protocol.statistics import (
     type_of_bounds,
     value_at,
 )
-from ...protocol.types import StructType
+from ...protocol.types import DataType, PrimitiveType, StructType, describe
 from .findings import Rule, Violation
 from .statistics_copies import differences_of_copies, is_near, ordinary_columns
 from .subjects import FileSubject, TableSubject
@@ -38,6 +40,11 @@ __all__ = [
 Path: TypeAlias = tuple[str, ...]
 
 SIDES = ("minValues", "maxValues")
+
+FLOAT, DOUBLE = PrimitiveType("float"), PrimitiveType("double")
+UNCHECKED = ("binary", "void", "variant", "geometry", "geography")
+"""The types whose bounds have rules of their own, or are not used by readers."""
+LIKE_DATE = re.compile(r"[+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2}")
 
 
 # The text of the statistics.
@@ -92,8 +99,87 @@ def _bounds(stats: FileStatistics) -> tuple[Mapping[str, Any], Mapping[str, Any]
 def _impossible_null_counts(subject: FileSubject) -> Iterator[Violation]:
     records = subject.stats.num_records
     for path, count in leaves_of(subject.stats.null_count):
-        if type(count) is not int or count < 0 or (records is not None and count > records):
+        if type(count) is int and (count < 0 or (records is not None and count > records)):
             yield Violation(f"nullCount of {'.'.join(path)} is {count}, but numRecords is {records}")
+
+
+def _forms(subject: FileSubject) -> Iterator[Violation]:
+    """Check that each entry has the JSON form of its column's type."""
+    members = (("nullCount", subject.stats.null_count), *zip(SIDES, _bounds(subject.stats), strict=True))
+    for member, values in members:
+        for path, value, expected in _wrong_forms(values, subject.table.physical, (), member):
+            name = ".".join(path)
+            stated = msgspec.json.encode(value, enc_hook=str).decode()[:60]
+            yield Violation(f"{member} of {name} is {stated}, expected {expected}", column=name)
+    partitions = subject.table.physical_partitions
+    for name in sorted(partitions & {name for _, values in members for name in values}):
+        message = f"the statistics have the partition column {name}, which is not in the file"
+        yield Violation(message, column=name)
+
+
+def _wrong_forms(
+    values: Mapping[str, Any], columns: StructType, path: Path, member: str
+) -> Iterator[tuple[Path, Any, str]]:
+    types = {field.name: field.type for field in columns.fields}
+    for name, value in values.items():
+        data_type, where = types.get(name), (*path, name)
+        if value is None or data_type is None:
+            continue
+        if isinstance(data_type, StructType):
+            if isinstance(value, Mapping):
+                yield from _wrong_forms(value, data_type, where, member)
+            else:
+                yield where, value, "an object with the fields of the struct"
+        elif member == "nullCount":
+            if type(value) is not int:
+                yield where, value, "a number of nulls"
+        elif (expected := _expected_form(value, data_type)) is not None:
+            yield where, value, expected
+
+
+def _expected_form(value: Any, data_type: DataType) -> str | None:
+    """Return what a bound of a type has to be, None if the value is that."""
+    if not isinstance(data_type, PrimitiveType):
+        return f"no bounds for {describe(data_type)}, which has no order"
+    if data_type.name.partition("(")[0] in UNCHECKED or to_comparable(value, data_type) is not None:
+        return None
+    is_text = isinstance(value, str)
+    if data_type.name in ("float", "double") and is_text and value in ("NaN", "Infinity", "-Infinity"):
+        return None
+    if data_type.name in ("date", "timestamp", "timestamp_ntz"):
+        # Python does not have all years.
+        return None if is_text and LIKE_DATE.match(value) else f"text of a {data_type.name}"
+    return f"a value of type {describe(data_type)}"
+
+
+def _incomplete(subject: FileSubject) -> Iterator[Violation]:
+    """Report statistics that readers could use, and that the file lacks."""
+    if subject.add["stats"] is None:
+        yield Violation("the file has no statistics")
+        return
+    if isinstance(subject.decoded, InvalidStatisticsError):
+        return
+    if subject.stats.num_records is None:
+        yield Violation("the statistics have no numRecords")
+    computed = subject.computed
+    if not isinstance(computed, FileStatistics):
+        return
+    indexed = subject.table.indexed
+    for path, _ in subject.ordinary_columns:
+        least, greatest = (value_at(values, path) for values in _bounds(subject.stats))
+        found = [value_at(values, path) for values in _bounds(computed)]
+        if path not in indexed or found[0] is None:
+            continue
+        # A long string can lack the upper bound: a truncated one must still be greater than the string.
+        is_lacking = least is None or (greatest is None and not isinstance(found[1], str | None))
+        if is_lacking or value_at(subject.stats.null_count, path) is None:
+            name = ".".join(path)
+            yield Violation(f"the statistics lack bounds or nullCount of {name}", column=name)
+
+
+def _tight_next_to_vector(subject: FileSubject) -> Iterator[Violation]:
+    if subject.add["deletion_vector"] is not None and subject.add["stats"] is not None and subject.is_tight:
+        yield Violation("the bounds are marked as tight, but the file has a deletion vector")
 
 
 # Ordinary columns, compared with the data.
@@ -108,7 +194,7 @@ def _ordinary_violations(
     computed = subject.computed
     if not isinstance(computed, FileStatistics):
         return
-    for path, data_type in ordinary_columns(subject.table.physical):
+    for path, data_type in subject.ordinary_columns:
         of_bounds = type_of_bounds(data_type, subject.column(path))
         for side, recorded, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
             texts = value_at(recorded, path), value_at(found, path)
@@ -144,7 +230,7 @@ def _without_exact_bounds(subject: FileSubject) -> Iterator[Violation]:
         return
     if subject.add["deletion_vector"] is not None and subject.is_tight:
         return
-    for path, data_type in ordinary_columns(subject.table.physical):
+    for path, data_type in subject.ordinary_columns:
         of_bounds = type_of_bounds(data_type, subject.column(path))
         for side, recorded, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
             text = value_at(recorded, path)
@@ -158,6 +244,23 @@ def _without_exact_bounds(subject: FileSubject) -> Iterator[Violation]:
                 value = extreme.cast(pa.string()).as_py()
                 sentence = f"{side} of {name} is {text}, which does not cover {value} in the data"
                 yield Violation(sentence, column=name)
+
+
+def _nan(subject: FileSubject) -> Iterator[Violation]:
+    """Check for NaN above an upper bound: it is the greatest value for Spark."""
+    computed = subject.computed
+    if not isinstance(computed, FileStatistics):
+        return
+    for path, data_type in subject.ordinary_columns:
+        stated = value_at(subject.stats.max_values, path)
+        # The kernel computes no bounds of a column with NaN.
+        is_suspect = stated is not None and value_at(computed.max_values, path) is None
+        if not is_suspect or data_type not in (FLOAT, DOUBLE) or to_comparable(stated, data_type) is None:
+            continue
+        if not subject.lacks(path) and subject.has_nan(path):
+            name = ".".join(path)
+            sentence = f"maxValues of {name} is {stated}, but a row has NaN, which Spark orders after it"
+            yield Violation(sentence, column=name)
 
 
 def _is_of_type(stated: Any, arrow_type: Any) -> bool:
@@ -204,7 +307,7 @@ def _ordinary_null_counts(subject: FileSubject) -> Iterator[Violation]:
     if not isinstance(computed, FileStatistics):
         return
     is_whole = subject.add["deletion_vector"] is None
-    for path, _ in ordinary_columns(subject.table.physical):
+    for path, _ in subject.ordinary_columns:
         stated, found = value_at(subject.stats.null_count, path), value_at(computed.null_count, path)
         if subject.lacks(path):
             found = computed.num_records
@@ -262,4 +365,13 @@ FILE_STATISTICS_RULES: tuple[Rule[FileSubject], ...] = (
     Rule("AU7", "error", _without_exact_bounds, DANGER),
     Rule("AU8", "warning", _ordinary_loose, REPAIR),
     Rule("AU10", "error", _ordinary_null_counts, DANGER),
+    Rule("AU14", "error", _nan, "Spark skips the file by it and loses the row; " + REPAIR),
+    Rule("AU20", "error", _forms, "some readers fail on it, others ignore it; " + REPAIR),
+    Rule("AU21", "info", _incomplete, "readers cannot skip the file by them; " + REPAIR),
+    Rule(
+        "AU22",
+        "warning",
+        _tight_next_to_vector,
+        "readers take them for bounds of the live rows; " + REPAIR,
+    ),
 )

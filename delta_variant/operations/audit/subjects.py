@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -25,7 +25,8 @@ from ...log import deletion_vectors
 from ...protocol import features, properties
 from ...protocol.actions import Metadata, Protocol
 from ...protocol.properties import ColumnMappingMode
-from ...protocol.schema.column_mapping import physical_schema
+from ...protocol.schema.column_mapping import physical_name, physical_schema
+from ...protocol.schema.indexed_columns import stats_columns
 from ...protocol.schema.json_text import parse as parse_schema
 from ...protocol.statistics import Bound, BoundText, FileStatistics, describe_bound, value_at
 from ...protocol.statistics import decode as decode_statistics
@@ -34,6 +35,8 @@ from ...storage import store
 from ...storage.objects import StoredFile
 from ...variant import paths as variant_paths
 from .log_survey import LogSurvey
+from .statistics_copies import ordinary_columns
+from .storage_types import is_unadjusted, mismatches
 
 __all__ = ["ColumnSubject", "FileSubject", "PathReport", "TableSubject"]
 
@@ -119,6 +122,28 @@ class TableSubject:
     def variants(self) -> tuple[VariantColumn, ...]:
         """Return the Variant columns at any depth."""
         return tuple(_variants(self.columns, self.physical, (), (), True))
+
+    @cached_property
+    def physical_names(self) -> frozenset[str]:
+        """Return the physical names of the top-level columns."""
+        return frozenset(field.name for field in self.physical.fields)
+
+    @cached_property
+    def physical_partitions(self) -> frozenset[str]:
+        """Return the physical names of the partition columns."""
+        fields = zip(self.columns.fields, self.physical.fields, strict=True)
+        return frozenset(stored.name for field, stored in fields if field.name in self.partition_columns)
+
+    @cached_property
+    def indexed(self) -> Mapping[Path, DataType]:
+        """Return the leaf columns that get statistics by physical path, and their types."""
+        try:
+            chains = stats_columns(self.columns, self.configuration, self.partition_columns)
+            return {
+                tuple(physical_name(each, self.mode) for each in chain): chain[-1].type for chain in chains
+            }
+        except (SchemaError, ProtocolError):
+            return {}
 
     @property
     def shreds(self) -> bool:
@@ -208,6 +233,33 @@ class FileSubject:
         return self.opened is not None and self.column(path) is None
 
     @cached_property
+    def mismatches(self) -> Sequence[tuple[Path, Any, DataType]]:
+        """Return path, stored type and type of the leaf columns that the file has in another type."""
+        return [found for found in self.type_differences if not is_unadjusted(*found[1:])]
+
+    @cached_property
+    def type_differences(self) -> Sequence[tuple[Path, Any, DataType]]:
+        """Return the mismatches, and the timestamps that are stored without isAdjustedToUTC."""
+        return [
+            found
+            for field in self.table.physical.fields
+            for found in mismatches(self.column((field.name,)), field.type, (field.name,))
+        ]
+
+    @cached_property
+    def lost_columns(self) -> Sequence[Path]:
+        """Return the columns of the table that the file lacks although its statistics have bounds of them."""
+        partitions = self.table.physical_partitions
+        stated = (self.stats.min_values, self.stats.max_values)
+        return [
+            path
+            for path, _ in ordinary_columns(self.table.physical)
+            if self.lacks(path)
+            and path[0] not in partitions
+            and any(value_at(values, path) is not None for values in stated)
+        ]
+
+    @cached_property
     def footer(self) -> Mapping[str, Any]:
         """Return the footer, empty if the file cannot be opened."""
         return {} if self.opened is None else self.opened.inspect()
@@ -219,6 +271,13 @@ class FileSubject:
             return decode_statistics(self.add["stats"]) if self.add["stats"] is not None else FileStatistics()
         except InvalidStatisticsError as error:
             return error
+
+    def with_stats(self, stats: str | None) -> FileSubject:
+        """Return the file with other statistics, and with what was read of it."""
+        other = FileSubject(self.table, {**self.add, "stats": stats}, self.rows)
+        kept = ("stored", "file", "footer", "computed", "deleted", "mismatches")
+        other.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
+        return other
 
     @property
     def stats(self) -> FileStatistics:
@@ -258,9 +317,28 @@ class FileSubject:
             return None
         try:
             variants = [column.path for column in self.table.variants]
-            return compute_stats(self.opened, variants, shorten=False)
+            return self.without_mismatches(compute_stats(self.opened, variants, shorten=False))
         except DeltaVariantError as error:
             return error
+
+    def without_mismatches(self, stats: FileStatistics) -> FileStatistics:
+        """Return statistics of the file without bounds of columns of another type than the table has."""
+        others = {path for path, _, _ in self.mismatches}
+        least, greatest = (_without(values, others) for values in (stats.min_values, stats.max_values))
+        return replace(stats, min_values=least, max_values=greatest)
+
+    @property
+    def ordinary_columns(self) -> Iterator[tuple[Path, DataType]]:
+        """Yield the ordinary leaf columns that the file has in the type of the table, with statistics."""
+        others = {path for path, _, _ in self.mismatches}
+        partitions, lost = self.table.physical_partitions, set(self.lost_columns)
+        for path, data_type in ordinary_columns(self.table.physical):
+            if path not in others and path not in lost and path[0] not in partitions:
+                yield path, data_type
+
+    def has_nan(self, path: Path) -> bool:
+        """Return whether a column, which is in the file, has a NaN."""
+        return any(pc.any(pc.is_nan(column)).as_py() for column in self._values(path))
 
     def extremes(self, path: Path) -> Any:
         """Return `min` and `max` of a column without NaN as a scalar of Arrow, null if there is no value.
@@ -269,18 +347,25 @@ class FileSubject:
         """
         stored = self.column(path)
         arrow_type = pa.timestamp("us", stored.tz) if pa.types.is_timestamp(stored) else stored
-        nested = arrow_type
-        for step in reversed(path[1:]):
-            nested = pa.struct([pa.field(step, nested)])
         found: list[Any] = []
-        for batch in read(self.opened, self.path, [Projection(pa.field("read", nested), path[:1])]):
-            column: Any = batch.column(0)
-            for step in path[1:]:
-                column = pc.struct_field(column, step)
+        for column in self._values(path):
             if pa.types.is_floating(stored):
                 column = column.filter(pc.invert(pc.is_nan(column)))
             found.extend(pc.min_max(column).values())
         return pc.min_max(pa.array(found, arrow_type))
+
+    def _values(self, path: Path) -> Iterator[Any]:
+        stored = self.column(path)
+        arrow_type = pa.timestamp("us", stored.tz) if pa.types.is_timestamp(stored) else stored
+        nested = arrow_type
+        for step in reversed(path[1:]):
+            nested = pa.struct([pa.field(step, nested)])
+        projection = Projection(pa.field("read", nested), path[:1])
+        for batch in read(self.opened, self.path, [projection]):
+            column: Any = batch.column(0)
+            for step in path[1:]:
+                column = pc.struct_field(column, step)
+            yield column
 
 
 @dataclass(frozen=True)
@@ -408,6 +493,16 @@ def _names(key: str) -> Path | None:
 
 def _bytes(side: BoundText | InvalidStatisticsError | None) -> bytes | None:
     return side.data if isinstance(side, BoundText) and side.bounds is not None else None
+
+
+def _without(values: Mapping[str, Any], paths: Collection[Path], parents: Path = ()) -> Mapping[str, Any]:
+    """Return a member of the statistics without the columns at some paths."""
+    kept = {}
+    for name, value in values.items():
+        path = (*parents, name)
+        if path not in paths:
+            kept[name] = _without(value, paths, path) if isinstance(value, Mapping) else value
+    return kept
 
 
 def _part(found: Any, step: str) -> Any:

@@ -13,19 +13,18 @@ import pyarrow.compute as pc
 from ..._checks import options_of, to_integer
 from ..._progress import advance, begin
 from ...data_file.options import MAX_STATS_PATHS
-from ...errors import DeltaVariantError, InvalidStatisticsError
+from ...errors import DeltaVariantError
 from ...log import transaction
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot, add_actions
 from ...protocol import features
-from ...protocol.statistics import FileStatistics
-from ...protocol.statistics import decode as decode_statistics
 from ...scan.selection import select_files
 from ...storage.store import TableLocation
 from ...writer.commit_context import CommitOptions, commit_context, without_txn
 from ...writer.commit_result import CommitResult
-from .compare import reasons_to_repair
-from .compute import TableStatistics
+from ..audit import file_subjects, statistics_findings
+from ..audit.subjects import FileSubject
+from .repaired import repair_file
 
 __all__ = ["FileRepair", "RepairResult", "repair_statistics"]
 
@@ -145,14 +144,30 @@ def compare_files(
     snapshot: Snapshot, files: Iterable[Mapping[str, Any]], max_variant_stats_paths: int
 ) -> tuple[FileRepair, ...]:
     """Return the repairs of those files, rows of `Snapshot.files`, that have wrong or missing statistics."""
-    statistics = TableStatistics.of(snapshot, max_variant_stats_paths)
+    limit = max_variant_stats_paths if features.supports_shredding(snapshot.protocol) else 0
     chosen = list(files)
     begin("comparing statistics", files=len(chosen), bytes_=sum(int(add["size"]) for add in chosen))
     repairs = []
-    for add in chosen:
-        repairs.append(_compare_file(statistics, add))
-        advance(files=1, bytes_=int(add["size"]))
+    for subject in file_subjects(snapshot, chosen):
+        repairs.append(_compare_file(subject, limit))
+        advance(files=1, bytes_=int(subject.add["size"]))
     return tuple(repair for repair in repairs if repair is not None)
+
+
+def _compare_file(subject: FileSubject, max_variant_stats_paths: int) -> FileRepair | None:
+    """Return the repair of a file, None if the audit finds nothing in its statistics."""
+    path, stats = subject.path, subject.add["stats"]
+    for error in (subject.file, subject.computed, subject.deleted):
+        if isinstance(error, DeltaVariantError):
+            return FileRepair(path, (f"the statistics cannot be computed: {error.message}",), stats, None)
+    findings = statistics_findings(subject)
+    if not findings:
+        return None
+    reasons = tuple(dict.fromkeys(finding.message for finding in findings))
+    repaired = repair_file(subject, findings, max_variant_stats_paths)
+    if repaired is None:
+        return FileRepair(path, reasons, stats, None)
+    return None if repaired == subject.decoded else FileRepair(path, reasons, stats, repaired.to_json())
 
 
 def commit_repair(snapshot: Snapshot, repair: RepairResult, commit: CommitOptions) -> RepairResult:
@@ -161,39 +176,6 @@ def commit_repair(snapshot: Snapshot, repair: RepairResult, commit: CommitOption
         return repair
     committed = _commit(snapshot, repair, commit)
     return replace(repair, version=committed.version, metrics=committed.metrics)
-
-
-def _compare_file(statistics: TableStatistics, add: Mapping[str, Any]) -> FileRepair | None:
-    """Return the repair of a file, None if its statistics are correct."""
-    stated, defects = _decode_stats(add["stats"])
-    vector = add["deletion_vector"]
-    try:
-        file = statistics.open(str(add["path"]))
-        computed = statistics.compute(file, whole=True)
-        reasons = defects or tuple(reasons_to_repair(stated, computed, statistics.columns, file.schema))
-        if vector is not None and stated.tight_bounds is not False and not defects:
-            reasons = (*reasons, "the bounds are marked as tight, but the file has a deletion vector")
-        if not reasons:
-            return None
-        limited = statistics.compute(file)
-    except DeltaVariantError as error:
-        return FileRepair(
-            add["path"], (f"the statistics cannot be computed: {error.message}",), add["stats"], None
-        )
-    # Bounds of all rows are wide if some rows are deleted (PROTOCOL.md, "Per-file Statistics").
-    has_vectors = features.supports(statistics.snapshot.protocol, "deletionVectors")
-    tight = False if vector is not None else True if has_vectors else None
-    return FileRepair(add["path"], reasons, add["stats"], replace(limited, tight_bounds=tight).to_json())
-
-
-def _decode_stats(text: str | None) -> tuple[FileStatistics, tuple[str, ...]]:
-    """Return the statistics of a file, and why they cannot be decoded."""
-    if text is None:
-        return FileStatistics(), ("the file has no statistics",)
-    try:
-        return decode_statistics(text), ()
-    except InvalidStatisticsError as error:
-        return FileStatistics(), (error.message,)
 
 
 def _commit(snapshot: Snapshot, repair: RepairResult, commit: CommitOptions) -> CommitResult:

@@ -66,10 +66,11 @@ fn bound(key: &str, bytes: &[u8]) -> Result<Bound> {
         (Value::Decimal(_), _) => "decimal16",
         _ => value.type_name(),
     };
-    Ok(Bound { key: key.to_owned(), type_name, scale, text: text(&value) })
+    Ok(Bound { key: key.to_owned(), type_name, scale, text: printed(&value) })
 }
 
-fn text(value: &Value<'_>) -> String {
+/// Return a scalar as JSON text.
+pub fn printed(value: &Value<'_>) -> String {
     let mut out = Vec::new();
     match value {
         Value::Object(_) => "{…}".into(),
@@ -92,7 +93,7 @@ pub struct Offenders {
 impl Offenders {
     fn add(&mut self, row: u64, value: &Value<'_>) {
         if self.count == 0 {
-            (self.row, self.text) = (row, text(value));
+            (self.row, self.text) = (row, printed(value));
         }
         self.count += 1;
     }

@@ -6,6 +6,7 @@
 mod copy;
 mod decode;
 mod encode;
+pub mod footer_check;
 mod footers;
 pub mod inspect;
 mod legacy_calendar;

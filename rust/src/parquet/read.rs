@@ -266,6 +266,14 @@ impl ParquetFile {
         Ok(RowGroupBatches { reader: Some(reader), missing, rebase })
     }
 
+    /// The pages of leaves of a row group, which are fetched and checked.
+    pub(super) fn row_group(&self, row_group: usize, leaves: &[usize]) -> Result<RowGroup> {
+        let group = &self.row_groups()[row_group];
+        let ranges = leaves.iter().map(|leaf| byte_range(group, *leaf)).collect::<Result<_>>()?;
+        let chunks = self.fetch(ranges)?;
+        guarded(|| Ok(RowGroup::new(chunks, self.metadata.clone(), row_group, HashMap::new(), leaves)?))
+    }
+
     fn page_locations(
         &self,
         row_group: usize,

@@ -36,6 +36,7 @@ use crate::data_file::units::{Input, UnitBounds, page_units, row_group_units};
 use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
 use crate::deletion_vector;
 use crate::error::{Error, Result};
+use crate::parquet::footer_check::check_footer;
 use crate::parquet::inspect::{FileReport, inspect};
 use crate::parquet::read::{FileToOpen, ParquetFile, RangeReader, Scan, Source};
 use crate::parquet::write::{WriteOptions, null_count};
@@ -44,6 +45,7 @@ use crate::shred::{Numeric, ShreddingSchema};
 use crate::value::cast::Casting;
 use crate::value::path::Step as PathStep;
 
+type FooterRow = (Vec<String>, usize, Option<usize>, &'static str, String, String);
 type Sink = Box<dyn Write + Send + Sync>;
 
 /// A local path, or a Python object with the required methods.
@@ -506,6 +508,13 @@ impl PyDataFile {
     fn check_schema(&self, column: Vec<String>) -> Vec<PySchemaViolation> {
         let Some(group) = find_group(self.file.schema(), &column) else { return Vec::new() };
         check_schema(group).into_iter().map(PySchemaViolation::from).collect()
+    }
+
+    /// Compare the statistics of row groups and pages with the values: the path of the leaf, row group, page, what
+    /// differs, and both values.
+    fn check_footer(&self, py: Python<'_>) -> PyResult<Vec<FooterRow>> {
+        let violations = run(py, || check_footer(&self.file))?.into_iter();
+        Ok(violations.map(|v| (v.path, v.row_group, v.page, v.what, v.stated, v.found)).collect())
     }
 
     /// Check the rows of the Variant column at a path.

@@ -1,0 +1,159 @@
+"""Rules of the rows of a data file: NOT NULL, and the constraints that writers check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...data_file.options import WriteOptions
+from ...errors import (
+    CastError,
+    ConstraintViolationError,
+    DeltaVariantError,
+    ExpressionError,
+    SchemaError,
+    UnsupportedFeatureError,
+)
+from ...expressions.tree import Column, input_name
+from ...log.snapshot import Snapshot
+from ...protocol.schema.arrow import to_arrow
+from ...protocol.types import StructField, StructType, fields_of
+from ...scan.reader import POSITION, FileEntry, TableReader
+from ...writer.constraints import RowRules
+from .findings import Rule, Violation
+from .subjects import FileSubject, TableSubject
+
+__all__ = ["CONSTRAINT_RULES", "ROW_CONSTRAINT_RULES"]
+
+TEXT_WIDTH = "__CHAR_VARCHAR_TYPE_STRING"
+"""The key in the metadata of a column with which Spark declares CHAR(n) and VARCHAR(n)."""
+
+
+def _rules(snapshot: Snapshot) -> RowRules:
+    return RowRules.of(snapshot.schema, snapshot.configuration, snapshot.timezone)
+
+
+def _unsupported(subject: TableSubject) -> Iterator[Violation]:
+    if subject.survey.snapshot is not None:
+        try:
+            _rules(subject.survey.snapshot)
+        except (UnsupportedFeatureError, ExpressionError) as error:
+            yield Violation(error.message, column=error.column)
+
+
+def _nulls(subject: FileSubject) -> Iterator[Violation]:
+    """Report the nulls of each NOT NULL column that the file has."""
+    snapshot = subject.table.survey.snapshot
+    if snapshot is None or not subject.rows or subject.opened is None:
+        return
+    missing = {name for name in subject.table.physical_names if subject.lacks((name,))}
+    pairs = zip(snapshot.schema.fields, subject.table.physical.fields, strict=True)
+    for field, stored in pairs:
+        if stored.name in missing and field.name not in snapshot.partition_columns:
+            continue
+        if not field.nullable or any(not part.nullable for _, part in fields_of(field.type)):
+            yield from _nulls_of(subject, snapshot, field)
+
+
+def _nulls_of(subject: FileSubject, snapshot: Snapshot, field: StructField) -> Iterator[Violation]:
+    count, first = 0, None
+    try:
+        for batch in _read(subject, snapshot, [field]):
+            column: Any = batch.column(0)
+            if not field.nullable and column.null_count:
+                count += column.null_count
+                row = pc.index(column.is_null(), True).as_py()
+                first = batch.column(1)[row].as_py() if first is None else first
+    except SchemaError as error:
+        # The reader names the nested field that is NOT NULL.
+        yield Violation(error.message, column=error.column)
+    except DeltaVariantError:
+        return
+    if count:
+        more = f" (and {count - 1:,} more rows)" if count > 1 else ""
+        yield Violation(
+            f"row {first:,} has NULL in the column {field.name}, which is NOT NULL{more}",
+            column=field.name,
+            row=first,
+        )
+
+
+def _broken_constraints(subject: FileSubject) -> Iterator[Violation]:
+    """Report the first row that violates each constraint, generated column or width of a text."""
+    snapshot = subject.table.survey.snapshot
+    if snapshot is None or not subject.rows or subject.opened is None:
+        return
+    try:
+        rules = _rules(snapshot)
+    except (UnsupportedFeatureError, ExpressionError):
+        return
+    checks = [replace(rules, constraints=(each,)) for each in rules.constraints]
+    if any(TEXT_WIDTH in field.metadata for _, field in fields_of(snapshot.schema)):
+        checks.append(replace(rules, constraints=()))
+    if not checks:
+        return
+    try:
+        for batch in _read(subject, snapshot, snapshot.schema.fields):
+            broken = []
+            for check in checks:
+                found = _violation(check, batch)
+                if found is not None:
+                    yield found
+                    broken.append(check)
+            checks = [each for each in checks if each not in broken]
+            if not checks:
+                return
+    except DeltaVariantError:
+        return
+
+
+def _violation(rules: RowRules, batch: pa.RecordBatch) -> Violation | None:
+    positions = batch.column(batch.num_columns - 1)
+    rows = batch.select(batch.schema.names[:-1])
+
+    def locate(row: int) -> dict[str, Any]:
+        return {"row": positions[row].as_py()}
+
+    try:
+        rules.check(rows, WriteOptions(), locate=locate)
+    except (ConstraintViolationError, CastError) as error:
+        at = "" if error.row is None else f"row {error.row:,}: "
+        return Violation(f"{at}{error.message}", column=error.column, row=error.row)
+    return None
+
+
+def _read(
+    subject: FileSubject, snapshot: Snapshot, fields: Sequence[StructField]
+) -> Iterator[pa.RecordBatch]:
+    """Yield columns of the rows that are not deleted, and last the position of each row in the file."""
+    types = to_arrow(StructType(tuple(fields)))
+    columns = [Column(field.name, field.type) for field in types]
+    names = ("path", "deletion_vector", "base_row_id", "default_row_commit_version", "size", "tags")
+    values = dict(subject.add["partition_values"] or ())
+    file = FileEntry(partition_values=values, **{name: subject.add[name] for name in names})
+    reader = TableReader.of(snapshot).open(file)
+    for batch in reader.read([*columns, POSITION], None, "typed"):
+        yield batch.rename_columns([*types.names, input_name(POSITION)])
+
+
+CONSTRAINT_RULES: tuple[Rule[TableSubject], ...] = (
+    Rule(
+        "N3", "info", _unsupported, "this version cannot check it, nor write to the table; use another engine"
+    ),
+)
+
+ROW_CONSTRAINT_RULES: tuple[Rule[FileSubject], ...] = (
+    Rule(
+        "N1", "error", _nulls, "readers rely on the constraint: correct the row with an UPDATE of an engine"
+    ),
+    Rule(
+        "N2",
+        "error",
+        _broken_constraints,
+        "a writer ignored the constraint, and others fail when they rewrite the row: correct the row",
+    ),
+)

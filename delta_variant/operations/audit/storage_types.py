@@ -1,0 +1,115 @@
+"""Compare the types in data files with the types of the table.
+
+A file may have a narrower type, as before a type change, and other units and forms of the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.types as arrow_types
+
+from ...protocol.schema.arrow import is_list
+from ...protocol.types import (
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    PrimitiveType,
+    StructType,
+    decimal_of,
+    is_geospatial,
+)
+
+__all__ = ["is_unadjusted", "mismatches"]
+
+Path: TypeAlias = tuple[str, ...]
+
+TIMESTAMP = PrimitiveType("timestamp")
+DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
+DIGITS |= {pa.uint8(): 3, pa.uint16(): 5, pa.uint32(): 10, pa.uint64(): 20}
+INTEGERS = {
+    "byte": (pa.int8(),),
+    "short": (pa.int8(), pa.int16(), pa.uint8()),
+    "integer": (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()),
+    "long": (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()),
+}
+DOUBLES = (pa.float16(), pa.float32(), pa.float64(), *INTEGERS["integer"])
+
+
+def mismatches(stored: Any, data_type: DataType, path: Path) -> Iterator[tuple[Path, Any, DataType]]:
+    """Yield path, stored type and type of each leaf that a reader cannot convert without loss."""
+    if data_type in (VARIANT, VOID) or stored is None or arrow_types.is_null(stored):
+        return
+    if isinstance(data_type, StructType) and arrow_types.is_struct(stored):
+        for field in data_type.fields:
+            index = stored.get_field_index(field.name)
+            if index >= 0:
+                yield from mismatches(stored.field(index).type, field.type, (*path, field.name))
+    elif isinstance(data_type, ArrayType) and is_list(stored):
+        yield from mismatches(stored.value_type, data_type.element_type, (*path, "element"))
+    elif isinstance(data_type, MapType) and arrow_types.is_map(stored):
+        yield from mismatches(stored.key_type, data_type.key_type, (*path, "key"))
+        yield from mismatches(stored.item_type, data_type.value_type, (*path, "value"))
+    elif not (isinstance(data_type, PrimitiveType) and _fits(stored, data_type)):
+        yield path, stored, data_type
+
+
+def is_unadjusted(stored: Any, data_type: DataType) -> bool:
+    """Return whether a timestamp is stored without isAdjustedToUTC, as early versions of deltalake did.
+
+    Readers take it for UTC.
+    """
+    return data_type == TIMESTAMP and bool(arrow_types.is_timestamp(stored))
+
+
+def _fits(stored: Any, data_type: PrimitiveType) -> bool:
+    if arrow_types.is_dictionary(stored):
+        stored = stored.value_type
+    name, decimal = data_type.name, decimal_of(data_type)
+    if decimal is not None:
+        return _fits_decimal(stored, *decimal)
+    if name in INTEGERS:
+        return stored in INTEGERS[name]
+    if name == "double":
+        return stored in DOUBLES
+    if name == "float":
+        return stored in (pa.float16(), pa.float32())
+    if name == "timestamp":
+        return bool(arrow_types.is_timestamp(stored)) and stored.tz is not None
+    if name == "timestamp_ntz":
+        is_local = arrow_types.is_timestamp(stored) and stored.tz is None
+        return bool(is_local or arrow_types.is_date(stored))
+    if name == "date":
+        return bool(arrow_types.is_date(stored))
+    if name == "boolean":
+        return bool(arrow_types.is_boolean(stored))
+    # Writers before Parquet's logical types store text without an annotation.
+    is_bytes = name in ("string", "binary") or is_geospatial(data_type)
+    return is_bytes and _is_bytes(stored, allows_text=name != "binary")
+
+
+def _is_bytes(stored: Any, *, allows_text: bool) -> bool:
+    is_binary = (
+        arrow_types.is_binary(stored)
+        or arrow_types.is_large_binary(stored)
+        or arrow_types.is_binary_view(stored)
+        or arrow_types.is_fixed_size_binary(stored)
+    )
+    is_text = (
+        arrow_types.is_string(stored)
+        or arrow_types.is_large_string(stored)
+        or arrow_types.is_string_view(stored)
+    )
+    return bool(is_binary or (allows_text and is_text))
+
+
+def _fits_decimal(stored: Any, precision: int, scale: int) -> bool:
+    if stored in DIGITS:
+        return DIGITS[stored] <= precision - scale
+    if not arrow_types.is_decimal(stored):
+        return False
+    return bool(stored.scale <= scale and stored.precision - stored.scale <= precision - scale)
