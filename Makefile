@@ -3,6 +3,9 @@
 # Chromium, which it installs as root on Debian, and npm, for Azure's emulator.
 
 PYTHON ?= python3
+# The tools that build wheels, by version, so that a commit builds to the same bytes.
+MATURIN := maturin==1.16.0
+ZIG := ziglang==0.15.2
 
 BIN := .venv/bin
 CARGO := cargo --locked
@@ -16,9 +19,8 @@ NEWEST_SPARK := 4.3.0
 NEWEST_PYSPARK := $(CURDIR)/.cache/pyspark-$(NEWEST_SPARK)
 OLD_SPARKS := 4.0.2 4.1.1
 OLD_PYSPARKS := $(addprefix $(CURDIR)/.cache/pyspark-,$(OLD_SPARKS))
-# The master of the server of Spark Connect, and the files of tests/spark that `make test` runs on it.
+# The master of the server of Spark Connect.
 CONNECT := 'local[2,3]'
-CONNECT_FILES := core data_source example merging_by_tasks optimized_writes queries rewriting_by_tasks streams
 # A folder for each engine of the conformance kit that has packages of its own.
 ENGINES := .cache/engines
 SYSTEMATIC := .cache/systematic
@@ -41,10 +43,9 @@ override DELTA_VARIANT_CORPORA := $(abspath $(DELTA_VARIANT_CORPORA))
 export DELTA_VARIANT_CORPORA
 
 # The order of the files is that of tests/tiers.py: the longest first. Spark that hangs once may hang in each test, so
-# the number of failures and the time of a step are limited, too. A new worker would repeat the test that ended the
-# last one.
+# the number of failures is limited. A new worker would repeat the test that ended the last one.
 PYTEST_OPTIONS := --numprocesses 2 --dist loadfile --no-loadscope-reorder --durations 40 \
-  --maxfail 20 --max-worker-restart 0 --session-timeout 3000
+  --maxfail 20 --max-worker-restart 0
 PYTEST := $(BIN)/pytest $(PYTEST_OPTIONS)
 
 # The wheel that the unit tier runs on, and its environment. `make coverage-python WHEEL=dist/….whl` tests another one.
@@ -57,7 +58,7 @@ ACTIONLINT_VERSION := 1.7.12
 CARGO_DENY_VERSION := 0.20.2
 CARGO_DENY := $(CURDIR)/.cache/cargo/bin/cargo-deny
 
-# Lines that the unit tier and the Rust tests cover, in per cent: `make test` fails below them.
+# Lines that the unit tier and the Rust tests cover, in per cent: `make coverage` fails below them.
 PYTHON_FLOOR := 93
 RUST_FLOOR := 89
 LLVM_COV_VERSION := 0.9.1
@@ -72,7 +73,7 @@ build: .venv/built
 .venv/created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=…")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet 'maturin>=1.9,<2'
+	$(BIN)/pip install --quiet '$(MATURIN)'
 	touch $@
 
 # Python files are used where they lie: only Rust and the dependencies ask for a new build.
@@ -90,19 +91,18 @@ check: build $(ACTIONLINT)
 	$(BIN)/python rust/third_party_licenses.py --check
 	$(ACTIONLINT)
 
-test: build browser $(NEWEST_PYSPARK) $(AZURITE)
-	$(MAKE) $(RUST_TESTS)
-	$(MAKE) coverage-python
-	$(PYTEST) -m "not unit and not nightly"
-	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark/test_data_source.py tests/spark/test_streams.py
-	SPARK_REMOTE=$(CONNECT) $(PYTEST) $(patsubst %,tests/spark/test_%.py,$(CONNECT_FILES))
+test: build browser $(AZURITE)
+	$(MAKE) test-rust
+	$(PYTEST) -m "not nightly"
+	SPARK_REMOTE=$(CONNECT) $(PYTEST) tests/spark/test_core.py
+	$(MAKE) docs
 
-# All tests of the pipeline on Spark Connect: `make test` runs those that depend most on the session. The driver of
-# the crashes has a session of its own.
+# All tests of the pipeline on Spark Connect: `make test` runs its core. The driver of the crashes has a session of its
+# own.
 spark-connect: build
 	SPARK_REMOTE=$(CONNECT) $(PYTEST) tests/spark --ignore tests/spark/test_driver_crashes.py
 
-# All tests of the pipeline on the newest Spark: `make test` runs those of the interfaces that PySpark calls.
+# All tests of the pipeline on the newest Spark.
 newest-spark: build $(NEWEST_PYSPARK)
 	PYTHONPATH=$(NEWEST_PYSPARK) $(PYTEST) tests/spark
 
@@ -114,13 +114,11 @@ old-spark: build $(OLD_PYSPARKS)
 # this is not measured.
 coverage: coverage-rust coverage-python
 
-# rustup provides llvm-tools. A toolchain without rustup runs the tests and measures nothing.
-RUST_TESTS = $(shell rustup --quiet component add llvm-tools >&2 && echo coverage-rust || echo test-rust)
-
 test-rust: build
 	$(CARGO) test --quiet $(CRATE) --workspace
 
 coverage-rust: build $(LLVM_COV)
+	rustup --quiet component add llvm-tools
 	$(LLVM_COV) llvm-cov --locked --quiet $(CRATE) --workspace --summary-only \
 	  --ignore-filename-regex 'src/python/|/fuzz/' --fail-under-lines $(RUST_FLOOR)
 
@@ -149,7 +147,7 @@ wheel: build
 dist: TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
 dist: COMPATIBILITY := manylinux2014
 dist: .venv/created
-	$(BIN)/pip install --quiet 'maturin[zig]>=1.9,<2'
+	$(BIN)/pip install --quiet '$(MATURIN)' '$(ZIG)'
 	$(BIN)/maturin sdist --out dist
 	rustup --quiet target add $(TARGETS)
 	for target in $(TARGETS); do PATH=$(CURDIR)/$(BIN):$$PATH maturin build --release --locked --zig --target $$target \
