@@ -282,9 +282,9 @@ _LAZY = {
 def __getattr__(name: str) -> Any:
     # Read on demand: importlib.metadata takes a tenth of the time of `import delta_variant`.
     if name == "__version__":
-        from importlib.metadata import version
+        from ._version import package_version
 
-        return version("delta-variant")
+        return package_version()
     for module, names in _LAZY.items():
         if name in names:
             globals()[name] = value = getattr(import_module(f".{module}", __name__), name)

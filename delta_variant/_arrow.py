@@ -127,7 +127,7 @@ class _Retyped:
 def positions_by_number(numbers: Array) -> Iterator[tuple[int, Array]]:
     """Yield each distinct number, in ascending order, and its ascending positions."""
     order: Array = pc.sort_indices(numbers)
-    runs: Any = pc.run_end_encode(numbers.take(order))
+    runs: Any = pc.call_function("run_end_encode", [numbers.take(order)])
     first = 0
     for number, end in zip(runs.values.to_pylist(), runs.run_ends.to_pylist(), strict=True):
         yield number, order.slice(first, end - first)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from ._checks import check_installed, to_integer
+from ._html import html_table
 from ._options import OnConflict
 from ._redaction import redact_location
 from .data_file.options import MAX_STATS_PATHS, FileOptions, JsonOptions, Shredding
+from .errors import DeltaVariantError, TableNotFoundError
 from .log.load import load_snapshot as _load_snapshot
 from .log.snapshot import Snapshot
 from .log.timestamps import Timestamp
@@ -738,5 +740,10 @@ class Table:
         return f"<Table {redact_location(self.table_uri)}{selected}>"
 
     def _repr_html_(self) -> str:
-        snapshot: str = self.snapshot()._repr_html_()
+        try:
+            snapshot: str = self.snapshot()._repr_html_()
+        except TableNotFoundError:
+            return html_table(f"{self.table_uri}: no table yet, the first write creates it", (), ())
+        except DeltaVariantError as error:
+            return html_table(self.table_uri, ("cannot read the table",), [(error.message,)])
         return snapshot

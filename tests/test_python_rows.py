@@ -218,7 +218,7 @@ def test_a_path_is_a_file_of_json(tmp_path: Path, name: str, kind: Any):
         ([{"event": {"a": object()}}], "a value of type object"),
         ([{"a": 1}, {"a": "x"}], "cannot convert the column 'a' to bigint because of the value 'x'"),
         ('{"a": 1}', "the path of a .json"),
-        ({"a": 1}, "got builtins.dict"),
+        ({"a": 1}, "got one dict"),
     ],
 )
 def test_ambiguous_rows_are_rejected_with_the_remedy(tmp_path: Path, rows: Any, sentence: str):
@@ -391,3 +391,23 @@ def test_moments_of_numpy_and_pandas_keep_their_nanoseconds():
     for value in (np.timedelta64(5, "ns"), np.datetime64(5, "ps"), np.array([5], "timedelta64[ns]")):
         with raises_at(ArgumentTypeError, "cannot convert a value of type numpy"):
             Variant.from_python(value)
+
+
+@pytest.mark.parametrize("one", [{"event": {"user": {"id": 7}}}, {"tags": ["a", "b"]}, {"name": "abc"}, {}])
+def test_one_dict_is_rejected_because_its_keys_would_be_rows(tmp_path: Path, one: dict[str, Any]):
+    table = dv.Table(tmp_path / "t")
+    with pytest.raises(ArgumentTypeError, match=r"got one dict: pass \[row\]"):
+        table.append(one)
+    with pytest.raises(ArgumentTypeError, match="got one dict"):
+        dv.write_table(tmp_path / "t", one, variant_columns=list(one))
+    table.append([{"id": 1}])
+    with pytest.raises(ArgumentTypeError, match="got one dict"):
+        dv.merge(table, one, "target.id = source.id")
+    assert table.scan().to_pylist() == [{"id": 1}]
+
+
+def test_a_file_that_is_not_json_has_its_name_and_a_way_out_in_the_error(tmp_path: Path):
+    with pytest.raises(
+        ArgumentTypeError, match=r"got 'x\.csv': read another file first, as with pyarrow\.csv"
+    ):
+        dv.write_table(tmp_path / "t", "x.csv")

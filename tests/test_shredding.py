@@ -14,7 +14,7 @@ from strategies import Encoded, meanings, shredding_schemas, variant_array, vari
 
 import delta_variant as dv
 from delta_variant import ShreddingSchema, infer_shredding_schema, parse_json, shred, to_json, unshred
-from delta_variant.errors import ShreddingError
+from delta_variant.errors import SchemaError, ShreddingError, ShreddingNotEnabledError
 
 ROWS = st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4)
 
@@ -194,3 +194,39 @@ def test_a_timestamp_is_a_decimal_to_its_last_microsecond():
     variants = unshred(pa.StructArray.from_arrays([empty, latest], fields=fields))
     found = dv.variant_get(variants, "$", "decimal(20,6)")
     assert found.to_pylist() == [Decimal("253402300799.999999")]
+
+
+USER_ID = ShreddingSchema.of({"user": {"id": pa.int64()}})
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_a_schema_by_column_shreds_this_column_and_the_others_are_inferred(tmp_path: Path, mapping: str):
+    rows = [{"a": {"user": {"id": n}, "n": n}, "b": {"n": n, "text": f"{n}" * 40}} for n in range(9000)]
+    settings = {"delta.columnMapping.mode": mapping}
+    dv.write_table(
+        tmp_path / "t",
+        rows,
+        variant_columns=["a", "b"],
+        shredding={"a": USER_ID},
+        configuration=settings,
+    )
+    columns = dv.shredded_columns(tmp_path / "t")
+    assert [name for name in columns if name.startswith("a.")] == ["a.user.id"]
+    assert "b.text" in columns
+    assert dv.read_table(tmp_path / "t").to_pylist() == rows
+
+
+@pytest.mark.parametrize("name", ["id", "unknown", "A"])
+def test_a_schema_of_another_column_than_a_variant_is_rejected(tmp_path: Path, name: str):
+    rows = [{"id": 1, "a": {"user": {"id": 1}}}]
+    with pytest.raises(SchemaError, match=rf"got '{name}'; those of .* are a") as caught:
+        dv.write_table(tmp_path / "t", rows, variant_columns=["a"], shredding={name: USER_ID})
+    assert caught.value.column == name
+    assert not (tmp_path / "t" / "_delta_log").exists()
+
+
+def test_a_schema_by_column_needs_a_table_that_is_shredded(tmp_path: Path):
+    rows = [{"a": {"user": {"id": 1}}}]
+    dv.write_table(tmp_path / "t", rows, variant_columns=["a"], shredding=None)
+    with pytest.raises(ShreddingNotEnabledError):
+        dv.write_table(tmp_path / "t", rows, mode="append", shredding={"a": USER_ID})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from importlib import import_module
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +256,26 @@ def test_a_package_that_is_not_installed_is_named_with_the_command_for_it(
         call(table)
     assert raised.value.name == module
     assert str(raised.value) == f"{module} is not installed: run pip install '{requirement}'"
+
+
+def test_a_table_that_cannot_be_read_has_html_that_says_so(tmp_path: Path):
+    """A traceback in the first cell of a notebook would look like a failure."""
+    assert "no table yet" in dv.Table(tmp_path / "events")._repr_html_()
+    (tmp_path / "t" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "t" / "_delta_log" / f"{0:020}.json").write_text("{")
+    assert "cannot read the table" in dv.Table(tmp_path / "t")._repr_html_()
+
+
+def test_a_copy_without_metadata_of_a_distribution_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A folder on PYTHONPATH, or an executable of PyInstaller, has none."""
+
+    def fail(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", fail)
+    dv.write_table(tmp_path / "t", [{"id": 1}])
+    assert (
+        '"engineInfo":"delta-variant/unknown"'
+        in (tmp_path / "t" / "_delta_log" / f"{0:020}.json").read_text()
+    )
+    assert dv.__version__ == "unknown"

@@ -1,13 +1,12 @@
-"""The version of the installed package."""
+"""The version of the command line."""
 
 from __future__ import annotations
+
+from .._version import package_version
 
 __all__ = ["print_version"]
 
 
 def print_version() -> None:
     """Print the version of the installed package."""
-    # Imported here, because the start of every command imports this module.
-    from importlib.metadata import version
-
-    print(f"delta-variant {version('delta-variant')}")
+    print(f"delta-variant {package_version()}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Literal, TypeAlias, get_args
 
@@ -28,8 +28,10 @@ __all__ = [
     "WriteOptions",
 ]
 
-Shredding: TypeAlias = "ShreddingSchema | Literal['infer'] | None"
-"""A schema for all Variant columns, one that is inferred from the first rows of each file, or None."""
+Shredding: TypeAlias = "ShreddingSchema | Mapping[str, ShreddingSchema] | Literal['infer'] | None"
+"""How Variant columns are shredded: by one schema, by a schema for each named column, by schemas that are
+inferred from the first rows of each file (`"infer"`, also for columns without a name in the mapping), or not
+at all (None)."""
 
 OnInvalid: TypeAlias = Literal["error", "reject", "null"]
 OddRows: TypeAlias = Literal["apart", "inline"]
@@ -174,9 +176,11 @@ class JsonOptions:
 
 @dataclass(frozen=True)
 class WriteOptions:
-    """How data files are written; `shredding` may also map the path of each Variant column to its schema.
+    """How data files are written.
 
-    With `has_odd_rows`, the rows were set apart from other files, and are not separated again.
+    `shredding` may also map the path of each Variant column to its schema. `schemas` has the path of each
+    column whose schema is not inferred. With `has_odd_rows`, the rows were set apart from other files, and
+    are not separated again.
     """
 
     shredding: Shredding | Mapping[Path, ShreddingSchema] = "infer"
@@ -185,6 +189,7 @@ class WriteOptions:
     sample_bytes: int = SAMPLE_BYTES
     has_odd_rows: bool = False
     page_version: PageVersion = 1
+    schemas: Mapping[Path, ShreddingSchema] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raise ArgumentTypeError or ValueError for an invalid option."""
@@ -194,7 +199,7 @@ class WriteOptions:
             check_option("shredding", self.shredding, ("infer", None))
 
 
-def _check_schemas(shredding: Mapping[Path, ShreddingSchema]) -> None:
+def _check_schemas(shredding: Mapping[str, ShreddingSchema] | Mapping[Path, ShreddingSchema]) -> None:
     if not all(isinstance(schema, ShreddingSchema) for schema in shredding.values()):
         got = f"shredding: expected a ShreddingSchema, got {dict(shredding)!r}"
         raise ArgumentTypeError(f"{got}; build one with ShreddingSchema.of")

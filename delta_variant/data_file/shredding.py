@@ -32,15 +32,16 @@ def infer_shredding(
 ) -> dict[Path, ShreddingSchema]:
     """Infer a shredding schema for each Variant of batches of one schema, top-level and within structs.
 
-    The schemas suit a file of `rows` rows that are like those of the batches: the fewer rows, the fewer
-    columns, because each costs bytes in the footer and in the log. If `rows` is only expected, `certain_rows`
-    are those that the file has in any case, which limit the time that is spent.
+    Variants with a schema in `options.schemas` keep it. The schemas suit a file of `rows` rows that are like
+    those of the batches: the fewer rows, the fewer columns, because each costs bytes in the footer and in the
+    log. If `rows` is only expected, `certain_rows` are those that the file has in any case, which limit the
+    time that is spent.
     """
     found: dict[Path, ShreddingSchema] = {}
     for index, field in enumerate(batches[0].schema if batches else ()):
         arrays = [batch.column(index) for batch in batches]
         for path, parts in _variant_arrays((field.name,), field, arrays, is_variant=field.name in variants):
-            found[path] = ShreddingSchema(
+            found[path] = options.schemas.get(path) or ShreddingSchema(
                 _native.infer(
                     list(parts),
                     MAX_LEAVES,

@@ -64,4 +64,15 @@ class NameScope(msgspec.Struct, frozen=True, dict=True):
         shown = ", ".join(names[:MAX_SHOWN]) + (", …" if len(names) > MAX_SHOWN else "")
         problem = f"matches {len(found)} columns" if found else "does not exist"
         subject = f"`{part}`" if part == whole else f"`{whole}`: `{part}`"
-        raise ExpressionError(f"{subject} {problem}; the columns are {shown}", column=whole)
+        hint = "" if found else self._proposal(part, whole, names)
+        raise ExpressionError(f"{subject} {problem}; the columns are {shown}{hint}", column=whole)
+
+    def _proposal(self, part: str, whole: str, names: list[str]) -> str:
+        """Return a question for a name that is close, or for the path of the only Variant column."""
+        # Imported here because only messages need it.
+        from difflib import get_close_matches
+
+        close = get_close_matches(part, names, n=1)
+        if not close and part == whole and len(self.variants) == 1:
+            close = [f"{self.variants[0]}:{whole}"]
+        return f"; did you mean `{close[0]}`?" if close else ""

@@ -17,6 +17,7 @@ from ..variant.moments import UTC
 from ..writer.commit_context import CommitOptions
 from ..writer.copy_on_write import RowChange, delete_rows, removal
 from ..writer.table_state import TableState
+from .read.missing_paths import warn_of_missing_paths
 from .rewrite.permission import check_may_rewrite
 from .rewrite.plan import RewritePlan, commit_plan
 from .rewrite.result import RewriteResult, skip_repeated
@@ -119,7 +120,10 @@ def _delete(
     plan = plan_delete(snapshot, where, options, commit)
     if result := skip_repeated(snapshot, commit):
         return result
-    return commit_plan(plan, delete_rows(snapshot, plan.predicate, TableState.of(snapshot), options))
+    result = commit_plan(plan, delete_rows(snapshot, plan.predicate, TableState.of(snapshot), options))
+    if plan.predicate is not None and not result.rows_deleted:
+        warn_of_missing_paths(snapshot, [plan.predicate])
+    return result
 
 
 def plan_delete(

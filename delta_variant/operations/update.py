@@ -24,6 +24,7 @@ from ..variant.moments import UTC
 from ..writer.commit_context import CommitOptions
 from ..writer.copy_on_write import ChangedBatch, RowChange, rewrite_rows
 from ..writer.table_state import TableState
+from .read.missing_paths import warn_of_missing_paths
 from .rewrite.assignment import Assignment, assign, assignments_of, replace_rows
 from .rewrite.permission import check_may_rewrite
 from .rewrite.plan import RewritePlan, commit_plan
@@ -94,7 +95,10 @@ def update(
     if result := skip_repeated(snapshot, commit):
         return result
     candidates, state = plan_files(snapshot, plan.predicate), TableState.of(snapshot)
-    return commit_plan(plan, rewrite_rows(snapshot, candidates, plan.change(snapshot), state, options))
+    result = commit_plan(plan, rewrite_rows(snapshot, candidates, plan.change(snapshot), state, options))
+    if plan.predicate is not None and not result.rows_updated:
+        warn_of_missing_paths(snapshot, [plan.predicate])
+    return result
 
 
 def plan_update(

@@ -58,10 +58,11 @@ def sql(
 ) -> DataFrame:
     """Return the result of a query in Spark SQL over tables of this package, each at its latest version.
 
-    Tables are named as in `create_view`, by the session's catalog, or by their location, as in
-    ``delta.`s3://bucket/bronze` ``. Tasks extract the paths of Variants that the query names, and skip files
-    and rows by its conditions, as `read_table` does with `columns` and `where`. Spark evaluates the rest, so
-    the result and the errors are those of Spark. Names of other tables and views are Spark's.
+    Tables are named as in `create_view`, by the session's catalog, or by `delta` and their
+    location in backquotes, such as s3://bucket/bronze. Tasks extract the paths of Variants that the query
+    names, and skip files and rows by its conditions, as `read_table` does with `columns` and `where`. Spark
+    evaluates the rest, so the result and the errors are those of Spark. Names of other tables and views are
+    Spark's.
 
     Statements other than queries run in Spark unchanged.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from os import PathLike
 from typing import Any
 
@@ -48,6 +48,16 @@ def batches_of(
     """
     known = () if columns is None else columns.fields
     names = {*variants, *(each.name for each in known if each.type == VARIANT)}
+    if isinstance(data, Mapping):
+        raise ArgumentTypeError(
+            f"{what}: expected a list of rows, got one dict: pass [row], or pyarrow.table(data) for a dict "
+            "of columns"
+        )
+    if isinstance(data, str):
+        raise ArgumentTypeError(
+            f"{what}: expected rows, or the path of a .json or .ndjson file, got {data!r}: read another file "
+            "first, as with pyarrow.csv.read_csv"
+        )
     if _is_lazy_frame(data):
         data = data.collect()
     _check_object_columns(data, what)

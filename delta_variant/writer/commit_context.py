@@ -13,6 +13,7 @@ from uuid import uuid4
 import msgspec
 
 from .._checks import check_text, to_integer
+from .._version import package_version
 from ..errors import AmbiguousWriteError, ArgumentTypeError
 from ..log.provenance import CommitContext
 from ..log.snapshot import Snapshot
@@ -225,7 +226,4 @@ def commit_context(
 @cache
 def engine_info() -> str:
     """Return the `engineInfo` of commits, such as `delta-variant/0.1.0`."""
-    # Imported here because only writes need it and the import is slow.
-    from importlib.metadata import version
-
-    return f"delta-variant/{version('delta-variant')}"
+    return f"delta-variant/{package_version()}"

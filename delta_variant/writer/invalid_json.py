@@ -35,6 +35,9 @@ RowLocator: TypeAlias = Callable[[int], Mapping[str, Any]]
 # An error at the end of the first line is typical of files with indented values.
 ACROSS_LINES = "the line ends within the value: write each value on one line, or all values as an array"
 
+REMEDIES = (("on_invalid", "reject"), ("on_invalid", "null"))
+"""The options of a write that accept other rows, for messages."""
+
 
 @dataclass(frozen=True)
 class PartRows:
@@ -108,7 +111,10 @@ class InvalidValueHandler:
             text = text.encode() if isinstance(text, str) else text
             column = batch.schema.names[value.column]
             if self._on_invalid == "error":
-                raise self._locate(rows, value, column, text)[0]
+                error, _ = self._locate(rows, value, column, text)
+                # Without a file of rejects, the operation has no such option.
+                error.remedies = REMEDIES if self._keep is not None else ()
+                raise error
             if self._on_invalid == "reject" and self._keep is not None:
                 _, record = self._locate(rows, value, column, text)
                 self._keep({**record, "text": text.decode(errors="backslashreplace")})

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 from uuid import uuid4
 
 from ..data_file.options import WriteOptions
-from ..errors import ShreddingNotEnabledError, UnsupportedFeatureError
+from ..errors import SchemaError, ShreddingNotEnabledError, UnsupportedFeatureError
 from ..log.snapshot import Snapshot
 from ..protocol import features, properties
 from ..protocol.actions import Metadata, Protocol
 from ..protocol.properties import ColumnMappingMode
-from ..protocol.schema.column_mapping import assign_column_mapping
+from ..protocol.schema.column_mapping import assign_column_mapping, physical_name
 from ..protocol.schema.rules import remove_void
-from ..protocol.types import StructField, StructType
+from ..protocol.statistics import Path
+from ..protocol.types import VARIANT, StructField, StructType
 from ..scan.row_tracking import RowTracking
 from ..variant.moments import UTC
 from ..variant.shredding import ShreddingSchema
@@ -94,10 +96,12 @@ def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> W
 
     Files are shredded only if the table enables variantShredding, and have Variant bounds only if it supports
     the feature (PROTOCOL.md, "Writer Requirements for Variant Shredding", "Variant Statistics"). The files of
-    a table for readers without shredding have no annotation either. `where` is the table's URI. Raises
-    ShreddingNotEnabledError if the options have an explicit shredding schema, UnsupportedFeatureError if they
-    ask for files whose readers do not open the table.
+    a table for readers without shredding have no annotation either. Schemas by the names of columns are then
+    those of paths in files. `where` is the table's URI. Raises ShreddingNotEnabledError if the options have
+    an explicit shredding schema, SchemaError if they have one for another column than a Variant,
+    UnsupportedFeatureError if they ask for files whose readers do not open the table.
     """
+    options = _with_schemas(options, state, where)
     settings, files = state.metadata.configuration, options.files
     if files.compression is None:
         files = replace(files, compression=properties.get(settings, properties.COMPRESSION_CODEC))
@@ -116,7 +120,7 @@ def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> W
     options = replace(options, files=files, page_version=page_version)
     if features.enables_shredding(state.protocol, settings) and not is_unshredded:
         return options
-    if isinstance(options.shredding, ShreddingSchema):
+    if isinstance(options.shredding, ShreddingSchema) or options.schemas:
         raise ShreddingNotEnabledError(
             f"{where} does not enable variantShredding: set its property "
             f"{properties.ENABLE_VARIANT_SHREDDING.name}=true, or do not shred",
@@ -124,6 +128,25 @@ def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> W
             remedies=(("shredding", None),),
         )
     return replace(options, shredding=None)
+
+
+def _with_schemas(options: WriteOptions, state: TableState, where: str) -> WriteOptions:
+    """Return options that infer the schemas of all columns but those that `shredding` names."""
+    shredding: Any = options.shredding
+    if not isinstance(shredding, Mapping) or not any(isinstance(name, str) for name in shredding):
+        return options
+    variants = {each.name: each for each in state.columns.fields if each.type == VARIANT}
+    schemas: dict[Path, ShreddingSchema] = {}
+    for name, schema in shredding.items():
+        if name not in variants:
+            raise SchemaError(
+                f"shredding: expected the names of Variant columns, got {name!r}; those of {where} are "
+                f"{', '.join(variants) or 'none'}",
+                column=name,
+                table=where,
+            )
+        schemas[(physical_name(variants[name], state.mapping_mode),)] = schema
+    return replace(options, shredding="infer", schemas=schemas)
 
 
 def with_row_tracking_columns(state: TableState, tracking: RowTracking | None) -> TableState:

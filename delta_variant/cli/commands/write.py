@@ -131,7 +131,9 @@ def write(
     .gz, .zst, .xz and .bz2 are decompressed. Exit status 1 means that values were rejected or stored as NULL.
     """
     if (on_invalid == "reject") != (rejects is not None):
-        raise typer.BadParameter("--on-invalid reject requires --rejects FILE, and the reverse")
+        raise typer.BadParameter(
+            "--on-invalid reject and --rejects FILE require each other: pass both, or neither"
+        )
     if mode != "overwrite" and (where is not None or schema_mode == "overwrite"):
         raise typer.BadParameter("--where and --schema-mode overwrite require --mode overwrite")
     if dry_run and mode != "overwrite":

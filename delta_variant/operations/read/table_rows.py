@@ -19,6 +19,7 @@ from ...scan.plan import FilePlan, plan_files
 from ...scan.reader import files_of
 from ...scan.statistics import partition_matches, row_counts
 from .explanation import ReadReport
+from .missing_paths import warn_of_missing_paths, watch_paths
 from .query import Query
 from .rows import RowBatches, read_files
 from .stored_types import shared_types
@@ -92,7 +93,7 @@ class TableRows:
         """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
         report.add(self.plan)
         begin("reading", files=self.plan.files.num_rows, rows=self._known_rows())
-        return self._read(self.query, self.plan.files, report, ahead=ahead)
+        return watch_paths(self, self._read(self.query, self.plan.files, report, ahead=ahead))
 
     def _known_rows(self) -> int | None:
         """Return the number of rows to decode; None if pages may be skipped, or the files are many."""
@@ -108,6 +109,12 @@ class TableRows:
 
     def count(self) -> int:
         """Return the number of rows; read only files whose number the log does not say."""
+        rows = self._count_rows()
+        if not rows and self.query.predicate is not None:
+            warn_of_missing_paths(self.snapshot, [self.query.predicate])
+        return rows
+
+    def _count_rows(self) -> int:
         files = self.whole_files()
         if files is None:
             return self._count(self.plan.files)

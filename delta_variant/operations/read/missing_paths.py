@@ -1,0 +1,114 @@
+"""Warn of a misspelt path, which is NULL in every row, as SQL defines it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from ...expressions.tree import Call, Expression, Extraction, describe, is_whole
+from ...expressions.tree import inputs as expression_inputs
+from ...log.snapshot import Snapshot
+from ...scan.plan import plan_files
+from ...scan.reader import files_of
+from ...variant.values import extract, to_json
+from .query import Query
+from .rows import RowBatches, read_files
+
+if TYPE_CHECKING:
+    from .table_rows import TableRows
+
+__all__ = ["warn_of_missing_paths", "watch_paths"]
+
+_LOGGER = logging.getLogger(__name__)
+
+SAMPLE_ROWS = 256
+MAX_FILES = 1_000
+"""A table of more files is not searched for the sake of a warning."""
+
+
+def watch_paths(rows: TableRows, batches: RowBatches) -> RowBatches:
+    """Yield the rows, and warn of misspelt paths once all rows were read."""
+    outputs = {
+        name: each
+        for name, each in rows.query.outputs.items()
+        if isinstance(each, Extraction) and not is_whole(each)
+    }
+    is_empty = True
+    with closing(batches):
+        for batch in batches:
+            is_empty = is_empty and not batch.num_rows
+            for name in [name for name in outputs if batch.column(name).null_count < batch.num_rows]:
+                del outputs[name]
+            yield batch
+    predicate = rows.query.predicate
+    suspects = [predicate] if is_empty and predicate is not None else [*outputs.values()]
+    warn_of_missing_paths(rows.snapshot, suspects)
+
+
+def warn_of_missing_paths(snapshot: Snapshot, expressions: Iterable[Expression]) -> None:
+    """Log a warning for each path that no file has, if the first rows have one of a similar name."""
+    if snapshot.num_files > MAX_FILES:
+        return
+    for each in expression_inputs(expressions):
+        if isinstance(each, Extraction) and (close := _close_path(snapshot, each)) is not None:
+            missing, proposal = (describe(_whole(each, path)) for path in close)
+            _LOGGER.warning(
+                "%s: no file has a value of `%s`: did you mean `%s`?", snapshot.uri, missing, proposal
+            )
+
+
+Steps = tuple[str | int, ...]
+
+
+def _close_path(snapshot: Snapshot, wanted: Extraction) -> tuple[Steps, Steps] | None:
+    """Return the start of a path that no row has, and a similar one that a row of the sample has."""
+    values = None
+    for length, step in enumerate(wanted.path):
+        if isinstance(step, int):
+            continue
+        values = _sample(snapshot, wanted) if values is None else values
+        start = wanted.path[:length]
+        names = set(_names(extract(values, start, None, strict=False)))
+        if step in names:
+            continue
+        close = [name for name in names if name.lower() == step.lower()]
+        close = close or get_close_matches(step, names, n=1)
+        path = (*start, step)
+        return (path, (*start, close[0])) if close and not _exists(snapshot, wanted, path) else None
+    return None
+
+
+def _whole(wanted: Extraction, path: Steps) -> Extraction:
+    return msgspec.structs.replace(wanted, path=path, type=None, as_json=False)
+
+
+def _sample(snapshot: Snapshot, wanted: Extraction) -> pa.Array:
+    query = Query.of_expressions({"value": _whole(wanted, ())}, None)
+    with closing(
+        read_files(snapshot, query, files_of(snapshot.files.slice(0, 1)), None, ahead=False)
+    ) as rows:
+        batch = next(rows, None)
+    return pa.nulls(0) if batch is None else batch.column(0).slice(0, SAMPLE_ROWS)
+
+
+def _names(values: pa.Array) -> Iterator[str]:
+    for text in to_json(values).drop_null().to_pylist():
+        value = msgspec.json.decode(text)
+        yield from value if isinstance(value, dict) else ()
+
+
+def _exists(snapshot: Snapshot, wanted: Extraction, path: Steps) -> bool:
+    is_null = Call("is null", (_whole(wanted, path),), pa.bool_())
+    present = Call("not", (is_null,), pa.bool_())
+    plan = plan_files(snapshot, present)
+    query = Query.of_expressions({}, present)
+    with closing(
+        read_files(snapshot, query, files_of(plan.files), plan.pruning_predicate, ahead=False)
+    ) as rows:
+        return any(batch.num_rows for batch in rows)
