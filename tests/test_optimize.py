@@ -245,3 +245,19 @@ def test_an_optimization_keeps_every_row(files, sort_by, numeric):
         if numeric == "strict":
             after = dv.read_table(str(table), columns=["id", "event"]).to_table().to_pylist()
             assert sorted(after, key=lambda row: row["id"]) == sorted(whole, key=lambda row: row["id"])
+
+
+def test_reshredding_delivers_what_the_inferred_schema_promises(tmp_path: Path):
+    """The page of `inspect --html` estimates its bytes. A write gives small files fewer columns."""
+    rows = [
+        {"v": {f"f{field}": (number * 7919 + field) % (10 ** (field % 5 + 2)) for field in range(12)}}
+        for number in range(4000)
+    ]
+    written, chosen = dv.Table(tmp_path / "written"), dv.Table(tmp_path / "chosen")
+    written.append(rows, variant_columns=["v"])
+    schema = dv.infer_shredding_schema(written.scan().to_table()["v"])
+    chosen.append(rows, variant_columns=["v"], shredding=schema)
+    written.optimize(reshred=True)
+    assert written.snapshot().num_bytes <= 1.01 * chosen.snapshot().num_bytes
+    assert written.optimize(reshred=True).version is None
+    assert written.scan().to_pylist() == rows

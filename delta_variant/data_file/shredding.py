@@ -27,15 +27,15 @@ def infer_shredding(
     batches: Sequence[pa.RecordBatch],
     variants: Collection[str],
     options: WriteOptions,
-    rows: int,
+    rows: int | None,
     certain_rows: int | None = None,
 ) -> dict[Path, ShreddingSchema]:
     """Infer a shredding schema for each Variant of batches of one schema, top-level and within structs.
 
     Variants with a schema in `options.schemas` keep it. The schemas suit a file of `rows` rows that are like
     those of the batches: the fewer rows, the fewer columns, because each costs bytes in the footer and in the
-    log. If `rows` is only expected, `certain_rows` are those that the file has in any case, which limit the
-    time that is spent.
+    log. None suits files of any size. If `rows` is only expected, `certain_rows` are those that the file has
+    in any case, which limit the time that is spent.
     """
     found: dict[Path, ShreddingSchema] = {}
     for index, field in enumerate(batches[0].schema if batches else ()):

@@ -143,11 +143,12 @@ def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) 
 
 
 def infer_shared_shredding(
-    options: WriteOptions, sample: Iterable[pa.RecordBatch], state: TableState, rows: int
+    options: WriteOptions, sample: Iterable[pa.RecordBatch], state: TableState, rows: int | None
 ) -> WriteOptions:
     """Return options that shred all files by one schema, inferred from a sample of their rows.
 
-    The sample only needs the columns with Variants. `rows` is the expected number of rows of a file.
+    The sample only needs the columns with Variants. `rows` is the expected number of rows of a file, None for
+    a schema that suits files of any size.
     """
     fields = (field for field in state.data_columns.fields if has_variant(field.type))
     variants = StructType(tuple(replace(field, nullable=True) for field in fields))

@@ -203,12 +203,17 @@ def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGr
     if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
         options = replace(options, shredding=schemas[0])
     else:
-        sample = _sample(snapshot, _typical_files(chosen.files))
+        sample, state = _sample(snapshot, _typical_files(chosen.files)), TableState.of(snapshot)
+        possible = [options]
         if options.shredding == "infer" and sample:
             share = min(1.0, options.files.target_file_size / max(bytes_before, 1))
-            options = infer_shared_shredding(options, sample, TableState.of(snapshot), ceil(rows * share))
+            # The columns of a write save time, too. Those for any number of rows may save more bytes.
+            sizes = [ceil(rows * share), *([None] if chosen.reshred else ())]
+            possible = [infer_shared_shredding(options, sample, state, size) for size in sizes]
             is_inferred = True
-        bytes_after = _estimate_bytes(sample, TableState.of(snapshot), options, rows)
+        estimates = [_estimate_bytes(sample, state, each, rows) for each in possible]
+        bytes_after = min(estimates)
+        options = possible[estimates.index(bytes_after)]
     before = {leaf for each in schemas for leaf in _leaves(snapshot, each)}
     after = _leaves_of(snapshot, options)
     is_mixed = separates(options) and not is_separated and bytes_before >= MIN_CLEAN_BYTES

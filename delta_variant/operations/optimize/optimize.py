@@ -158,7 +158,8 @@ def optimize(
             `event:ts::timestamp`. All files are rewritten, and the rows of each partition are sorted over all
             its files, so that a query for few values reads few files. The keys are held in memory, and the
             rows in a temporary folder.
-        reshred: Infer the shredding schemas again, and also rewrite files whose schema differs.
+        reshred: Infer the shredding schemas again, and also rewrite files whose schema differs. Small files
+            get more columns than from a write, if that makes them smaller; see `infer_shredding_schema`.
         timezone: The time zone of local times in the SQL text, as in `read_table`.
         dry_run: Only plan, and commit nothing. The size of the new files is estimated from a sample.
         files: How new files are written; see `FileOptions`. None, the default, uses its defaults.

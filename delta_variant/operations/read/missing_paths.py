@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
@@ -16,12 +15,9 @@ from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...scan.plan import plan_files
 from ...scan.reader import files_of
-from ...variant.values import extract, to_json
+from ...variant.values import VARIANT_TYPE, extract, to_json
 from .query import Query
 from .rows import RowBatches, read_files
-
-if TYPE_CHECKING:
-    from .table_rows import TableRows
 
 __all__ = ["warn_of_missing_paths", "watch_paths"]
 
@@ -32,11 +28,11 @@ MAX_FILES = 1_000
 """A table of more files is not searched for the sake of a warning."""
 
 
-def watch_paths(rows: TableRows, batches: RowBatches) -> RowBatches:
-    """Yield the rows, and warn of misspelt paths once all rows were read."""
+def watch_paths(snapshot: Snapshot, query: Query, batches: RowBatches) -> RowBatches:
+    """Yield the rows of a query, and warn of misspelt paths once all rows were read."""
     outputs = {
         name: each
-        for name, each in rows.query.outputs.items()
+        for name, each in query.outputs.items()
         if isinstance(each, Extraction) and not is_whole(each)
     }
     is_empty = True
@@ -46,9 +42,8 @@ def watch_paths(rows: TableRows, batches: RowBatches) -> RowBatches:
             for name in [name for name in outputs if batch.column(name).null_count < batch.num_rows]:
                 del outputs[name]
             yield batch
-    predicate = rows.query.predicate
-    suspects = [predicate] if is_empty and predicate is not None else [*outputs.values()]
-    warn_of_missing_paths(rows.snapshot, suspects)
+    suspects = [query.predicate] if is_empty and query.predicate is not None else [*outputs.values()]
+    warn_of_missing_paths(snapshot, suspects)
 
 
 def warn_of_missing_paths(snapshot: Snapshot, expressions: Iterable[Expression]) -> None:
@@ -94,7 +89,7 @@ def _sample(snapshot: Snapshot, wanted: Extraction) -> pa.Array:
         read_files(snapshot, query, files_of(snapshot.files.slice(0, 1)), None, ahead=False)
     ) as rows:
         batch = next(rows, None)
-    return pa.nulls(0) if batch is None else batch.column(0).slice(0, SAMPLE_ROWS)
+    return pa.nulls(0, VARIANT_TYPE) if batch is None else batch.column(0).slice(0, SAMPLE_ROWS)
 
 
 def _names(values: pa.Array) -> Iterator[str]:

@@ -93,7 +93,8 @@ class TableRows:
         """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
         report.add(self.plan)
         begin("reading", files=self.plan.files.num_rows, rows=self._known_rows())
-        return watch_paths(self, self._read(self.query, self.plan.files, report, ahead=ahead))
+        rows = self._read(self.query, self.plan.files, report, ahead=ahead)
+        return watch_paths(self.snapshot, self.query, rows)
 
     def _known_rows(self) -> int | None:
         """Return the number of rows to decode; None if pages may be skipped, or the files are many."""
