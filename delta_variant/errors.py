@@ -175,6 +175,9 @@ class DeltaVariantError(Exception):
         """
         location = ", ".join(_LOCATION[name].format(fact) for name, fact in self.location.items())
         text = f"{location}: {self.message}" if location else self.message
+        # Names in tables may have escape sequences of terminals, and line breaks.
+        lines = text.split("\n") if _points_at_sql(text) else [text]
+        text = "\n".join(map(printable, lines))
         remedies = " or ".join(describe(*remedy) for remedy in self.remedies)
         return f"{text}: pass {remedies}" if remedies else text
 
@@ -189,6 +192,23 @@ _LOCATION = {
     "column": "column {!r}",
     "path": "path {}",
 }
+
+
+def _points_at_sql(text: str) -> bool:
+    """Return whether a line of a message marks a position in the line before it."""
+    return any(line.strip() == "^" for line in text.split("\n"))
+
+
+def printable(text: str) -> str:
+    """Return `text` with control characters and invisible characters escaped, such as line breaks.
+
+    Example:
+        >>> printable("a\\x1b[2J")
+        'a\\\\x1b[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 @contextmanager

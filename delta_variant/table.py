@@ -14,7 +14,7 @@ from ._html import html_table
 from ._options import OnConflict
 from ._redaction import redact_location
 from .data_file.options import MAX_STATS_PATHS, FileOptions, JsonOptions, Shredding
-from .errors import DeltaVariantError, TableNotFoundError
+from .errors import DeltaVariantError, TableNotFoundError, printable
 from .log.load import load_snapshot as _load_snapshot
 from .log.snapshot import Snapshot
 from .log.timestamps import Timestamp
@@ -737,7 +737,7 @@ class Table:
     def __repr__(self) -> str:
         selected = "" if self.version is None else f" at version {self.version}"
         selected += "" if self.timestamp is None else f" at {self.timestamp}"
-        return f"<Table {redact_location(self.table_uri)}{selected}>"
+        return printable(f"<Table {redact_location(self.table_uri)}{selected}>")
 
     def _repr_html_(self) -> str:
         try:

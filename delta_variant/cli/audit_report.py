@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from ..errors import printable
 from ..operations.audit import Audit
 from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity, summarize
 from .rule_texts import rule_url
-from .terminal import console, count, print_hint, print_json, print_lines, printable, size_text, wrapped
+from .terminal import console, count, print_hint, print_json, print_lines, size_text, wrapped
 
 __all__ = [
     "NOUNS",

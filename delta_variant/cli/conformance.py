@@ -15,10 +15,11 @@ from ..conformance.history import load_history
 from ..conformance.html import html_page
 from ..conformance.report import json_report, matrix_rows, text_lines
 from ..conformance.runner import OURS, Run, run
+from ..errors import printable
 from .exit_codes import CLEAN, ERROR, FINDINGS
 from .output import write_page
 from .tables import Heading, print_table
-from .terminal import console, print_json, print_lines, printable
+from .terminal import console, print_json, print_lines
 
 __all__ = ["conform"]
 

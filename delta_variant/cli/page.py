@@ -15,11 +15,11 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-from ..errors import InvalidStatisticsError
+from ..errors import InvalidStatisticsError, printable
 from ..variant import paths as variant_paths
 from .bounds_picture import PathBounds, picture
 from .shredding_tree import Leaf, Node
-from .terminal import path_text, printable, shorten
+from .terminal import path_text, shorten
 
 __all__ = [
     "Row",

@@ -12,10 +12,11 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import pyarrow as pa
 
+from ..errors import printable
 from ..expressions.cast import cast_values
 from ..variant.values import to_json
 from .tables import FIT, Heading, Layout, print_table
-from .terminal import console, count, escaped_json, print_hint, printable
+from .terminal import console, count, escaped_json, print_hint
 
 __all__ = ["OutputFormat", "print_rows"]
 

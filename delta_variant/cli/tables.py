@@ -11,7 +11,8 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from .terminal import print_hint, printable
+from ..errors import printable
+from .terminal import print_hint
 
 __all__ = ["FIT", "Heading", "Layout", "print_table"]
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..errors import printable
 from ..variant import paths as variant_paths
 
 # rich is imported by the functions that print, because `--help` needs this module and not rich.
@@ -26,7 +27,6 @@ __all__ = [
     "print_hint",
     "print_json",
     "print_lines",
-    "printable",
     "shorten",
     "size_text",
     "wrapped",
@@ -50,11 +50,6 @@ def console(*, stderr: bool = False) -> Console:
     if not made.is_terminal:
         made.width = WIDTH_WITHOUT_TERMINAL
     return made
-
-
-def printable(text: str) -> str:
-    """Return `text` with control characters and invisible characters escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def path_text(column: str, path: Sequence[str | None]) -> str:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._html import html_table
-from ..errors import MalformedLogError
+from ..errors import MalformedLogError, printable
 from ..protocol import properties
 from ..protocol.actions import (
     Action,
@@ -252,7 +252,7 @@ class Snapshot:
                 for field in self.schema.fields
             ),
         ]
-        return "\n".join(line for line in lines if line.split()[1:])
+        return "\n".join(printable(line) for line in lines if line.split()[1:])
 
     def _repr_html_(self) -> str:
         caption = f"{self.uri}, version {self.version}: {self.num_files:,} files, {self.num_bytes:,} bytes"

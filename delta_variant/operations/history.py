@@ -12,6 +12,7 @@ import msgspec
 
 from .._checks import to_integer
 from .._html import MAX_ROWS, html_table
+from ..errors import printable
 from ..log.commits import read_commit_info
 from ..log.load import open_to_read
 from ..log.snapshot import Snapshot
@@ -74,7 +75,8 @@ class History(list[HistoryEntry]):
 
     def __repr__(self) -> str:
         entries = ", ".join(f"{each.version} {each.operation}" for each in self[:MAX_ROWS])
-        return f"<History of {len(self):,} commits: {entries}{', …' if len(self) > MAX_ROWS else ''}>"
+        more = ", …" if len(self) > MAX_ROWS else ""
+        return printable(f"<History of {len(self):,} commits: {entries}{more}>")
 
     def _repr_html_(self) -> str:
         shown = [(each.version, each.timestamp, each.operation) for each in self[:MAX_ROWS]]

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..._html import MAX_ROWS, html_table
 from ..._progress import advance, begin
+from ...errors import printable
 from ...log.load import open_to_read, version_to_read
 from ...log.snapshot import Snapshot
 from ...log.timestamps import version_at
@@ -110,7 +111,9 @@ class Audit:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{each}={self.count(each)}" for each in SEVERITIES)
-        return f"<Audit of {self.uri} at version {self.version}: files={len(self.files)}, {counts}>"
+        return printable(
+            f"<Audit of {self.uri} at version {self.version}: files={len(self.files)}, {counts}>"
+        )
 
     def _repr_html_(self) -> str:
         shown = [

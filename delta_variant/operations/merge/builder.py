@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ..._checks import check_text, options_of, texts_of
 from ...data_file.options import FileOptions, WriteOptions
-from ...errors import ExpressionError
+from ...errors import ExpressionError, printable
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import from_arrow, to_arrow
@@ -158,7 +158,8 @@ class Merge:
 
     def __repr__(self) -> str:
         clauses = ", ".join(f"{each.when} {each.action}" for each in self._plan.clauses)
-        return f"<Merge into {self._plan.snapshot.uri} on {self._plan.on}: {clauses or 'no clauses'}>"
+        uri, on = self._plan.snapshot.uri, self._plan.on
+        return printable(f"<Merge into {uri} on {on}: {clauses or 'no clauses'}>")
 
     def when_matched_update(self, updates: Mapping[str, str | None], where: str | None = None) -> Merge:
         """Update matched rows.

@@ -16,7 +16,7 @@ from ..._progress import advance, begin
 from ...data_file.odd_rows import separates
 from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.writer import WrittenFile
-from ...errors import ExpressionError
+from ...errors import ExpressionError, printable
 from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Expression, output_type
 from ...expressions.tree import describe as describe_expression
@@ -111,7 +111,7 @@ class OptimizeResult(CommitResult):
         return sum(group.files_estimated for group in self.groups)
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return "\n".join(map(printable, self._lines()))
 
     def _lines(self) -> Iterator[str]:
         if not self.groups:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ..._arrow import Array
 from ..._options import OnConflict
-from ...errors import ExpressionError
+from ...errors import ExpressionError, printable
 from ...expressions.parse import parse_aggregates
 from ...expressions.tree import Aggregate, describe, output_type
 from ...expressions.types import kind_of, type_name
@@ -64,7 +64,7 @@ class Aggregation:
         lines = {**values.to_pylist()[0], "files": f"{self.files_read:,} of {self.files:,} read"}
         width = max(map(len, lines))
         return "\n".join(
-            f"{name:{width}}  {'null' if text is None else text}" for name, text in lines.items()
+            printable(f"{name:{width}}  {'null' if text is None else text}") for name, text in lines.items()
         )
 
 

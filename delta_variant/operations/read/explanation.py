@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ...errors import printable
 from ...expressions.tree import Extraction
 from ...expressions.tree import describe as describe_expression
 from ...scan.plan import FilePlan, RowPlan
@@ -128,7 +129,7 @@ class Explanation:
     bounded_files: dict[str, int]
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return "\n".join(map(printable, self._lines()))
 
     def _lines(self) -> Iterator[str]:
         yield f"files       {self.files_read:,} of {self.files:,} read"

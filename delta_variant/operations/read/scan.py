@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..._checks import check_installed, check_option, one_or_more, to_integer
 from ..._html import MAX_ROWS, html_table
-from ...errors import CastError
+from ...errors import CastError, printable
 from ...expressions.types import type_name
 from ...variant.objects import (
     UNREPRESENTABLE,
@@ -345,7 +345,7 @@ class Scan:
     def __repr__(self) -> str:
         limit = "" if self.limit is None else f", limit={self.limit}"
         columns = ", ".join(self.schema.names)
-        return f"<Scan of {self.uri} at version {self.version}: {columns}{limit}>"
+        return printable(f"<Scan of {self.uri} at version {self.version}: {columns}{limit}>")
 
     def _repr_html_(self) -> str | None:
         shown = MAX_ROWS if self.limit is None else min(self.limit, MAX_ROWS)
