@@ -136,6 +136,33 @@ def test_parse_rejects_an_invalid_schema_and_names_the_column(text, message):
         parse_schema(text)
 
 
+@pytest.mark.parametrize(
+    ("nest", "deepest"),
+    [
+        (lambda inner: StructType((StructField("a", inner),)), 59),
+        (ArrayType, 59),
+        # Arrow has the entries of a map as a struct in between.
+        (lambda inner: MapType(STRING, inner), 29),
+    ],
+)
+def test_a_column_may_nest_as_deep_as_the_interface_of_arrow_permits(nest, deepest):
+    def nested(depth):
+        found = LONG
+        for _ in range(depth):
+            found = nest(found)
+        return struct(z=found)
+
+    schema = nested(deepest)
+    assert parse_schema(schema_to_json(schema)) == schema
+    # The limit of the C interface, in a column of a struct that is a column.
+    around = pa.schema([pa.field("r", pa.struct(list(to_arrow(schema))))])
+    assert pa.lib.Schema._import_from_c_capsule(around.__arrow_c_schema__()) == around
+    with pytest.raises(SchemaError, match=r"the column 'z' .* expected at most 60"):
+        parse_schema(schema_to_json(nested(deepest + 1)))
+    with pytest.raises(SchemaError, match=r"the column 'z' .* expected at most 60"):
+        from_arrow(to_arrow(nested(deepest + 1)))
+
+
 @pytest.mark.parametrize("depth", [200, 100_000])
 def test_parse_rejects_a_schema_that_is_nested_too_deeply(depth):
     type_text = '{"type":"array","elementType":' * depth + '"long"' + "}" * depth

@@ -27,6 +27,7 @@ from ..types import (
     is_geospatial,
 )
 from .column_mapping import COLUMN_ID
+from .json_text import check_levels
 
 __all__ = [
     "field_id",
@@ -129,7 +130,9 @@ def from_arrow(schema: pa.Schema, variant_columns: Collection[str] = ()) -> Stru
         raise SchemaError(
             f"variant_columns names columns that the data does not have: {names}", column=min(unknown)
         )
-    return StructType(tuple(_from_field(field, (), variant_columns) for field in schema))
+    columns = StructType(tuple(_from_field(field, (), variant_columns) for field in schema))
+    check_levels(columns)
+    return columns
 
 
 def to_arrow(schema: StructType, *, field_ids: bool = False) -> pa.Schema:

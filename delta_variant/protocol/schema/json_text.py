@@ -19,7 +19,7 @@ from ..types import (
     is_geospatial,
 )
 
-__all__ = ["parse", "to_json"]
+__all__ = ["check_levels", "parse", "to_json"]
 
 PRIMITIVES = frozenset(
     {
@@ -40,8 +40,10 @@ PRIMITIVES = frozenset(
     }
 )
 MAX_PRECISION = 38
-# Parquet readers support about a hundred levels. The limit stops hostile JSON from exhausting the stack.
+# Hostile JSON must not exhaust the stack.
 MAX_DEPTH = 100
+# Arrow's C interface permits 64 levels, of which some are around the column. Arrow has two for a map.
+MAX_ARROW_LEVELS = 60
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
@@ -60,7 +62,31 @@ def parse(text: str) -> StructType:
     schema = _type(document, ())
     if not isinstance(schema, StructType):
         raise SchemaError("invalid table schema: expected a struct")
+    check_levels(schema)
     return schema
+
+
+def check_levels(schema: StructType) -> None:
+    """Raise SchemaError for a column that nests deeper than Arrow can hand over to other libraries."""
+    for field in schema.fields:
+        if (levels := _arrow_levels(field.type)) > MAX_ARROW_LEVELS:
+            raise SchemaError(
+                f"cannot use the column {field.name!r} because it is nested {levels} levels deep: "
+                f"expected at most {MAX_ARROW_LEVELS}, which Arrow can exchange; flatten the column",
+                column=field.name,
+            )
+
+
+def _arrow_levels(data_type: DataType) -> int:
+    match data_type:
+        case StructType(fields):
+            return 1 + max((_arrow_levels(field.type) for field in fields), default=0)
+        case ArrayType():
+            return 1 + _arrow_levels(data_type.element_type)
+        case MapType():
+            return 2 + max(_arrow_levels(data_type.key_type), _arrow_levels(data_type.value_type))
+        case _:
+            return 1
 
 
 def to_json(schema: StructType) -> str:
