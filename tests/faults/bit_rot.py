@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import json
 import re
 import resource
 import struct
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,15 +28,23 @@ from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
+from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from support.tables import commit_path
+from test_deletion_vectors import bitmap_of
 
 import delta_variant as dv
 from delta_variant.errors import DeltaVariantError
 from delta_variant.log.checkpoints import writing
 from delta_variant.log.load import load_with_tombstones
+from delta_variant.protocol import z85
+from delta_variant.storage.inputs import InputFile
 from delta_variant.storage.store import open_store
+from delta_variant.writer.input_tables import open_parquet
 
 CODECS = ("zstd", "snappy", "none", "gzip", "lz4_raw")
 DEADLINE_SECONDS = 60
@@ -144,9 +154,46 @@ def _snapshot(folder: Path) -> Any:
 def _deletion_vector(folder: Path) -> Path:
     properties = {"delta.enableDeletionVectors": "true"}
     dv.write_table(folder, _rows(), variant_columns=["event"], configuration=properties)
-    dv.delete(folder, "id % 7 = 0 or (id > 200 and id < 300)")
-    (file,) = folder.glob("**/*.bin")
+    data = bitmap_of({*range(0, ROWS, 7), *range(200, 300)}, runs=False)
+    file = folder / "deletion_vector_00000000-0000-0000-0000-000000000001.bin"
+    # PROTOCOL.md, "Deletion Vector File Storage Format".
+    file.write_bytes(b"\1" + len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big"))
+    log = commit_path(folder, 0)
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    cardinality = len({*range(0, ROWS, 7), *range(200, 300)})
+    vector = {"storageType": "u", "pathOrInlineDv": z85.encode(UUID(int=1).bytes), "offset": 1}
+    for action in actions:
+        if "add" in action:
+            action["add"]["deletionVector"] = {
+                **vector,
+                "sizeInBytes": len(data),
+                "cardinality": cardinality,
+            }
+    log.write_text("\n".join(map(json.dumps, actions)))
     return file
+
+
+def _input_file(folder: Path) -> Path:
+    folder.mkdir()
+    file = folder / "input.parquet"
+    pq.write_table(pa.Table.from_pylist([{**row, "event": str(row["event"])} for row in _rows()]), file)
+    return file
+
+
+def _input_rows(folder: Path) -> Any:
+    path = str(folder / "input.parquet")
+    return open_parquet([InputFile(path, "input.parquet", open_store(folder), "input.parquet")]).read_all()
+
+
+def _with_pages(folder: Path) -> Path:
+    rows = pa.table({"id": range(40_000), "s": [f"{number:08}" for number in range(40_000)]})
+    dv.write_table(folder, rows)
+    (file,) = folder.glob("*.parquet")
+    return file
+
+
+def _selected(folder: Path) -> Any:
+    return dv.read_table(folder, where="id >= 12345 and id < 12400 or s = '00031000'").to_table()
 
 
 def _checksum(folder: Path) -> Path:
@@ -178,6 +225,8 @@ SUBJECTS: Mapping[str, Subject] = {
     "checkpoint in parts": Subject(_in_parts, _snapshot),
     "checkpoint v2": Subject(_with_checkpoint("*.checkpoint.*.parquet", sidecars=True, **V2), _snapshot),
     "sidecar": Subject(_with_checkpoint("_sidecars/*.parquet", sidecars=True, **V2), _snapshot),
+    "page index": Subject(_with_pages, _selected),
+    "input file": Subject(_input_file, _input_rows),
     "deletion vector": Subject(_deletion_vector, _table),
     "version checksum": Subject(_checksum, _changes),
     "_last_checkpoint": Subject(_hint, _snapshot),

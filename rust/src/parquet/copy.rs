@@ -10,7 +10,7 @@ use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 
 use super::page_index::PageIndex;
-use super::pages::Chunks;
+use super::pages::{Chunks, check_checksums};
 use super::read::{ParquetFile, byte_range, guarded};
 use crate::error::Result;
 
@@ -46,7 +46,9 @@ impl ParquetFile {
             columns.push(close_result(&group, chunk, &index)?);
         }
         let ranges = leaves.iter().map(|leaf| byte_range(&group, *leaf)).collect::<Result<_>>()?;
-        Ok(Some(EncodedRowGroup { chunks: self.fetch(ranges)?, columns }))
+        let chunks = self.fetch(ranges)?;
+        leaves.iter().try_for_each(|leaf| check_checksums(&chunks, self.metadata(), row_group, *leaf))?;
+        Ok(Some(EncodedRowGroup { chunks, columns }))
     }
 
     /// The footer of a row group with the encodings of its pages, which `open` does not keep.

@@ -3,6 +3,7 @@
 //! A Variant column is an Arrow struct whose field carries the extension name
 //! [`VARIANT_EXTENSION`]; the group it becomes is annotated `VARIANT(1)`.
 
+mod checksum;
 mod copy;
 mod decode;
 mod encode;
@@ -15,12 +16,14 @@ pub mod page_index;
 mod pages;
 pub mod read;
 pub mod schema;
+mod sealing;
 pub mod statistics;
 mod thrift;
 mod unpacking;
 pub mod variants;
 pub mod write;
 
+pub use checksum::{FOOTER_CHECKSUM_KEY, seal};
 pub use encode::{Bound, EncodedExtremes, PageVersion};
 pub use inspect::{FileReport, GroupReport, LeafReport, inspect};
 pub use names::TableColumns;

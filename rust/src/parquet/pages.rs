@@ -21,9 +21,11 @@ use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescPtr;
 use zstd::bulk::Decompressor;
 
+use super::checksum::check_page;
+use super::read::byte_range;
 use super::thrift::{PageEncodings, PageSizes, pages};
 use super::unpacking::check_unpacked_size;
-use crate::error::Error;
+use crate::error::{self, Error};
 
 type Result<T> = std::result::Result<T, ParquetError>;
 
@@ -97,7 +99,10 @@ impl RowGroup {
         let checked = HashMap::with_capacity(leaves.len());
         let mut group = RowGroup { chunks: Arc::new(chunks), metadata, index, locations, checked };
         for &leaf in leaves {
-            let sizes = group.check_leaf(leaf)?;
+            let sizes = group.check_leaf(leaf).map_err(|error| {
+                let column = group.group().column(leaf).column_path().string();
+                ParquetError::External(Box::new(Error::from(error).in_column(&column)))
+            })?;
             group.checked.insert(leaf, Arc::new(sizes));
         }
         Ok(group)
@@ -113,25 +118,36 @@ impl RowGroup {
                 check_pages(
                     &self.chunks.get_bytes(start, length as usize)?,
                     chunk.compression(),
+                    self.index,
                     &mut sizes,
                 )?;
                 Ok(sizes)
             }
-            Some(locations) => self.check_fetched(start, locations, chunk.compression()),
+            Some(locations) => self.check_fetched(leaf, locations),
         }
     }
 
     /// Check the dictionary at `start` and those pages that were fetched.
-    fn check_fetched(&self, start: u64, locations: &[PageLocation], codec: Compression) -> Result<Sizes> {
+    fn check_fetched(&self, leaf: usize, locations: &[PageLocation]) -> Result<Sizes> {
+        let chunk = self.group().column(leaf);
+        let ((start, _), codec) = (chunk.byte_range(), chunk.compression());
         let mut sizes = Sizes::new();
         let first = locations.first().map_or(start, |page| page.offset.unsigned_abs());
         if let Some(dictionary) = self.chunks.slice(start..first) {
-            check_pages(&dictionary, codec, &mut sizes)?;
+            check_pages(&dictionary, codec, self.index, &mut sizes)?;
         }
-        for page in locations {
+        let is_flat = chunk.column_descr().max_rep_level() == 0;
+        let ends = locations.iter().skip(1).map(|page| page.first_row_index);
+        for (page, end) in locations.iter().zip(ends.chain([self.group().num_rows()])) {
+            let rows = end - page.first_row_index;
             let (offset, size) = (page.offset.unsigned_abs(), page.compressed_page_size.unsigned_abs());
             if let Some(page) = self.chunks.slice(offset..offset + u64::from(size)) {
-                check_pages(&page, codec, &mut sizes)?;
+                let values = check_pages(&page, codec, self.index, &mut sizes)?;
+                if is_flat && values != rows {
+                    return Err(broken(&format!(
+                        "has a page of {values} values for {rows} rows of its index"
+                    )));
+                }
             }
         }
         Ok(sizes)
@@ -188,20 +204,40 @@ impl RowGroups for RowGroup {
 /// The sizes of pages by the address of their stored bytes.
 type Sizes = HashMap<usize, PageSizes>;
 
-fn check_pages(bytes: &[u8], codec: Compression, sizes: &mut Sizes) -> Result<()> {
+/// Check pages, add their sizes, and return the number of their values.
+fn check_pages(bytes: &[u8], codec: Compression, row_group: usize, sizes: &mut Sizes) -> Result<i64> {
     let mut check = || {
-        pages(bytes)?.into_iter().try_for_each(|(page_sizes, page)| {
+        let mut values = 0_i64;
+        for (page_sizes, page) in pages(bytes)? {
             let is_compressed = page_sizes.is_compressed && codec != Compression::UNCOMPRESSED;
             if page.is_empty() && page_sizes.unpacked > 0 && is_compressed {
                 return Err(Error::data_file(
                     "a page without bytes does not decompress to those of its header",
                 ));
             }
+            check_page(page_sizes, page, row_group)?;
             sizes.insert(page.as_ptr() as usize, page_sizes);
-            check_unpacked_size(page_sizes, page, codec)
-        })
+            check_unpacked_size(page_sizes, page, codec)?;
+            values = values.saturating_add(page_sizes.encodings.map_or(0, |page| page.count));
+        }
+        Ok(values)
     };
-    check().map_err(|error| ParquetError::External(Box::new(error)))
+    check().map_err(|error: Error| ParquetError::External(Box::new(error)))
+}
+
+/// Check the checksums of the pages of a column chunk, which was fetched whole.
+pub(super) fn check_checksums(
+    chunks: &Chunks,
+    metadata: &ParquetMetaData,
+    row_group: usize,
+    leaf: usize,
+) -> error::Result<()> {
+    let group = metadata.row_group(row_group);
+    let bytes = chunks.slice(byte_range(group, leaf)?).unwrap_or_default();
+    pages(&bytes)?
+        .into_iter()
+        .try_for_each(|(header, page)| check_page(header, page, row_group))
+        .map_err(|error| error.in_column(&group.column(leaf).column_path().string()))
 }
 
 struct OneChunk(Option<Box<dyn PageReader>>);

@@ -5,7 +5,6 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -24,6 +23,7 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use rayon::prelude::*;
 
+use super::checksum;
 use super::decode::{LeafRows, Plan};
 use super::footers::{self, Footer};
 use super::legacy_calendar::LegacyCalendar;
@@ -31,6 +31,7 @@ use super::names::{Ambiguity, TableColumns};
 use super::pages::{Chunks, RowGroup};
 use super::thrift::check_footer;
 use crate::error::{Error, Result};
+use crate::panics;
 
 const MAGIC: &[u8] = b"PAR1";
 const ENCRYPTED_MAGIC: &[u8] = b"PARE";
@@ -393,7 +394,7 @@ impl RowGroupBatches {
 
 /// Run the decoder, which panics on some broken files where it should return an error.
 pub(super) fn guarded<T>(decode: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(decode)).unwrap_or_else(|_| Err(broken("cannot be decoded")))
+    panics::catch(decode).unwrap_or_else(|panic| Err(broken(&format!("cannot be decoded: {panic}"))))
 }
 
 fn broken(what: &str) -> Error {

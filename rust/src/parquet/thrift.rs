@@ -36,9 +36,11 @@ const ELEMENT_NUM_CHILDREN: i64 = 5;
 /// Field ids of `PageHeader`, and of its `DataPageHeaderV2`.
 const UNCOMPRESSED_PAGE_SIZE: i64 = 2;
 const COMPRESSED_PAGE_SIZE: i64 = 3;
+const PAGE_CHECKSUM: i64 = 4;
 const DATA_PAGE_HEADER: i64 = 5;
 const DATA_PAGE_HEADER_V2: i64 = 8;
-/// Field ids of `DataPageHeader`.
+/// Field id of `DataPageHeader` and `DataPageHeaderV2`, and further ones of the former.
+const NUM_VALUES: i64 = 1;
 const ENCODING: i64 = 2;
 const DEFINITION_LEVEL_ENCODING: i64 = 3;
 /// Further field ids of `DataPageHeaderV2`.
@@ -72,15 +74,19 @@ pub(super) struct PageSizes {
     pub(super) levels: u64,
     /// Whether what follows the levels is compressed by the codec of the column chunk.
     pub(super) is_compressed: bool,
+    /// The CRC-32 of the page as it is stored.
+    pub(super) checksum: Option<u32>,
     /// The encodings of a data page.
     pub(super) encodings: Option<PageEncodings>,
 }
 
-/// The encodings of a data page, as the format numbers them; -1 for one that is not stated.
+/// The encodings of a data page, as the format numbers them, and its values; -1 for what is not stated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct PageEncodings {
     pub(super) values: i64,
     pub(super) levels: i64,
+    /// The number of values, nulls included.
+    pub(super) count: i64,
 }
 
 /// The encoding of the levels in a version 2 page.
@@ -97,6 +103,31 @@ pub(super) fn pages(chunk: &[u8]) -> Result<Vec<(PageSizes, &[u8])>> {
         pages.push((sizes, &chunk[start..chunk.len() - walk.rest.len()]));
     }
     Ok(pages)
+}
+
+/// Return the header of a page with the checksum of its stored bytes, which it lacks.
+pub(super) fn with_checksum(header: &[u8], checksum: u32) -> Result<Vec<u8>> {
+    let mut walk = Walk { rest: header };
+    let mut id = 0;
+    // The sizes come first.
+    while id < COMPRESSED_PAGE_SIZE {
+        let (kind, next) = walk.field(id)?.ok_or_else(|| bad("has a page without a size"))?;
+        walk.value(kind, MAX_THRIFT_DEPTH)?;
+        id = next;
+    }
+    let (sizes, rest) = header.split_at(header.len() - walk.rest.len());
+    let (next, rest) = rest.split_first().ok_or_else(|| bad("ends early"))?;
+    let mut with = [sizes, &[0x10 | I32]].concat();
+    let signed = checksum as i32;
+    let mut zigzag = (signed << 1 ^ signed >> 31) as u32;
+    while zigzag >= 0x80 {
+        with.push(zigzag as u8 | 0x80);
+        zigzag >>= 7;
+    }
+    // The next field states its distance from this one.
+    with.extend([zigzag as u8, next - 0x10]);
+    with.extend_from_slice(rest);
+    Ok(with)
 }
 
 /// A decoder of the page index.
@@ -294,12 +325,13 @@ impl Walk<'_> {
 
     fn page_header(&mut self) -> Result<PageSizes> {
         let (mut id, mut unpacked, mut stored) = (0, None, None);
-        let (mut levels, mut is_compressed, mut encodings) = (0, true, None);
+        let (mut levels, mut is_compressed, mut encodings, mut checksum) = (0, true, None, None);
         while let Some((kind, next)) = self.field(id)? {
             id = next;
             match (id, kind) {
                 (UNCOMPRESSED_PAGE_SIZE, I32) => unpacked = Some(self.size()?),
                 (COMPRESSED_PAGE_SIZE, I32) => stored = Some(self.size()?),
+                (PAGE_CHECKSUM, I32) => checksum = Some(self.zigzag()? as u32),
                 (DATA_PAGE_HEADER, STRUCT) => encodings = Some(self.page_header_v1()?),
                 (DATA_PAGE_HEADER_V2, STRUCT) => {
                     let header = self.page_header_v2()?;
@@ -310,17 +342,18 @@ impl Walk<'_> {
         }
         match (unpacked, stored) {
             (Some(unpacked), Some(stored)) => {
-                Ok(PageSizes { stored, unpacked, levels, is_compressed, encodings })
+                Ok(PageSizes { stored, unpacked, levels, is_compressed, checksum, encodings })
             }
             _ => Err(bad("has a page without a size")),
         }
     }
 
     fn page_header_v1(&mut self) -> Result<PageEncodings> {
-        let (mut id, mut encodings) = (0, PageEncodings { values: -1, levels: -1 });
+        let (mut id, mut encodings) = (0, PageEncodings { values: -1, levels: -1, count: -1 });
         while let Some((kind, next)) = self.field(id)? {
             id = next;
             match (id, kind) {
+                (NUM_VALUES, I32) => encodings.count = self.zigzag()?,
                 (ENCODING, I32) => encodings.values = self.zigzag()?,
                 (DEFINITION_LEVEL_ENCODING, I32) => encodings.levels = self.zigzag()?,
                 _ => self.value(kind, MAX_THRIFT_DEPTH)?,
@@ -332,11 +365,12 @@ impl Walk<'_> {
     /// The length of the levels of a version 2 page, whether the rest of it is compressed, and its encodings.
     fn page_header_v2(&mut self) -> Result<(u64, bool, PageEncodings)> {
         let (mut id, mut levels, mut is_compressed) = (0, 0, true);
-        let mut encodings = PageEncodings { values: -1, levels: RLE };
+        let mut encodings = PageEncodings { values: -1, levels: RLE, count: -1 };
         while let Some((kind, next)) = self.field(id)? {
             id = next;
             match (id, kind) {
                 (DEFINITION_LEVELS_LENGTH | REPETITION_LEVELS_LENGTH, I32) => levels += self.size()?,
+                (NUM_VALUES, I32) => encodings.count = self.zigzag()?,
                 (ENCODING_V2, I32) => encodings.values = self.zigzag()?,
                 (IS_COMPRESSED, BOOLEAN_TRUE | BOOLEAN_FALSE) => is_compressed = kind == BOOLEAN_TRUE,
                 _ => self.value(kind, MAX_THRIFT_DEPTH)?,
@@ -409,18 +443,33 @@ mod tests {
     fn pages_are_found_by_their_stored_sizes() {
         // Type 0, uncompressed 9, compressed 2, then two bytes of data.
         let page = [0x15, 0, 0x15, 18, 0x15, 4, 0, 0xaa, 0xbb];
-        let sizes = PageSizes { stored: 2, unpacked: 9, levels: 0, is_compressed: true, encodings: None };
+        let (is_compressed, checksum, encodings) = (true, None, None);
+        let sizes = PageSizes { stored: 2, unpacked: 9, levels: 0, is_compressed, checksum, encodings };
         let chunk = [page, page].concat();
         assert_eq!(pages(&chunk).unwrap(), [(sizes, &page[7..]), (sizes, &page[7..])]);
         assert!(pages(&page[..8]).is_err());
     }
 
     #[test]
+    fn a_checksum_is_added_after_the_sizes() {
+        // Type 0, uncompressed 9, compressed 2, and the header of a data page with 7 values.
+        let header = [0x15, 0, 0x15, 18, 0x15, 4, 0x2c, 0x15, 14, 0, 0];
+        for checksum in [0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX] {
+            let page = [with_checksum(&header, checksum).unwrap().as_slice(), &[1, 2]].concat();
+            let (found, bytes) = pages(&page).unwrap()[0];
+            assert_eq!((found.checksum, found.stored, bytes), (Some(checksum), 2, [1, 2].as_slice()));
+            assert!(found.encodings.is_some());
+        }
+        assert!(with_checksum(&header[..4], 0).is_err());
+    }
+
+    #[test]
     fn the_level_sizes_of_a_version_2_page_are_read() {
         // Type 3, uncompressed 9, compressed 5; levels of 1 and 2 bytes, not compressed; then five bytes.
         let page = [0x15, 6, 0x15, 18, 0x15, 10, 0x5c, 0x55, 2, 0x15, 4, 0x12, 0, 0, 1, 2, 3, 4, 5];
-        let encodings = Some(PageEncodings { values: -1, levels: RLE });
-        let sizes = PageSizes { stored: 5, unpacked: 9, levels: 3, is_compressed: false, encodings };
+        let encodings = Some(PageEncodings { values: -1, levels: RLE, count: -1 });
+        let (is_compressed, checksum) = (false, None);
+        let sizes = PageSizes { stored: 5, unpacked: 9, levels: 3, is_compressed, checksum, encodings };
         assert_eq!(pages(&page).unwrap(), [(sizes, &page[14..])]);
     }
 

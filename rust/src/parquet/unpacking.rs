@@ -71,7 +71,8 @@ mod tests {
 
     fn check(page: &[u8], unpacked: u64, codec: Compression) -> Result<()> {
         let stored = page.len() as u64;
-        let sizes = PageSizes { stored, unpacked, levels: 0, is_compressed: true, encodings: None };
+        let sizes =
+            PageSizes { stored, unpacked, levels: 0, is_compressed: true, checksum: None, encodings: None };
         check_unpacked_size(sizes, page, codec)
     }
 
@@ -91,7 +92,8 @@ mod tests {
         // Levels come first, uncompressed.
         let page = [b"12".as_slice(), &blanks()].concat();
         let (stored, unpacked) = (page.len() as u64, (32 << 20) + 2);
-        let sizes = PageSizes { stored, unpacked, levels: 2, is_compressed: true, encodings: None };
+        let sizes =
+            PageSizes { stored, unpacked, levels: 2, is_compressed: true, checksum: None, encodings: None };
         check_unpacked_size(sizes, &page, codec).unwrap();
     }
 
@@ -109,7 +111,14 @@ mod tests {
         assert!(check(&[0; 1000], 32 << 20, Compression::GZIP(GzipLevel::default())).is_err());
         assert!(check(&[0; 1000], 32 << 20, Compression::LZ4_RAW).is_err());
         let unpacked = 32 << 20;
-        let sizes = PageSizes { stored: 1, unpacked, levels: 2, is_compressed: true, encodings: None };
+        let sizes = PageSizes {
+            stored: 1,
+            unpacked,
+            levels: 2,
+            is_compressed: true,
+            checksum: None,
+            encodings: None,
+        };
         assert!(check_unpacked_size(sizes, &[0], codec).is_err());
     }
 

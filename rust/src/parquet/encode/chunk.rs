@@ -14,6 +14,8 @@ use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
+use super::super::checksum::crc32;
+use super::super::thrift::with_checksum;
 use super::compress::compress;
 use super::extremes::{Bound, EncodedExtremes as Extremes, shorten, state, statistics};
 use super::fixed::{BooleanValues, FixedValues};
@@ -372,11 +374,18 @@ impl Pages {
     }
 }
 
-/// The bytes of a page with its header.
+/// The bytes of a page with its header, to which the checksum is added: the library writes none.
 fn write_page(page: CompressedPage) -> Result<(Bytes, PageWriteSpec)> {
-    let mut sink = TrackedWrite::new(Vec::with_capacity(page.data().len() + HEADER_BYTES));
-    let written = SerializedPageWriter::new(&mut sink).write_page(page)?;
-    Ok((sink.into_inner()?.into(), written))
+    let (checksum, length) = (crc32([page.data()]), page.data().len());
+    let mut sink = TrackedWrite::new(Vec::with_capacity(length + HEADER_BYTES));
+    let mut written = SerializedPageWriter::new(&mut sink).write_page(page)?;
+    let mut bytes = sink.into_inner()?;
+    let header = ..bytes.len() - length;
+    let with = with_checksum(&bytes[header], checksum)?;
+    written.compressed_size += with.len() - header.end;
+    written.uncompressed_size += with.len() - header.end;
+    bytes.splice(header, with);
+    Ok((bytes.into(), written))
 }
 
 fn count(number: usize) -> Result<u32> {
