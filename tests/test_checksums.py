@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import zlib
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,10 @@ def test_a_checksum_has_the_state_of_its_version(tmp_path: Path):
     dv.write_table(tmp_path, [{"id": 2}], mode="append", commit=dv.CommitOptions(txn=("loader", 7)))
     (metadata,), (protocol,) = read_actions(tmp_path, "metaData"), read_actions(tmp_path, "protocol")
     (txn,), (_, info) = read_actions(tmp_path, "txn"), read_actions(tmp_path, "commitInfo")
-    assert read_checksum(tmp_path, 1) == {
+    found = read_checksum(tmp_path, 1)
+    fields, crc, _ = checksum_path(tmp_path, 1).read_bytes().rpartition(b',"deltaVariant.crc32":')
+    assert (crc != b"", found.pop("deltaVariant.crc32")) == (True, f"{zlib.crc32(fields):08x}")
+    assert found == {
         "txnId": info["txnId"],
         "tableSizeBytes": sum(add["size"] for add in read_actions(tmp_path, "add")),
         "numFiles": 2,
@@ -48,6 +52,15 @@ def test_a_checksum_has_the_state_of_its_version(tmp_path: Path):
         "protocol": protocol,
     }
     assert checksum_path(tmp_path, 1).read_bytes().endswith(b"}\n")
+
+
+def test_a_checksum_with_a_changed_bit_is_not_used(tmp_path: Path):
+    dv.write_table(tmp_path, [{"id": 1}], description="the right text")
+    right = load_protocol_and_metadata(open_store(tmp_path), 0)
+    file = checksum_path(tmp_path, 0)
+    file.write_bytes(file.read_bytes().replace(b"the right text", b"the wrong text"))
+    assert load_protocol_and_metadata(open_store(tmp_path), 0) == right
+    assert [each.rule for each in dv.audit_table(tmp_path).findings] == ["L8"]
 
 
 def test_a_checksum_counts_deletion_vectors_and_has_domains(tmp_path: Path):

@@ -1,11 +1,13 @@
 """Write, read and check version checksum files (PROTOCOL.md, "Version Checksum File").
 
 They are optional. One that cannot be read is ignored, and the audit reports one that differs from the log.
-Ours have neither `allFiles` nor histograms: their size does not depend on the number of files.
+Ours have neither `allFiles` nor histograms: their size does not depend on the number of files. They end with
+the CRC-32 of the other fields, because readers use the metadata without the log.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -24,6 +26,7 @@ from .table_state import TableState
 
 __all__ = ["checksum_discrepancies", "checksum_path", "read_protocol_and_metadata", "write_checksum"]
 
+_CRC = b',"deltaVariant.crc32":"'
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
 _MOST_ACTIONS = 100
@@ -69,7 +72,19 @@ def write_checksum(snapshot: Snapshot, txn_id: str) -> None:
     """
     data = msgspec.json.encode(_checksum_of(snapshot, txn_id))
     with suppress(VersionExistsError):
-        put_if_absent(snapshot.store, checksum_path(snapshot.version), data + b"\n")
+        put_if_absent(snapshot.store, checksum_path(snapshot.version), _seal(data[:-1]) + b"\n")
+
+
+def _seal(fields: bytes) -> bytes:
+    return fields + _CRC + f'{zlib.crc32(fields):08x}"}}'.encode()
+
+
+def _decode(data: bytes) -> _Checksum:
+    """Decode a file; raises one of _UNREADABLE."""
+    fields, crc, _ = data.rpartition(_CRC)
+    if crc and _seal(fields) != data.rstrip():
+        raise MalformedLogError("its fields do not match its CRC-32")
+    return msgspec.json.decode(data, type=_Checksum)
 
 
 def _checksum_of(snapshot: Snapshot, txn_id: str) -> _Checksum:
@@ -96,8 +111,7 @@ def _checksum_of(snapshot: Snapshot, txn_id: str) -> _Checksum:
 def read_protocol_and_metadata(store: Store, version: int) -> tuple[Protocol, Metadata] | None:
     """Return the protocol and metadata in a version's checksum file, None if it is missing or invalid."""
     try:
-        data = read_if_present(store, checksum_path(version))
-        checksum = msgspec.json.decode(data or b"", type=_Checksum)
+        checksum = _decode(read_if_present(store, checksum_path(version)) or b"")
     except (*_UNREADABLE, StoreError):
         return None
     if checksum.protocol is None or checksum.metadata is None:
@@ -115,7 +129,7 @@ def checksum_discrepancies(data: bytes, state: TableState) -> list[str]:
     """Return a sentence for each field of a version's checksum file that differs from the table's state."""
     path = checksum_path(state.version)
     try:
-        checksum = msgspec.json.decode(data, type=_Checksum)
+        checksum = _decode(data)
         facts = [fact for fact in _facts(checksum, state) if fact[1] is not None]
     except _UNREADABLE as error:
         return [f"cannot read {path}: {error}"]
