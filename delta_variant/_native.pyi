@@ -17,7 +17,6 @@ from ._options import Change, DuplicateKeys, Encoding, Floats, JsonKind, Numeric
 
 __all__ = [
     "END_BYTES",
-    "FOOTER_CHECKSUM_KEY",
     "MAX_DEPTH",
     "MAX_LEAVES",
     "Batches",
@@ -58,7 +57,6 @@ __all__ = [
     "path_key",
     "remove_path",
     "schema_of_variants",
-    "seal_footer",
     "set_path",
     "shred",
     "shred_legacy",
@@ -83,9 +81,6 @@ MAX_DEPTH: int
 
 END_BYTES: int
 """How many bytes `DataFile` reads from the end of a file first: most footers and page indexes fit."""
-
-FOOTER_CHECKSUM_KEY: str
-"""The key of the CRC-32 of a footer in its key-value metadata, as eight hexadecimal digits."""
 
 # Protocols that Python objects implement for the kernel.
 
@@ -633,9 +628,6 @@ class ColumnCheck:
     @property
     def paths(self) -> list[PathCheck]:
         """One for each of the requested paths."""
-
-def seal_footer(end: bytes) -> bytes:
-    """Return the end of a Parquet file with the checksum of its footer, if it has an entry for one."""
 
 @final
 class TableColumns:

@@ -43,7 +43,7 @@ def open_parquet(files: Sequence[InputFile], *, hive: bool = False) -> pa.Record
     types = _partition_types(folders)
     schemas = []
     for file in files:
-        with _opened(file, pq.ParquetFile) as opened:
+        with _opened(file, _parquet_file) as opened:
             schemas.append(_logical_schema(_with_distinct_names(opened.schema_arrow, file)))
     everywhere = set.intersection(*(set(each.names) for each in schemas))
     schema = _unify([*schemas, pa.schema(list(types.items()))], files)
@@ -54,7 +54,7 @@ def open_parquet(files: Sequence[InputFile], *, hive: bool = False) -> pa.Record
     def batches() -> Iterator[pa.RecordBatch]:
         begin("writing", files=len(files), bytes_=total_size(files))
         for file, values in zip(files, folders, strict=True):
-            with _opened(file, pq.ParquetFile) as opened:
+            with _opened(file, _parquet_file) as opened:
                 rows = max(opened.metadata.num_rows, 1)
                 for batch in opened.iter_batches(BATCH_ROWS):
                     advance(bytes_=(file.size or 0) * batch.num_rows // rows, rows=batch.num_rows)
@@ -99,6 +99,10 @@ def open_csv(files: Sequence[InputFile], text_columns: Collection[str]) -> pa.Re
             advance(files=1, bytes_=file.size or 0)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _parquet_file(content: Any) -> pq.ParquetFile:
+    return pq.ParquetFile(content, page_checksum_verification=True)
 
 
 @contextmanager

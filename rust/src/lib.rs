@@ -59,7 +59,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::values::legacy_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::filter_rows, module)?)?;
     module.add_function(wrap_pyfunction!(python::inference::infer, module)?)?;
-    module.add_function(wrap_pyfunction!(python::files::seal_footer, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::instant_of, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::is_time_zone, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::json_leaves, module)?)?;
@@ -75,7 +74,6 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::values::unshred_legacy, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::validate, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::variant_get, module)?)?;
-    module.add("FOOTER_CHECKSUM_KEY", parquet::FOOTER_CHECKSUM_KEY)?;
     module.add("MAX_LEAVES", infer::MAX_LEAVES)?;
     module.add("MAX_DEPTH", infer::MAX_DEPTH)?;
     module.add("END_BYTES", parquet::read::END_BYTES)?;

@@ -176,7 +176,11 @@ def _deletion_vector(folder: Path) -> Path:
 def _input_file(folder: Path) -> Path:
     folder.mkdir()
     file = folder / "input.parquet"
-    pq.write_table(pa.Table.from_pylist([{**row, "event": str(row["event"])} for row in _rows()]), file)
+    pq.write_table(
+        pa.Table.from_pylist([{**row, "event": str(row["event"])} for row in _rows()]),
+        file,
+        write_page_checksum=True,
+    )
     return file
 
 

@@ -412,11 +412,10 @@ class _Encoder:
             store_schema=False,
             write_page_checksum=True,
         ) as writer:
-            writer.add_key_value_metadata({_native.FOOTER_CHECKSUM_KEY: "0" * 8})
             for batch in chain([first], remaining):
                 writer.write_table(pa.Table.from_batches([batch]))
             target.hold()
-        sink.write(_native.seal_footer(annotate(target.held.getvalue())))
+        sink.write(annotate(target.held.getvalue()))
 
 
 class _HeldEnd(io.RawIOBase):

@@ -12,7 +12,7 @@ use super::thrift::PageSizes;
 use crate::error::{Error, Result};
 
 /// The key of the CRC-32 of a footer, as eight hexadecimal digits, computed while these are zeros.
-pub const FOOTER_CHECKSUM_KEY: &str = "deltaVariant.footerChecksum";
+const KEY: &str = "deltaVariant.footerChecksum";
 const ZEROS: &str = "00000000";
 /// The bytes of Thrift between a key and its value of eight bytes: field 2, a string.
 const VALUE: [u8; 2] = [0x18, 8];
@@ -39,11 +39,11 @@ pub(super) fn check_page(header: PageSizes, page: &[u8], row_group: usize) -> Re
 
 /// The entry of a footer for its checksum, which `seal` sets.
 pub(super) fn footer_entry() -> KeyValue {
-    KeyValue::new(FOOTER_CHECKSUM_KEY.to_owned(), ZEROS.to_owned())
+    KeyValue::new(KEY.to_owned(), ZEROS.to_owned())
 }
 
 /// Set the checksum of the footer at the end of a file, if it has the entry for it.
-pub fn seal(end: &mut [u8]) {
+pub(super) fn seal(end: &mut [u8]) {
     let Some(tail) = end.len().checked_sub(TAIL_BYTES) else { return };
     let length = end[tail..].first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length));
     let Some(start) = tail.checked_sub(length as usize) else { return };
@@ -74,9 +74,7 @@ fn footer_checksum(footer: &[u8], value: &Range<usize>) -> u32 {
 }
 
 fn checksum_range(footer: &[u8]) -> Option<Range<usize>> {
-    let start = memmem::rfind(footer, &[FOOTER_CHECKSUM_KEY.as_bytes(), &VALUE].concat())?
-        + FOOTER_CHECKSUM_KEY.len()
-        + VALUE.len();
+    let start = memmem::rfind(footer, &[KEY.as_bytes(), &VALUE].concat())? + KEY.len() + VALUE.len();
     let end = start + ZEROS.len();
     (end <= footer.len()).then_some(start..end)
 }
@@ -86,9 +84,7 @@ mod tests {
     use super::*;
 
     fn sealed() -> Vec<u8> {
-        let footer =
-            [b"before".as_slice(), FOOTER_CHECKSUM_KEY.as_bytes(), &VALUE, ZEROS.as_bytes(), b"after"]
-                .concat();
+        let footer = [b"before".as_slice(), KEY.as_bytes(), &VALUE, ZEROS.as_bytes(), b"after"].concat();
         let length = (footer.len() as u32).to_le_bytes();
         let mut end = [b"index".as_slice(), &footer, &length, b"PAR1"].concat();
         seal(&mut end);
@@ -105,7 +101,7 @@ mod tests {
         let end = sealed();
         let footer = &end[5..end.len() - TAIL_BYTES];
         check_footer(footer).unwrap();
-        let key = 6..6 + FOOTER_CHECKSUM_KEY.len() + VALUE.len();
+        let key = 6..6 + KEY.len() + VALUE.len();
         for bit in (0..footer.len() * 8).filter(|bit| !key.contains(&(bit / 8))) {
             let mut damaged = footer.to_vec();
             damaged[bit / 8] ^= 1 << (bit % 8);

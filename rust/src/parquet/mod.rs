@@ -23,7 +23,6 @@ mod unpacking;
 pub mod variants;
 pub mod write;
 
-pub use checksum::{FOOTER_CHECKSUM_KEY, seal};
 pub use encode::{Bound, EncodedExtremes, PageVersion};
 pub use inspect::{FileReport, GroupReport, LeafReport, inspect};
 pub use names::TableColumns;

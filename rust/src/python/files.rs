@@ -40,7 +40,7 @@ use crate::parquet::footer_check::check_footer;
 use crate::parquet::inspect::{FileReport, inspect};
 use crate::parquet::read::{FileToOpen, ParquetFile, RangeReader, Scan, Source};
 use crate::parquet::write::{WriteOptions, null_count};
-use crate::parquet::{PageVersion, TableColumns, seal};
+use crate::parquet::{PageVersion, TableColumns};
 use crate::shred::{Numeric, ShreddingSchema};
 use crate::value::cast::Casting;
 use crate::value::path::Step as PathStep;
@@ -591,14 +591,6 @@ impl PyDataFile {
             .map(|batch| batch.map(|batch| Found { rows_read: batch.num_rows(), batch }));
         Ok(PyBatches::new(batches).into_pyobject(py)?.into_any())
     }
-}
-
-/// Return the end of a Parquet file with the checksum of its footer, if it has an entry for one.
-#[pyfunction]
-pub fn seal_footer<'py>(py: Python<'py>, end: &[u8]) -> Bound<'py, PyBytes> {
-    let mut sealed = end.to_vec();
-    seal(&mut sealed);
-    PyBytes::new(py, &sealed)
 }
 
 /// Return an error for two columns of one name, of which Python would see one, and for a name that cannot cross.
