@@ -33,6 +33,7 @@ __all__ = [
     "SchemaViolation",
     "ShreddedPath",
     "StatisticsEntry",
+    "apply_function",
     "are_valid",
     "array_lengths",
     "bound_column",
@@ -289,6 +290,9 @@ def path_key(names: list[str]) -> str:
     """Return the normalized path (RFC 9535) of the member reached through `names`."""
 
 # Dates, times and rows.
+
+def apply_function(name: str, columns: list[pa.Array[Any]], rows: int, zone: str) -> pa.Array[Any]:
+    """Return a scalar function of columns of `rows` rows, or of one row, which stands for all."""
 
 def date_part(values: pa.Array[Any], part: str, zone: str) -> pa.Int32Array:
     """Return "year", "month", "day" or "hour" of dates or timestamps; for instants, in the zone `zone`."""

@@ -399,7 +399,7 @@ def test_values_that_do_not_fit_name_the_column(generating: str):
         dv.write_table(generating, big, mode="append")
 
 
-@pytest.mark.parametrize("text", ["uuid()", "nothing + 1", "weekday(at)"])
+@pytest.mark.parametrize("text", ["uuid()", "nothing + 1", "soundex('x')"])
 def test_an_expression_that_cannot_be_evaluated_rejects_the_append(tmp_path: Path, text: str):
     columns = COLUMNS.select(["at", "n"])
     table = planted(tmp_path / "t", columns, {"n": {"delta.generationExpression": text}})

@@ -14,8 +14,8 @@ import msgspec
 import pyarrow as pa
 
 from .._arrow import Array
-from ..errors import ExpressionError
-from ..variant.moments import DATE_PARTS, UTC
+from ..errors import CastError, ExpressionError
+from ..variant.moments import UTC
 from ..variant.paths import split_pattern
 from .cast import can_cast, cast_scalar, cast_values
 from .constructors import CONSTRUCTORS, bind_constructor
@@ -23,7 +23,7 @@ from .evaluate import ARITHMETIC, call_kernel, constant_of
 from .names import NameScope
 from .patterns import parse_pattern
 from .scalar_functions import SCALAR_FUNCTIONS
-from .scalars.signature import Expansion, Parameter
+from .scalars.signature import Expansion, Parameter, StatementMoment
 from .tree import (
     Call,
     Cast,
@@ -60,18 +60,30 @@ CAST_IMPLICITLY: dict[Kind, frozenset[Kind]] = {
     "date": frozenset({"string", "timestamp", "timestamp_ntz"}),
     "timestamp": frozenset({"string", "date", "timestamp_ntz"}),
 }
-# The kinds that a parameter takes without a cast, and the type to which it casts others.
-ACCEPTED: dict[Parameter, tuple[frozenset[Kind], Parameter]] = {
-    "number": (NUMERIC, "double"),
-    "exact": (frozenset({"integer", "decimal"}), "bigint"),
-    "moment": (frozenset({"date", "timestamp", "timestamp_ntz"}), "timestamp"),
+EXPECTED: dict[Parameter, str] = {
+    "number": "a number",
+    "integer": "an integer",
+    "moment": "a date or a timestamp",
+    "clock": "a timestamp",
+    "instant": "a timestamp",
+    "text": "a string",
+    "sized": "a string or binary",
+    "characters": "a string",
 }
-# The type that a message about a Variant proposes.
-PROPOSED: dict[Parameter, str] = {
-    "number": "double",
-    "exact": "bigint",
-    "moment": "timestamp",
-    "any": "string",
+MOMENTS: frozenset[Kind] = frozenset({"date", "timestamp", "timestamp_ntz"})
+STRING: frozenset[Kind] = frozenset({"string"})
+COMMON: frozenset[Parameter] = frozenset({"common", "ordered"})
+# For each parameter of several types: the kinds that it takes, the type to which it casts, and the kinds of
+# which it does.
+PARAMETERS: dict[Parameter, tuple[frozenset[Kind], str, frozenset[Kind]]] = {
+    "number": (NUMERIC, "double", STRING),
+    "integer": (frozenset({"integer"}), "bigint", STRING),
+    "moment": (MOMENTS, "date", STRING),
+    "clock": (MOMENTS - {"date"}, "timestamp", STRING | {"date"}),
+    "instant": (frozenset({"timestamp"}), "timestamp", frozenset()),
+    "text": (frozenset(), "string", COMPARABLE - {"binary"}),
+    "sized": (frozenset({"binary"}), "string", COMPARABLE),
+    "characters": (frozenset(), "string", STRING),
 }
 
 
@@ -121,17 +133,30 @@ def _bind_scalar(name: str, arguments: Sequence[Expression], scope: NameScope) -
     _check_count(name, len(arguments), function.min_arguments, function.max_arguments)
     if isinstance(function, Expansion):
         return bind(function.expand(*arguments), scope)
+    if isinstance(function, StatementMoment):
+        if scope.moment is None:
+            raise ExpressionError(f"`{name}` has another value each time: it is not allowed here")
+        now = Literal(pa.scalar(scope.moment, pa.timestamp("us", "UTC")))
+        return _cast(now, function.type, scope.timezone)
     parameters = function.parameters_of(len(arguments))
     bound = [bind(argument, scope) for argument in arguments]
-    common = [each for each, parameter in zip(bound, parameters, strict=True) if parameter == "common"]
+    common = [each for each, parameter in zip(bound, parameters, strict=True) if parameter in COMMON]
+    if "ordered" in parameters:
+        _check_order(name, common)
     unified = iter(_unify(name, common, scope.timezone) if common else ())
     cast = [
-        next(unified) if parameter == "common" else _cast_implicitly(name, each, parameter, scope.timezone)
+        next(unified) if parameter in COMMON else _cast_implicitly(name, each, parameter, scope.timezone)
         for each, parameter in zip(bound, parameters, strict=True)
     ]
     for position in sorted(function.constant & set(range(len(cast)))):
         cast[position] = _constant(name, cast[position])
     return Call(name, tuple(cast), function.type_of(cast), scope.timezone)
+
+
+def _check_order(name: str, arguments: Sequence[Expression]) -> None:
+    kinds = {_kind(argument) for argument in arguments} - {"null"}
+    if ("string" in kinds and len(kinds) > 1) or "nested" in kinds:
+        raise ExpressionError(f"`{name}` requires operands of one type that can be compared: cast them")
 
 
 def _check_count(name: str, count: int, least: int, most: int | None) -> None:
@@ -142,19 +167,22 @@ def _check_count(name: str, count: int, least: int, most: int | None) -> None:
 
 
 def _cast_implicitly(name: str, argument: Expression, parameter: Parameter, timezone: str) -> Expression:
-    kind = _kind(argument, parameter if parameter in SIMPLE_TYPES else PROPOSED[parameter])
-    match parameter:
-        case "any":
-            return argument
-        case "number" | "exact" | "moment":
-            accepted, default = ACCEPTED[parameter]
-            if kind in accepted:
-                return argument
-            parameter = default
-    target = SIMPLE_TYPES[parameter]
-    if kind not in CAST_IMPLICITLY[kind_of(target)] | {kind_of(target), "null"}:
+    if parameter == "any":
+        _kind(argument)
+        return argument
+    target = SIMPLE_TYPES.get(parameter)
+    if target is not None:
+        taken: frozenset[Kind] = frozenset()
+        castable = CAST_IMPLICITLY[kind_of(target)] | {kind_of(target)}
+    else:
+        taken, proposal, castable = PARAMETERS[parameter]
+        target = SIMPLE_TYPES[proposal]
+    kind = _kind(argument, type_name(target))
+    if kind in taken:
+        return argument
+    if kind not in castable and kind != "null":
         raise ExpressionError(
-            f"`{name}`: expected {type_name(target)}, got `{describe(argument)}` of type "
+            f"`{name}`: expected {EXPECTED.get(parameter, parameter)}, got `{describe(argument)}` of type "
             f"{type_name(output_type(argument))}",
             column=_column_of(argument),
         )
@@ -317,7 +345,19 @@ def _connect(function: str, arguments: list[Expression]) -> Expression:
 
 
 def _compare(function: str, arguments: list[Expression], timezone: str) -> Expression:
-    return Call(function, tuple(_unify(function, arguments, timezone)), pa.bool_())
+    # Statistics are compared with constants.
+    return Call(function, tuple(map(_folded, _unify(function, arguments, timezone))), pa.bool_())
+
+
+def _folded(argument: Expression) -> Expression:
+    """Return an expression without inputs as a literal if it has a value."""
+    if not isinstance(argument, Call | Cast):
+        return argument
+    try:
+        value = constant_of(argument)
+    except CastError:
+        return argument
+    return argument if value is None else Literal(value)
 
 
 def _is_null(function: str, arguments: list[Expression]) -> Expression:
@@ -379,17 +419,6 @@ def _sign(function: str, arguments: list[Expression]) -> Expression:
     return Call(function, tuple(arguments), output_type(arguments[0]))
 
 
-def _length(function: str, arguments: list[Expression]) -> Expression:
-    _require(arguments[0], {"string"}, "`length`: expected a string")
-    return Call(function, tuple(arguments), pa.int32())
-
-
-def _date_part(function: str, arguments: list[Expression], timezone: str) -> Expression:
-    """Bind a part of a date or a time; the part of an instant is that of its local time."""
-    moments: set[Kind] = {"timestamp", "timestamp_ntz"}
-    kinds: set[Kind] = moments if function == "hour" else {*moments, "date"}
-    _require(arguments[0], kinds, f"`{function}`: expected a {' or a '.join(sorted(kinds))}")
-    return Call(function, tuple(arguments), pa.int32(), timezone)
 
 
 def _calculate(function: str, arguments: list[Expression]) -> Expression:
@@ -472,7 +501,7 @@ def _common_type(function: str, arguments: list[Expression]) -> pa.DataType:
         return variable[0]
     types = _known_types(arguments)
     if not types:
-        return pa.bool_()
+        return pa.null() if function in VALUE_FUNCTIONS else pa.bool_()
     target: pa.DataType | None = types[0]
     for arrow_type in types[1:]:
         target = None if target is None else common_type(target, arrow_type)
@@ -552,7 +581,9 @@ def _common_number_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         return left
     kinds = {kind_of(left), kind_of(right)}
     if "floating" in kinds:
-        return pa.float64()
+        # A float holds each integer of 16 bits.
+        is_exact = all(each == pa.float32() or each in (pa.int8(), pa.int16()) for each in (left, right))
+        return pa.float32() if is_exact else pa.float64()
     if kinds == {"integer"}:
         return max(left, right, key=lambda arrow_type: arrow_type.bit_width)
     one, other = as_decimal(left), as_decimal(right)
@@ -577,13 +608,11 @@ FUNCTIONS: dict[str, Callable[[str, list[Expression]], Expression]] = {
     "positive": _sign,
     "is null": _is_null,
     "like": _like,
-    "length": _length,
     "typeof": _typeof,
 }
 FUNCTIONS_OF_TIME: dict[str, Callable[[str, list[Expression], str], Expression]] = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"), _compare),
     "coalesce": _coalesce,
-    **dict.fromkeys(DATE_PARTS, _date_part),
     "to_json": _to_json,
     "is_variant_null": _is_variant_null,
 }

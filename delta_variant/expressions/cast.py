@@ -11,6 +11,8 @@ is NULL for `try_cast`, and a `CastError` otherwise:
 - digits of other scripts (`٣`) to a decimal. Spark accepts them for decimal, but not for integer or double.
 - a hexadecimal number (`0x1p3`) to a float or double.
 - binary that is not UTF-8 to a string. Spark keeps the bytes; an Arrow string cannot hold them.
+
+A decimal beyond the range of timestamps is not cast to one; Spark returns another moment.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import pyarrow.compute as pc
 from .._arrow import Array
 from ..variant import values as variant_values
 from ..variant.moments import UTC
+from ..variant.scalars import apply_function
 from .types import INTEGER_DIGITS, Kind, kind_of, type_name
 
 Scalar: TypeAlias = Any
@@ -33,6 +36,7 @@ Rule: TypeAlias = Callable[[Array, Any], Array]
 
 # Arrow rounds some decimals wrongly if it removes more digits than these: 2^32 - 0.5 becomes 2^32 - 2.
 ARROW_DIGITS = 9
+MICROS = 1_000_000
 EXACT = Context(prec=76)
 MAX_SHOWN = 60
 
@@ -45,9 +49,6 @@ def can_cast(source: Any, target: Any) -> bool:
     if source == target or pa.types.is_null(source):
         return True
     kinds = (kind_of(source), kind_of(target))
-    if kinds == ("decimal", "string"):
-        # Arrow prints decimals below 1e-6 with an exponent; Spark never does.
-        return bool(source.scale <= 6)
     return kinds in RULES or kinds in BY_KERNEL
 
 
@@ -62,6 +63,8 @@ def cast_values(values: Array, target: Any, *, strict: bool, timezone: str = UTC
     if pa.types.is_null(values.type):
         return pa.nulls(len(values), target)
     kinds = (kind_of(values.type), kind_of(target))
+    if kinds == ("floating", "decimal"):
+        return _finite_to_decimal(values, target, strict=strict)
     if kinds in BY_KERNEL:
         return _cast_by_kernel(values, target, strict=strict, timezone=timezone)
     rule = RULES[kinds]
@@ -112,7 +115,7 @@ def _round(values: Array, target: Any) -> Array:
 
 def _truncate(values: Array, target: Any) -> Array:
     if pa.types.is_decimal(values.type) and values.type.scale > ARROW_DIGITS:
-        return pc.cast(_quantize(values.to_pylist(), 0, ROUND_DOWN), target)
+        return pc.cast(quantize(values.to_pylist(), 0, ROUND_DOWN), target)
     if pa.types.is_decimal(values.type) and values.type.precision == values.type.scale:
         # One more digit, for the zero before the decimal point.
         values = pc.cast(values, pa.decimal256(values.type.precision + 1, values.type.scale))
@@ -130,25 +133,47 @@ def _decimal_to_decimal(values: Array, target: Any) -> Array:
         # 128 bits would overflow to another number.
         return pc.cast(pc.cast(values, pa.decimal256(76, target.scale)), target)
     if source.scale - target.scale > ARROW_DIGITS:
-        return pc.cast(_quantize(values.to_pylist(), target.scale, ROUND_HALF_UP), target)
+        return pc.cast(quantize(values.to_pylist(), target.scale), target)
     # One digit more than the source: 9.99 rounds up to 10.0.
     wide = pc.cast(values, pa.decimal256(min(76, source.precision + 1), source.scale))
     return pc.cast(pc.round(wide, ndigits=target.scale, round_mode="half_towards_infinity"), target)
 
 
-def _quantize(values: Sequence[Decimal | None], scale: int, rounding: str) -> Array:
-    """Return decimals rounded to `scale` digits after the decimal point."""
+def quantize(values: Sequence[Decimal | None], scale: int, rounding: str = ROUND_HALF_UP) -> Array:
+    """Return decimals rounded to `scale` digits after the decimal point, or before it if negative."""
     last = Decimal(1).scaleb(-scale)
     try:
         rounded = [None if value is None else value.quantize(last, rounding, EXACT) for value in values]
     except InvalidOperation as error:
         raise pa.ArrowInvalid(f"a value has too many digits for a decimal of scale {scale}") from error
-    return pa.array(rounded, pa.decimal256(76, scale))
+    return pa.array(rounded, pa.decimal256(76, max(scale, 0)))
+
+
+def _decimal_to_text(values: Array, target: Any) -> Array:
+    # Arrow prints decimals below 1e-6 with an exponent.
+    narrow = pc.cast(values, pa.decimal128(values.type.precision, values.type.scale))
+    return pc.cast(apply_function("decimal_text", [narrow], len(values)), target)
 
 
 def _decimal_to_floating(values: Array, target: Any) -> Array:
     # Arrow multiplies by a rounded power of ten and misses the nearest double; parsing is exact.
     return pc.cast(pc.cast(values, pa.string()), target)
+
+
+def _integer_to_timestamp(values: Array, target: Any) -> Array:
+    # Seconds beyond the range become the first or the last timestamp.
+    least, most = -(2**63), 2**63 - 1
+    last = most // MICROS
+    seconds: Array = values.cast(pa.int64())
+    micros: Array = pc.multiply(seconds, MICROS)
+    bounded: Array = pc.if_else(pc.greater(seconds, last), most, micros)
+    return pc.if_else(pc.less(seconds, -last), least, bounded).cast(target)
+
+
+def _finite_to_decimal(values: Array, target: Any, *, strict: bool) -> Array:
+    # NaN and the infinities become NULL, in strict casts too.
+    finite = pc.if_else(pc.is_finite(values), values, pa.scalar(None, values.type))
+    return _cast_by_kernel(finite, target, strict=strict, timezone=UTC)
 
 
 def _as_variants(values: Array) -> pa.StructArray:
@@ -163,10 +188,11 @@ RULES: dict[tuple[Kind, Kind], Rule] = {
     ("integer", "floating"): _round,
     ("integer", "string"): _cast_plain,
     ("integer", "boolean"): _cast_plain,
+    ("integer", "timestamp"): _integer_to_timestamp,
     ("decimal", "integer"): _truncate,
     ("decimal", "decimal"): _decimal_to_decimal,
     ("decimal", "floating"): _decimal_to_floating,
-    ("decimal", "string"): _cast_plain,
+    ("decimal", "string"): _decimal_to_text,
     ("floating", "integer"): _truncate,
     ("floating", "floating"): _round,
     ("boolean", "integer"): _cast_plain,
@@ -178,10 +204,17 @@ RULES: dict[tuple[Kind, Kind], Rule] = {
 }
 MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamp_ntz")
 FROM_TEXT: tuple[Kind, ...] = ("integer", "decimal", "floating", "boolean", *MOMENTS)
+NUMBERS: tuple[Kind, ...] = ("integer", "decimal", "floating")
 BY_KERNEL: frozenset[tuple[Kind, Kind]] = frozenset(
     [
         *(("string", kind) for kind in FROM_TEXT),
         *((kind, "string") for kind in MOMENTS),
         *permutations(MOMENTS, 2),
+        *((kind, "timestamp") for kind in NUMBERS if kind != "integer"),
+        *(("timestamp", kind) for kind in NUMBERS),
+        *((kind, "boolean") for kind in NUMBERS if kind != "integer"),
+        *(("boolean", kind) for kind in NUMBERS if kind != "integer"),
+        ("floating", "string"),
+        ("floating", "decimal"),
     ]
 )

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from .._arrow import Array
 from ..errors import CastError, DeltaVariantError, ExpressionError
 from ..variant import values as variant_values
-from ..variant.moments import DATE_PARTS, UTC, date_part
+from ..variant.moments import UTC
 from ..variant.paths import normalize
 from .cast import cast_scalar, cast_values
 from .patterns import match_pattern
@@ -40,6 +40,7 @@ from .variant_functions import apply
 
 Values: TypeAlias = Any
 
+ONE_ROW = pa.record_batch([pa.array([0])], names=[""])
 ROW_NUMBERS = "\0row"
 """The column of a batch with the row numbers in the file, for `error.row`."""
 
@@ -66,8 +67,13 @@ def constant_of(expression: Expression) -> pa.Scalar[Any] | None:
     """Return the value of a bound expression without inputs; None if it has inputs. Raises CastError."""
     if inputs([expression]):
         return None
-    (value,) = evaluate(expression, pa.record_batch([pa.array([0])], names=[""]))
+    values: Any = evaluate(expression, ONE_ROW)
+    value: pa.Scalar[Any] = values[0]
     return value
+
+
+def _nulls(count: int, arrow_type: Any) -> Array:
+    return pa.nulls(count, arrow_type)
 
 
 def _repeat(value: Values, count: int) -> Array:
@@ -139,7 +145,7 @@ def _evaluate_connective(call: Call, arguments: Sequence[Expression], batch: pa.
 
 def _evaluate_case(call: Call, arguments: Sequence[Expression], batch: pa.RecordBatch) -> Array:
     """Evaluate each condition for the rows that those before it leave, and each value for its own rows."""
-    result, is_open = pa.nulls(batch.num_rows, call.type), pa.repeat(pa.scalar(True), batch.num_rows)
+    result, is_open = _nulls(batch.num_rows, call.type), _repeat(pa.scalar(True), batch.num_rows)
     branches: list[Any] = [*zip(arguments[::2], arguments[1::2], strict=False)]
     otherwise = [(Literal(pa.scalar(True)), each) for each in arguments[2 * len(branches) :]]
     for condition, value in [*branches, *otherwise]:
@@ -151,7 +157,7 @@ def _evaluate_case(call: Call, arguments: Sequence[Expression], batch: pa.Record
 
 def _evaluate_coalesce(call: Call, arguments: Sequence[Expression], batch: pa.RecordBatch) -> Array:
     """Evaluate each operand only for the rows in which those before it are NULL."""
-    result = pa.nulls(batch.num_rows, call.type)
+    result = _nulls(batch.num_rows, call.type)
     for argument in arguments:
         is_open = result.is_null()
         result = pc.if_else(is_open, _evaluate_where(is_open, argument, batch), result)
@@ -161,7 +167,7 @@ def _evaluate_coalesce(call: Call, arguments: Sequence[Expression], batch: pa.Re
 def _evaluate_where(is_wanted: Array, expression: Expression, batch: pa.RecordBatch) -> Array:
     """Return the values of an expression where `is_wanted`, which has no nulls, is true, else null."""
     if not is_wanted.true_count:
-        return pa.nulls(len(is_wanted), output_type(expression) or pa.null())
+        return _nulls(len(is_wanted), output_type(expression) or pa.null())
     values = _evaluate(expression, batch.filter(is_wanted), is_guarded=True)
     if isinstance(values, pa.Scalar):
         values = _repeat(values, is_wanted.true_count)
@@ -211,8 +217,6 @@ def _cast(cast: Cast, values: Values) -> Values:
 def _call(call: Call, function: str, arguments: Sequence[Values]) -> Values:
     if call.type is None:
         raise ExpressionError(f"cannot evaluate `{describe(call)}` because it is not bound to a table")
-    if function in DATE_PARTS:
-        return _date_part(call, *arguments)
     scalar = SCALAR_FUNCTIONS.get(function)
     try:
         if isinstance(scalar, ScalarFunction):
@@ -236,18 +240,6 @@ def _call_variant_function(call: VariantCall, values: Sequence[Values], batch: p
 
 def _kernel(kernel: str) -> Callable[..., Values]:
     return lambda *arguments: call_kernel(kernel, *arguments)
-
-
-def _date_part(call: Call, values: Values) -> Values:
-    is_scalar = isinstance(values, pa.Scalar)
-    part: Any = call.function
-    parts = date_part(_repeat(values, 1) if is_scalar else values, part, call.timezone)
-    return parts[0] if is_scalar else parts
-
-
-def _count(kernel: str) -> Callable[[Values], Values]:
-    """Return a function that calls a kernel and casts its result to `int`, its type in SQL."""
-    return lambda values: call_kernel(kernel, values).cast(pa.int32())
 
 
 def _chain(kernel: str) -> Callable[..., Values]:
@@ -357,5 +349,4 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     "is null": _kernel("is_null"),
     "coalesce": _kernel("coalesce"),
     PAD: lambda text, width: pc.utf8_rpad(text, width.as_py(), padding=" "),
-    "length": _count("utf8_length"),
 }

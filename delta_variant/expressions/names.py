@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
@@ -18,12 +19,15 @@ MAX_SHOWN = 10
 class NameScope(msgspec.Struct, frozen=True, dict=True):
     """The columns that an expression can use, which of them are Variants, and the time zone of local times.
 
+    `moment` is the time of `current_timestamp()`, which is an error without one.
+
     Expressions over a wide table resolve each of its columns, so the names of each level are indexed once.
     """
 
     schema: pa.Schema
     variants: tuple[str, ...] = ()
     timezone: str = UTC
+    moment: datetime | None = None
 
     @cached_property
     def variant_names(self) -> frozenset[str]:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from .scalars.conditions import CONDITIONS
-from .scalars.signature import Expansion, ScalarFunction
+from .scalars.hashes import HASHES
+from .scalars.moments import MOMENTS
+from .scalars.numbers import NUMBERS
+from .scalars.signature import Expansion, ScalarFunction, StatementMoment
+from .scalars.strings import STRINGS
 from .tree import Cast, Expression
 from .types import SIMPLE_TYPES
 
@@ -20,4 +24,11 @@ def _cast_to(target: pa.DataType) -> Expansion:
 
 
 CASTS = {name: _cast_to(target) for name, target in {**SIMPLE_TYPES, "decimal": pa.decimal128(10, 0)}.items()}
-SCALAR_FUNCTIONS: dict[str, ScalarFunction | Expansion] = {**CASTS, **CONDITIONS}
+SCALAR_FUNCTIONS: dict[str, ScalarFunction | Expansion | StatementMoment] = {
+    **CASTS,
+    **CONDITIONS,
+    **STRINGS,
+    **NUMBERS,
+    **MOMENTS,
+    **HASHES,
+}

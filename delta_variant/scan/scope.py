@@ -16,7 +16,7 @@ from ..expressions.tree import inputs as expression_inputs
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.char_types import char_width
 from ..protocol.types import VARIANT, StructType
-from ..variant.moments import UTC
+from ..variant.moments import UTC, current_moment
 
 __all__ = ["Scope"]
 
@@ -29,9 +29,13 @@ class Scope(NameScope, frozen=True, dict=True):
 
     @classmethod
     def of(cls, columns: StructType, timezone: str = UTC) -> Scope:
-        """Return a scope with all columns as they are stored."""
+        """Return a scope with all columns as they are stored, whose current moment is now."""
         variants = tuple(field.name for field in columns.fields if field.type == VARIANT)
-        return cls(to_arrow(columns), variants, timezone)
+        return cls(to_arrow(columns), variants, timezone, current_moment())
+
+    def timeless(self) -> Scope:
+        """Return the scope without the current moment, so that expressions cannot depend on it."""
+        return msgspec.structs.replace(self, moment=None)
 
     @classmethod
     def of_read(cls, columns: StructType, timezone: str = UTC) -> Scope:

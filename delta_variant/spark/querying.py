@@ -132,8 +132,8 @@ class _Table:
 
     @property
     def scope(self) -> Scope:
-        """Return the columns of the table."""
-        return Scope.of_read(self.snapshot.schema, self.snapshot.timezone)
+        """Return the columns of the table; the moment of the query is known to Spark only."""
+        return Scope.of_read(self.snapshot.schema, self.snapshot.timezone).timeless()
 
     def empty(self) -> DataFrame:
         """Return a DataFrame with the columns of the table and no rows."""

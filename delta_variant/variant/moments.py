@@ -7,14 +7,26 @@ instant, and one within a gap moves forward by the length of the gap.
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from .. import _native
 
-__all__ = ["DATE_PARTS", "UTC", "DatePart", "check_timezone", "date_part", "instant_of"]
+__all__ = ["DATE_PARTS", "UTC", "DatePart", "check_timezone", "current_moment", "date_part", "instant_of"]
 
-DatePart: TypeAlias = Literal["year", "month", "day", "hour"]
-DATE_PARTS: tuple[DatePart, ...] = ("year", "month", "day", "hour")
+DatePart: TypeAlias = Literal[
+    "year",
+    "quarter",
+    "month",
+    "weekofyear",
+    "day",
+    "dayofyear",
+    "dayofweek",
+    "weekday",
+    "hour",
+    "minute",
+    "second",
+]
+DATE_PARTS: tuple[DatePart, ...] = get_args(DatePart)
 
 UTC = "UTC"
 EPOCH = datetime(1970, 1, 1)
@@ -39,6 +51,11 @@ def date_part(values: Any, part: DatePart, timezone: str = UTC) -> Any:
     after 32767, because they store years in 16 bits.
     """
     return _native.date_part(values, part, timezone)
+
+
+def current_moment() -> datetime:
+    """Return the current time, of which an operation takes one for all its expressions."""
+    return datetime.now(timezone.utc)
 
 
 def instant_of(local: datetime, zone: str) -> datetime:

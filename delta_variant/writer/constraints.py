@@ -304,7 +304,7 @@ def _generated(columns: StructType, scope: Scope) -> Iterator[ComputedColumn]:
         with _reject_unsupported(f"the generation expression of the column {column}", str(text), column):
             if len(path) > 1:
                 raise ExpressionError("only top-level columns can be generated")
-            yield ComputedColumn(field.name, scope.bind(_generation(field, scope)))
+            yield ComputedColumn(field.name, scope.timeless().bind(_generation(field, scope)))
 
 
 def _generation(field: StructField, scope: Scope) -> Expression:
@@ -316,7 +316,7 @@ def _generation_constraint(field: StructField, scope: Scope) -> RowConstraint:
     text = str(field.metadata[GENERATION_EXPRESSION])
     name = f"the generation expression of the column {field.name}"
     with _reject_unsupported(name, text, field.name):
-        is_equal = scope.bind(Call("<=>", (Name((field.name,)), _generation(field, scope))))
+        is_equal = scope.timeless().bind(Call("<=>", (Name((field.name,)), _generation(field, scope))))
     return RowConstraint(name, text, is_equal, field.name, is_generated=True)
 
 

@@ -14,6 +14,7 @@ pub mod legacy;
 pub mod panics;
 pub mod parquet;
 pub mod python;
+pub mod scalars;
 pub mod shred;
 pub mod value;
 
@@ -55,6 +56,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::objects::to_python_list, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::bound_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::check_shredding_schema, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::apply_function, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::date_part, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::legacy_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::filter_rows, module)?)?;

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..._arrow import Array
 from ...errors import ExpressionError
 from ..tree import Call, Expression, Literal, output_type
-from ..types import MAX_PRECISION, kind_of, type_name
-from .signature import Expansion, Parameter, ScalarFunction, function, over_arrays
+from ..types import MAX_PRECISION, Kind, kind_of, type_name
+from .signature import Expansion, Parameter, ScalarFunction, function, kernels, over_arrays
 
 __all__ = ["CONDITIONS"]
 
+INTEGERS: dict[Kind, pa.DataType] = {"boolean": pa.int8(), "timestamp": pa.int64()}
 NULL = Literal(pa.scalar(None, pa.null()))
 
 
@@ -28,7 +28,7 @@ def common_result(arguments: Sequence[Expression], first: int = 0) -> pa.DataTyp
             f"the operands require {type_name(result)}, but a decimal has at most {MAX_PRECISION} digits: "
             "cast them"
         )
-    return result
+    return cast("pa.DataType", result)
 
 
 def _case_parameters(count: int) -> tuple[Parameter, ...]:
@@ -44,7 +44,7 @@ def _case(*arguments: Array) -> Array:
     branches = len(arguments) // 2
     conditions = pa.StructArray.from_arrays(arguments[: 2 * branches : 2], names=[""] * branches)
     values = [*arguments[1::2], *arguments[2 * branches :]]
-    return pc.call_function("case_when", [conditions, *values])
+    return kernels.call_function("case_when", [conditions, *values])
 
 
 def _if(condition: Expression, value: Expression, otherwise: Expression) -> Expression:
@@ -67,20 +67,28 @@ def _extreme(kernel: str, *, is_nan_extreme: bool) -> Callable[..., Array]:
     """Return the greatest or the least of columns without NULLs; NaN is greater than every number."""
 
     def pair(left: Array, right: Array) -> Array:
-        found = pc.call_function(kernel, [left, right], pc.ElementWiseAggregateOptions(skip_nulls=True))
+        if pa.types.is_null(left.type):
+            return left
+        integer = INTEGERS.get(kind_of(left.type))
+        if integer is not None:
+            # Arrow compares neither booleans nor timestamps with a time zone.
+            return pair(left.cast(integer), right.cast(integer)).cast(left.type)
+        found = kernels.call_function(
+            kernel, [left, right], kernels.ElementWiseAggregateOptions(skip_nulls=True)
+        )
         if kind_of(left.type) != "floating":
             return found
         # Arrow prefers the other number to NaN.
         nan = pa.scalar(float("nan"), left.type)
-        is_left, is_right = (pc.fill_null(pc.is_nan(each), False) for each in (left, right))
-        one, both = pc.or_(is_left, is_right), pc.and_(is_left, is_right)
-        return pc.if_else(one if is_nan_extreme else both, nan, found)
+        is_left, is_right = (kernels.fill_null(kernels.is_nan(each), False) for each in (left, right))
+        one, both = kernels.or_(is_left, is_right), kernels.and_(is_left, is_right)
+        return kernels.if_else(one if is_nan_extreme else both, nan, found)
 
     return lambda *columns: reduce(pair, columns)
 
 
 def _is_nan(values: Array) -> Array:
-    return pc.fill_null(pc.is_nan(values), False)
+    return kernels.fill_null(kernels.is_nan(values), False)
 
 
 GREATEST = over_arrays(_extreme("max_element_wise", is_nan_extreme=True))
@@ -96,6 +104,6 @@ CONDITIONS: dict[str, ScalarFunction | Expansion] = {
     "isnull": Expansion(lambda value: Call("is null", (value,)), 1, 1),
     "isnotnull": Expansion(_is_not_null, 1, 1),
     "isnan": function(("double",), pa.bool_(), over_arrays(_is_nan)),
-    "greatest": function(("common", "common"), common_result, GREATEST, is_repeated=True),
-    "least": function(("common", "common"), common_result, LEAST, is_repeated=True),
+    "greatest": function(("ordered", "ordered"), common_result, GREATEST, is_repeated=True),
+    "least": function(("ordered", "ordered"), common_result, LEAST, is_repeated=True),
 }

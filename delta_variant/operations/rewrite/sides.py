@@ -44,7 +44,7 @@ class Sides:
         """Return a scope with a struct for each table."""
         sides = ((self.target_alias, self.target), (self.source_alias, self.source))
         structs = [pa.field(alias, pa.struct(list(scope.schema))) for alias, scope in sides]
-        return NameScope(pa.schema(structs), (), self.target.timezone)
+        return NameScope(pa.schema(structs), (), self.target.timezone, self.target.moment)
 
     def predicate(self, text: str) -> Expression:
         """Return SQL text as a predicate over both tables; raises ExpressionError."""

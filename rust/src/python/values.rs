@@ -16,10 +16,11 @@ use crate::error::{Error, Result};
 use crate::json::leaves;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
 use crate::legacy::{self, layout::TYPED_VALUE};
+use crate::scalars::{self, Arguments};
 use crate::shred::unshred::unshred;
 use crate::shred::{Numeric, OnConflict, ShreddingSchema, extract, print, variants};
 use crate::value::cast::Casting;
-use crate::value::moment::{self, Part};
+use crate::value::moment;
 use crate::value::path::Step;
 use crate::value::{self, Metadata, Zone, modify, nested};
 
@@ -160,11 +161,24 @@ pub fn variant_get(
     })
 }
 
+/// Return a scalar function of columns of `rows` rows, or of one row, which stands for all.
+#[pyfunction]
+pub fn apply_function(
+    py: Python<'_>,
+    name: &str,
+    columns: Vec<PyArray>,
+    rows: usize,
+    zone: &str,
+) -> PyResult<PyArray> {
+    let columns = columns.into_iter().map(|column| make_array(column.0)).collect();
+    let arguments = Arguments { columns, rows, zone: time_zone(zone)? };
+    run(py, || Ok::<_, Error>(PyArrowType(scalars::apply(name, &arguments)?.to_data())))
+}
+
 /// Return a part of each date or timestamp as int32, for an instant by its local time in a zone.
 #[pyfunction]
 pub fn date_part(py: Python<'_>, values: PyArray, part: &str, zone: &str) -> PyResult<PyArray> {
-    let parts = [("year", Part::Year), ("month", Part::Month), ("day", Part::Day), ("hour", Part::Hour)];
-    let (part, zone) = (choice(part, "part", &parts)?, time_zone(zone)?);
+    let (part, zone) = (choice(part, "part", moment::PARTS)?, time_zone(zone)?);
     run(py, || Ok::<_, Error>(PyArrowType(moment::parts(&make_array(values.0), part, &zone)?.to_data())))
 }
 

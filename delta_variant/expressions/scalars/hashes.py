@@ -1,0 +1,50 @@
+"""Hash functions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from ..._arrow import Array
+from ..tree import Call
+from .signature import ScalarFunction, by_kernel, function, over_arrays, over_first
+
+__all__ = ["HASHES"]
+
+SHA2: dict[int, str] = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
+
+
+def _hexadecimal(values: Array, algorithm: Callable[[bytes], Any]) -> Array:
+    """Return the digests of binary values; equal values are hashed once."""
+    known = values.dictionary_encode()
+    digests = pa.array([algorithm(each).hexdigest() for each in known.dictionary.to_pylist()], pa.string())
+    return digests.take(known.indices)
+
+
+def _md5(values: Array) -> Array:
+    return _hexadecimal(values, lambda value: hashlib.md5(value, usedforsecurity=False))
+
+
+def _sha1(values: Array) -> Array:
+    return _hexadecimal(values, lambda value: hashlib.sha1(value, usedforsecurity=False))
+
+
+def _sha2(_: Call, values: Array, bits: Any) -> Array:
+    name = SHA2.get(bits.as_py())
+    if name is None:
+        return pa.nulls(len(values), pa.string())
+    return _hexadecimal(values, lambda value: hashlib.new(name, value))
+
+
+SHA1 = function(("binary",), pa.string(), over_arrays(_sha1))
+
+HASHES: dict[str, ScalarFunction] = {
+    "hash": function(("any",), pa.int32(), by_kernel("hash"), is_repeated=True),
+    "xxhash64": function(("any",), pa.int64(), by_kernel("xxhash64"), is_repeated=True),
+    "md5": function(("binary",), pa.string(), over_arrays(_md5)),
+    **dict.fromkeys(("sha", "sha1"), SHA1),
+    "sha2": function(("binary", "int"), pa.string(), over_first(_sha2), constant=(1,)),
+}

@@ -1,0 +1,171 @@
+"""Functions of dates and timestamps; local times are those of the time zone of the call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, get_args
+
+import pyarrow as pa
+
+from ..._arrow import Array
+from ...errors import ExpressionError, SchemaError
+from ...variant.moments import DatePart, date_part
+from ...variant.scalars import apply_function
+from ..cast import cast_values
+from ..tree import Call, Cast, Expression, Literal, output_type
+from ..types import SIMPLE_TYPES, kind_of
+from .signature import (
+    Expansion,
+    ScalarFunction,
+    StatementMoment,
+    Values,
+    by_kernel,
+    evaluate_over_arrays,
+    function,
+    kernels,
+    over_arrays,
+    over_first,
+)
+
+__all__ = ["MOMENTS"]
+
+DATE, TIMESTAMP = SIMPLE_TYPES["date"], SIMPLE_TYPES["timestamp"]
+DEFAULT_PATTERN = pa.scalar("yyyy-MM-dd HH:mm:ss")
+MICROS = {"timestamp_seconds": 1_000_000, "timestamp_millis": 1000, "timestamp_micros": 1}
+PARTS_OF_DATES = {"hour", "minute", "second"}.isdisjoint
+
+
+def _part(name: Any) -> ScalarFunction:
+    def part(call: Call, values: Array) -> Array:
+        return date_part(values, name, call.timezone)
+
+    # A date has no time, so that its hour is that of a timestamp.
+    parameter: Any = "moment" if PARTS_OF_DATES({name}) else "clock"
+    return function((parameter,), pa.int32(), partial(evaluate_over_arrays, part))
+
+
+def _pattern_type(kernel: str, position: int, result: pa.DataType) -> Callable[..., pa.DataType]:
+    """Return a rule that checks the pattern at a position, which is a constant."""
+    sample: Any = pa.array([], TIMESTAMP if kernel == "date_format" else pa.string())
+
+    def type_of(arguments: Sequence[Any]) -> pa.DataType:
+        for pattern in arguments[position:]:
+            try:
+                apply_function(kernel, [sample, pa.repeat(pattern.value, 1)], 0)
+            except SchemaError as error:
+                raise ExpressionError(error.message) from error
+        return result
+
+    return type_of
+
+
+def _add_days(values: Array, days: Array) -> Array:
+    return kernels.call_function("add", [values.cast(pa.int32()), days]).cast(DATE)
+
+
+def _subtract_days(values: Array, days: Array) -> Array:
+    return kernels.call_function("subtract", [values.cast(pa.int32()), days]).cast(DATE)
+
+
+def _days_between(end: Array, start: Array) -> Array:
+    return kernels.call_function("subtract", [end.cast(pa.int32()), start.cast(pa.int32())])
+
+
+def _instant(micros: int) -> ScalarFunction:
+    def instant(values: Array) -> Array:
+        scaled: Any = kernels.call_function("multiply_checked", [values, pa.scalar(micros, pa.int64())])
+        return scaled.cast(TIMESTAMP)
+
+    return function(("bigint",), TIMESTAMP, over_arrays(instant))
+
+
+def _from_unixtime(call: Call, seconds: Values, pattern: Values = DEFAULT_PATTERN) -> Values:
+    return by_kernel("date_format")(call, seconds.cast(pa.timestamp("s", "UTC")).cast(TIMESTAMP), pattern)
+
+
+def _unix_timestamp_type(arguments: Sequence[Any]) -> pa.DataType:
+    kind = kind_of(output_type(arguments[0]) or pa.null())
+    if kind not in ("string", "date", "timestamp", "timestamp_ntz", "null"):
+        raise ExpressionError("`unix_timestamp`: expected a string, a date or a timestamp")
+    return _pattern_type("to_timestamp", 1, pa.int64())(arguments)
+
+
+def _unix_timestamp(call: Call, values: Array, pattern: Values = DEFAULT_PATTERN) -> Array:
+    if kind_of(values.type) in ("string", "null"):
+        values = by_kernel("to_timestamp")(call, values.cast(pa.string()), pattern)
+    elif kind_of(values.type) == "date":
+        values = cast_values(values, TIMESTAMP, strict=True, timezone=call.timezone)
+    # Unlike `unix_seconds`, Spark rounds to zero, and takes a local time as one of UTC.
+    return kernels.call_function("divide", [values.cast(pa.int64()), pa.scalar(1_000_000)])
+
+
+def _unix_timestamp_of(*arguments: Expression) -> Expression:
+    if not arguments:
+        return Cast(Call("current_timestamp", ()), pa.int64(), strict=True)
+    return Call("to_unix_timestamp", arguments)
+
+
+def _cast_or_parse(target: pa.DataType) -> Expansion:
+    """Return a function that casts one argument, and reads text by a pattern."""
+
+    def expand(value: Expression, *pattern: Expression) -> Expression:
+        parsed = Call("to timestamp", (value, *pattern)) if pattern else value
+        return Cast(parsed, target, strict=True)
+
+    return Expansion(expand, 1, 2)
+
+
+def _last_day(value: Expression) -> Expression:
+    month = Call("trunc", (value, Literal(pa.scalar("MONTH"))))
+    next_month = Call("add_months", (month, Literal(pa.scalar(1, pa.int32()))))
+    return Call("date_sub", (next_month, Literal(pa.scalar(1, pa.int32()))))
+
+
+def _micros(values: Array) -> Array:
+    return values.cast(pa.int64())
+
+
+PARSED = function(
+    ("characters", "string"),
+    _pattern_type("to_timestamp", 1, TIMESTAMP),
+    by_kernel("to_timestamp"),
+    constant=(1,),
+)
+DIFFERENCE = function(("date", "date"), pa.int32(), over_arrays(_days_between))
+ADDITION = function(("date", "int"), DATE, over_arrays(_add_days))
+FORMAT = _pattern_type("date_format", 1, pa.string())
+
+MOMENTS: dict[str, ScalarFunction | Expansion | StatementMoment] = {
+    **dict.fromkeys(("current_date", "curdate"), StatementMoment(DATE)),
+    **dict.fromkeys(("current_timestamp", "now"), StatementMoment(TIMESTAMP)),
+    **{name: _part(name) for name in get_args(DatePart)},
+    "dayofmonth": Expansion(lambda value: Call("day", (value,)), 1, 1),
+    **dict.fromkeys(("date_add", "dateadd"), ADDITION),
+    "date_sub": function(("date", "int"), DATE, over_arrays(_subtract_days)),
+    **dict.fromkeys(("datediff", "date_diff"), DIFFERENCE),
+    "add_months": function(("date", "int"), DATE, by_kernel("add_months")),
+    "last_day": Expansion(_last_day, 1, 1),
+    "date_trunc": function(("string", "timestamp"), TIMESTAMP, by_kernel("date_trunc")),
+    "trunc": function(("date", "string"), DATE, by_kernel("trunc")),
+    "date_format": function(("timestamp", "string"), FORMAT, by_kernel("date_format"), constant=(1,)),
+    "to_date": _cast_or_parse(DATE),
+    "to_timestamp": _cast_or_parse(TIMESTAMP),
+    "to timestamp": PARSED,
+    "unix_timestamp": Expansion(_unix_timestamp_of, 0, 2),
+    "to_unix_timestamp": function(
+        ("any", "string"),
+        _unix_timestamp_type,
+        over_first(_unix_timestamp),
+        optional=1,
+        constant=(1,),
+    ),
+    "from_unixtime": function(("bigint", "string"), FORMAT, _from_unixtime, optional=1, constant=(1,)),
+    **{name: _instant(micros) for name, micros in MICROS.items()},
+    "unix_seconds": function(
+        ("instant",), pa.int64(), over_arrays(partial(cast_values, target=pa.int64(), strict=True))
+    ),
+    "unix_millis": function(("instant",), pa.int64(), by_kernel("unix_millis")),
+    "unix_micros": function(("instant",), pa.int64(), over_arrays(_micros)),
+    "unix_date": function(("date",), pa.int32(), over_arrays(lambda values: values.cast(pa.int32()))),
+}

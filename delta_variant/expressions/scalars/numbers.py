@@ -1,0 +1,115 @@
+"""Functions of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR
+from typing import Any, cast
+
+import pyarrow as pa
+
+from ..._arrow import Array
+from ..cast import cast_values, quantize
+from ..tree import Call, Expression, Literal, output_type
+from ..types import MAX_PRECISION, kind_of
+from .signature import Expansion, ScalarFunction, Values, by_kernel, function, kernels, over_arrays
+
+__all__ = ["NUMBERS"]
+
+NO_DIGITS = Literal(pa.scalar(0, pa.int32()))
+INT64 = (-(2**63), 2**63 - 1)
+MODES = {"floor": ROUND_FLOOR, "ceil": ROUND_CEILING}
+
+
+def _same_type(arguments: Sequence[Expression]) -> pa.DataType:
+    result: Any = output_type(arguments[0])
+    return cast("pa.DataType", result)
+
+
+def _abs(values: Values) -> Values:
+    return kernels.call_function("abs_checked", [values])
+
+
+def _round_type(arguments: Sequence[Expression]) -> pa.DataType:
+    source: Any = output_type(arguments[0])
+    places = _places(arguments[1:])
+    if kind_of(source) != "decimal":
+        return _same_type(arguments)
+    whole = source.precision - source.scale + 1
+    if places < 0:
+        return pa.decimal128(min(max(whole, 1 - places), MAX_PRECISION), 0)
+    scale = min(source.scale, places)
+    return pa.decimal128(min(whole + scale, MAX_PRECISION), scale)
+
+
+def _places(arguments: Sequence[Any]) -> int:
+    """Return the digits after the decimal point of the type; those of NULL are 0."""
+    return (arguments[0].value.as_py() if arguments else None) or 0
+
+
+def _round(call: Call, values: Values, digits: Values = NO_DIGITS.value) -> Values:
+    places = digits.as_py()
+    if places is None:
+        return kernels.if_else(
+            kernels.is_null(values), pa.scalar(None, call.type), pa.scalar(None, call.type)
+        )
+    match kind_of(values.type):
+        case "floating":
+            return by_kernel("round")(call, values, digits)
+        case "integer" if places >= 0:
+            return values
+    return over_arrays(lambda columns: _rounded(columns, places, call.type))(call, values)
+
+
+def _rounded(values: Array, places: int, target: Any) -> Array:
+    """Round integers and decimals half away from zero."""
+    if kind_of(values.type) == "integer":
+        digits = cast_values(values, pa.decimal128(20, 0), strict=True)
+        return cast_values(_rounded(digits, places, pa.decimal128(21, 0)), target, strict=True)
+    if places >= 0:
+        return cast_values(values, target, strict=True)
+    return cast_values(quantize(values.to_pylist(), places), target, strict=True)
+
+
+def _whole_type(arguments: Sequence[Expression]) -> pa.DataType:
+    source: Any = output_type(arguments[0])
+    if kind_of(source) != "decimal":
+        return pa.int64()
+    return pa.decimal128(min(source.precision - source.scale + 1, MAX_PRECISION), 0)
+
+
+def _whole(name: str) -> Any:
+    """Return the evaluation of `floor` or `ceil`, whose result is an integer or a decimal without digits."""
+
+    def whole(call: Call, values: Array) -> Array:
+        match kind_of(values.type):
+            case "integer":
+                return values.cast(pa.int64())
+            case "decimal":
+                return quantize(values.to_pylist(), 0, MODES[name]).cast(call.type)
+        # A double beyond the range becomes the nearest integer, and NaN 0, as in Java.
+        found = kernels.call_function(name, [values.cast(pa.float64())])
+        least, most = INT64
+        is_low, is_high = kernels.less(found, float(least)), kernels.greater_equal(found, float(most))
+        is_inside = kernels.invert(kernels.or_(kernels.or_(is_low, is_high), kernels.is_nan(found)))
+        inside = kernels.if_else(is_inside, found, 0.0).cast(pa.int64())
+        return kernels.if_else(is_low, least, kernels.if_else(is_high, most, inside))
+
+    return lambda call, values: over_arrays(lambda columns: whole(call, columns))(call, values)
+
+
+def _integral_division(left: Values, right: Values) -> Values:
+    return kernels.call_function("divide_checked", [left.cast(pa.int64()), right.cast(pa.int64())])
+
+
+CEIL = function(("number",), _whole_type, _whole("ceil"))
+
+NUMBERS: dict[str, ScalarFunction | Expansion] = {
+    "abs": function(("number",), _same_type, lambda _, values: _abs(values)),
+    "round": function(("number", "int"), _round_type, _round, optional=1, constant=(1,)),
+    "floor": function(("number",), _whole_type, _whole("floor")),
+    "ceil": CEIL,
+    "ceiling": CEIL,
+    "div": function(("integer", "integer"), pa.int64(), lambda _, *values: _integral_division(*values)),
+    "mod": Expansion(lambda left, right: Call("%", (left, right)), 2, 2),
+}

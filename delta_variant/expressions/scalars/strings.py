@@ -1,0 +1,196 @@
+"""Functions of strings, over characters (code points)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+
+from ..._arrow import Array, row_numbers
+from ...errors import ExpressionError
+from ..tree import Call, Expression, Literal, describe, output_type
+from ..types import kind_of, type_name
+from .regular_expressions import boolean_pattern, splitting_pattern
+from .signature import (
+    Evaluation,
+    Expansion,
+    ScalarFunction,
+    Values,
+    by_kernel,
+    function,
+    kernels,
+    over_arrays,
+    over_first,
+)
+
+__all__ = ["STRINGS"]
+
+TEXT = pa.string()
+LIST_OF_TEXT = pa.list_(pa.field("element", TEXT))
+NO_LIMIT = pa.scalar(-1)
+EMPTY = pa.scalar("")
+
+
+def _swapped(evaluate: Evaluation) -> Evaluation:
+    """Return an evaluation whose characters precede the text: `trim('x', text)`."""
+
+    def swapped(call: Call, *values: Values) -> Values:
+        return evaluate(call, *reversed(values))
+
+    return swapped
+
+
+def _trim(name: str) -> ScalarFunction:
+    parameters: tuple[Any, Any] = ("string", "string")
+    return function(parameters, TEXT, _swapped(by_kernel(name)), optional=1)
+
+
+def _replace(call: Call, text: Values, search: Values, other: Values = EMPTY) -> Values:
+    return by_kernel("replace")(call, text, search, other)
+
+
+def _left(text: Expression, length: Expression) -> Expression:
+    return Call("substring", (text, Literal(pa.scalar(1, pa.int32())), length))
+
+
+def _ilike(text: Expression, pattern: Expression, *escape: Expression) -> Expression:
+    if isinstance(pattern, Literal) and isinstance(pattern.value.as_py(), str):
+        pattern = Literal(pa.scalar(pattern.value.as_py().lower()))
+    return Call("like", (Call("lower", (text,)), pattern, *escape))
+
+
+def _concat(*columns: Array) -> Array:
+    return kernels.binary_join_element_wise(*columns, pa.scalar(""), null_handling="emit_null")
+
+
+def _concat_ws(separator: Array, *columns: Array) -> Array:
+    # Arrow leaves out rows in which all columns are NULL if it skips NULLs.
+    result, is_begun = kernels.if_else(separator.is_valid(), "", separator), kernels.is_null(separator)
+    for column in columns:
+        following = kernels.if_else(is_begun, _concat(separator, column), column)
+        result = _concat(result, kernels.if_else(column.is_valid(), following, ""))
+        is_begun = kernels.or_(is_begun, column.is_valid())
+    return result
+
+
+def _pattern_type(check: Callable[[str], object], result: pa.DataType) -> Callable[..., pa.DataType]:
+    """Return a rule that checks the regular expression, which is the second argument."""
+
+    def type_of(arguments: Any) -> pa.DataType:
+        pattern = arguments[1].value.as_py()
+        if pattern is not None:
+            check(pattern)
+        return result
+
+    return type_of
+
+
+def _rlike(call: Call, text: Values, pattern: pa.Scalar[Any]) -> Values:
+    if not pattern.is_valid:
+        return kernels.if_else(kernels.is_null(text), None, pa.scalar(None, pa.bool_()))
+    return kernels.match_substring_regex(text, boolean_pattern(pattern.as_py()))
+
+
+def _split(call: Call, text: Array, pattern: Values, limit: Values = NO_LIMIT) -> Array:
+    if not pattern.is_valid or not limit.is_valid:
+        return pa.nulls(len(text), LIST_OF_TEXT)
+    most = limit.as_py() - 1 if limit.as_py() > 0 else -1
+    found = kernels.split_pattern_regex(text, splitting_pattern(pattern.as_py()), max_splits=most)
+    return found.cast(LIST_OF_TEXT)
+
+
+def _length(values: Values) -> Values:
+    kernel = "binary_length" if kind_of(values.type) == "binary" else "utf8_length"
+    return kernels.call_function(kernel, [values]).cast(pa.int32())
+
+
+def _size(values: Values) -> Values:
+    if isinstance(values, pa.MapArray):
+        offsets = values.offsets
+        sizes = kernels.subtract(offsets[1:], offsets[:-1])
+        return kernels.if_else(values.is_valid(), sizes, pa.scalar(None, pa.int32()))
+    return kernels.list_value_length(values).cast(pa.int32())
+
+
+def _size_type(arguments: Any) -> pa.DataType:
+    _element_type("size", arguments[0], accepts_map=True)
+    return pa.int32()
+
+
+def _element_type(name: str, argument: Expression, *, accepts_map: bool = False) -> pa.DataType | None:
+    """Return the type of the elements of an array, None for a map; raises ExpressionError."""
+    arrow_type: Any = output_type(argument)
+    if pa.types.is_list(arrow_type):
+        element: pa.DataType = arrow_type.value_type
+        return element
+    if accepts_map and pa.types.is_map(arrow_type):
+        return None
+    expected = "an array or a map" if accepts_map else "an array"
+    raise ExpressionError(
+        f"`{name}`: expected {expected}, got `{describe(argument)}` of type {type_name(arrow_type)}"
+    )
+
+
+def _contains_type(arguments: Any) -> pa.DataType:
+    element = _element_type("array_contains", arguments[0])
+    found = output_type(arguments[1])
+    if element != found and found is not None and kind_of(found) != "null":
+        raise ExpressionError(
+            f"`array_contains`: expected a value of type {type_name(element)}, got {type_name(found)}: "
+            "cast it"
+        )
+    return pa.bool_()
+
+
+def _array_contains(arrays: Array, wanted: Array) -> Array:
+    """Return whether an array has a value; NULL where it has not, but has a NULL."""
+    rows = kernels.list_parent_indices(arrays)
+    elements = kernels.list_flatten(arrays)
+    equal = kernels.equal(elements, wanted.take(rows))
+    if kind_of(elements.type) == "floating":
+        both = kernels.and_(kernels.is_nan(elements), kernels.is_nan(wanted.take(rows)))
+        equal = kernels.or_(equal, both)
+    every = row_numbers(len(arrays)).cast(rows.type)
+    found = kernels.is_in(every, value_set=rows.filter(kernels.fill_null(equal, False)))
+    unknown = kernels.is_in(every, value_set=rows.filter(elements.is_null()))
+    known = kernels.if_else(kernels.or_(found, kernels.invert(unknown)), found, pa.scalar(None, pa.bool_()))
+    return kernels.if_else(
+        kernels.and_(arrays.is_valid(), wanted.is_valid()), known, pa.scalar(None, pa.bool_())
+    )
+
+
+SUBSTRING = function(("text", "int", "int"), TEXT, by_kernel("substring"), optional=1)
+RLIKE = function(("string", "string"), _pattern_type(boolean_pattern, pa.bool_()), _rlike, constant=(1,))
+SIZE = function(("any",), _size_type, over_arrays(_size))
+
+STRINGS: dict[str, ScalarFunction | Expansion] = {
+    "length": function(("sized",), pa.int32(), lambda _, values: _length(values)),
+    "upper": function(("string",), TEXT, by_kernel("upper")),
+    "ucase": Expansion(lambda text: Call("upper", (text,)), 1, 1),
+    "lower": function(("string",), TEXT, by_kernel("lower")),
+    "lcase": Expansion(lambda text: Call("lower", (text,)), 1, 1),
+    **{name: _trim(name) for name in ("trim", "ltrim", "rtrim")},
+    "substring": SUBSTRING,
+    "substr": SUBSTRING,
+    "left": Expansion(_left, 2, 2),
+    "right": function(("text", "int"), TEXT, by_kernel("right")),
+    "concat": function(("text",), TEXT, over_arrays(_concat), is_repeated=True),
+    "concat_ws": function(("string", "string"), TEXT, over_arrays(_concat_ws), optional=1, is_repeated=True),
+    "replace": function(("string", "string", "string"), TEXT, _replace, optional=1),
+    "split": function(
+        ("string", "string", "int"),
+        _pattern_type(splitting_pattern, LIST_OF_TEXT),
+        over_first(_split),
+        optional=1,
+        constant=(1, 2),
+    ),
+    **dict.fromkeys(("rlike", "regexp_like", "regexp"), RLIKE),
+    "ilike": Expansion(_ilike, 2, 3),
+    **{
+        name: function(("text", "text"), pa.bool_(), by_kernel(name))
+        for name in ("contains", "startswith", "endswith")
+    },
+    **dict.fromkeys(("size", "cardinality"), SIZE),
+    "array_contains": function(("any", "any"), _contains_type, over_arrays(_array_contains)),
+}
