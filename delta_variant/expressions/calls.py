@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 import msgspec
 
-from ..variant.moments import DATE_PARTS
 from ..variant.paths import parse_pattern
 from .constructors import CONSTRUCTORS
 from .lexer import GrammarError
@@ -85,10 +84,6 @@ def _named(name: str, arguments: Sequence[Expression]) -> Expression:
     return Call(name, tuple(arguments))
 
 
-def _alias_of(function: str) -> Build:
-    return lambda _, arguments: Call(function, tuple(arguments))
-
-
 def _variant_get(name: str, arguments: Sequence[Expression]) -> Expression:
     variant, *constants = arguments
     values = [each.value.as_py() for each in constants if isinstance(each, Literal)]
@@ -103,10 +98,6 @@ def _variant_get(name: str, arguments: Sequence[Expression]) -> Expression:
 
 FUNCTIONS: dict[str, tuple[Build, int, int | None]] = {
     "coalesce": (_named, 1, None),
-    **dict.fromkeys(("length", "len", "char_length", "character_length"), (_alias_of("length"), 1, 1)),
-    **dict.fromkeys(DATE_PARTS, (_named, 1, 1)),
-    "dayofmonth": (_alias_of("day"), 1, 1),
-    "mod": (_alias_of("%"), 2, 2),
     "like": (_named, 2, 3),
     **dict.fromkeys(("typeof", "to_json", "is_variant_null"), (_named, 1, 1)),
     **dict.fromkeys(("variant_get", "try_variant_get"), (_variant_get, 2, 3)),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from ..._arrow import Array
-from ..tree import Call
+from ...errors import ExpressionError
+from ..tree import Call, Expression, output_type
+from ..types import type_name
 from .signature import ScalarFunction, by_kernel, function, over_arrays, over_first
 
 __all__ = ["HASHES"]
@@ -41,9 +43,21 @@ def _sha2(_: Call, values: Array, bits: Any) -> Array:
 
 SHA1 = function(("binary",), pa.string(), over_arrays(_sha1))
 
+
+def _hash_type(name: str, result: pa.DataType) -> Callable[..., pa.DataType]:
+    def type_of(arguments: Sequence[Expression]) -> pa.DataType:
+        if any("map<" in type_name(output_type(each)) for each in arguments):
+            raise ExpressionError(f"`{name}` does not support maps")
+        return result
+
+    return type_of
+
+
 HASHES: dict[str, ScalarFunction] = {
-    "hash": function(("any",), pa.int32(), by_kernel("hash"), is_repeated=True),
-    "xxhash64": function(("any",), pa.int64(), by_kernel("xxhash64"), is_repeated=True),
+    "hash": function(("any",), _hash_type("hash", pa.int32()), by_kernel("hash"), is_repeated=True),
+    "xxhash64": function(
+        ("any",), _hash_type("xxhash64", pa.int64()), by_kernel("xxhash64"), is_repeated=True
+    ),
     "md5": function(("binary",), pa.string(), over_arrays(_md5)),
     **dict.fromkeys(("sha", "sha1"), SHA1),
     "sha2": function(("binary", "int"), pa.string(), over_first(_sha2), constant=(1,)),

@@ -166,6 +166,9 @@ SIZE = function(("any",), _size_type, over_arrays(_size))
 
 STRINGS: dict[str, ScalarFunction | Expansion] = {
     "length": function(("sized",), pa.int32(), lambda _, values: _length(values)),
+    **dict.fromkeys(
+        ("len", "char_length", "character_length"), Expansion(lambda value: Call("length", (value,)), 1, 1)
+    ),
     "upper": function(("string",), TEXT, by_kernel("upper")),
     "ucase": Expansion(lambda text: Call("upper", (text,)), 1, 1),
     "lower": function(("string",), TEXT, by_kernel("lower")),
