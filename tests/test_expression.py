@@ -499,7 +499,7 @@ def test_a_call_with_another_number_of_arguments_is_rejected(text, takes):
 
 def test_a_call_may_have_the_most_arguments():
     assert bound("int(coalesce(a, b))") == bound("cast(coalesce(a, b) as int)")
-    assert parse("mod(a, coalesce(b, 1, 2))") == parse("a % coalesce(b, 1, 2)")
+    assert bound("mod(a, coalesce(b, 1, 2))") == bound("a % coalesce(b, 1, 2)")
 
 
 @pytest.mark.parametrize("opening", ["(", "not ", "a + ", "coalesce(a, "])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from .._checks import check_option, check_path, is_number, to_integer
 from .._options import DuplicateKeys, Floats, Numeric, PageVersion
@@ -183,7 +183,7 @@ class WriteOptions:
     are not separated again.
     """
 
-    shredding: Shredding | Mapping[Path, ShreddingSchema] = "infer"
+    shredding: ShreddingSchema | Mapping[Any, ShreddingSchema] | Literal["infer"] | None = "infer"
     files: FileOptions = FileOptions()
     json: JsonOptions = JsonOptions()
     sample_bytes: int = SAMPLE_BYTES
@@ -199,7 +199,7 @@ class WriteOptions:
             check_option("shredding", self.shredding, ("infer", None))
 
 
-def _check_schemas(shredding: Mapping[str, ShreddingSchema] | Mapping[Path, ShreddingSchema]) -> None:
+def _check_schemas(shredding: Mapping[Any, ShreddingSchema]) -> None:
     if not all(isinstance(schema, ShreddingSchema) for schema in shredding.values()):
         got = f"shredding: expected a ShreddingSchema, got {dict(shredding)!r}"
         raise ArgumentTypeError(f"{got}; build one with ShreddingSchema.of")

@@ -419,8 +419,6 @@ def _sign(function: str, arguments: list[Expression]) -> Expression:
     return Call(function, tuple(arguments), output_type(arguments[0]))
 
 
-
-
 def _calculate(function: str, arguments: list[Expression]) -> Expression:
     for argument in arguments:
         _require(argument, NUMERIC | {"null"}, f"`{function}`: expected numbers")

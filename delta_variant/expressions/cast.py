@@ -164,10 +164,11 @@ def _integer_to_timestamp(values: Array, target: Any) -> Array:
     # Seconds beyond the range become the first or the last timestamp.
     least, most = -(2**63), 2**63 - 1
     last = most // MICROS
+    if_else: Any = pc.if_else
     seconds: Array = values.cast(pa.int64())
     micros: Array = pc.multiply(seconds, MICROS)
-    bounded: Array = pc.if_else(pc.greater(seconds, last), most, micros)
-    return pc.if_else(pc.less(seconds, -last), least, bounded).cast(target)
+    bounded: Array = if_else(pc.greater(seconds, pa.scalar(last)), most, micros)
+    return if_else(pc.less(seconds, pa.scalar(-last)), least, bounded).cast(target)
 
 
 def _finite_to_decimal(values: Array, target: Any, *, strict: bool) -> Array:

@@ -399,7 +399,7 @@ def is_cut(text: Any, moment: datetime) -> bool:
     )
 
 
-def _first_of(year: int, arrow_type: pa.DataType) -> Any:
+def _first_of(year: int, arrow_type: Any) -> Any:
     return pa.scalar(datetime(year, 1, 1, tzinfo=timezone.utc if arrow_type.tz else None), arrow_type)
 
 

@@ -142,7 +142,9 @@ def _count(values: Array, bounds: Array, bisect: Callable[[list[Any], Any], int]
         ascending = values.to_pylist()
         counts = [None if each is None else bisect(ascending, each) for each in bounds.to_pylist()]
         return pa.array(counts, pa.uint64())
-    return pc.search_sorted(values, bounds, side="left" if bisect is bisect_left else "right")
+    compute: Any = pc
+    options = compute.SearchSortedOptions(side="left" if bisect is bisect_left else "right")
+    return pc.call_function("search_sorted", [values, bounds], options)
 
 
 IS_IN: dict[bool, Callable[[Array, Array, Array], Array]] = {True: _contains, False: _excludes}

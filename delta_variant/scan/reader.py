@@ -19,7 +19,6 @@ from .._arrow import retype_array
 from .._options import OnConflict
 from ..data_file import reader
 from ..data_file.layout import shredding_of
-from ..data_file.options import Shredding
 from ..data_file.reader import (
     NativeFile,
     Projection,
@@ -336,7 +335,9 @@ class FileReader:
             raise
 
     def shredded(
-        self, names: Collection[str], shredding: Shredding | Mapping[tuple[str, ...], ShreddingSchema]
+        self,
+        names: Collection[str],
+        shredding: ShreddingSchema | Mapping[Any, ShreddingSchema] | Literal["infer"] | None,
     ) -> frozenset[str]:
         """Return those of the Variant columns that the file stores with exactly this shredding."""
         if not isinstance(shredding, Mapping):

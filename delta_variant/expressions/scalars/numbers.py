@@ -50,9 +50,8 @@ def _places(arguments: Sequence[Any]) -> int:
 def _round(call: Call, values: Values, digits: Values = NO_DIGITS.value) -> Values:
     places = digits.as_py()
     if places is None:
-        return kernels.if_else(
-            kernels.is_null(values), pa.scalar(None, call.type), pa.scalar(None, call.type)
-        )
+        unknown: Any = pa.scalar(None, call.type)
+        return kernels.if_else(kernels.is_null(values), unknown, unknown)
     match kind_of(values.type):
         case "floating":
             return by_kernel("round")(call, values, digits)

@@ -136,8 +136,9 @@ def over_first(evaluate: Evaluation) -> Evaluation:
     return over
 
 
-def _repeated(values: Values, count: int) -> Array:
-    return pa.repeat(values, count) if isinstance(values, pa.Scalar) else values
+def _repeated(values: Any, count: int) -> Array:
+    is_constant = isinstance(values, pa.Scalar)
+    return pa.repeat(values, count) if is_constant else values
 
 
 def over_arrays(evaluate: Callable[..., Array]) -> Evaluation:

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 import msgspec
 import pyarrow as pa
 
+from ..._arrow import Array
 from ...expressions.tree import Call, Expression, Extraction, describe, is_whole
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
@@ -83,7 +84,7 @@ def _whole(wanted: Extraction, path: Steps) -> Extraction:
     return msgspec.structs.replace(wanted, path=path, type=None, as_json=False)
 
 
-def _sample(snapshot: Snapshot, wanted: Extraction) -> pa.Array:
+def _sample(snapshot: Snapshot, wanted: Extraction) -> Array:
     query = Query.of_expressions({"value": _whole(wanted, ())}, None)
     with closing(
         read_files(snapshot, query, files_of(snapshot.files.slice(0, 1)), None, ahead=False)
@@ -92,8 +93,9 @@ def _sample(snapshot: Snapshot, wanted: Extraction) -> pa.Array:
     return pa.nulls(0, VARIANT_TYPE) if batch is None else batch.column(0).slice(0, SAMPLE_ROWS)
 
 
-def _names(values: pa.Array) -> Iterator[str]:
-    for text in to_json(values).drop_null().to_pylist():
+def _names(values: Array) -> Iterator[str]:
+    texts: Array = to_json(values).drop_null()
+    for text in texts.to_pylist():
         value = msgspec.json.decode(text)
         yield from value if isinstance(value, dict) else ()
 
