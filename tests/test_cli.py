@@ -147,8 +147,8 @@ def test_lines_stored_as_null_are_findings(tmp_path):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (["--on-invalid", "reject"], "--on-invalid reject requires --rejects FILE"),
-        (["--rejects", "x"], "--on-invalid reject requires --rejects FILE"),
+        (["--on-invalid", "reject"], "--on-invalid reject and --rejects FILE require each other"),
+        (["--rejects", "x"], "--on-invalid reject and --rejects FILE require each other"),
         (["--target-file-size", "much"], "invalid size 'much'"),
         (["--mode", "replace"], "--mode"),
     ],

@@ -165,7 +165,7 @@ def not_regular(tmp_path: Path) -> dict[str, str]:
         ("device", r"cannot read /dev/null because it is not a regular file"),
         ("loop", r"cannot read .*loop: Too many levels of symbolic links$"),
         ("long", r"cannot read .*aaa: File name too long$"),
-        ("nul", r"cannot read a\x00b: .*null byte"),
+        ("nul", r"cannot read a\\x00b: .*null byte"),
     ],
 )
 def test_a_path_that_is_not_a_regular_file_is_rejected_immediately(kind: str, sentence: str, tmp_path: Path):
@@ -302,7 +302,8 @@ def test_an_error_in_a_line_has_file_line_and_column(data: bytes, line: int, mes
     error = rejection(tmp_path, "events.ndjson", data)
     assert error.line == line
     assert re.match(message, error.message)
-    assert str(error) == f"{tmp_path / 'events.ndjson'}, line {line}: {error.message}"
+    remedy = "pass on_invalid='reject' or on_invalid='null'"
+    assert str(error) == f"{tmp_path / 'events.ndjson'}, line {line}: {error.message}: {remedy}"
 
 
 @pytest.mark.parametrize(

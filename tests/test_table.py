@@ -14,6 +14,7 @@ import pytest
 
 import delta_variant as dv
 from delta_variant.errors import ArgumentTypeError, TableNotFoundError
+from delta_variant.writer.commit_context import engine_info
 
 # For each method: its function, the parameters that the method decides, and their values.
 METHODS: dict[str, tuple[str, set[str]]] = {
@@ -273,9 +274,11 @@ def test_a_copy_without_metadata_of_a_distribution_writes(tmp_path: Path, monkey
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", fail)
-    dv.write_table(tmp_path / "t", [{"id": 1}])
-    assert (
-        '"engineInfo":"delta-variant/unknown"'
-        in (tmp_path / "t" / "_delta_log" / f"{0:020}.json").read_text()
-    )
+    engine_info.cache_clear()
+    try:
+        dv.write_table(tmp_path / "t", [{"id": 1}])
+        commit = (tmp_path / "t" / "_delta_log" / f"{0:020}.json").read_text()
+    finally:
+        engine_info.cache_clear()
+    assert '"engineInfo":"delta-variant/unknown"' in commit
     assert dv.__version__ == "unknown"

@@ -20,7 +20,7 @@ from datetime import datetime, timedelta, timezone
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, cast, runtime_checkable
 from uuid import uuid4
 
 import obstore
@@ -225,7 +225,11 @@ class LocalFiles:
         try:
             os.link(staged, key)
         except OSError as error:
-            _check_link(staged, key, error)
+            outcome = _link_outcome(staged, key, error)
+            if outcome == "rejected":
+                raise NotWrittenError(error) from error
+            if outcome == "unknown":
+                raise
         finally:
             # The file exists, or the error of the link is the one to report.
             _remove_staged(staged)
@@ -330,8 +334,8 @@ _REJECTED_LINK = frozenset(
 )
 
 
-def _check_link(staged: str, key: str, error: OSError) -> None:
-    """Raise the error of `os.link`, unless the link exists.
+def _link_outcome(staged: str, key: str, error: OSError) -> Literal["created", "rejected", "unknown"]:
+    """Return what a failed `os.link` did.
 
     A network file system repeats a request whose answer was lost. The repetition may fail where the first
     request succeeded, so only the files tell.
@@ -339,11 +343,8 @@ def _check_link(staged: str, key: str, error: OSError) -> None:
     try:
         found = os.stat(key)
     except FileNotFoundError:
-        if error.errno in _REJECTED_LINK:
-            raise NotWrittenError(error) from error
-        raise error from None
-    if not os.path.samestat(found, os.stat(staged)):
-        raise error
+        return "rejected" if error.errno in _REJECTED_LINK else "unknown"
+    return "created" if os.path.samestat(found, os.stat(staged)) else "unknown"
 
 
 def _stored(key: str, state: os.stat_result) -> StoredFile:

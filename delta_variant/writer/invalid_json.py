@@ -102,6 +102,8 @@ class InvalidValueHandler:
         self._on_invalid = on_invalid
         self._keep = keep
         self._partition = partition
+        # Without a file of rejects, the operation has no such option.
+        self._remedies = () if keep is None else REMEDIES
         self.count = 0
 
     def report(self, rows: BatchOrigin, batch: pa.RecordBatch, values: list[InvalidValue]) -> None:
@@ -111,10 +113,7 @@ class InvalidValueHandler:
             text = text.encode() if isinstance(text, str) else text
             column = batch.schema.names[value.column]
             if self._on_invalid == "error":
-                error, _ = self._locate(rows, value, column, text)
-                # Without a file of rejects, the operation has no such option.
-                error.remedies = REMEDIES if self._keep is not None else ()
-                raise error
+                raise self._locate(rows, value, column, text)[0]
             if self._on_invalid == "reject" and self._keep is not None:
                 _, record = self._locate(rows, value, column, text)
                 self._keep({**record, "text": text.decode(errors="backslashreplace")})
@@ -133,9 +132,12 @@ class InvalidValueHandler:
         position = rows.position(value.row)
         line, column, reason = origin.locate(position, text, value.offset, value.message)
         is_open = text.lstrip()[:1] in (b"{", b"[") and value.offset >= len(text.rstrip())
+        remedies = self._remedies
         if line == 1 and is_open and position not in origin.positions.oversized:
-            reason = f"{reason}; {ACROSS_LINES}"
-        error = InvalidJsonError(f"column {column}: {reason}").at(file=origin.name, line=line)
+            reason, remedies = f"{reason}; {ACROSS_LINES}", ()
+        error = InvalidJsonError(f"column {column}: {reason}", remedies=remedies).at(
+            file=origin.name, line=line
+        )
         return error, {"file": origin.name, "line": line, "column": column, "reason": reason}
 
     def _locate_in_rows(
@@ -145,7 +147,9 @@ class InvalidValueHandler:
         number = rows.origin.part if isinstance(rows.origin, PartRows) else self._partition
         partition = {} if number is None else {"partition": number}
         part = "" if number is None else f"partition {number}, "
-        error = InvalidJsonError(f"{part}byte {byte} of the text: {reason}").at(row=row, column=column)
+        error = InvalidJsonError(f"{part}byte {byte} of the text: {reason}", remedies=self._remedies).at(
+            row=row, column=column
+        )
         return error, {**partition, "row": row, "byte": byte, "reason": reason}
 
 
