@@ -404,7 +404,7 @@ def test_merge_rejects_clauses(table, capsys, clauses, sentence):
 @pytest.mark.usefixtures("small_files_are_shredded")
 def test_describe_prints_schema_properties_and_size(table):
     lines = run("describe", table).stdout.splitlines()
-    assert re.fullmatch(rf"{table}: version 0, 3 rows, \d{{3}} bytes in 1 file", lines[0])
+    assert re.fullmatch(rf"{table}: version 0, 3 rows, \d\.\d kB in 1 file", lines[0])
     assert lines[1] == "protocol: reader 3, writer 7"
     assert "columnMapping" in lines[2].removeprefix("features: ").split(", ")
     assert lines[4:7] == ["column\ttype\tnullable\tcomment", "id\tbigint\t\t", "event\tvariant\t\t"]

@@ -484,9 +484,13 @@ def test_an_error_names_the_column_as_the_table_does(tmp_path: Path, mode: str):
     good = pq.read_table(file)
 
     def damage(column: int, value: Any) -> None:
-        damaged = pa.array([value])
-        field = good.schema.field(column).with_type(damaged.type)
-        pq.write_table(good.set_column(column, field, damaged), file)
+        field = good.schema.field(column)
+        # Fields are found by their ids, which are in the metadata.
+        damaged = pa.struct(
+            [each.with_metadata(field.type.field(each.name).metadata) for each in pa.array([value]).type]
+        )
+        column_values = pa.array([value], damaged)
+        pq.write_table(good.set_column(column, field.with_type(damaged), column_values), file)
 
     damage(1, {"metadata": b"\x01\x00\x00", "value": b"\x0c"})
     with raises_at(MalformedVariantError, column="v", file=file.name) as caught:

@@ -15,7 +15,9 @@ from ...expressions.tree import Call, Expression, Extraction, describe, is_whole
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
 from ...scan.plan import plan_files
+from ...scan.predicate import leaf_of
 from ...scan.reader import files_of
+from ...scan.statistics import file_bounds
 from ...variant.values import VARIANT_TYPE, extract, to_json
 from .query import Query
 from .rows import RowBatches, read_files
@@ -52,11 +54,20 @@ def warn_of_missing_paths(snapshot: Snapshot, expressions: Iterable[Expression])
     if snapshot.num_files > MAX_FILES:
         return
     for each in expression_inputs(expressions):
-        if isinstance(each, Extraction) and (close := _close_path(snapshot, each)) is not None:
+        if not isinstance(each, Extraction) or _has_bounds(snapshot, each):
+            continue
+        if (close := _close_path(snapshot, each)) is not None:
             missing, proposal = (describe(_whole(each, path)) for path in close)
             _LOGGER.warning(
                 "%s: no file has a value of `%s`: did you mean `%s`?", snapshot.uri, missing, proposal
             )
+
+
+def _has_bounds(snapshot: Snapshot, wanted: Extraction) -> bool:
+    """Return whether statistics prove that a file has a path, so that no file is read."""
+    leaf = leaf_of(wanted)
+    known = {} if leaf is None else file_bounds(snapshot, [leaf])
+    return any(each.min.null_count < len(each.min) for each in known.values())
 
 
 Steps = tuple[str | int, ...]
