@@ -223,10 +223,15 @@ class FileSubject:
 
     def column(self, path: Path) -> Any:
         """Return the Arrow type of a column in the file, also of a dropped column; None without one."""
-        found = None if self.opened is None else self.opened.schema
+        found: Any = self._columns
         for step in path:
             found = _part(found, step)
         return found
+
+    @cached_property
+    def _columns(self) -> pa.Schema | None:
+        """Return the schema of the file, which the kernel makes again for each call; None without one."""
+        return None if self.opened is None else self.opened.schema
 
     def lacks(self, path: Path) -> bool:
         """Return whether the file certainly lacks a column, whose values then are all null."""
