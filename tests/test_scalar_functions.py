@@ -201,13 +201,33 @@ def test_an_unknown_function_is_an_error_that_names_it(name: str):
 def test_all_expressions_of_a_statement_have_one_current_moment(tmp_path: Path):
     before = datetime.now(timezone.utc)
     dv.write_table(tmp_path / "t", pa.table({"n": [1, 2, 3]}))
-    texts = {"one": "current_timestamp()", "other": "now()", "day": "current_date()"}
+    texts = {
+        "one": "current_timestamp()",
+        "other": "now()",
+        "day": "current_date",
+        "bare": "`Current_Timestamp`",
+    }
     where = "current_timestamp() = now() and unix_timestamp() = unix_seconds(current_timestamp())"
     rows = pa.table(dv.read_table(tmp_path / "t", columns=texts, where=where)).to_pylist()
     assert len(rows) == 3
-    (moment,) = {row["one"] for row in rows} | {row["other"] for row in rows}
+    (moment,) = {row[name] for row in rows for name in ("one", "other", "bare")}
     assert before <= moment <= datetime.now(timezone.utc)
     assert {row["day"] for row in rows} == {moment.date()}
+
+
+def test_a_column_precedes_a_function_without_parentheses(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    table.append(pa.table({"n": [1, 2], "Current_Date": [date(2020, 1, 1), None]}))
+    (row,) = table.scan(
+        columns={"column": "current_date", "today": "current_date()"}, where="n = 1"
+    ).to_pylist()
+    assert row["column"] == date(2020, 1, 1) < row["today"]
+    source = pa.table({"n": [2]})
+    merge = table.merge(source, "target.n = source.n")
+    merge.when_matched_update({"current_date": "date(current_timestamp)"}).execute()
+    assert {each["Current_Date"] for each in table.scan().to_pylist()} == {date(2020, 1, 1), row["today"]}
+    with pytest.raises(ExpressionError, match=r"`n.current_date`"):
+        table.scan(where="n.current_date = 1").to_pylist()
 
 
 @pytest.fixture

@@ -70,6 +70,7 @@ EXPECTED: dict[Parameter, str] = {
     "sized": "a string or binary",
     "characters": "a string",
 }
+CALLED_WITHOUT_PARENTHESES = frozenset({"current_date", "current_timestamp"})
 MOMENTS: frozenset[Kind] = frozenset({"date", "timestamp", "timestamp_ntz"})
 STRING: frozenset[Kind] = frozenset({"string"})
 COMMON: frozenset[Parameter] = frozenset({"common", "ordered"})
@@ -94,6 +95,13 @@ def bind_predicate(expression: Expression, scope: NameScope) -> Expression:
     return bound
 
 
+def called_without_parentheses(name: Name) -> Call | None:
+    """Return the call that a name stands for if no column has it, such as `current_date`."""
+    function = name.parts[0].lower()
+    is_call = len(name.parts) == 1 and function in CALLED_WITHOUT_PARENTHESES
+    return Call(function, ()) if is_call else None
+
+
 def bind(expression: Expression, scope: NameScope) -> Expression:
     """Return `expression` over the columns of `scope`.
 
@@ -104,6 +112,9 @@ def bind(expression: Expression, scope: NameScope) -> Expression:
     """
     match expression:
         case Name():
+            call = called_without_parentheses(expression)
+            if call is not None and not scope.fields(call.function):
+                return bind(call, scope)
             return _resolve(expression, scope)
         case Path(operand, path):
             return _bind_path(_require_variant(bind(operand, scope), "`:` and variant_get"), path, scope)

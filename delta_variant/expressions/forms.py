@@ -132,16 +132,6 @@ def _extract(reader: Reader) -> Expression:
     return reader.call(function, (operand,), token)
 
 
-def _position(reader: Reader) -> Expression:
-    token = reader.take()
-    reader.expect("(")
-    arguments = [reader.value()]
-    while reader.accept("in", ","):
-        arguments.append(reader.value())
-    reader.expect(")")
-    return reader.call(token.word, arguments, token)
-
-
 FORMS: dict[str, Form] = {
     "cast": _cast,
     "try_cast": _cast,
@@ -150,6 +140,5 @@ FORMS: dict[str, Form] = {
     "substr": _substring,
     "trim": _trim,
     "extract": _extract,
-    "position": _position,
 }
 """The calls whose arguments are not a list of expressions, by their names."""

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ...errors import ExpressionError
 from ...expressions.bind import bind as bind_expression
+from ...expressions.bind import called_without_parentheses
 from ...expressions.names import NameScope
 from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Call, Column, Expression, Extraction, Field, Input, Name, output_type
@@ -73,7 +74,8 @@ class Sides:
                 f"the column {column!r} is ambiguous because both tables have it: use {owners[0]}.{column}"
             )
             raise ExpressionError(message, column=column)
-        return Name((*(owners or [self.target_alias]), *part.parts))
+        call = None if owners else called_without_parentheses(part)
+        return Name((*(owners or [self.target_alias]), *part.parts)) if call is None else call
 
     def _input(self, part: Expression) -> Expression | None:
         match part:
