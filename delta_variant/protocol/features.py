@@ -81,6 +81,13 @@ def _find_variant_defaults(configuration: Mapping[str, str], schema: StructType)
             yield Unsupported(f"the default {default} of the Variant column {column!r}", column)
 
 
+def _find_collations(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
+    for path, field in fields_of(schema):
+        if "__COLLATIONS" in field.metadata:
+            column = ".".join(path)
+            yield Unsupported(f"the collation of the column {column!r}", column)
+
+
 def _find_property(prop: TableProperty[bool]) -> FindUnsupported:
     def find(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
         if properties.get(configuration, prop):
@@ -203,6 +210,13 @@ _ROWS = (
     TableFeature("icebergWriterCompatV1", can_append=False),
     TableFeature("icebergWriterCompatV3", can_append=False),
     TableFeature("materializePartitionColumns", can_append=False),
+    # Not in PROTOCOL.md yet: constraints and bounds of text depend on its collation.
+    TableFeature(
+        "collations",
+        needed_by_key="__COLLATIONS",
+        can_append=False,
+        find_unsupported=_find_collations,
+    ),
     GEOSPATIAL,
     TableFeature("geospatial-dev", is_reader_writer=True, preview_of="geospatial", can_append=False),
     TableFeature(CATALOG_MANAGED, is_reader_writer=True),

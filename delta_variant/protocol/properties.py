@@ -18,6 +18,7 @@ from ..errors import ArgumentTypeError, ProtocolError
 __all__ = [
     "APPEND_ONLY",
     "AUTO_COMPACT",
+    "AUTO_OPTIMIZE",
     "CHECKPOINT_INTERVAL",
     "CHECKPOINT_POLICY",
     "CHECKPOINT_PROTECTION_VERSION",
@@ -296,6 +297,8 @@ def _accepts(parse: Callable[[str], object]) -> Callable[[str], bool]:
 
 
 APPEND_ONLY = _boolean("delta.appendOnly", False)
+# Deprecated in favor of AUTO_COMPACT, and still wins on Spark if it is true.
+AUTO_OPTIMIZE = _boolean("delta.autoOptimize", False)
 AUTO_COMPACT: TableProperty[bool] = TableProperty(
     "delta.autoOptimize.autoCompact",
     lambda text: text.lower() != "false",
@@ -393,6 +396,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
     for prop in (
         APPEND_ONLY,
         AUTO_COMPACT,
+        AUTO_OPTIMIZE,
         CHECKPOINT_INTERVAL,
         CHECKPOINT_POLICY,
         CHECKPOINT_PROTECTION_VERSION,
@@ -429,7 +433,6 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
 }
 
 _OTHER_ROWS: tuple[TableProperty[Any], ...] = (
-    _boolean("delta.autoOptimize", False),
     _boolean("delta.enableFullRetentionRollback", True),
     _boolean("delta.tuneFileSizesForRewrites", False),
     _duration("delta.checkpointRetentionDuration"),

@@ -32,14 +32,16 @@ Partition: TypeAlias = frozenset[tuple[str, str | None]]
 
 
 def compacts(protocol: Protocol, configuration: Mapping[str, str], auto_compact: bool | None) -> bool:
-    """Return whether a table is compacted after a change: as the argument says, None as its property says.
+    """Return whether a table is compacted after a change: as the argument says, None as its properties say.
 
     A table that a catalog manages is not: only the catalog may compact it.
     """
     if features.supports(protocol, features.CATALOG_MANAGED):
         return False
-    wanted = properties.get(configuration, properties.AUTO_COMPACT)
-    return bool(wanted if auto_compact is None else auto_compact)
+    if auto_compact is not None:
+        return auto_compact
+    either = (properties.AUTO_OPTIMIZE, properties.AUTO_COMPACT)
+    return any(properties.get(configuration, prop) for prop in either)
 
 
 def compact_partitions(

@@ -14,7 +14,7 @@ from ..protocol.types import StructType, fields_of
 from .constraints import GENERATION_EXPRESSION, INVARIANTS, check_constraints
 from .stored_sql import parse_stored
 
-__all__ = ["check_constrained_stay", "check_independent"]
+__all__ = ["check_independent", "check_read_columns_stay"]
 
 
 def check_independent(snapshot: Snapshot, path: FieldPath) -> None:
@@ -22,7 +22,7 @@ def check_independent(snapshot: Snapshot, path: FieldPath) -> None:
 
     Delta on Spark does the same, because constraints store the SQL text with the column names in it.
     """
-    readers = [what for what, text in _expressions(snapshot) if _reads(text, path, snapshot)]
+    readers = [what for what, text in _expressions(snapshot, snapshot.schema) if _reads(text, path, snapshot)]
     if readers:
         raise SchemaError(
             f"cannot change the column {path_text(path)!r} because {', '.join(readers)} of {snapshot.uri} "
@@ -32,25 +32,26 @@ def check_independent(snapshot: Snapshot, path: FieldPath) -> None:
         )
 
 
-def check_constrained_stay(snapshot: Snapshot, columns: StructType) -> None:
-    """Raise SchemaError if the new columns of a table lack a column that a CHECK constraint reads."""
+def check_read_columns_stay(snapshot: Snapshot, columns: StructType) -> None:
+    """Raise SchemaError if the new columns lack one that a constraint or one of their expressions reads."""
     names = {field.name.lower() for field in columns.fields}
     removed = [field.name for field in snapshot.schema.fields if field.name.lower() not in names]
-    for constraint, text in check_constraints(snapshot.configuration):
+    for what, text in _expressions(snapshot, columns):
         for name in removed:
             if _reads(text, (name,), snapshot):
                 raise SchemaError(
-                    f"the CHECK constraint {constraint} of {snapshot.uri} reads the column {name!r}, which "
-                    "the data does not have: drop the constraint first",
+                    f"{what} of {snapshot.uri} reads the column {name!r}, which the data does not have: add "
+                    "it, or remove what reads it first",
                     table=snapshot.uri,
                     column=name,
                 )
 
 
-def _expressions(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+def _expressions(snapshot: Snapshot, columns: StructType) -> Iterator[tuple[str, str]]:
+    """Yield the SQL text of the constraints of a table and of its columns, each with a description."""
     for name, text in check_constraints(snapshot.configuration):
         yield f"the CHECK constraint {name}", text
-    for path, field in fields_of(snapshot.schema):
+    for path, field in fields_of(columns):
         for key, what in ((GENERATION_EXPRESSION, "the generated column"), (INVARIANTS, "the invariant of")):
             if key in field.metadata:
                 yield f"{what} {path_text(path)}", str(field.metadata[key])

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
+from secrets import token_hex
 from threading import Lock
 from typing import Any, TypeAlias
 from urllib.parse import quote
@@ -21,7 +22,7 @@ from ..data_file.options import WriteOptions
 from ..data_file.shredding import infer_shredding
 from ..data_file.writer import FileSeries, WrittenFile
 from ..errors import SchemaError, StoreError, error_location
-from ..protocol import features
+from ..protocol import features, properties
 from ..protocol.actions import ODD_ROWS_TAG, AddFile, encode_path
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
@@ -329,12 +330,11 @@ class PartitionedWriter:
         return self._small_files[size]
 
     def _new_path(self, values: PartitionValues) -> str:
-        folders = [
+        folder = _random_folder(self._state) or "".join(
             f"{quote(name, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}/"
             for name, value in zip(self._partitions, values, strict=True)
-        ]
-        name = self._next_name()
-        path = f"{self._folder}{''.join(folders)}{name}.{self._options.files.codec}.parquet"
+        )
+        path = f"{self._folder}{folder}{self._next_name()}.{self._options.files.codec}.parquet"
         self._paths.append(path)
         return path
 
@@ -418,6 +418,15 @@ class OddRowsWriter(PartitionedWriter):
             self._columns.variants,
             self._invalid_values.report,
         )
+
+
+def _random_folder(state: TableState) -> str:
+    """Return a random folder for a file of a table that randomizes prefixes, so that stores spread load."""
+    settings = state.metadata.configuration
+    if not properties.get(settings, properties.RANDOMIZE_FILE_PREFIXES):
+        return ""
+    length = properties.get(settings, properties.RANDOM_PREFIX_LENGTH)
+    return f"{token_hex(length)[:length]}/"
 
 
 def _has_nested_variant(field: StructField) -> bool:

@@ -7,15 +7,15 @@ from typing import TypeAlias
 from uuid import uuid4
 
 from ..._checks import texts_of
-from ...errors import ProtocolError, SchemaError, UnsupportedFeatureError
+from ...errors import ProtocolError, UnsupportedFeatureError
 from ...log.snapshot import Snapshot
 from ...protocol import properties
 from ...protocol.features import FEATURES
 from ...protocol.properties import TableProperty
 from ...protocol.schema.arrow import field_id
 from ...protocol.schema.column_mapping import PHYSICAL_NAME, keep_names
+from ...protocol.schema.indexed_columns import check_stats_columns
 from ...protocol.schema.paths import path_text
-from ...protocol.schema.paths import resolve as resolve_path
 from ...protocol.types import fields_of
 from ...storage.store import TableLocation
 from ...writer.commit_context import CommitOptions
@@ -254,19 +254,11 @@ def _reject_iceberg(snapshot: Snapshot, settings: dict[str, str]) -> None:
 
 
 def _check_statistics_columns(snapshot: Snapshot, settings: dict[str, str]) -> None:
-    """Check that `delta.dataSkippingStatsColumns` names existing columns that are not partition columns."""
+    """Check new names of columns with statistics."""
     prop = properties.DATA_SKIPPING_STATS_COLUMNS
     if settings.get(prop.name) == snapshot.configuration.get(prop.name):
         return
-    partitions = {name.lower() for name in snapshot.partition_columns}
-    for path in properties.get(settings, prop) or ():
-        resolve_path(snapshot.schema, path)
-        if path[0].lower() in partitions:
-            raise SchemaError(
-                f"{prop.name} names {path[0]!r}, but partition columns have no statistics: remove it",
-                table=snapshot.uri,
-                column=path[0],
-            )
+    check_stats_columns(snapshot.schema, settings, snapshot.partition_columns, snapshot.uri)
 
 
 RULES: Sequence[Rule] = (

@@ -147,6 +147,8 @@ def prepare(
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version
     cannot write, ShreddingNotEnabledError, and ExpressionError for an invalid predicate.
     """
+    if snapshot is not None:
+        _check_describes(snapshot, table)
     if snapshot is None:
         state = create_state(
             columns,
@@ -158,11 +160,9 @@ def prepare(
             store.uri,
         )
     elif table.schema_mode == "overwrite":
-        state = overwrite_state(snapshot, columns, table.partition_columns, table.configuration)
+        state = overwrite_state(snapshot, columns, table.partition_columns)
     else:
-        state = append_state(
-            snapshot, columns, table.partition_columns, table.configuration, table.schema_mode
-        )
+        state = append_state(snapshot, columns, table.partition_columns, table.schema_mode)
     state = replace(state, timezone=table.timezone)
     snapshot = None if snapshot is None else snapshot.in_timezone(table.timezone)
     # Reject unsupported constraints and defaults before files are written.
@@ -177,6 +177,23 @@ def prepare(
         _overwrite(snapshot, table.where) if snapshot is not None and table.overwrite else None,
         Scope.of(state.columns, table.timezone).predicate(table.where),
     )
+
+
+def _check_describes(snapshot: Snapshot, table: TableOptions) -> None:
+    """Raise ValueError for options of a new table that differ from the existing table."""
+    for name, text in (table.configuration or {}).items():
+        if snapshot.configuration.get(name) != text:
+            raise ValueError(
+                f"configuration: a write to an existing table cannot set {name}={text!r}: omit it, or call "
+                "set_properties"
+            )
+    for option in ("name", "description"):
+        existing, requested = getattr(snapshot.metadata, option), getattr(table, option)
+        if requested is not None and requested != existing:
+            raise ValueError(
+                f"{option}: expected that of the existing table, {existing!r}, got {requested!r}: omit it, "
+                "because only the write that creates a table sets it"
+            )
 
 
 def _configuration(options: WriteOptions, table: TableOptions) -> Mapping[str, str]:

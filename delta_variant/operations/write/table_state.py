@@ -14,6 +14,7 @@ from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.actions import CLUSTERING_DOMAIN, Format, Metadata
 from ...protocol.schema import widening
+from ...protocol.schema.indexed_columns import check_stats_columns
 from ...protocol.schema.json_text import to_json as schema_to_json
 from ...protocol.schema.merging import merge as merge_schemas
 from ...protocol.schema.rules import check_consistent, check_partition_columns
@@ -21,7 +22,7 @@ from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.schema.widening import find_widenings
 from ...protocol.types import VARIANT, DataType, StructField, StructType
 from ...writer.commit_context import now
-from ...writer.dependents import check_constrained_stay, check_independent
+from ...writer.dependents import check_independent, check_read_columns_stay
 from ...writer.table_state import TableState, assign_column_ids
 
 __all__ = ["append_state", "create_state", "overwrite_state"]
@@ -54,6 +55,7 @@ def create_state(
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     check_new_schema(columns, mode=mode)
     partitions = check_partition_columns(columns, partition_by or ())
+    check_stats_columns(columns, settings, partitions, where)
     columns, settings = assign_column_ids(columns, settings)
     metadata = Metadata(
         id=str(uuid4()),
@@ -81,7 +83,6 @@ def append_state(
     snapshot: Snapshot,
     columns: StructType,
     partition_by: tuple[str, ...] | None,
-    configuration: Mapping[str, str] | None,
     schema_mode: Literal["merge"] | None,
 ) -> TableState:
     """Return the state of an existing table after an append, with columns that the data adds.
@@ -93,10 +94,6 @@ def append_state(
         raise ValueError(
             f"partition_by: expected the partition columns of the table, {list(snapshot.partition_columns)}, "
             f"got {list(partition_by)}"
-        )
-    if configuration:
-        raise ValueError(
-            "an append cannot change table properties: omit configuration or call set_properties"
         )
     settings = dict(snapshot.configuration)
     features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
@@ -134,17 +131,13 @@ def overwrite_state(
     snapshot: Snapshot,
     columns: StructType,
     partition_by: tuple[str, ...] | None,
-    configuration: Mapping[str, str] | None,
 ) -> TableState:
     """Return the state of an existing table whose columns are replaced by those of the data.
 
-    The table keeps its id and properties, and columns of the same name and type keep their metadata. Raises
-    SchemaError for an invalid schema, UnsupportedFeatureError for a table that this version cannot overwrite.
+    The table keeps its id and properties, and columns of the same type, whose names differ at most by case,
+    keep their metadata. Raises SchemaError for an invalid schema, UnsupportedFeatureError for a table that
+    this version cannot overwrite.
     """
-    if configuration:
-        raise ValueError(
-            "an overwrite cannot change table properties: omit configuration, or call set_properties"
-        )
     settings = dict(snapshot.configuration)
     features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
@@ -154,7 +147,8 @@ def overwrite_state(
         columns, snapshot.partition_columns if partition_by is None else partition_by
     )
     _check_clustering(snapshot)
-    check_constrained_stay(snapshot, columns)
+    check_read_columns_stay(snapshot, columns)
+    check_stats_columns(columns, settings, partitions, snapshot.uri)
     columns, settings = assign_column_ids(columns, settings)
     protocol = features.with_needed_features(snapshot.protocol, columns, settings)
     features.check_may_append(protocol, settings, columns, snapshot.uri)
@@ -172,7 +166,8 @@ def overwrite_state(
 
 
 def _keep_field(field: StructField, columns: StructType) -> StructField:
-    same = (each for each in columns.fields if each.name == field.name and each.type == field.type)
+    name = field.name.lower()
+    same = (each for each in columns.fields if each.name.lower() == name and each.type == field.type)
     return next((replace(field, metadata=each.metadata) for each in same), field)
 
 
