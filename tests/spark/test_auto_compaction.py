@@ -15,6 +15,7 @@ from spark.tables import commits, data_files, finished, rows
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.log.snapshot import FILES_SCHEMA
+from delta_variant.protocol.actions import Protocol
 from delta_variant.spark import auto_compaction, optimizing
 from delta_variant.spark.auto_compaction import select_small_files
 
@@ -157,6 +158,14 @@ def test_the_argument_comes_before_the_property(
     dv.write_table(tmp_path / "t", [{"id": 0}, {"id": 1}], configuration=configuration)
     dvs.write_table(tmp_path / "t", spark.range(0, 2, 1, 1), mode="append", auto_compact=argument)
     assert files_of(tmp_path / "t") == {None: 1 if is_compacted else 2}
+
+
+def test_the_deprecated_property_compacts_too():
+    protocol = Protocol(min_reader_version=1, min_writer_version=2)
+    # In Delta on Spark, false for the new name does not disable the old one.
+    assert auto_compaction.compacts(protocol, {"delta.autoOptimize": "true", PROPERTY: "false"}, None)
+    assert not auto_compaction.compacts(protocol, {"delta.autoOptimize": "true"}, False)
+    assert not auto_compaction.compacts(protocol, {"delta.autoOptimize": "false"}, None)
 
 
 def test_fifty_files_are_compacted_by_default(spark: SparkSession, tmp_path: Path):

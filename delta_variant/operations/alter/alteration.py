@@ -8,14 +8,17 @@ from typing import Any
 import msgspec
 
 from ..._checks import options_of
-from ...errors import SchemaError, UnsupportedFeatureError
+from ...errors import SchemaError, UnsupportedFeatureError, error_location
 from ...log import transaction
 from ...log.conflicts import Reads
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
+from ...protocol.actions import CLUSTERING_DOMAIN
+from ...protocol.clustering import decode_clustering_columns
 from ...protocol.properties import ColumnMappingMode
 from ...protocol.schema.json_text import to_json as schema_to_json
+from ...protocol.schema.paths import FieldPath
 from ...protocol.types import StructType
 from ...storage.store import TableLocation
 from ...writer.commit_context import CommitOptions, commit_context, without_txn
@@ -24,6 +27,7 @@ from ...writer.table_state import assign_column_ids
 
 __all__ = [
     "check_schema_may_change",
+    "clustering_columns",
     "commit_alteration",
     "load_for_alter",
     "mapping_mode",
@@ -59,6 +63,15 @@ def check_schema_may_change(snapshot: Snapshot) -> None:
 def mapping_mode(snapshot: Snapshot) -> ColumnMappingMode:
     """Return the column mapping mode of a table."""
     return properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+
+
+def clustering_columns(snapshot: Snapshot) -> tuple[FieldPath, ...]:
+    """Return the physical paths of the clustering columns of a table, none if it is not clustered."""
+    domain = snapshot.domain_metadata.get(CLUSTERING_DOMAIN)
+    if domain is None:
+        return ()
+    with error_location(table=snapshot.uri):
+        return decode_clustering_columns(domain.configuration)
 
 
 def commit_alteration(

@@ -9,12 +9,10 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from ..._checks import check_text
-from ...errors import ArgumentTypeError, SchemaError, UnsupportedFeatureError, error_location
+from ...errors import ArgumentTypeError, SchemaError, UnsupportedFeatureError
 from ...expressions.parse import parse_type
 from ...log.snapshot import Snapshot
 from ...protocol import properties
-from ...protocol.actions import CLUSTERING_DOMAIN
-from ...protocol.clustering import decode_clustering_columns
 from ...protocol.schema.arrow import from_arrow
 from ...protocol.schema.column_mapping import physical_name
 from ...protocol.schema.paths import FieldPath, edit_fields, path_text, resolve, split_at_field, type_at
@@ -26,6 +24,7 @@ from ...writer.commit_result import CommitResult
 from ...writer.dependents import check_independent
 from .alteration import (
     check_schema_may_change,
+    clustering_columns,
     commit_alteration,
     load_for_alter,
     mapping_mode,
@@ -382,13 +381,8 @@ def _with_statistics_of(snapshot: Snapshot, path: FieldPath, new_path: FieldPath
 
 
 def _is_clustered_by(snapshot: Snapshot, path: FieldPath) -> bool:
-    domain = snapshot.domain_metadata.get(CLUSTERING_DOMAIN)
-    if domain is None:
-        return False
-    with error_location(table=snapshot.uri):
-        columns = decode_clustering_columns(domain.configuration)
     physical = _physical_path(snapshot, path)
-    return any(column[: len(physical)] == physical for column in columns)
+    return any(column[: len(physical)] == physical for column in clustering_columns(snapshot))
 
 
 def _physical_path(snapshot: Snapshot, path: FieldPath) -> FieldPath:

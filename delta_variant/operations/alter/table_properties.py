@@ -7,20 +7,26 @@ from typing import TypeAlias
 from uuid import uuid4
 
 from ..._checks import texts_of
-from ...errors import ProtocolError, UnsupportedFeatureError
+from ...errors import ProtocolError, SchemaError, UnsupportedFeatureError
 from ...log.snapshot import Snapshot
 from ...protocol import properties
 from ...protocol.features import FEATURES
 from ...protocol.properties import TableProperty
 from ...protocol.schema.arrow import field_id
-from ...protocol.schema.column_mapping import PHYSICAL_NAME, keep_names
-from ...protocol.schema.indexed_columns import check_stats_columns
+from ...protocol.schema.column_mapping import PHYSICAL_NAME, keep_names, physical_name
+from ...protocol.schema.indexed_columns import check_stats_columns, stats_columns
 from ...protocol.schema.paths import path_text
 from ...protocol.types import fields_of
 from ...storage.store import TableLocation
 from ...writer.commit_context import CommitOptions
 from ...writer.commit_result import CommitResult
-from .alteration import commit_alteration, load_for_alter, mapping_mode, metadata_options
+from .alteration import (
+    clustering_columns,
+    commit_alteration,
+    load_for_alter,
+    mapping_mode,
+    metadata_options,
+)
 from .row_ids import assign_row_ids, lacks_row_ids
 
 __all__ = ["set_properties", "unset_properties"]
@@ -261,10 +267,29 @@ def _check_statistics_columns(snapshot: Snapshot, settings: dict[str, str]) -> N
     check_stats_columns(snapshot.schema, settings, snapshot.partition_columns, snapshot.uri)
 
 
+def _keep_clustering_statistics(snapshot: Snapshot, settings: dict[str, str]) -> None:
+    """Reject properties without statistics of a clustering column (PROTOCOL.md, "Clustered Table")."""
+    names = (properties.DATA_SKIPPING_STATS_COLUMNS.name, properties.DATA_SKIPPING_NUM_INDEXED_COLS.name)
+    if all(settings.get(name) == snapshot.configuration.get(name) for name in names):
+        return
+    mode = mapping_mode(snapshot)
+    leaves = stats_columns(snapshot.schema, settings, snapshot.partition_columns)
+    indexed = {tuple(physical_name(field, mode) for field in leaf) for leaf in leaves}
+    missing = [path_text(path) for path in clustering_columns(snapshot) if path not in indexed]
+    if missing:
+        raise SchemaError(
+            f"cannot set {' or '.join(names)} of {snapshot.uri} because its files would have no statistics "
+            f"of the clustering column {missing[0]}: include it",
+            table=snapshot.uri,
+            column=missing[0],
+        )
+
+
 RULES: Sequence[Rule] = (
     _check_column_mapping,
     _enable_row_tracking,
     _check_compatibility,
     _reject_iceberg,
     _check_statistics_columns,
+    _keep_clustering_statistics,
 )
