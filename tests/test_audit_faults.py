@@ -1274,6 +1274,9 @@ def a_number_that_is_stored_as_text(table):
         ("decimal(5,2)", pa.decimal128(5, 3), False),
         ("decimal(5,2)", pa.decimal128(4, 1), True),
         ("integer", pa.int64(), False),
+        ("short", pa.int32(), True),
+        ("byte", pa.int32(), True),
+        ("byte", pa.int16(), False),
         ("long", pa.int32(), True),
         ("double", pa.float32(), True),
         ("float", pa.float64(), False),
@@ -1285,6 +1288,23 @@ def a_number_that_is_stored_as_text(table):
 def test_a_column_of_a_file_has_a_type_that_readers_convert_without_loss(table, data_type, stored, is_valid):
     _add_column(table, "x", data_type, pa.nulls(4, stored))
     found = [each.column for each in dv.audit_table(table.path).findings if each.rule == "T10"]
+    assert found == ([] if is_valid else ["x"])
+
+
+@breaks("T10")
+def a_value_beyond_its_type(table):
+    _add_column(table, "x", "short", pa.array([1, -32768, 32768, None], pa.int32()))
+
+
+@pytest.mark.parametrize(("value", "is_valid"), [(-128, True), (127, True), (128, False), (-129, False)])
+def test_values_of_wider_storage_are_compared_with_the_range_of_the_type(table, value, is_valid):
+    _add_column(
+        table,
+        "x",
+        {"type": "array", "elementType": "byte", "containsNull": True},
+        pa.array([[1, value], [], None, [None]], pa.list_(pa.int32())),
+    )
+    found = [each.column for each in dv.audit_table(table.path, data=True).findings if each.rule == "T10"]
     assert found == ([] if is_valid else ["x"])
 
 

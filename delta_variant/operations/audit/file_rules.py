@@ -156,6 +156,8 @@ def _other_ordinary_type(subject: FileSubject) -> Iterator[Violation]:
         name = ".".join(path)
         sentence = f"the column {name} is {type_name(stored)} in the file, expected {describe(data_type)}"
         yield Violation(sentence, column=name)
+    for name, reason in subject.overflows.items():
+        yield Violation(f"the column {name} has values that its type lacks ({reason})", column=name)
 
 
 def _unadjusted(subject: FileSubject) -> Iterator[Violation]:

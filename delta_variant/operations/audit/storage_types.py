@@ -24,16 +24,18 @@ from ...protocol.types import (
     is_geospatial,
 )
 
-__all__ = ["is_unadjusted", "mismatches"]
+__all__ = ["is_unadjusted", "may_overflow", "mismatches"]
 
 Path: TypeAlias = tuple[str, ...]
 
 TIMESTAMP = PrimitiveType("timestamp")
+SMALL = (PrimitiveType("byte"), PrimitiveType("short"))
 DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 DIGITS |= {pa.uint8(): 3, pa.uint16(): 5, pa.uint32(): 10, pa.uint64(): 20}
+# The physical type of bytes and shorts is INT32, which other writers do not annotate with their width.
 INTEGERS = {
-    "byte": (pa.int8(),),
-    "short": (pa.int8(), pa.int16(), pa.uint8()),
+    "byte": (pa.int8(), pa.int32()),
+    "short": (pa.int8(), pa.int16(), pa.int32(), pa.uint8()),
     "integer": (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()),
     "long": (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()),
 }
@@ -42,20 +44,34 @@ DOUBLES = (pa.float16(), pa.float32(), pa.float64(), *INTEGERS["integer"])
 
 def mismatches(stored: Any, data_type: DataType, path: Path) -> Iterator[tuple[Path, Any, DataType]]:
     """Yield path, stored type and type of each leaf that a reader cannot convert without loss."""
+    for leaf, found, expected in _leaves(stored, data_type, path):
+        if not (isinstance(expected, PrimitiveType) and _fits(found, expected)):
+            yield leaf, found, expected
+
+
+def may_overflow(stored: Any, data_type: DataType) -> bool:
+    """Return whether a column has bytes or shorts as INT32 without an annotation of their width."""
+    return any(
+        found == pa.int32() and expected in SMALL for _, found, expected in _leaves(stored, data_type, ())
+    )
+
+
+def _leaves(stored: Any, data_type: DataType, path: Path) -> Iterator[tuple[Path, Any, DataType]]:
+    """Yield path, stored type and type of each leaf, and of a column of another structure as a whole."""
     if data_type in (VARIANT, VOID) or stored is None or arrow_types.is_null(stored):
         return
     if isinstance(data_type, StructType) and arrow_types.is_struct(stored):
         for field in data_type.fields:
             index = stored.get_field_index(field.name)
             if index >= 0:
-                yield from mismatches(stored.field(index).type, field.type, (*path, field.name))
+                yield from _leaves(stored.field(index).type, field.type, (*path, field.name))
     elif isinstance(data_type, ArrayType) and is_list(stored):
-        yield from mismatches(stored.value_type, data_type.element_type, (*path, "element"))
+        yield from _leaves(stored.value_type, data_type.element_type, (*path, "element"))
     elif isinstance(data_type, MapType) and arrow_types.is_map(stored):
-        yield from mismatches(stored.key_type, data_type.key_type, (*path, "key"))
-        yield from mismatches(stored.item_type, data_type.value_type, (*path, "value"))
-    elif not (isinstance(data_type, PrimitiveType) and _fits(stored, data_type)):
-        yield path, stored, data_type
+        yield from _leaves(stored.key_type, data_type.key_type, (*path, "key"))
+        yield from _leaves(stored.item_type, data_type.value_type, (*path, "value"))
+    else:
+        yield path, stored.value_type if arrow_types.is_dictionary(stored) else stored, data_type
 
 
 def is_unadjusted(stored: Any, data_type: DataType) -> bool:
@@ -67,8 +83,6 @@ def is_unadjusted(stored: Any, data_type: DataType) -> bool:
 
 
 def _fits(stored: Any, data_type: PrimitiveType) -> bool:
-    if arrow_types.is_dictionary(stored):
-        stored = stored.value_type
     name, decimal = data_type.name, decimal_of(data_type)
     if decimal is not None:
         return _fits_decimal(stored, *decimal)

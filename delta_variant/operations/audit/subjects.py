@@ -26,6 +26,7 @@ from ...protocol import features, properties
 from ...protocol.actions import Metadata, Protocol
 from ...protocol.properties import ColumnMappingMode
 from ...protocol.schema.column_mapping import physical_name, physical_schema
+from ...protocol.schema.conforming import conform
 from ...protocol.schema.indexed_columns import stats_columns
 from ...protocol.schema.json_text import parse as parse_schema
 from ...protocol.statistics import Bound, BoundText, FileStatistics, describe_bound, value_at
@@ -36,7 +37,7 @@ from ...storage.objects import StoredFile
 from ...variant import paths as variant_paths
 from .log_survey import LogSurvey
 from .statistics_copies import ordinary_columns
-from .storage_types import is_unadjusted, mismatches
+from .storage_types import is_unadjusted, may_overflow, mismatches
 
 __all__ = ["ColumnSubject", "FileSubject", "PathReport", "TableSubject"]
 
@@ -252,6 +253,24 @@ class FileSubject:
         ]
 
     @cached_property
+    def overflows(self) -> Mapping[str, str]:
+        """Return the columns with values beyond their type of bytes or shorts, each with the error.
+
+        There are none without `rows`.
+        """
+        found: dict[str, str] = {}
+        if isinstance(self.computed, FileStatistics):
+            for field in self.table.physical.fields:
+                if may_overflow(self.column((field.name,)), field.type):
+                    column = pa.field(field.name, self.column((field.name,)))
+                    try:
+                        for batch in read(self.opened, self.path, [Projection(column, (field.name,))]):
+                            conform(batch, StructType((replace(field, nullable=True),)))
+                    except SchemaError as error:
+                        found[field.name] = error.message
+        return found
+
+    @cached_property
     def lost_columns(self) -> Sequence[Path]:
         """Return the columns of the table that the file lacks although its statistics have bounds of them."""
         partitions = self.table.physical_partitions
@@ -280,7 +299,7 @@ class FileSubject:
     def with_stats(self, stats: str | None) -> FileSubject:
         """Return the file with other statistics, and with what was read of it."""
         other = FileSubject(self.table, {**self.add, "stats": stats}, self.rows)
-        kept = ("stored", "file", "footer", "computed", "deleted", "mismatches")
+        kept = ("stored", "file", "footer", "computed", "deleted", "mismatches", "overflows")
         other.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})
         return other
 
