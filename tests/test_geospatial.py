@@ -57,6 +57,7 @@ def write_table(path: Path, feature: str | None = "geospatial") -> Path:
     types = {"id": "integer", "geom": GEOMETRY, "geog": GEOGRAPHY}
     fields = [{"name": name, "type": each, "nullable": True, "metadata": {}} for name, each in types.items()]
     names = [] if feature is None else [feature]
+    state = (path / "points.parquet").stat()
     actions = [
         {
             "protocol": {
@@ -79,8 +80,8 @@ def write_table(path: Path, feature: str | None = "geospatial") -> Path:
             "add": {
                 "path": "points.parquet",
                 "partitionValues": {},
-                "size": (path / "points.parquet").stat().st_size,
-                "modificationTime": 1,
+                "size": state.st_size,
+                "modificationTime": state.st_mtime_ns // 1_000_000,
                 "dataChange": True,
                 "stats": json.dumps(STATS),
             }
@@ -147,7 +148,7 @@ def test_writes_to_a_table_with_geospatial_columns_are_rejected(table: Path, wri
 
 def test_adding_a_geospatial_column_is_rejected(tmp_path: Path):
     dv.write_table(tmp_path / "t", pa.table({"id": [1]}))
-    with pytest.raises(ExpressionError, match=r"unknown type `GEOMETRY\(OGC:CRS84\)`"):
+    with pytest.raises(ExpressionError, match="unknown type `geometry`"):
         dv.add_columns(tmp_path / "t", {"g": "geometry(OGC:CRS84)"})
     assert dv.load_snapshot(tmp_path / "t").version == 0
 

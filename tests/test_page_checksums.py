@@ -55,8 +55,14 @@ def test_pyarrow_verifies_the_pages_of_a_checkpoint(tmp_path: Path) -> None:
         if found not in (file, tmp_path / "_delta_log/_last_checkpoint"):
             found.unlink()
     assert dv.load_snapshot(tmp_path).num_files == 2
-    content = file.read_bytes()
-    flip(file, content.index(b".parquet"))
+    metadata = pq.read_metadata(file)
+    files = metadata.row_group(metadata.num_row_groups - 1)
+    columns = [files.column(number) for number in range(files.num_columns)]
+    (paths,) = [column for column in columns if column.path_in_schema == "add.path"]
+    # The last byte of a chunk is one of a page, and not of the header that precedes it.
+    flip(file, (paths.dictionary_page_offset or paths.data_page_offset) + paths.total_compressed_size - 1)
+    with pytest.raises(OSError, match="CRC"):
+        pq.read_table(file, page_checksum_verification=True)
     with pytest.raises(MalformedLogError, match="checksum"):
         _ = dv.load_snapshot(tmp_path).files
 

@@ -591,7 +591,13 @@ def write_narrow_table(path: Path, before: str, after: str, *, plain: bool) -> l
         "partitionColumns": [],
         "configuration": WIDENING,
     }
-    add = {"path": file.name, "partitionValues": {}, "size": file.stat().st_size, "modificationTime": 1}
+    state = file.stat()
+    add = {
+        "path": file.name,
+        "partitionValues": {},
+        "size": state.st_size,
+        "modificationTime": state.st_mtime_ns // 1_000_000,
+    }
     actions = [
         {"protocol": {**versions, "readerFeatures": names, "writerFeatures": names}},
         {"metaData": metadata},

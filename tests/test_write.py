@@ -1122,13 +1122,13 @@ def field_metadata(table: Path, **metadata: Any) -> str:
 @pytest.mark.parametrize(
     ("feature", "configuration", "metadata", "sentence", "column"),
     [
-        ("checkConstraints", {"delta.constraints.positive": "abs(id) >= 0"}, {}, "positive", None),
-        ("generatedColumns", {}, {"delta.generationExpression": "abs(1)"}, "generation expression", "id"),
+        ("checkConstraints", {"delta.constraints.positive": "soundex(id) >= ''"}, {}, "positive", None),
+        ("generatedColumns", {}, {"delta.generationExpression": "soundex(1)"}, "generation expression", "id"),
         ("identityColumns", {}, {"delta.identity.start": 1}, "identity column", "id"),
         (
             "invariants",
             {},
-            {"delta.invariants": '{"expression":{"expression":"abs(id) > 0"}}'},
+            {"delta.invariants": '{"expression":{"expression":"soundex(id) > 0"}}'},
             "invariant",
             "id",
         ),
