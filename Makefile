@@ -191,7 +191,7 @@ INTERLEAVINGS := 20000
 faults: build
 	$(BIN)/python tests/faults/interleavings.py --count $(INTERLEAVINGS) --workers 2
 	$(BIN)/python tests/faults/measure.py
-	RANDOM_CRASHES=20 $(BIN)/pytest tests/spark/test_driver_crashes.py
+	RANDOM_CRASHES=20 $(BIN)/pytest -m nightly tests/spark/test_driver_crashes.py
 	CLUSTER_RUNS=20 $(BIN)/pytest -m nightly tests/spark/test_killed_executors.py tests/spark/test_speculation.py
 
 # The page of an audit is looked at in Chromium. Where it cannot be installed here, a test says what is missing.

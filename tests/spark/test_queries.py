@@ -76,7 +76,7 @@ def rows(spark: SparkSession, text: str, args: object = None) -> list[tuple[obje
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(n, marks=pytest.mark.nightly) for n in (2, 3, 4))])
 def test_random_queries_have_the_results_of_spark(
     spark: SparkSession, tmp_path: Path, setting: Callable[[str, str], None], seed: int
 ):
