@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
-from pyspark import TaskContext
+from pyspark import TaskContext, cloudpickle
 
 from ..data_file.options import WriteOptions
 from ..expressions.tree import Expression
@@ -85,7 +85,9 @@ class ReportingTask:
 
 def to_executors(task: Task) -> Task:
     """Return a task as a function for `mapInArrow`, which explains an executor without this package."""
-    content, explanation = pack(ReportingTask(task)), explain_missing_package()
+    # As Spark pickles functions: a task may have values of classes that an executor cannot import.
+    content = cloudpickle.dumps(ReportingTask(task))  # type: ignore[no-untyped-call]
+    explanation = explain_missing_package()
 
     # Spark sends a function within a function by value, which an executor can run without this package.
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
