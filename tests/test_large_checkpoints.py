@@ -5,10 +5,11 @@ The limits are lowered, so that a few files are many.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime, timezone
@@ -30,7 +31,7 @@ from support.errors import raises_at
 from support.intercepted_store import intercept
 
 import delta_variant as dv
-from delta_variant.errors import MalformedLogError
+from delta_variant.errors import CommitUnknownError, MalformedLogError, StoreError
 from delta_variant.log.checkpoints import ordering, reading, reuse, summaries, writing
 from delta_variant.log.file_list import Summary
 from delta_variant.log.load import load_snapshot
@@ -50,6 +51,7 @@ from delta_variant.protocol.actions import (
 from delta_variant.protocol.statistics import encode_bound
 from delta_variant.scan.plan import FilePlan, plan_files
 from delta_variant.storage import store
+from delta_variant.storage.objects import NotWrittenError
 
 FEATURES = ("variantType", "variantShredding", "deletionVectors", "v2Checkpoint", "timestampNtz")
 PROTOCOL = Protocol(
@@ -285,14 +287,26 @@ class TestWriting:
     def test_sidecars_are_deleted_if_the_checkpoint_cannot_be_written(self, tmp_path):
         commit(tmp_path, 0, PROTOCOL, metadata(), *(add(f"f{number}", "{}") for number in range(9)))
 
-        def fail(call: str, key: str) -> None:
-            if call == "put" and ".checkpoint." in key:
-                raise OSError("no space left")
-
-        table = intercept(store.open_store(tmp_path), before=fail)
-        with pytest.raises(Exception, match="no space left"):
+        table = intercept(store.open_store(tmp_path), before=fail_checkpoint(NO_SPACE))
+        with pytest.raises(StoreError, match="No space left"):
             writing.write_checkpoint(table, 0, now=0, unique_id=UNIQUE_ID)
         assert list((tmp_path / "_delta_log" / "_sidecars").iterdir()) == []
+
+    def test_sidecars_remain_if_the_checkpoint_may_have_been_written(self, tmp_path):
+        commit(tmp_path, 0, PROTOCOL, metadata(), *(add(f"f{number}", "{}") for number in range(9)))
+        lost = fail_checkpoint(OSError(errno.EIO, "the answer was lost"))
+        with pytest.raises(CommitUnknownError, match="the answer was lost"):
+            writing.write_checkpoint(intercept(tmp_path, after=lost), 0, now=0, unique_id=UNIQUE_ID)
+        forget_commits(tmp_path, 0)
+        assert paths_of(load_snapshot(tmp_path).files) == [f"f{number}" for number in range(9)]
+
+    def test_a_checkpoint_that_a_lost_request_has_written_is_complete(self, tmp_path):
+        commit(tmp_path, 0, PROTOCOL, metadata(), *(add(f"f{number}", "{}") for number in range(9)))
+        repeated = fail_checkpoint(FileExistsError("written by the request before"))
+        writing.write_checkpoint(intercept(tmp_path, after=repeated), 0, now=0, unique_id=UNIQUE_ID)
+        assert json.loads((tmp_path / "_delta_log" / "_last_checkpoint").read_text())["version"] == 0
+        forget_commits(tmp_path, 0)
+        assert paths_of(load_snapshot(tmp_path).files) == [f"f{number}" for number in range(9)]
 
     def test_a_checkpoint_is_written_from_the_commits_if_the_last_one_lost_a_sidecar(self, tmp_path):
         table_of(tmp_path, list(range(9)))
@@ -303,6 +317,19 @@ class TestWriting:
         forget_commits(tmp_path, 0, 1)
         expected = [f"f{number:05d}" for number in range(9) if number != 2]
         assert paths_of(load_snapshot(tmp_path).files) == expected
+
+
+NO_SPACE = NotWrittenError(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+
+
+def fail_checkpoint(error: Exception) -> Callable[[str, str], None]:
+    """Return an observer of calls that fails the one that creates a checkpoint."""
+
+    def fail(call: str, key: str) -> None:
+        if call == "create" and ".checkpoint." in key:
+            raise error
+
+    return fail
 
 
 @pytest.mark.usefixtures("_limits")
@@ -453,13 +480,9 @@ class TestReuse:
         before = {file.name for file in (table / "_delta_log" / "_sidecars").iterdir()}
         commit(table, 1, remove("f00000"), add("f00040", statistics(40)))
 
-        def fail(call: str, key: str) -> None:
-            if call == "put" and ".checkpoint." in key:
-                raise OSError("no space left")
-
-        with pytest.raises(Exception, match="no space left"):
+        with pytest.raises(StoreError, match="No space left"):
             writing.write_checkpoint(
-                intercept(store.open_store(table), before=fail), 1, now=0, unique_id=UNIQUE_ID
+                intercept(table, before=fail_checkpoint(NO_SPACE)), 1, now=0, unique_id=UNIQUE_ID
             )
         assert {file.name for file in (table / "_delta_log" / "_sidecars").iterdir()} == before
 

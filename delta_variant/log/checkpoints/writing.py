@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ... import _native
-from ...errors import MalformedLogError, UnsupportedFeatureError
+from ...errors import MalformedLogError, StoreError, UnsupportedFeatureError, VersionExistsError
 from ...protocol import features, properties
 from ...protocol.actions import (
     Action,
@@ -39,7 +39,7 @@ from ...protocol.schema.indexed_columns import stats_columns
 from ...protocol.schema.json_text import to_json
 from ...protocol.schema.partition_values import partition_value_from_string
 from ...protocol.types import DataType
-from ...storage.store import Store, Upload, delete_all, put
+from ...storage.store import Store, Upload, delete_all, put, put_if_absent
 from ..file_list import Summary
 from ..listing import LAST_CHECKPOINT, LOG, checkpoint_hint, list_log
 from ..load import load_with_tombstones
@@ -317,9 +317,20 @@ def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now:
     except BaseException:
         delete_all(state.store, [f"{SIDECARS}/{each.path}" for each in written])
         raise
-    # After an error the checkpoint may exist, and refer to the sidecars.
-    put(state.store, path, sink.getvalue())
+    _put_referring(state.store, path, sink.getvalue(), written)
     return _Written(len(actions) + sum(counts), counts[0], total + len(sink.getvalue()))
+
+
+def _put_referring(store: Store, path: str, data: bytes, sidecars: Sequence[Sidecar]) -> None:
+    """Write a checkpoint with a unique name. Delete its sidecars only if it certainly does not exist."""
+    try:
+        put_if_absent(store, path, data)
+    except VersionExistsError:
+        # An earlier request whose answer was lost has written it.
+        return
+    except StoreError:
+        delete_all(store, [f"{SIDECARS}/{each.path}" for each in sidecars])
+        raise
 
 
 def _keep_sidecars(contents: _Contents, encoder: _Encoder) -> Kept | None:
