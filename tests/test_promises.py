@@ -9,14 +9,139 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from documents import Page
 from planting import Table
 from support.errors import raises_at
 
 import delta_variant as dv
-from delta_variant.errors import SchemaError, UnsupportedFeatureError
+from delta_variant.errors import (
+    PredicateViolationError,
+    SchemaError,
+    ShreddingNotEnabledError,
+    UnsupportedFeatureError,
+)
+from delta_variant.protocol.features import FEATURES
+from delta_variant.protocol.properties import OTHER_PROPERTIES, PROPERTIES
+
+PAGE = Page("docs/reference/promises.md")
+CODE = re.compile(r"`([^`]+)`")
+SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE.text, re.MULTILINE | re.DOTALL))
+TESTS = Path(__file__).parent
+
+# The test of each row: a file of this folder and a function in it.
+TEST_OF_ROW = {
+    "CHECK constraint": "test_row_rules.test_a_flow_that_would_break_a_constraint_commits_nothing",
+    "column invariant": "test_row_rules.test_an_invariant_of_a_column_holds",
+    "NOT NULL, nested too": "test_row_rules.test_no_write_puts_a_null_into_a_required_column",
+    "generated column": "test_row_rules.test_given_values_must_equal_the_generation_expression",
+    "default": "test_row_rules.test_a_constant_default_is_the_value_of_an_absent_column",
+    "identity column": "test_row_rules.test_no_write_sets_an_identity_column",
+    "`varchar(n)`, `char(n)`, nested too": "test_row_rules.test_no_write_stores_text_that_is_too_long",
+    "collation": "test_promises.test_a_collation_rejects_writes",
+    "comments and other metadata of columns": (
+        "test_promises.test_an_overwrite_keeps_the_metadata_of_a_column_in_another_case"
+    ),
+    "partition columns": "test_row_rules.test_an_empty_partition_value_is_the_null_that_will_be_read",
+    "appendOnly": "test_merge.test_an_append_only_table_takes_inserts_alone",
+    "invariants": "test_row_rules.test_an_invariant_of_a_column_holds",
+    "changeDataFeed": "test_operation_matrix.test_an_operation_works_or_names_the_unsupported_feature",
+    "columnMapping": "test_restore.test_column_ids_are_never_reused",
+    "variantType": "test_features.test_a_variant_at_any_depth_without_the_feature_is_rejected",
+    "variantShredding": (
+        "test_write_features.test_without_the_property_new_files_are_unshredded_and_the_feature_remains"
+    ),
+    "deletionVectors": "test_operation_matrix.test_an_operation_works_or_names_the_unsupported_feature",
+    "v2Checkpoint": "test_checkpoints.test_a_v2_checkpoint_is_written_if_the_policy_requires_it",
+    "vacuumProtocolCheck": "test_features.test_an_unknown_writer_feature_prevents_appends_and_is_named",
+    "typeWidening": "test_type_widening.test_data_of_wider_types_widens_the_columns_that_it_merges_into",
+    "inCommitTimestamp": "test_commit.test_in_commit_timestamps_come_first_and_never_go_back",
+    "domainMetadata": "test_snapshot.test_the_last_txn_and_domain_win_and_a_removed_domain_is_omitted",
+    "rowTracking": "test_row_tracking.test_a_merge_keeps_the_ids_of_rows_and_gives_new_ones_to_new_rows",
+    "clustering": "test_promises.test_clustering_columns_keep_their_statistics",
+    "checkpointProtection": "test_log_cleanup.test_protected_checkpoints_expire_together_or_not_at_all",
+    "icebergCompatV1": "test_features.test_an_unsupported_construct_prevents_appends_and_is_named",
+    "icebergCompatV3": "test_promises.test_a_feature_that_is_not_written_rejects_each_change",
+    "catalogManaged": "test_catalog_managed.test_a_commit_has_a_transaction_id_and_an_in_commit_timestamp",
+    "catalogOwned-preview": "test_features.test_an_unknown_reader_feature_prevents_reads_and_is_named",
+    "an unknown feature": "test_features.test_all_unknown_features_are_named_at_once",
+    "delta.appendOnly": (
+        "test_features.test_the_shredding_property_without_the_feature_prevents_only_writes"
+    ),
+    "delta.columnMapping.maxColumnId": "test_restore.test_column_ids_are_never_reused",
+    "delta.rowTrackingSuspended": "test_row_tracking.test_suspended_row_tracking_does_not_assign_ids",
+    "delta.checkpointInterval": "test_checkpoints.test_a_checkpoint_follows_each_interval",
+    "delta.enableExpiredLogCleanup": (
+        "test_log_cleanup.test_what_is_older_than_the_checkpoint_before_the_retention_is_deleted"
+    ),
+    "delta.deletedFileRetentionDuration": "test_vacuum.test_the_default_retention_is_the_table_property",
+    "delta.dataSkippingNumIndexedCols": ("test_promises.test_columns_with_statistics_must_be_data_columns"),
+    "delta.isolationLevel": "test_restore.test_rows_of_a_concurrent_append_are_a_conflict",
+    "delta.parquet.compression.codec": "test_compression_codec.test_new_files_have_the_codec_of_the_table",
+    "delta.randomizeFilePrefixes": "test_promises.test_random_folders_replace_those_of_partitions",
+    "deltaVariant.compatibility": "test_compatibility.test_each_operation_follows_the_property",
+    "delta.autoOptimize": "spark/test_auto_compaction.test_the_deprecated_property_compacts_too",
+    "delta.targetFileSize": "test_promises.test_an_ignored_property_changes_no_write",
+    "delta.setTransactionRetentionDuration": "test_promises.test_an_ignored_property_changes_no_write",
+    "delta.checkpointRetentionDuration": "test_promises.test_an_ignored_property_changes_no_write",
+    "delta.dataSkippingStringPrefixLength": "test_promises.test_an_ignored_property_changes_no_write",
+    "delta.enableFullRetentionRollback": "test_promises.test_an_ignored_property_changes_no_write",
+    "another name that begins with `delta.`": "test_promises.test_unknown_properties_stay",
+    "any other name": "test_promises.test_unknown_properties_stay",
+    "`mode`, `where`": "test_promises.test_the_rows_of_an_overwrite_match_where",
+    "`partition_by`": "test_promises.test_an_existing_table_is_not_partitioned_again",
+    "`schema_mode`": "test_row_rules.test_columns_that_an_append_adds_are_nullable",
+    "`configuration`, `name`, `description`": "test_promises.test_an_existing_table_is_not_described_again",
+    "nullable=False of the Arrow schema": (
+        "test_row_rules.test_an_overwrite_of_the_schema_takes_the_nullability_of_the_data"
+    ),
+    "`variant_columns`": "test_promises.test_options_that_the_table_excludes_are_rejected",
+    "a `ShreddingSchema`": "test_promises.test_options_that_the_table_excludes_are_rejected",
+    '`compatibility="unshredded"`': "test_promises.test_options_that_the_table_excludes_are_rejected",
+    "`txn`": "test_commit_options.test_a_change_of_rows_with_a_txn_happens_once",
+    "`metadata` of the commit": "test_promises.test_a_write_without_changes_records_nothing",
+}
 
 ROWS = pa.table({"id": [1, 2], "a": ["x", "y"]})
 STATS_COLUMNS = "delta.dataSkippingStatsColumns"
+
+
+def first_cells(section: str) -> list[str]:
+    """Return the first cell of each row of a section's table."""
+    rows = [line for line in SECTIONS[section].splitlines() if line.startswith("| ")]
+    return [line.split(" | ")[0].removeprefix("| ") for line in rows[1:]]
+
+
+def key_of(cell: str) -> str:
+    """Return the key of a row in TEST_OF_ROW: its first name if that is a feature or a property."""
+    first = (CODE.findall(cell) or [cell])[0]
+    return first if first in {*FEATURES, *PROPERTIES, *OTHER_PROPERTIES} else cell
+
+
+def test_each_row_names_a_test_that_exists():
+    rows = [key_of(cell) for section in SECTIONS for cell in first_cells(section)]
+    assert rows == list(TEST_OF_ROW)
+    for test in TEST_OF_ROW.values():
+        file, name = test.split(".")
+        assert f"def {name}(" in (TESTS / f"{file}.py").read_text(encoding="utf-8"), test
+
+
+def test_each_feature_and_each_property_has_one_row():
+    features = [name for cell in first_cells("Table features") for name in CODE.findall(cell)]
+    assert sorted(features) == sorted(FEATURES)
+    listed = [name for cell in first_cells("Table properties") for name in CODE.findall(cell)]
+    assert sorted({*listed} - {"delta."}) == sorted({*PROPERTIES, *OTHER_PROPERTIES})
+    assert len(listed) == len(set(listed))
+
+
+def test_each_ignored_property_is_in_the_limits():
+    ignored = [
+        name
+        for line in SECTIONS["Table properties"].splitlines()
+        if "| ignored" in line
+        for name in CODE.findall(line.split(" | ")[0])
+    ]
+    assert ignored
+    assert {*ignored} <= {*CODE.findall(Page("docs/about/limits.md").text)}
 
 
 def planted(path: Path, rows: pa.Table, metadata: dict[str, dict[str, Any]], **options: Any) -> Path:
@@ -138,3 +263,103 @@ def test_a_collation_rejects_writes(tmp_path: Path, write):
     with raises_at(UnsupportedFeatureError, "the collation of the column 'a'", column="a"):
         write(table)
     assert dv.load_snapshot(table).version == 0
+
+
+# Promises without a test elsewhere
+
+
+CHANGES = {
+    "append": lambda table: dv.write_table(table, ROWS, mode="append"),
+    "overwrite": lambda table: dv.write_table(table, ROWS, mode="overwrite"),
+    "update": lambda table: dv.update(table, {"id": "0"}),
+    "delete": lambda table: dv.delete(table, "id = 1"),
+    "optimize": dv.optimize,
+    "restore": lambda table: dv.restore(table, 0),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("name", ["icebergCompatV3", "materializePartitionColumns", "collations", "unknown"])
+def test_a_feature_that_is_not_written_rejects_each_change(tmp_path: Path, name: str, change: str):
+    table = Table(tmp_path / "t")
+    dv.write_table(table.path, ROWS)
+    dv.write_table(table.path, ROWS, mode="append")
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["appendOnly", name]}
+    table.add_commit(2, {"protocol": protocol})
+    with raises_at(UnsupportedFeatureError, f"does not support its table features {name}"):
+        CHANGES[change](table.path)
+    assert dv.read_table(table.path).to_table().num_rows == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("delta.targetFileSize", "1"),
+        ("delta.tuneFileSizesForRewrites", "true"),
+        ("delta.setTransactionRetentionDuration", "interval 1 second"),
+        ("delta.checkpointRetentionDuration", "interval 1 second"),
+        ("delta.dataSkippingStringPrefixLength", "1"),
+        ("delta.enableFullRetentionRollback", "false"),
+    ],
+)
+def test_an_ignored_property_changes_no_write(tmp_path: Path, name: str, text: str):
+    rows = ROWS.set_column(1, "a", pa.array(["x" * 20, "y" * 20]))
+    once = dv.CommitOptions(txn=("loader", 1))
+    (file,) = dv.write_table(tmp_path / "t", rows, configuration={name: text}, commit=once).files
+    assert (file.stats.min_values["a"], file.stats.max_values["a"]) == ("x" * 20, "y" * 20)
+    assert dv.write_table(tmp_path / "t", rows, mode="append", commit=once).repeated
+
+
+def test_unknown_properties_stay(tmp_path: Path):
+    table = Table(tmp_path / "t")
+    dv.write_table(table.path, ROWS, configuration={"owner": "us"})
+    table.set_property("delta.fromTheFuture", "1")
+    for change in ("append", "update", "delete", "optimize"):
+        CHANGES[change](table.path)
+    wider = ROWS.append_column("b", ROWS["id"])
+    dv.write_table(table.path, wider, mode="append", schema_mode="merge")
+    dv.write_table(table.path, ROWS, mode="overwrite", schema_mode="overwrite")
+    assert dv.load_snapshot(table.path).configuration == {"owner": "us", "delta.fromTheFuture": "1"}
+
+
+def test_the_rows_of_an_overwrite_match_where(tmp_path: Path):
+    with raises_at(PredicateViolationError, row=1):
+        dv.write_table(tmp_path / "t", ROWS, mode="overwrite", where="id = 1")
+    dv.write_table(tmp_path / "t", ROWS)
+    with raises_at(PredicateViolationError, row=0):
+        dv.write_table(tmp_path / "t", ROWS, mode="overwrite", where="id = 2")
+    with pytest.raises(ValueError, match="where requires mode='overwrite'"):
+        dv.write_table(tmp_path / "t", ROWS, mode="append", where="id > 0")
+
+
+def test_an_existing_table_is_not_partitioned_again(tmp_path: Path):
+    dv.write_table(tmp_path / "t", ROWS, partition_by="a")
+    with pytest.raises(ValueError, match=r"partition_by: expected .*\['a'\], got \['id'\]"):
+        dv.write_table(tmp_path / "t", ROWS, mode="overwrite", partition_by="id")
+    dv.write_table(tmp_path / "t", ROWS, mode="append", partition_by="a")
+    dv.write_table(tmp_path / "t", ROWS, mode="overwrite", schema_mode="overwrite", partition_by="id")
+    assert dv.load_snapshot(tmp_path / "t").partition_columns == ("id",)
+
+
+def test_options_that_the_table_excludes_are_rejected(tmp_path: Path):
+    event = pa.table({"event": ['{"n": 1}']})
+    options = {"mode": "append", "variant_columns": ["event"]}
+    with pytest.raises(ValueError, match="does not have a column 'other'"):
+        dv.write_table(tmp_path / "t", event, variant_columns=["other"])
+    dv.write_table(tmp_path / "plain", event, variant_columns=["event"], shredding=None)
+    schema = dv.ShreddingSchema.of({"n": pa.int64()})
+    with pytest.raises(ShreddingNotEnabledError):
+        dv.write_table(tmp_path / "plain", event, **options, shredding=schema)
+    dv.write_table(tmp_path / "t", event, variant_columns=["event"])
+    unshredded = dv.FileOptions(compatibility="unshredded")
+    with raises_at(UnsupportedFeatureError, "for readers without shredding"):
+        dv.write_table(tmp_path / "t", event, **options, files=unshredded)
+
+
+def test_a_write_without_changes_records_nothing(tmp_path: Path):
+    commit = dv.CommitOptions(txn=("loader", 1), metadata="run 1")
+    dv.write_table(tmp_path / "t", ROWS)
+    assert dv.write_table(tmp_path / "t", ROWS.slice(0, 0), mode="append", commit=commit).version is None
+    assert dv.delete(tmp_path / "t", "id = 9", commit=commit).version is None
+    assert dv.write_table(tmp_path / "t", ROWS, mode="append", commit=commit).version == 1
+    assert dv.history(tmp_path / "t", limit=1)[0].metadata == "run 1"
