@@ -52,7 +52,7 @@ TEST_OF_ROW = {
     ),
     "deletionVectors": "test_operation_matrix.test_an_operation_works_or_names_the_unsupported_feature",
     "v2Checkpoint": "test_checkpoints.test_a_v2_checkpoint_is_written_if_the_policy_requires_it",
-    "vacuumProtocolCheck": "test_features.test_an_unknown_writer_feature_prevents_appends_and_is_named",
+    "vacuumProtocolCheck": "test_vacuum.test_a_table_with_unknown_features_is_rejected",
     "typeWidening": "test_type_widening.test_data_of_wider_types_widens_the_columns_that_it_merges_into",
     "inCommitTimestamp": "test_commit.test_in_commit_timestamps_come_first_and_never_go_back",
     "domainMetadata": "test_snapshot.test_the_last_txn_and_domain_win_and_a_removed_domain_is_omitted",
