@@ -41,7 +41,8 @@ class Case(NamedTuple):
     operations: dict[str, Operation]
 
 
-REASONS: dict[tuple[str, str], str] = {}
+SORTS = "the pairs of matching rows are sorted"
+REASONS: dict[tuple[str, str], str] = {("rows", "merge by ="): SORTS, ("rows", "merge by <=>"): SORTS}
 """Why the exponent of an operation is above the limit, by dimension and operation."""
 
 
@@ -182,7 +183,7 @@ CASES = (
         {
             "load": lambda table, _: dv.load_snapshot(table).files,
             "history": lambda table, _: dv.history(table),
-            "changes": lambda table, _: dv.read_changes(table, 0).to_table(),
+            "changes": lambda table, _: dv.read_changes(table, start=0).to_table(),
             "audit": lambda table, _: dv.audit_table(table),
         },
     ),
