@@ -240,7 +240,7 @@ def test_files_are_skipped_by_the_conditions_of_the_query(spark: SparkSession, b
     (last,) = listed_files(bronze) - {first}
     (bronze / last).unlink()
     assert rows(spark, "select max(value:type::string) from bronze where id = 3") == [("view",)]
-    with pytest.raises(PySparkException, match="No such file"):
+    with pytest.raises(PySparkException, match=f"{last}: the file does not exist"):
         rows(spark, "select max(value:type::string) from bronze where id = 13")
 
 
