@@ -20,6 +20,7 @@ from proxy import Fault, Kind, Proxy, proxy_to
 import delta_variant as dv
 from delta_variant.errors import CommitUnknownError, StoreError
 from delta_variant.log import listing
+from delta_variant.log.checkpoints import writing
 from delta_variant.storage import store
 
 FIRST = r"_delta_log/0{19}%s\.json"
@@ -173,7 +174,10 @@ def test_a_new_table_that_is_stored_before_an_error_is_found(remote: Remote):
     assert dv.read_table(uri, storage_options=remote.direct).to_pylist() == [{"id": 3}]
 
 
-def test_a_checkpoint_that_is_stored_before_an_error_keeps_its_sidecars(remote: Remote):
+def test_a_checkpoint_that_is_stored_before_an_error_keeps_its_sidecars(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(writing._Contents, "has_sidecars", True)
     properties = {"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "1"}
     remote.proxy.faults += [
         Fault("error", "PUT", r"\.checkpoint\.", performed=True),
