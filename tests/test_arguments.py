@@ -453,7 +453,7 @@ def test_a_retention_beyond_all_time_keeps_every_file(table: str):
 
 def test_an_overwrite_without_a_column_that_a_constraint_reads_names_both(table: str):
     dv.add_constraint(table, "positive", "i > 0")
-    with raises_at(SchemaError, r"positive .* drop the constraint first", column="i"):
+    with raises_at(SchemaError, r"positive .* add it, or remove what reads it first", column="i"):
         dv.write_table(table, pa.table({"s": ["c"]}), mode="overwrite", schema_mode="overwrite")
     dv.drop_constraint(table, "positive")
     dv.write_table(table, pa.table({"s": ["c"]}), mode="overwrite", schema_mode="overwrite")
