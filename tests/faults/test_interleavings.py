@@ -19,10 +19,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(900)
-def test_each_of_500_interleavings_has_a_serial_order_and_leaves_a_sound_table():
-    ended = run("--count", "500")
+def test_each_of_100_interleavings_has_a_serial_order_and_leaves_a_sound_table():
+    ended = run("--count", "100")
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert "500 interleavings" in ended.stdout
+    assert "100 interleavings" in ended.stdout
 
 
 def test_a_seed_repeats_the_same_calls_and_the_same_files():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,6 +42,23 @@ from .storage_types import is_unadjusted, may_overflow, mismatches
 __all__ = ["ColumnSubject", "FileSubject", "PathReport", "TableSubject"]
 
 Path: TypeAlias = tuple[str, ...]
+Value = TypeVar("Value")
+
+
+class Lazy(Generic[Value]):
+    """A value that is computed once for each object.
+
+    Until Python 3.12, `cached_property` has one lock for all objects: threads would check one file at a time.
+    """
+
+    def __init__(self, compute: Callable[[Any], Value]) -> None:
+        """Take the method that computes the value."""
+        self._compute = compute
+
+    def __get__(self, instance: Any, owner: object = None) -> Value:
+        """Return the value, which replaces this descriptor in the object."""
+        value = instance.__dict__[self._compute.__name__] = self._compute(instance)
+        return value
 
 
 @dataclass(frozen=True)
@@ -185,7 +202,7 @@ class FileSubject:
         """Return the decoded path."""
         return str(self.add["path"])
 
-    @cached_property
+    @Lazy
     def stored(self) -> StoredFile | DeltaVariantError:
         """Return the size and the modification time of the file, or the error that reading them raises."""
         try:
@@ -198,7 +215,7 @@ class FileSubject:
         """Return the size of the file in bytes, or the error that reading it raises."""
         return self.stored.size if isinstance(self.stored, StoredFile) else self.stored
 
-    @cached_property
+    @Lazy
     def file(self) -> Any | DeltaVariantError:
         """Return the open file, or the error that opening it raises."""
         if isinstance(self.size, DeltaVariantError):
@@ -229,7 +246,7 @@ class FileSubject:
             found = _part(found, step)
         return found
 
-    @cached_property
+    @Lazy
     def _columns(self) -> pa.Schema | None:
         """Return the schema of the file, which the kernel makes again for each call; None without one."""
         return None if self.opened is None else self.opened.schema
@@ -238,12 +255,12 @@ class FileSubject:
         """Return whether the file certainly lacks a column, whose values then are all null."""
         return self.opened is not None and self.column(path) is None
 
-    @cached_property
+    @Lazy
     def mismatches(self) -> Sequence[tuple[Path, Any, DataType]]:
         """Return path, stored type and type of the leaf columns that the file has in another type."""
         return [found for found in self.type_differences if not is_unadjusted(*found[1:])]
 
-    @cached_property
+    @Lazy
     def type_differences(self) -> Sequence[tuple[Path, Any, DataType]]:
         """Return the mismatches, and the timestamps that are stored without isAdjustedToUTC."""
         return [
@@ -252,7 +269,7 @@ class FileSubject:
             for found in mismatches(self.column((field.name,)), field.type, (field.name,))
         ]
 
-    @cached_property
+    @Lazy
     def overflows(self) -> Mapping[str, str]:
         """Return the columns with values beyond their type of bytes or shorts, each with the error.
 
@@ -270,7 +287,7 @@ class FileSubject:
                         found[field.name] = error.message
         return found
 
-    @cached_property
+    @Lazy
     def lost_columns(self) -> Sequence[Path]:
         """Return the columns of the table that the file lacks although its statistics have bounds of them."""
         partitions = self.table.physical_partitions
@@ -283,12 +300,12 @@ class FileSubject:
             and any(value_at(values, path) is not None for values in stated)
         ]
 
-    @cached_property
+    @Lazy
     def footer(self) -> Mapping[str, Any]:
         """Return the footer, empty if the file cannot be opened."""
         return {} if self.opened is None else self.opened.inspect()
 
-    @cached_property
+    @Lazy
     def decoded(self) -> FileStatistics | InvalidStatisticsError:
         """Return the statistics, empty ones without any, or the error that decoding them raises."""
         try:
@@ -313,7 +330,7 @@ class FileSubject:
         """Return whether bounds are tight, which is the default (PROTOCOL.md, "Per-file Statistics")."""
         return self.stats.tight_bounds is not False
 
-    @cached_property
+    @Lazy
     def deleted(self) -> bytes | DeltaVariantError | None:
         """Return the bitmap of the deletion vector, None without one, or the error that reading it raises."""
         try:
@@ -329,12 +346,12 @@ class FileSubject:
         vector = self.add["deletion_vector"]
         return int(self.opened.num_rows) - (0 if vector is None else int(vector["cardinality"]))
 
-    @cached_property
+    @Lazy
     def columns(self) -> tuple[ColumnSubject, ...]:
         """Return the Variant columns of the table."""
         return tuple(ColumnSubject(self, column) for column in self.table.variants)
 
-    @cached_property
+    @Lazy
     def computed(self) -> FileStatistics | DeltaVariantError | None:
         """Return statistics of the data with untruncated strings, None without `rows`, or the error."""
         if not self.rows or self.opened is None:
@@ -431,7 +448,7 @@ class ColumnSubject:
         """Return the column's logical name."""
         return self.column.name
 
-    @cached_property
+    @Lazy
     def group(self) -> pa.StructType | None:
         """Return the Arrow type of the column in the file, None if it is missing or not a group."""
         found = self.file.column(self.column.path)
@@ -442,17 +459,17 @@ class ColumnSubject:
         """Return whether the file has a `typed_value` for the column."""
         return self.group is not None and self.group.get_field_index("typed_value") >= 0
 
-    @cached_property
+    @Lazy
     def schema_violations(self) -> Sequence[SchemaViolation]:
         """Return the violations in the Parquet schema of the column."""
         return () if self.file.opened is None else self.file.opened.check_schema(list(self.column.path))
 
-    @cached_property
+    @Lazy
     def leaves(self) -> Mapping[Path, pa.DataType]:
         """Return the types of the shredded paths that lead through objects only."""
         return {} if self.group is None else dict(_leaves(self.group, ()))
 
-    @cached_property
+    @Lazy
     def lists(self) -> frozenset[Path]:
         """Return the shredded paths that are arrays."""
         return frozenset() if self.group is None else frozenset(_lists(self.group, ()))
@@ -462,7 +479,7 @@ class ColumnSubject:
         values = self.file.stats.min_values if side == "minValues" else self.file.stats.max_values
         return value_at(values, self.column.path)
 
-    @cached_property
+    @Lazy
     def sides(self) -> Mapping[str, BoundText | InvalidStatisticsError]:
         """Return the bounds that are strings, decoded or the error, by `minValues` and `maxValues`."""
         decoded: dict[str, BoundText | InvalidStatisticsError] = {}
@@ -475,7 +492,7 @@ class ColumnSubject:
                     decoded[side] = error
         return decoded
 
-    @cached_property
+    @Lazy
     def bounds(self) -> Mapping[str, Mapping[str, Bound]]:
         """Return the bounds that can be decoded, by side and path key."""
         return {
@@ -484,7 +501,7 @@ class ColumnSubject:
             if isinstance(found, BoundText) and found.bounds is not None
         }
 
-    @cached_property
+    @Lazy
     def row_report(self) -> RowReport | DeltaVariantError | None:
         """Return the report of the rows, None if they are not read, or the error that reading them raises."""
         deleted = self.file.deleted
