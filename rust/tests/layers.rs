@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 /// Lowest layer first. A module uses only lower layers, and the modules of one layer do not use each other.
 const LAYERS: [&[&str]; 6] = [
-    &["error"],
+    &["error", "panics"],
     &["value"],
     &["shred", "parquet", "deletion_vector"],
-    &["json", "bounds", "functions", "infer", "legacy"],
+    &["json", "bounds", "functions", "infer", "legacy", "scalars"],
     &["data_file", "check"],
     &["python"],
 ];

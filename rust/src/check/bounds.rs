@@ -7,8 +7,7 @@ use arrow_array::{Array, StructArray};
 
 use crate::bounds::bound_at;
 use crate::error::Result;
-use crate::value::Zone;
-use crate::value::json::plain;
+use crate::value::json::printed;
 use crate::value::path::{self, Step};
 use crate::value::{self, Decimal, Metadata, Value};
 
@@ -67,19 +66,6 @@ fn bound(key: &str, bytes: &[u8]) -> Result<Bound> {
         _ => value.type_name(),
     };
     Ok(Bound { key: key.to_owned(), type_name, scale, text: printed(&value) })
-}
-
-/// Return a scalar as JSON text.
-pub fn printed(value: &Value<'_>) -> String {
-    let mut out = Vec::new();
-    match value {
-        Value::Object(_) => "{…}".into(),
-        Value::Array(_) => "[…]".into(),
-        value => match plain(&mut out, value, &Zone::UTC) {
-            Ok(()) => String::from_utf8_lossy(&out).into_owned(),
-            Err(error) => error.to_string(),
-        },
-    }
 }
 
 /// The rows that violate one rule: how many, the first one, and its value.

@@ -10,7 +10,7 @@ mod schema;
 
 use std::collections::BTreeMap;
 
-pub use bounds::{Bound, BoundReport, Offenders, PathCheck, describe_bound, printed};
+pub use bounds::{Bound, BoundReport, Offenders, PathCheck, describe_bound};
 pub use file::{ColumnCheck, check_column};
 pub use schema::{SchemaViolation, check_schema};
 

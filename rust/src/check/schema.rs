@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as PhysicalType};
 use parquet::schema::types::Type;
 
-use crate::parquet::read::members;
+use crate::parquet::schema::members;
 use crate::parquet::variants::unknown_leaf;
 use crate::shred::layout::is_legacy_column;
 use crate::shred::schema::MAX_SCHEMA_DEPTH;

@@ -11,6 +11,8 @@ use parquet::file::metadata::KeyValue;
 use super::thrift::PageSizes;
 use crate::error::{Error, Result};
 
+/// The name of this library in footers, before its version.
+pub(super) const CREATED_BY: &str = "delta-variant version ";
 /// The key of the CRC-32 of a footer, as eight hexadecimal digits, computed while these are zeros.
 const KEY: &str = "deltaVariant.footerChecksum";
 const ZEROS: &str = "00000000";

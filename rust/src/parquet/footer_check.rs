@@ -17,8 +17,8 @@ use super::pages::RowGroup;
 use super::read::{ParquetFile, guarded};
 use super::statistics::{Statistics, bound_value};
 use super::write::null_count;
-use crate::check::printed;
 use crate::error::Result;
+use crate::value::json::printed;
 
 const BATCH_ROWS: usize = 64 << 10;
 

@@ -11,8 +11,8 @@ use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 use parquet::basic::Repetition;
 use parquet::schema::types::{Type, TypePtr};
 
-use super::read::members;
 use super::schema::is_variant;
+use super::schema::members;
 use crate::error::{Error, Result};
 
 /// The columns of a table, with the names of data files.

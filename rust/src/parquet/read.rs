@@ -23,13 +23,13 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use rayon::prelude::*;
 
-use super::checksum;
-use super::copy::CREATED_BY;
+use super::checksum::{self, CREATED_BY};
 use super::decode::{LeafRows, Plan};
 use super::footers::{self, Footer};
 use super::legacy_calendar::LegacyCalendar;
 use super::names::{Ambiguity, TableColumns};
 use super::pages::{Chunks, RowGroup};
+use super::schema::members;
 use super::thrift::check_footer;
 use crate::error::{Error, Result};
 use crate::panics;
@@ -630,11 +630,6 @@ fn share(field: &FieldRef, column: &TypePtr) -> FieldRef {
         _ => return field.clone(),
     };
     Arc::new(field.as_ref().clone().with_data_type(data_type))
-}
-
-/// The fields of a group; a primitive type has none.
-pub fn members(column: &Type) -> &[TypePtr] {
-    if column.is_group() { column.get_fields() } else { &[] }
 }
 
 /// Apply `share` to `fields`, or return them unchanged where the groups of the file have another shape (lists and

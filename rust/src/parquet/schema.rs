@@ -210,3 +210,8 @@ fn field_id(field: &Field) -> Result<Option<i32>> {
 fn unsupported(field: &Field, what: &str) -> Error {
     Error::unsupported(format!("field {:?} {what}", field.name()))
 }
+
+/// The fields of a group; a primitive type has none.
+pub fn members(column: &Type) -> &[TypePtr] {
+    if column.is_group() { column.get_fields() } else { &[] }
+}

@@ -8,7 +8,7 @@ use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as P
 use parquet::schema::types::Type;
 
 use super::inspect::logical_text;
-use super::read::members;
+use super::schema::members;
 use crate::error::{Error, Result};
 use crate::value::MAX_DECIMAL_DIGITS;
 use crate::value::path::push_field;

@@ -16,8 +16,8 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
 use rayon::prelude::*;
 
-use super::checksum::footer_entry;
-use super::copy::{CREATED_BY, EncodedRowGroup};
+use super::checksum::{CREATED_BY, footer_entry};
+use super::copy::EncodedRowGroup;
 use super::encode::{
     Chunk, ChunkEncoder, EncodedExtremes, LeafStatistics, PageVersion, leaves, variable_bytes,
 };

@@ -323,6 +323,19 @@ pub fn plain(out: &mut Vec<u8>, value: &Value<'_>, zone: &Zone) -> Result<()> {
     Ok(())
 }
 
+/// Return a scalar as JSON text.
+pub fn printed(value: &Value<'_>) -> String {
+    let mut out = Vec::new();
+    match value {
+        Value::Object(_) => "{…}".into(),
+        Value::Array(_) => "[…]".into(),
+        value => match plain(&mut out, value, &Zone::UTC) {
+            Ok(()) => String::from_utf8_lossy(&out).into_owned(),
+            Err(error) => error.to_string(),
+        },
+    }
+}
+
 /// Append a JSON string, quotes included; only what JSON must escape is escaped.
 pub fn string(out: &mut Vec<u8>, text: &str) {
     string_bytes(out, text.as_bytes());
