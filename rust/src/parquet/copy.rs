@@ -11,8 +11,8 @@ use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 
 use super::checksum::CREATED_BY;
 use super::page_index::PageIndex;
-use super::pages::{Chunks, check_checksums};
-use super::read::{ParquetFile, byte_range, guarded};
+use super::pages::{Chunks, byte_range, check_checksums};
+use super::read::{ParquetFile, guarded};
 use crate::error::Result;
 
 /// The encoded column chunks of a row group, and all that a footer states about them.

@@ -22,7 +22,6 @@ use parquet::schema::types::ColumnDescPtr;
 use zstd::bulk::Decompressor;
 
 use super::checksum::check_page;
-use super::read::byte_range;
 use super::thrift::{PageEncodings, PageSizes, pages};
 use super::unpacking::check_unpacked_size;
 use crate::error::{self, Error};
@@ -223,6 +222,18 @@ fn check_pages(bytes: &[u8], codec: Compression, row_group: usize, sizes: &mut S
         Ok(values)
     };
     check().map_err(|error: Error| ParquetError::External(Box::new(error)))
+}
+
+/// Return where the pages of a leaf lie in the file.
+pub(super) fn byte_range(group: &RowGroupMetaData, leaf: usize) -> error::Result<Range<u64>> {
+    let misplaced = |what: &str| Error::data_file(format!("the Parquet file {what}"));
+    let chunk = group.columns().get(leaf).ok_or_else(|| misplaced("has a row group that lacks columns"))?;
+    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    let end = start.checked_add(chunk.compressed_size());
+    match (u64::try_from(start), end.and_then(|end| u64::try_from(end).ok())) {
+        (Ok(start), Some(end)) if start <= end => Ok(start..end),
+        _ => Err(misplaced("has a column chunk at an impossible place")),
+    }
 }
 
 /// Check the checksums of the pages of a column chunk, which was fetched whole.

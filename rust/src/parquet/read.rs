@@ -28,7 +28,7 @@ use super::decode::{LeafRows, Plan};
 use super::footers::{self, Footer};
 use super::legacy_calendar::LegacyCalendar;
 use super::names::{Ambiguity, TableColumns};
-use super::pages::{Chunks, RowGroup};
+use super::pages::{Chunks, RowGroup, byte_range};
 use super::schema::members;
 use super::thrift::check_footer;
 use crate::error::{Error, Result};
@@ -548,16 +548,6 @@ fn rows_at_a_time(group: &RowGroupMetaData, scan: &Scan) -> usize {
     let bytes_of_rows = sizes.fold(0u64, u64::saturating_add) / group.num_rows().unsigned_abs().max(1);
     let most = BATCH_BYTES / usize::try_from(bytes_of_rows).unwrap_or(usize::MAX).max(1);
     scan.batch_size.min(most).max(1)
-}
-
-pub(super) fn byte_range(group: &RowGroupMetaData, leaf: usize) -> Result<Range<u64>> {
-    let chunk = group.columns().get(leaf).ok_or_else(|| broken("has a row group that lacks columns"))?;
-    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
-    let end = start.checked_add(chunk.compressed_size());
-    match (u64::try_from(start), end.and_then(|end| u64::try_from(end).ok())) {
-        (Ok(start), Some(end)) if start <= end => Ok(start..end),
-        _ => Err(broken("has a column chunk at an impossible place")),
-    }
 }
 
 fn selection(rows: &[Range<u64>], total: u64) -> RowSelection {
