@@ -1,4 +1,4 @@
-"""The checksums of pages and footers: pyarrow accepts ours, and damaged bytes are errors."""
+"""The checksums of pages: pyarrow accepts ours, and damaged bytes are errors."""
 
 from __future__ import annotations
 
@@ -90,22 +90,6 @@ def test_a_damaged_page_is_not_copied_to_another_file(tmp_path: Path, operation:
     with pytest.raises(DataFileError, match="checksum"):
         calls[operation]()
     assert dv.load_snapshot(tmp_path).version == 1
-
-
-def test_a_file_with_the_copied_metadata_of_another_one_is_read(tmp_path: Path) -> None:
-    file = write(tmp_path)
-    # pyarrow keeps the key-value metadata of a file that it reads, and writes another footer.
-    pq.write_table(pq.read_table(file), file)
-    assert pq.read_metadata(file).metadata[b"deltaVariant.footerChecksum"]
-    assert dv.read_table(tmp_path).to_table().equals(ROWS)
-
-
-def test_a_damaged_footer_is_an_error(tmp_path: Path) -> None:
-    file = write(tmp_path)
-    name = file.read_bytes().rindex(b"deltaVariant.footerChecksum") - 40
-    flip(file, name)
-    with pytest.raises(DataFileError, match=r"(?s)checksum of the Parquet file's footer|metadata"):
-        dv.read_table(tmp_path).to_table()
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])

@@ -9,11 +9,13 @@ use parquet::file::metadata::{
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
 use parquet::file::page_index::offset_index::OffsetIndexMetaData;
 
-use super::checksum::CREATED_BY;
 use super::page_index::PageIndex;
 use super::pages::{Chunks, byte_range, check_checksums};
 use super::read::{ParquetFile, guarded};
 use crate::error::Result;
+
+/// The name of this library in footers, before its version.
+pub(super) const CREATED_BY: &str = "delta-variant version ";
 
 /// The encoded column chunks of a row group, and all that a footer states about them.
 pub(super) struct EncodedRowGroup {

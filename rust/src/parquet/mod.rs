@@ -16,7 +16,6 @@ pub mod page_index;
 mod pages;
 pub mod read;
 pub mod schema;
-mod sealing;
 pub mod statistics;
 mod thrift;
 mod unpacking;

@@ -23,7 +23,6 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 use rayon::prelude::*;
 
-use super::checksum::{self, CREATED_BY};
 use super::decode::{LeafRows, Plan};
 use super::footers::{self, Footer};
 use super::legacy_calendar::LegacyCalendar;
@@ -127,10 +126,6 @@ fn parse(footer: &Bytes, file_length: u64, schema: Option<SchemaDescriptor>) -> 
     guarded(|| {
         let options = schema.map(|schema| ParquetMetaDataOptions::new().with_schema(Arc::new(schema)));
         let metadata = ParquetMetaDataReader::decode_metadata_with_options(footer, options.as_ref())?;
-        // Another writer may have copied the key-value metadata of a file of ours.
-        if metadata.file_metadata().created_by().is_some_and(|name| name.starts_with(CREATED_BY)) {
-            checksum::check_footer(footer)?;
-        }
         check_row_groups(&metadata, file_length)?;
         let arrow_schema = Arc::new(shared_shapes(&metadata)?);
         Ok(Footer { metadata: Arc::new(metadata), arrow_schema })

@@ -16,14 +16,12 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
 use rayon::prelude::*;
 
-use super::checksum::{CREATED_BY, footer_entry};
-use super::copy::EncodedRowGroup;
+use super::copy::{CREATED_BY, EncodedRowGroup};
 use super::encode::{
     Chunk, ChunkEncoder, EncodedExtremes, LeafStatistics, PageVersion, leaves, variable_bytes,
 };
 use super::read::ParquetFile;
 use super::schema::{is_variant, to_parquet};
-use super::sealing::Sealing;
 use crate::error::{Error, Result};
 
 /// Rows encoded at once, which is about the rows of a page, however large the batch is.
@@ -102,7 +100,7 @@ enum State<W: Write + Send> {
 }
 
 struct OpenWriter<W: Write + Send> {
-    writer: SerializedFileWriter<Sealing<W>>,
+    writer: SerializedFileWriter<W>,
     /// One encoder a leaf.
     leaves: Vec<ChunkEncoder>,
     /// The rows of the row group in progress.
@@ -202,10 +200,7 @@ impl<W: Write + Send> FileWriter<W> {
         // A reader of a single row group needs no index of pages that are whole columns.
         let has_index = !file.writer.flushed_row_groups().is_empty() || file.has_several_pages();
         file.end_row_group(has_index)?;
-        file.writer.flush()?;
-        file.writer.inner_mut().hold();
         let metadata = file.writer.finish()?;
-        file.writer.inner_mut().seal()?;
         Ok(summary(&metadata, &file.leaves, file.writer.bytes_written() as u64))
     }
 
@@ -233,11 +228,9 @@ impl<W: Write + Send> FileWriter<W> {
             State::Open(file) => Ok(file),
             State::Unopened(sink) => {
                 let created_by = format!("{CREATED_BY}{}", env!("CARGO_PKG_VERSION"));
-                let properties = WriterProperties::builder().set_created_by(created_by);
-                let properties = properties.set_key_value_metadata(Some(vec![footer_entry()]));
-                let properties = Arc::new(properties.build());
+                let properties = Arc::new(WriterProperties::builder().set_created_by(created_by).build());
                 let root = self.parquet_schema.root_schema_ptr();
-                let writer = SerializedFileWriter::new(Sealing::new(sink), root, properties)?;
+                let writer = SerializedFileWriter::new(sink, root, properties)?;
                 Ok(Box::new(OpenWriter { writer, leaves: self.encoders(), group_rows: 0 }))
             }
             State::Broken => Err(Error::data_file("the file cannot be continued after a failed write")),
