@@ -673,6 +673,9 @@ class DataFile:
     def has_schema_of(self, other: DataFile) -> bool:
         """Whether another file has the same columns, with the same names, types and annotations."""
 
+    def check_unambiguous(self) -> None:
+        """Raise DataFileError if several columns of the file match one of the table."""
+
     @property
     def schema(self) -> pa.Schema:
         """The Arrow schema; a Variant column is its group. Raises DataFileError for duplicate names."""

@@ -221,3 +221,22 @@ def test_the_mode_id_finds_nested_fields_by_id_alone(tmp_path: Path):
     assert dv.read_table(tmp_path / "t").to_pylist() == [{"a": 1, "s": {"b": 30, "c": None}}]
     assert dv.read_table(tmp_path / "t", where="s.b = 30").count() == 1
     assert dv.read_table(tmp_path / "t", where="s.c is not null").count() == 0
+
+
+def test_a_column_that_a_file_has_twice_is_an_error_where_it_is_read(tmp_path: Path):
+    """Spark rejects two fields of one name or id with "Found duplicate field(s)"."""
+    fields = [_mapped("a", "long", 1, "p1"), _mapped("b", "long", 2, "p2")]
+    names, ids = [("p1", "p1", "p2"), ("p1", "other", "p2")], [("1", "3", "2"), ("1", "1", "2")]
+    for mode, stored, identities in zip(["name", "id"], names, ids, strict=True):
+        schema = pa.schema(
+            [
+                pa.field(name, pa.int64(), metadata={"PARQUET:field_id": identity})
+                for name, identity in zip(stored, identities, strict=True)
+            ]
+        )
+        path = tmp_path / mode
+        _table(path, fields, pa.Table.from_arrays([pa.array([1])] * 3, schema=schema), **_mapping(mode))
+        with pytest.raises(dv.DataFileError, match='cannot tell which column of the file is "p1"') as error:
+            dv.read_table(path).to_pylist()
+        assert error.value.column == "a"
+        assert dv.read_table(path, columns=["b"]).to_pylist() == [{"b": 1}]

@@ -502,7 +502,6 @@ NAMES = {
     "NUL": ("a\0b", [5], 'cannot hand the column "a\\0b" to Arrow because its name contains a NUL'),
     "NUL in a struct": ("s", [{"a\0b": 5}], 'cannot hand the column "s.a\\0b" to Arrow because'),
     "NUL in a list": ("l", [[{"a\0b": 5}]], 'cannot hand the column "l.a\\0b" to Arrow because'),
-    "twice": ("id", [5], 'cannot tell the columns named "id" apart: the file has two of them'),
 }
 
 
@@ -529,6 +528,30 @@ def test_unreadable_column_names_are_errors_that_name_file_and_column(tmp_path: 
     assert failed.path == file.name
     assert re.search(re.escape(sentence), failed.reasons[0])
     assert dv.read_table(tmp_path / "t").to_table().to_pylist() == [{"id": 1}]
+
+
+def test_a_column_that_a_file_has_twice_is_an_error_that_names_file_and_column(tmp_path: Path):
+    dv.write_table(tmp_path / "t", pa.table({"id": [1]}))
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    pq.write_table(pa.Table.from_arrays([pa.array([1]), pa.array([5])], names=["id", "id"]), file)
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    shutil.copy(file, plain)
+    for operate in (
+        lambda: dv.file_stats(file),
+        lambda: read_legacy_file(file),
+        lambda: migrate_legacy(plain, tmp_path / "migrated"),
+    ):
+        with pytest.raises(DataFileError, match=f'{file.name}: cannot tell the columns named "id" apart'):
+            operate()
+    sentence = 'cannot tell which column of the file is "id", because "id" and "id" have its name'
+    with pytest.raises(DataFileError, match=sentence) as error:
+        dv.read_table(tmp_path / "t").to_table()
+    assert (error.value.file, error.value.column) == (file.name, "id")
+    found = {(each.rule, each.file_path): each.sentence for each in dv.audit_table(tmp_path / "t").findings}
+    assert sentence in found["F3", file.name]
+    (failed,) = dv.repair_statistics(tmp_path / "t").unrepairable
+    assert sentence in failed.reasons[0]
 
 
 def test_two_fields_of_a_struct_with_one_name_have_no_statistics(tmp_path: Path):

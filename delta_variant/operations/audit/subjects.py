@@ -224,6 +224,7 @@ class FileSubject:
             opened = open_file(self.table.survey.store, self.path, self.table.stored)
             # Most rules read the schema, which can have names that Arrow does not support.
             _ = opened.schema
+            opened.check_unambiguous()
         except DeltaVariantError as error:
             return error
         return opened

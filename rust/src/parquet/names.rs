@@ -23,7 +23,7 @@ pub struct TableColumns {
     pub by_id: bool,
 }
 
-/// A column for which a file has several, none with its exact name.
+/// A column for which a file has several.
 #[derive(Debug)]
 pub(super) struct Ambiguity {
     path: Vec<String>,
@@ -37,12 +37,13 @@ impl Ambiguity {
             return Ok(());
         }
         let names: Vec<String> = self.names.iter().map(|name| format!("{name:?}")).collect();
+        let column = self.path.join(".");
         let message = format!(
-            "cannot tell which column of the file this is, because {} differ from it by case only; rewrite the \
-             file with distinct names",
+            "cannot tell which column of the file is {column:?}, because {} have its name or its id; rewrite the \
+             file with distinct names and ids",
             names.join(" and ")
         );
-        Err(Error::data_file(message).in_column(&self.path.join(".")))
+        Err(Error::data_file(message).in_column(&column))
     }
 }
 
@@ -72,11 +73,14 @@ impl Search {
     /// The members of a group, each with the name of its field in `fields`.
     fn fields(&mut self, stored: &[TypePtr], fields: &Fields) -> Result<Vec<TypePtr>> {
         let found = self.find(stored, fields);
-        let names: HashSet<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        let mut names: HashSet<String> = fields.iter().map(|field| field.name().clone()).collect();
         let renamed = stored.iter().zip(found).map(|(member, field)| match field {
             Some(field) => self.field(member, field.name(), field),
             None if names.contains(member.name()) => {
-                with_children(member, &unused_name(member.name(), &names), members(member).to_vec())
+                let name = unused_name(member.name(), &names);
+                let renamed = with_children(member, &name, members(member).to_vec());
+                names.insert(name);
+                renamed
             }
             None => Ok(member.clone()),
         });
@@ -111,7 +115,7 @@ impl Search {
                 None => exact.get(field.name()),
             };
             match position {
-                Some(positions) => found[positions[0]] = Some(field.as_ref()),
+                Some(positions) => self.take(positions, stored, field, &mut found),
                 None if id.is_none() => others.push(field),
                 None => {}
             }
@@ -123,18 +127,29 @@ impl Search {
         for field in others {
             let alike = lowered.get(&field.name().to_lowercase()).into_iter().flatten();
             let alike: Vec<usize> = alike.copied().filter(|position| found[*position].is_none()).collect();
-            match &alike[..] {
-                [] => {}
-                [position] => found[*position] = Some(field.as_ref()),
-                several => {
-                    let mut path = self.path.clone();
-                    path.push(field.name().clone());
-                    let names = several.iter().map(|position| stored[*position].name().to_owned());
-                    self.ambiguous.push(Ambiguity { path, names: names.collect() });
-                }
-            }
+            self.take(&alike, stored, field, &mut found);
         }
         found
+    }
+
+    /// Note the one member that a field is found by, or that there are several.
+    fn take<'f>(
+        &mut self,
+        positions: &[usize],
+        stored: &[TypePtr],
+        field: &'f Field,
+        found: &mut [Option<&'f Field>],
+    ) {
+        match positions {
+            [] => {}
+            [position] => found[*position] = Some(field),
+            several => {
+                let mut path = self.path.clone();
+                path.push(field.name().clone());
+                let names = several.iter().map(|position| stored[*position].name().to_owned());
+                self.ambiguous.push(Ambiguity { path, names: names.collect() });
+            }
+        }
     }
 
     fn field(&mut self, stored: &TypePtr, name: &str, field: &Field) -> Result<TypePtr> {
@@ -189,9 +204,9 @@ fn is_element(list: &Type, repeated: &Type) -> bool {
 }
 
 /// A name for a column that has the name of another one.
-fn unused_name(name: &str, names: &HashSet<&str>) -> String {
+fn unused_name(name: &str, names: &HashSet<String>) -> String {
     let mut unused = format!("{name}#");
-    while names.contains(unused.as_str()) {
+    while names.contains(&unused) {
         unused.push('#');
     }
     unused

@@ -449,6 +449,11 @@ impl PyDataFile {
         self.file.schema() == other.file.schema()
     }
 
+    /// Raise an error if several columns of the file match one of the table.
+    fn check_unambiguous(&self) -> PyResult<()> {
+        Ok(self.file.check_unambiguous(&[]).map_err(|error| error.in_file(&self.name))?)
+    }
+
     /// The Arrow schema of the file, Variant columns as their groups.
     #[getter]
     fn schema(&self) -> PyResult<PyArrowType<Schema>> {
