@@ -15,8 +15,7 @@ from test_log import GOLDEN_TABLES, SPARK_TABLES
 import delta_variant as dv
 from delta_variant.errors import MalformedLogError, TableNotFoundError, VersionNotFoundError
 
-# The rules that valid tables of other writers violate with the severity `info`, and why. A copy of a table
-# has other modification times (F11).
+# The rules that valid tables of other writers violate with the severity `info`, and why.
 EXPLAINED = {
     # Delta on Spark computes no Variant statistics by default, and does not convert those of checkpoints.
     "b0_shredded_defaults": {"ST10"},
@@ -42,7 +41,7 @@ def unpacked(corpora, tmp_path):
 def test_a_table_of_another_writer_has_only_explained_findings(unpacked, name):
     audit = dv.audit_table(unpacked(name), data=True)
     assert audit.is_clean
-    assert {finding.rule for finding in audit.findings} - {"F11"} == EXPLAINED.get(name, set())
+    assert {finding.rule for finding in audit.findings} == EXPLAINED.get(name, set())
     assert audit.data
     assert audit.snapshot is not None
     assert len(audit.files) == audit.snapshot.num_files > 0

@@ -496,11 +496,6 @@ def a_modification_time_in_microseconds(table):
     table.edit("add", lambda add: add.update(modificationTime=add["modificationTime"] * 1000))
 
 
-@breaks("F11", "info")
-def a_modification_time_of_another_day(table):
-    table.edit("add", lambda add: add.update(modificationTime=add["modificationTime"] - 2 * 24 * 3600 * 1000))
-
-
 @breaks("T1")
 def a_type_that_delta_does_not_have(table):
     table.edit_schema(lambda schema: schema["fields"][1].update(type="variante"))

@@ -17,7 +17,6 @@ from ...protocol import properties
 from ...protocol.schema.column_mapping import COLUMN_ID
 from ...protocol.schema.partition_values import partition_value_from_string
 from ...protocol.types import describe
-from ...storage.objects import StoredFile
 from .findings import Rule, Severity, Violation
 from .storage_types import is_unadjusted
 from .subjects import ColumnSubject, FileSubject
@@ -115,18 +114,6 @@ def _modification_time(subject: FileSubject) -> Iterator[Violation]:
     unit = next((unit for unit, times in OTHER_UNITS.items() if stated in times), None)
     if unit is not None:
         yield Violation(f"modificationTime is {stated}, which is a time in {unit}, expected milliseconds")
-
-
-def _copied(subject: FileSubject) -> Iterator[Violation]:
-    stated, stored = int(subject.add["modification_time"]), subject.stored
-    if (
-        isinstance(stored, StoredFile)
-        and abs(stored.modification_time - stated) > DAY
-        and not list(_modification_time(subject))
-    ):
-        yield Violation(
-            f"modificationTime is {stated}, but the store states {stored.modification_time} for the file"
-        )
 
 
 def _field_ids(subject: FileSubject) -> Iterator[Violation]:
@@ -327,7 +314,6 @@ FILE_RULES: tuple[Rule[FileSubject], ...] = (
         _modification_time,
         "readers that filter or clean up by age take it for another time: commit the file again",
     ),
-    Rule("F11", "info", _copied, "nothing to do if the table was copied or restored from a backup"),
     Rule(
         "T10",
         "error",
