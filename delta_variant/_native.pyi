@@ -33,6 +33,7 @@ __all__ = [
     "SchemaViolation",
     "ShreddedPath",
     "StatisticsEntry",
+    "TableColumns",
     "apply_function",
     "are_valid",
     "array_lengths",

@@ -23,6 +23,7 @@ import delta_variant as dv
 from delta_variant.cli import main
 from delta_variant.errors import StoreError
 from delta_variant.log.transaction import CommitInterrupted
+from delta_variant.storage.objects import NotWrittenError
 from delta_variant.writer.invalid_json import RejectsFile
 
 pytestmark = pytest.mark.slow
@@ -137,7 +138,7 @@ def test_a_commit_that_fails_leaves_no_folder(tmp_path: Path):
     def fail(call: str, key: str) -> None:
         if call == "create":
             (tmp_path / "t" / "_delta_log").mkdir()
-            raise OSError(errno.EIO, "the disk is broken")
+            raise NotWrittenError(OSError(errno.EIO, "the disk is broken"))
 
     with pytest.raises(StoreError, match="the disk is broken"):
         dv.write_table(intercept(tmp_path / "t", before=fail), pa.table({"n": [1]}))

@@ -223,7 +223,12 @@ def test_an_audit_has_the_documented_findings(outcome: TableOutcome, locate: Cal
     assert found - {"AU21"} == set(outcome.findings.split()) - {NOTHING}
 
 
-@pytest.mark.parametrize("outcome", [each for each in EQUAL if each.log == "deltalake"], ids=name_of)
+# deltalake reads the parsed statistics of a checkpoint only if it has JSON, too.
+PARSED_ONLY = {"delta-rs/delta-1.2.1-only-struct-stats"}
+COUNTED = [each for each in EQUAL if each.log == "deltalake" and name_of(each) not in PARSED_ONLY]
+
+
+@pytest.mark.parametrize("outcome", COUNTED, ids=name_of)
 def test_an_audit_notes_each_file_whose_rows_the_log_does_not_count(
     outcome: TableOutcome, locate: Callable[[TableOutcome], Path]
 ):
