@@ -22,6 +22,7 @@ __all__ = [
     "check_text",
     "is_number",
     "is_unicode",
+    "list_names",
     "list_of",
     "one_or_more",
     "options_of",
@@ -32,11 +33,18 @@ __all__ = [
 
 Options = TypeVar("Options")
 
+MAX_LISTED = 10
+
 
 def check_installed(module: str, requirement: str) -> None:
     """Raise ModuleNotFoundError with the command that installs a module, unless it is installed."""
     if find_spec(module) is None:
         raise ModuleNotFoundError(f"{module} is not installed: run pip install '{requirement}'", name=module)
+
+
+def list_names(names: Sequence[str]) -> str:
+    """Return names for a message, the first ten of many."""
+    return ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")
 
 
 def check_text(name: str, value: object) -> None:

@@ -454,7 +454,10 @@ class CommitConflictError(DeltaVariantError):
 
 
 class CommitUnknownError(DeltaVariantError):
-    """The store did not answer a commit, which may have succeeded; check the table before retrying."""
+    """The store did not answer a commit, which may have succeeded; check the table before retrying.
+
+    A write with a `txn` can be repeated as it is: it does nothing if the commit succeeded.
+    """
 
 
 class InvalidCaseError(DeltaVariantError):

@@ -194,6 +194,61 @@ def test_a_destructive_command_runs_with_yes(prepared, name):
         assert dv.load_snapshot(prepared["TABLE"]).version > 1
 
 
+def test_a_dry_run_of_a_new_table_prints_its_columns_and_creates_nothing(tmp_path: Path):
+    table, source = str(tmp_path / "new"), str(tmp_path / "s.csv")
+    (tmp_path / "s.csv").write_text("day,n\n2026-01-01,1\n")
+    write = ["write", source, table, "--partition-by", "day", "--dry-run"]
+    expected = [f"{table}: create the table", "  day date", "  n bigint", "  partitioned by day"]
+    assert run(*write).stdout.splitlines() == expected
+    report = json.loads(run(*write, "--json").stdout)
+    assert report["columns"] == [{"name": "day", "type": "date"}, {"name": "n", "type": "bigint"}]
+    assert (report["version"], report["partition_columns"]) == (None, ["day"])
+    assert not Path(table).exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--mode", "append"], ["version 0, append rows"]),
+        (["--mode", "ignore"], ["version 0, write nothing because the table exists"]),
+        (["--mode", "overwrite"], ["version 0, replace all rows: 3 rows"]),
+    ],
+)
+def test_a_dry_run_of_a_write_to_a_table_says_what_it_would_do(table, tmp_path: Path, arguments, expected):
+    pq.write_table(pa.table({"id": [1]}), tmp_path / "s.parquet")
+    result = run("write", str(tmp_path / "s.parquet"), table, *arguments, "--dry-run")
+    assert result.stdout.splitlines() == [f"{table}: {line}" for line in expected]
+    assert dv.load_snapshot(table).version == 0
+
+
+def test_a_dry_run_rejects_data_that_the_write_would_reject(table, tmp_path: Path, capsys):
+    pq.write_table(pa.table({"other": [1]}), tmp_path / "s.parquet")
+    write = ["write", str(tmp_path / "s.parquet"), table, "--mode", "append", "--dry-run"]
+    status, _, err = run_main(capsys, *write)
+    assert status == 2
+    assert "the table has no column 'other'" in err
+    assert err.endswith("pass --schema-mode merge\n")
+    assert run(*write, "--schema-mode", "merge").stdout.endswith("  other bigint\n")
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("raed", "read"), ("optimise", "optimize"), ("stat", "stats")])
+def test_a_misspelt_command_is_answered_with_the_one_that_is_close(typed: str, meant: str, capsys):
+    status, _, err = run_main(capsys, typed, "t")
+    assert status == 2
+    assert f"Did you mean '{meant}'?" in err
+    status, _, err = run_main(capsys, "zzzz")
+    assert (status, "Did you mean" in err) == (2, False)
+
+
+def test_an_error_in_sql_marks_its_place_and_names_the_way_to_aggregates(table, capsys):
+    _, _, err = run_main(capsys, "read", table, "-c", "count(*)")
+    first, *marked, remedy = err.splitlines()
+    assert first == "delta-variant: cannot parse SQL at character 1: the function `count` is not supported"
+    assert marked == ["  count(*)", "  ^"]
+    assert "`Table.aggregate`" in remedy
+    assert "DuckDB" in remedy
+
+
 def test_a_plan_with_many_files_names_the_first_ones_before_the_question(capsys, monkeypatch):
     terminal = SimpleNamespace(isatty=lambda: True, readline=lambda: "n\n")
     monkeypatch.setattr("sys.stdin", terminal)

@@ -258,12 +258,34 @@ def test_an_invalid_merge_is_rejected(table: str, build: Any, sentence: str):
         (lambda table: dv.merge(table, SOURCE, "nothing = key"), "target.nothing"),
         (lambda table: dv.merge(table, SOURCE, "source = 1"), "target.source"),
         (lambda table: dv.merge(table, rows([1]), "id = 1", variant_columns=["event"]), "id"),
-        (lambda table: dv.merge(table, SOURCE, "id = key").when_matched_update_all(), "source.id"),
+        (lambda table: dv.merge(table, SOURCE, "id = key").when_matched_update_all(), "id"),
     ],
 )
 def test_an_unknown_or_ambiguous_column_of_a_merge_is_rejected(table: str, build: Any, column: str):
     with raises_at(ExpressionError, column=column):
         build(table)
+
+
+@pytest.mark.parametrize(
+    ("method", "rows_of_clause"),
+    [("when_matched_update_all", "matched"), ("when_not_matched_insert_all", "not matched")],
+)
+def test_a_column_that_the_source_lacks_is_named_with_the_clause_and_the_remedy(
+    table: str, method: str, rows_of_clause: str
+):
+    merge = dv.merge(table, SOURCE, "id = key")
+    sentence = f"clause for rows that are {rows_of_clause} because .* 'id': pass except_cols=\\['id', .*\\]"
+    with raises_at(ExpressionError, sentence, column="id"):
+        getattr(merge, method)()
+
+
+def test_columns_to_leave_out_are_found_without_regard_to_case_and_must_exist(table: str):
+    source = pa.table({"id": [1, 9], "event": ['{"v": "new"}', '{"v": "new"}']})
+    merge = dv.merge(table, source, "target.id = source.id", variant_columns=["event"])
+    merge.when_matched_update_all(except_cols=["EVENT"]).execute()
+    assert found(table) == ALL
+    with raises_at(ExpressionError, "`evnt` does not exist; .* did you mean `event`", column="evnt"):
+        merge.when_not_matched_insert_all(except_cols=["evnt"])
 
 
 def test_a_merge_without_clauses_is_rejected(table: str):

@@ -90,6 +90,12 @@ SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 class Commands(Group):
     """The commands, each imported when it is needed."""
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # typer proposes these names for one that is misspelt. `get_command` returns their commands.
+        names: Any = dict.fromkeys(MODULES)
+        self.commands = names
+
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands in the order of `--help`."""
         return list(MODULES)

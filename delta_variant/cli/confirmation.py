@@ -15,7 +15,7 @@ from .terminal import console, count, print_json, print_lines
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["DESTRUCTIVE", "RULE", "Destructive", "Plan", "confirm"]
+__all__ = ["DESTRUCTIVE", "RULE", "Destructive", "Plan", "confirm", "print_plan"]
 
 Destructive: TypeAlias = Literal[
     "alter --drop-column",
@@ -67,7 +67,12 @@ class Plan:
 
 
 def confirm(
-    command: Destructive, plan: Callable[[], Plan], *, yes: bool, dry_run: bool, json: bool = False
+    command: Destructive,
+    plan: Callable[[], Plan],
+    *,
+    yes: bool,
+    dry_run: bool = False,
+    json: bool = False,
 ) -> bool:
     """Return whether a destructive command runs: `--yes` is passed, or the user accepts its plan.
 
@@ -75,7 +80,7 @@ def confirm(
     Exit if the user declines.
     """
     if dry_run:
-        _print_plan(plan(), json)
+        print_plan(plan(), json=json)
         return False
     if yes:
         return True
@@ -100,7 +105,8 @@ def _print_question(err: Console, plan: Plan) -> None:
     print_lines(err, *plan.sentences)
 
 
-def _print_plan(plan: Plan, json: bool) -> None:
+def print_plan(plan: Plan, *, json: bool) -> None:
+    """Print the plan of a command for `--dry-run`."""
     if json:
         print_json({"dry_run": True, **plan.facts})
     else:

@@ -49,13 +49,16 @@ def _run(arguments: Sequence[str]) -> None:
                 raise
             # typer maps KeyboardInterrupt to an exit status of its own.
             drop_output()
-            _fail("interrupted", signals.status)
+            _fail("interrupted", status=signals.status)
         except Interrupted as interrupt:
-            _fail(str(interrupt), signals.status or INTERRUPTED)
+            _fail(str(interrupt), status=signals.status or INTERRUPTED)
         except OSError as error:
             _fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else str(error))
-        except (DeltaVariantError, ValueError) as error:
-            _fail(message_of(error))
+        except DeltaVariantError as error:
+            # The text is escaped, but for the lines that mark a place in SQL.
+            _fail(*message_of(error).split("\n"))
+        except ValueError as error:
+            _fail(str(error))
 
 
 def _answer(arguments: Sequence[str]) -> None:
@@ -70,8 +73,8 @@ def _answer(arguments: Sequence[str]) -> None:
         app(list(arguments), prog_name="delta-variant")
 
 
-def _fail(message: str, status: int = ERROR) -> None:
+def _fail(message: str, *lines: str, status: int = ERROR) -> None:
     from .terminal import console, print_lines
 
-    print_lines(console(stderr=True), f"delta-variant: {message}")
+    print_lines(console(stderr=True), f"delta-variant: {message}", *lines)
     sys.exit(status)

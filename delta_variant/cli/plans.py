@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..data_file.options import WriteOptions
 from ..errors import TableNotFoundError
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.log_cleanup import LogCleanupResult
 from ..operations.read import read_table
 from ..operations.vacuum import VacuumResult
+from ..operations.write.preparation import TableOptions, load_existing, prepare
+from ..protocol.types import StructType, sql_type
+from ..storage.store import open_latest
+from ..writer.commit_context import CommitOptions
 from ..writer.copy_on_write import count_rows, known_rows
 from .common_options import storage_options
 from .confirmation import Plan
@@ -23,6 +28,7 @@ __all__ = [
     "plan_restore",
     "plan_rewrite",
     "plan_vacuum",
+    "plan_write",
 ]
 
 
@@ -50,6 +56,33 @@ def plan_overwrite(table: str, where: str | None, timezone: str) -> Plan:
     except TableNotFoundError:
         facts = {"table": table, "version": None, "where": where, "rows": 0}
         return Plan((f"{table}: create the table; there are no rows to replace",), facts)
+
+
+def plan_write(table: str, columns: StructType, options: WriteOptions, request: TableOptions) -> Plan:
+    """Return the plan of a write of data with `columns`, which the write would accept.
+
+    It has the columns of a table that the write creates or changes. The rows are not read.
+    """
+    store = open_latest(table, storage_options())
+    snapshot = load_existing(store, request.mode)
+    if snapshot is not None and request.mode == "ignore":
+        nothing = f"{table}: version {snapshot.version}, write nothing because the table exists"
+        return Plan((nothing,), {"table": table, "version": snapshot.version})
+    state = prepare(store, snapshot, columns, options, request, CommitOptions()).state
+    if request.overwrite:
+        plan = plan_overwrite(table, request.where, request.timezone)
+    else:
+        version = None if snapshot is None else snapshot.version
+        action = "create the table" if version is None else f"version {version}, append rows"
+        plan = Plan((f"{table}: {action}",), {"table": table, "version": version})
+    if state.new_metadata is None:
+        return plan
+    fields = [{"name": field.name, "type": sql_type(field.type)} for field in state.columns.fields]
+    partitions = state.metadata.partition_columns
+    lines = [f"  {field['name']} {field['type']}" for field in fields]
+    lines += [f"  partitioned by {', '.join(partitions)}"] if partitions else []
+    facts = {"columns": fields, "partition_columns": partitions}
+    return Plan((*plan.sentences, *lines), {**plan.facts, **facts})
 
 
 def plan_merge(table: str, source: Sequence[str], clauses: Sequence[str]) -> Plan:

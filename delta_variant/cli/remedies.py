@@ -10,16 +10,21 @@ __all__ = ["message_of"]
 
 OPTIONS: Mapping[tuple[str, object], str] = {
     ("enforce_retention_duration", False): "--no-enforce-retention",
+    ("on_invalid", "reject"): "--on-invalid reject --rejects FILE",
     ("shredding", None): "--shredding none",
 }
 """The options of arguments that differ by more than dashes."""
 
+OTHER_WAYS: Mapping[str, str] = {"except_cols": "--set for each column to set"}
+"""What the command line has instead of an argument."""
 
-def message_of(error: Exception) -> str:
-    """Return the message of an error. A remedy of a DeltaVariantError is an option of the command line."""
-    return error.text(_option) if isinstance(error, DeltaVariantError) else str(error)
+
+def message_of(error: DeltaVariantError) -> str:
+    """Return the message of an error, whose remedies are options of the command line."""
+    return error.text(_option)
 
 
 def _option(name: str, value: object) -> str:
-    known = OPTIONS.get((name, value))
-    return known or f"--{name.replace('_', '-')} {value}"
+    if name in OTHER_WAYS:
+        return OTHER_WAYS[name]
+    return OPTIONS.get((name, value)) or f"--{name.replace('_', '-')} {value}"

@@ -146,7 +146,7 @@ def _bind_scalar(name: str, arguments: Sequence[Expression], scope: NameScope) -
         return bind(function.expand(*arguments), scope)
     if isinstance(function, StatementMoment):
         if scope.moment is None:
-            raise ExpressionError(f"`{name}` has another value each time: it is not allowed here")
+            raise ExpressionError(f"cannot use `{name}` here because its value changes")
         now = Literal(pa.scalar(scope.moment, pa.timestamp("us", "UTC")))
         return _cast(now, function.type, scope.timezone)
     parameters = function.parameters_of(len(arguments))

@@ -69,7 +69,7 @@ def _remedy(name: str) -> str:
     if name in TABLE_FUNCTIONS:
         return f"it returns rows: pass lateral='{name}(…) as item'"
     if name in AGGREGATES:
-        return "pass aggregates to `aggregate`, or query the scan with DuckDB or Polars"
+        return "pass it to `Table.aggregate`, or query the scan with DuckDB or Polars"
     return "query the scan with DuckDB or Polars for other functions than those of docs/reference/sql.md"
 
 

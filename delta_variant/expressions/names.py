@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from .._checks import list_names
 from ..errors import ExpressionError
 from ..variant.moments import UTC
-
-MAX_SHOWN = 10
 
 
 class NameScope(msgspec.Struct, frozen=True, dict=True):
@@ -65,11 +64,10 @@ class NameScope(msgspec.Struct, frozen=True, dict=True):
         if len(found) == 1:
             return found[0]
         names = [field.name for field in (self.schema if struct is None else struct)]
-        shown = ", ".join(names[:MAX_SHOWN]) + (", …" if len(names) > MAX_SHOWN else "")
         problem = f"matches {len(found)} columns" if found else "does not exist"
         subject = f"`{part}`" if part == whole else f"`{whole}`: `{part}`"
         hint = "" if found else self._proposal(part, whole, names)
-        raise ExpressionError(f"{subject} {problem}; the columns are {shown}{hint}", column=whole)
+        raise ExpressionError(f"{subject} {problem}; the columns are {list_names(names)}{hint}", column=whole)
 
     def _proposal(self, part: str, whole: str, names: list[str]) -> str:
         """Return a question for a name that is close, or for the path of the only Variant column."""

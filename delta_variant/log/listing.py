@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..errors import MalformedLogError
+from ..errors import MalformedLogError, TableNotFoundError
 from ..storage.objects import StoredFile
 from ..storage.store import Store, list_file_info, read_if_present
 
@@ -36,6 +36,7 @@ __all__ = [
     "listing_of",
     "managing_catalog",
     "staged_file_name",
+    "table_not_found",
 ]
 
 LOG = "_delta_log"
@@ -282,3 +283,12 @@ def checkpoint_hint(store: Store) -> int | None:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
     return version if 0 <= version <= LAST_VERSION else None
+
+
+def table_not_found(store: Store) -> TableNotFoundError:
+    """Return the error of a location without a log."""
+    return TableNotFoundError(
+        f"there is no Delta table at {store.uri}: it has no {LOG}; check the location, or create the table "
+        "with a write",
+        table=store.uri,
+    )

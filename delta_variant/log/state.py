@@ -15,14 +15,21 @@ from weakref import ref
 import msgspec
 import pyarrow as pa
 
-from ..errors import MalformedLogError, StoreError, TableNotFoundError, VersionNotFoundError
+from ..errors import MalformedLogError, StoreError, VersionNotFoundError
 from ..protocol import properties
 from ..protocol.actions import Metadata, Protocol
 from ..storage.objects import StoredFile
 from ..storage.store import Store
 from .checksum import read_protocol_and_metadata
 from .commits import read_commit_info, read_spans_to_replay
-from .listing import LOG, Listing, checkpoint_hint, commit_file_name, list_log, managing_catalog
+from .listing import (
+    Listing,
+    checkpoint_hint,
+    commit_file_name,
+    list_log,
+    managing_catalog,
+    table_not_found,
+)
 from .snapshot import (
     Checkpoint,
     Commit,
@@ -231,7 +238,7 @@ def _build(
 
 def _existing(store: Store, listing: Listing) -> Listing:
     if listing.latest < 0:
-        raise TableNotFoundError(f"there is no Delta table at {store.uri}: it has no {LOG}", table=store.uri)
+        raise table_not_found(store)
     return listing
 
 

@@ -314,7 +314,8 @@ def _commits_after(store: Store, version: int) -> list[CommitActions]:
         return read_next_commits(store, version)
     except (StoreError, TableNotFoundError) as error:
         raise CommitUnknownError(
-            f"cannot determine whether version {version + 1} is this commit: {error.message}",
+            f"cannot determine whether version {version + 1} is this commit: {error.message}; check the "
+            "table before retrying",
             table=store.uri,
             version=version + 1,
         ).at(file=error.file) from error

@@ -504,7 +504,9 @@ def put_if_absent(store: Store, path: str, data: bytes | BinaryIO) -> None:
         if is_certain:
             raise
         raise CommitUnknownError(
-            f"cannot determine whether {name} was written: {error.message}", table=store.uri, file=name
+            f"cannot determine whether {name} was written: {error.message}; check the table before retrying",
+            table=store.uri,
+            file=name,
         ) from error
 
 

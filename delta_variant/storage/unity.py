@@ -204,7 +204,9 @@ class CatalogTable:
             if not outcome.may_be_performed:
                 raise
             raise CommitUnknownError(
-                f"cannot determine whether the catalog ratified the commit: {error.message}", table=self.uri
+                f"cannot determine whether the catalog ratified the commit: {error.message}; check the table "
+                "before retrying",
+                table=self.uri,
             ) from error
 
     def report_published(self, version: int) -> LoadedTable:

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from .._arrow import Array, row_numbers
 from ..errors import ConstraintViolationError, UnsupportedFeatureError
 from ..protocol.schema.char_types import TYPE_TEXT
-from ..protocol.schema.paths import FieldPath, path_text
-from ..protocol.types import ArrayType, DataType, MapType, StructField, StructType, fields_of
+from ..protocol.schema.paths import FieldPath, parts_of, path_text
+from ..protocol.types import DataType, StructField, StructType, fields_of
 from .invalid_json import RowLocator
 
 __all__ = ["TextWidths"]
@@ -145,18 +145,8 @@ def _match(parsed: _Parsed, data_type: DataType, path: FieldPath) -> Iterator[tu
     if isinstance(parsed, Width):
         yield path, parsed
     elif parsed is not None:
-        by_name, parts = {step.lower(): part for step, part in parsed.items()}, _parts_of(data_type)
+        by_name, parts = {step.lower(): part for step, part in parsed.items()}, parts_of(data_type)
         # Spark does not rename the fields in this text, and goes by their positions.
         by_position = list(parsed.values()) if len(parsed) == len(parts) else [None] * len(parts)
         for (step, inner), part in zip(parts, by_position, strict=True):
             yield from _match(by_name.get(step.lower(), part), inner, (*path, step))
-
-
-def _parts_of(data_type: DataType) -> list[tuple[str, DataType]]:
-    if isinstance(data_type, StructType):
-        return [(field.name, field.type) for field in data_type.fields]
-    if isinstance(data_type, ArrayType):
-        return [("element", data_type.element_type)]
-    if isinstance(data_type, MapType):
-        return [("key", data_type.key_type), ("value", data_type.value_type)]
-    return []

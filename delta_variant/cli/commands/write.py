@@ -6,8 +6,10 @@ from typing import Annotated, Literal
 
 import typer
 
-from ...data_file.options import FileOptions, JsonOptions
+from ...data_file.options import FileOptions, JsonOptions, WriteOptions
 from ...operations.write import write_table
+from ...operations.write.preparation import TableOptions
+from ...protocol.schema.arrow import from_arrow
 from ...variant.moments import UTC
 from ...writer.commit_context import CommitOptions
 from ..arguments import (
@@ -23,11 +25,11 @@ from ..arguments import (
     parse_size,
 )
 from ..common_options import storage_options
-from ..confirmation import confirm
+from ..confirmation import confirm, print_plan
 from ..exit_codes import FINDINGS
 from ..inputs import open_inputs
 from ..interrupts import all_or_nothing
-from ..plans import plan_overwrite
+from ..plans import plan_overwrite, plan_write
 from ..progress import Intake, showing_progress
 from ..shredding_option import parse_shredding
 from ..write_summary import WriteSummary
@@ -136,21 +138,22 @@ def write(
         )
     if mode != "overwrite" and (where is not None or schema_mode == "overwrite"):
         raise typer.BadParameter("--where and --schema-mode overwrite require --mode overwrite")
-    if dry_run and mode != "overwrite":
-        raise typer.BadParameter("--dry-run requires --mode overwrite")
     properties = parse_pairs("--property", table_property)
     transaction = parse_transaction(txn)
-    if mode == "overwrite" and not confirm(
-        "write --mode overwrite",
-        lambda: plan_overwrite(table, where, timezone),
-        yes=yes,
-        dry_run=dry_run,
-        json=json,
-    ):
-        return
+    shredded = parse_shredding(shredding)
+    files = FileOptions(parse_size(target_file_size), compression, odd_rows=odd_rows)
+    if mode == "overwrite" and not dry_run:
+        confirm("write --mode overwrite", lambda: plan_overwrite(table, where, timezone), yes=yes)
     with all_or_nothing(), showing_progress() as meter:
         intake = Intake(meter)
         data = open_inputs(inputs, column, variant_column or (), allow_empty=allow_empty, intake=intake)
+        if dry_run:
+            options = TableOptions(
+                partition_by, schema_mode, properties or None, mode=mode, where=where, timezone=timezone
+            )
+            columns = from_arrow(data.schema, variant_column or ())
+            print_plan(plan_write(table, columns, WriteOptions(shredded, files), options), json=json)
+            return
         result = write_table(
             table,
             data,
@@ -159,10 +162,10 @@ def write(
             partition_by=partition_by,
             where=where,
             timezone=timezone,
-            shredding=parse_shredding(shredding),
+            shredding=shredded,
             variant_columns=variant_column or (),
             configuration=properties or None,
-            files=FileOptions(parse_size(target_file_size), compression, odd_rows=odd_rows),
+            files=files,
             json=JsonOptions(on_invalid, rejects, floats, duplicate_keys),
             commit=CommitOptions(txn=transaction, metadata=metadata),
             storage_options=storage_options(),

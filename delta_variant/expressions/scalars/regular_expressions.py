@@ -75,7 +75,10 @@ class _Translation:
         return found
 
     def _refusal(self, what: str) -> ExpressionError:
-        return ExpressionError(f"the regular expression {self.pattern!r} is not supported: {what}")
+        return ExpressionError(
+            f"the regular expression {self.pattern!r} is not supported: {what}; rewrite it, or query the "
+            "scan with DuckDB or Polars"
+        )
 
     def _take(self, expression: re.Pattern[str], what: str) -> re.Match[str]:
         found = expression.match(self.pattern, self.position)

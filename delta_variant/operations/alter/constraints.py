@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ..._checks import check_text
+from ..._checks import check_text, list_names
 from ...errors import SchemaError
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
@@ -123,7 +123,11 @@ def drop_constraint(
     snapshot = load_for_alter(table, storage_options)
     key = _key_of(snapshot, name)
     if key is None:
-        raise SchemaError(f"{snapshot.uri} has no constraint {name!r}", table=snapshot.uri)
+        known = [each[len(CONSTRAINT) :] for each in snapshot.configuration if each.startswith(CONSTRAINT)]
+        raise SchemaError(
+            f"{snapshot.uri} has no constraint {name!r}: its constraints are {list_names(known) or 'none'}",
+            table=snapshot.uri,
+        )
     remaining = {each: text for each, text in snapshot.configuration.items() if each != key}
     parameters = {"name": name, "expr": snapshot.configuration[key], "existed": "true"}
     return commit_alteration(

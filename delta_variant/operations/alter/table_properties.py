@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 from uuid import uuid4
 
-from ..._checks import texts_of
+from ..._checks import list_names, texts_of
 from ...errors import ProtocolError, SchemaError, UnsupportedFeatureError
 from ...log.snapshot import Snapshot
 from ...protocol import properties
@@ -143,7 +143,11 @@ def unset_properties(
     for name in given:
         _check_not_reserved(name)
         if name not in snapshot.configuration:
-            raise ProtocolError(f"{snapshot.uri} has no table property {name!r}", table=snapshot.uri)
+            known = list_names(sorted(snapshot.configuration)) or "none"
+            raise ProtocolError(
+                f"{snapshot.uri} has no table property {name!r}: its properties are {known}",
+                table=snapshot.uri,
+            )
     remaining = {name: text for name, text in snapshot.configuration.items() if name not in given}
     return _commit(
         snapshot, remaining, [], "UNSET TBLPROPERTIES", {"properties": list(given), "ifExists": False}, commit

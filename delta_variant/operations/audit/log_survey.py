@@ -14,7 +14,6 @@ from ...errors import (
     DeltaVariantError,
     MalformedLogError,
     StoreError,
-    TableNotFoundError,
     VersionNotFoundError,
 )
 from ...log.checksum import checksum_path
@@ -29,6 +28,7 @@ from ...log.listing import (
     file_span,
     impossible_version,
     listing_of,
+    table_not_found,
 )
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot, files_table
@@ -174,7 +174,7 @@ def survey_log(store: Store, version: int | None) -> LogSurvey:
     checkpoints = [found.version for name in names if (found := checkpoint_name(name)) is not None]
     checksum_paths = {file.path for file in stored if file.path.endswith(".crc")}
     if not versions and not checkpoints:
-        raise TableNotFoundError(f"there is no Delta table at {store.uri}: it has no {LOG}", table=store.uri)
+        raise table_not_found(store)
     latest = max([*versions, *checkpoints]) if version is None else version
     snapshot, load_error = _load(store, version)
     with ThreadPoolExecutor(THREADS) as threads:

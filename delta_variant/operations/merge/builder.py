@@ -207,7 +207,7 @@ class Merge:
             >>> merge.when_matched_update_all().execute().rows_updated
             1
         """
-        return self._with("matched", "update", where, self._all_columns(except_cols))
+        return self._with("matched", "update", where, self._all_columns("matched", except_cols))
 
     def when_matched_delete(self, where: str | None = None) -> Merge:
         """Delete matched rows.
@@ -275,7 +275,7 @@ class Merge:
             >>> merge.when_not_matched_insert_all(where="source.n > 5").execute().rows_inserted
             1
         """
-        return self._with("not matched", "insert", where, self._all_columns(except_cols))
+        return self._with("not matched", "insert", where, self._all_columns("not matched", except_cols))
 
     def when_not_matched_by_source_update(
         self, updates: Mapping[str, str | None], where: str | None = None
@@ -363,9 +363,20 @@ class Merge:
         _check_sides(clause)
         return replace(self, _plan=replace(self._plan, clauses=(*self._plan.clauses, clause)))
 
-    def _all_columns(self, except_cols: Sequence[str] | None) -> dict[str, str | None]:
+    def _all_columns(self, rows: When, except_cols: Sequence[str] | None) -> dict[str, str | None]:
+        """Return assignments of the columns of the source; `rows` names the clause in errors."""
+        target, source = self._sides.target, self._sides.source
         excluded = () if except_cols is None else texts_of("names", "except_cols", except_cols)
-        names = [name for name in self._sides.target.schema.names if name not in excluded]
+        omitted = {target.field(name, name).name for name in excluded}
+        names = [name for name in target.schema.names if name not in omitted]
+        missing = [name for name in names if not source.fields(name)]
+        if missing:
+            raise ExpressionError(
+                f"cannot set all columns in the clause for rows that are {rows} because the source lacks the "
+                f"column {missing[0]!r}",
+                column=missing[0],
+                remedies=(("except_cols", missing),),
+            )
         return {_quoted(name): f"{_quoted(self._sides.source_alias)}.{_quoted(name)}" for name in names}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..._checks import options_of, texts_of
+from ..._checks import list_names, options_of, texts_of
 from ...data_file.options import (
     FileOptions,
     JsonOptions,
@@ -201,4 +201,7 @@ def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _check_names(arrow_schema: pa.Schema, variants: Sequence[str]) -> None:
     missing = [name for name in variants if name not in arrow_schema.names]
     if missing:
-        raise ValueError(f"variant_columns: the data does not have a column {missing[0]!r}")
+        raise ValueError(
+            f"variant_columns: the data does not have a column {missing[0]!r}; its columns are "
+            f"{list_names(arrow_schema.names)}"
+        )

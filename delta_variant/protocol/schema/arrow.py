@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as arrow_types
 
+from ..._checks import list_names
 from ...errors import SchemaError
 from ..types import (
     VARIANT,
@@ -128,7 +129,9 @@ def from_arrow(schema: pa.Schema, variant_columns: Collection[str] = ()) -> Stru
     if unknown:
         names = ", ".join(map(repr, sorted(unknown)))
         raise SchemaError(
-            f"variant_columns names columns that the data does not have: {names}", column=min(unknown)
+            f"variant_columns names columns that the data does not have: {names}; its columns are "
+            f"{list_names(schema.names)}",
+            column=min(unknown),
         )
     columns = StructType(tuple(_from_field(field, (), variant_columns) for field in schema))
     check_levels(columns)

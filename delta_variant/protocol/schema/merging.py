@@ -61,9 +61,10 @@ def _merge_struct(table: StructType, data: StructType, path: Path, mode: str) ->
     if by_name and mode == "strict":
         extra = [".".join((*path, field.name)) for field in by_name.values()]
         raise SchemaError(
-            f"the table has no column {', '.join(map(repr, extra))}: remove it from the data, or add it with "
-            'schema_mode="merge"',
+            f"the table has no column {', '.join(map(repr, extra))}; remove it from the data, or add it to "
+            "the table",
             column=extra[0],
+            remedies=(("schema_mode", "merge"),),
         )
     return StructType((*merged, *(replace(field, nullable=True) for field in by_name.values())))
 
@@ -89,7 +90,7 @@ def _check_absent(field: StructField, path: Path) -> None:
     if not path and (has_default or GENERATION_EXPRESSION in field.metadata):
         return
     if not field.nullable:
-        raise SchemaError(f"the data has no column {where!r}, which is NOT NULL", column=where)
+        raise SchemaError(f"the data has no column {where!r}, which is NOT NULL: add it", column=where)
     if has_default:
         raise SchemaError(
             f"the data has no column {where!r}: add it, because this version computes defaults such as "

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
+from ..._checks import list_names
 from ...errors import SchemaError
 from ..types import ArrayType, DataType, MapType, StructField, StructType, describe
 
@@ -25,8 +26,6 @@ __all__ = [
 
 FieldPath: TypeAlias = tuple[str, ...]
 Part: TypeAlias = Literal["element", "key", "value"]
-
-MAX_SHOWN = 10
 
 
 def path_text(path: FieldPath) -> str:
@@ -117,9 +116,11 @@ def _spelling(data_type: DataType, step: str, parent: FieldPath) -> str:
     names = [name for name, _ in parts_of(data_type)]
     matching = [name for name in names if name.lower() == step.lower()]
     if not matching:
-        shown = ", ".join(names[:MAX_SHOWN]) + (", …" if len(names) > MAX_SHOWN else "")
-        known = f"expected one of {shown}" if names else f"{path_text(parent)!r} is {describe(data_type)}"
         column = path_text((*parent, step))
+        if names:
+            known = f"expected one of {list_names(names)}"
+        else:
+            known = f"{path_text(parent)!r} is {describe(data_type)}"
         raise SchemaError(f"there is no column {column!r}: {known}", column=column)
     return step if step in matching else matching[0]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ..._checks import list_names
 from ...errors import SchemaError
 from ..properties import ColumnMappingMode
 from ..types import (
@@ -93,16 +94,25 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
     for name in partition_columns:
         field = by_name.get(name.lower())
         if field is None:
-            raise SchemaError(f"cannot partition by {name!r}: there is no such column", column=name)
+            known = list_names([each.name for each in schema.fields])
+            raise SchemaError(
+                f"cannot partition by {name!r}: there is no such column; the columns are {known}. To "
+                "partition by a path of a Variant, write it as a column of its own",
+                column=name,
+            )
         if not isinstance(field.type, PrimitiveType) or field.type.name in ("variant", "void"):
             raise SchemaError(
-                f"cannot partition by {name!r} because its type is {describe(field.type)}", column=name
+                f"cannot partition by {name!r} because its type is {describe(field.type)}: write the part to "
+                "partition by as a column of its own",
+                column=name,
             )
         if field.name in names:
-            raise SchemaError(f"partition_by names the column {name!r} twice", column=name)
+            raise SchemaError(f"partition_by names the column {name!r} twice: name it once", column=name)
         names.append(field.name)
     if names and len(names) == len(schema.fields):
-        raise SchemaError("a table needs a column in addition to its partition columns")
+        raise SchemaError(
+            "a table needs a column in addition to its partition columns: partition by fewer columns"
+        )
     return tuple(names)
 
 
