@@ -500,6 +500,6 @@ def test_an_error_names_the_column_as_the_table_does(tmp_path: Path, mode: str):
         dv.read_table(tmp_path / "t").to_pylist()
     names = [part.name for part in good.schema.field(0).type]
     damage(0, {names[0]: "x", names[1]: None})
-    with raises_at(SchemaError, "cannot cast to long", column="n.i") as error:
+    with raises_at(SchemaError, "cannot be read as long without loss", column="n.i") as error:
         dv.read_table(tmp_path / "t").to_table()
     assert "col-" not in str(error.value)

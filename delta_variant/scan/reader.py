@@ -29,7 +29,7 @@ from ..data_file.reader import (
     table_columns,
 )
 from ..data_file.shredding import shredded_type
-from ..errors import CastError, DataFileError, DeltaVariantError, ProtocolError, StoreError
+from ..errors import CastError, DataFileError, DeltaVariantError, ProtocolError, StoreError, error_location
 from ..expressions import evaluate
 from ..expressions.evaluate import ROW_NUMBERS
 from ..expressions.tree import Column, Extraction, Input, input_name, is_whole
@@ -42,6 +42,7 @@ from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.partition_values import partition_value_from_string
+from ..protocol.schema.storage_types import check_readable
 from ..protocol.types import StructField, StructType, fields_of
 from ..storage.store import exists
 from ..variant.shredding import ShreddingSchema
@@ -138,8 +139,8 @@ class TableReader:
         if isinstance(each, Extraction) or each == POSITION:
             return array
         field = self.fields[each.name]
-        physical = physical_schema(StructType((field,)), self.mode)
-        (stored,) = physical.fields
+        (stored,) = physical_schema(StructType((field,)), self.mode).fields
+        check_readable(array.type, stored.type, (stored.name,))
         nullable = StructType((StructField(stored.name, stored.type, True),))
         conformed = conform(pa.record_batch([array], names=[stored.name]), nullable).column(0)
         return conformed if conformed.type == each.type else retype_array(conformed, each.type)
@@ -366,10 +367,11 @@ class FileReader:
         self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input]
     ) -> pa.RecordBatch:
         """Return the inputs in their table types, with the partition values among them."""
-        arrays = {
-            input_name(each): self.table.column(each, array)
-            for each, array in zip(stored, batch.columns, strict=False)
-        }
+        with error_location(file=self.file.path):
+            arrays = {
+                input_name(each): self.table.column(each, array)
+                for each, array in zip(stored, batch.columns, strict=False)
+            }
         for each in inputs:
             if self._is_partition(each):
                 arrays[input_name(each)] = self._constant(each, batch.num_rows)

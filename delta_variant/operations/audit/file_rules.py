@@ -16,9 +16,9 @@ from ...log.deletion_vectors import subtract_rows
 from ...protocol import properties
 from ...protocol.schema.column_mapping import COLUMN_ID
 from ...protocol.schema.partition_values import partition_value_from_string
+from ...protocol.schema.storage_types import is_unadjusted
 from ...protocol.types import describe
 from .findings import Rule, Severity, Violation
-from .storage_types import is_unadjusted
 from .subjects import ColumnSubject, FileSubject
 
 __all__ = ["COLUMN_RULES", "FILE_RULES", "NATIVE_ROW_RULES", "NATIVE_SCHEMA_RULES", "ROW_RULES"]

@@ -29,6 +29,7 @@ from ...protocol.schema.column_mapping import physical_name, physical_schema
 from ...protocol.schema.conforming import conform
 from ...protocol.schema.indexed_columns import stats_columns
 from ...protocol.schema.json_text import parse as parse_schema
+from ...protocol.schema.storage_types import is_unadjusted, may_overflow, mismatches
 from ...protocol.statistics import Bound, BoundText, FileStatistics, describe_bound, value_at
 from ...protocol.statistics import decode as decode_statistics
 from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType
@@ -37,7 +38,6 @@ from ...storage.objects import StoredFile
 from ...variant import paths as variant_paths
 from .log_survey import LogSurvey
 from .statistics_copies import ordinary_columns
-from .storage_types import is_unadjusted, may_overflow, mismatches
 
 __all__ = ["ColumnSubject", "FileSubject", "PathReport", "TableSubject"]
 

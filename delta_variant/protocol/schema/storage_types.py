@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as arrow_types
 
-from ...protocol.schema.arrow import is_list
-from ...protocol.types import (
+from ...errors import SchemaError
+from ..types import (
     VARIANT,
     VOID,
     ArrayType,
@@ -21,10 +21,13 @@ from ...protocol.types import (
     PrimitiveType,
     StructType,
     decimal_of,
+    describe,
     is_geospatial,
 )
+from .arrow import is_list
+from .widening import is_lossless
 
-__all__ = ["is_unadjusted", "may_overflow", "mismatches"]
+__all__ = ["check_readable", "is_unadjusted", "may_overflow", "mismatches"]
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -40,6 +43,34 @@ INTEGERS = {
     "long": (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()),
 }
 DOUBLES = (pa.float16(), pa.float32(), pa.float64(), *INTEGERS["integer"])
+
+
+def check_readable(stored: Any, data_type: DataType, path: Path) -> None:
+    """Raise SchemaError for a column that cannot be read as its type in the table.
+
+    A conversion that fails for each value that it would change is left to the values.
+    """
+    for leaf, found, expected in mismatches(stored, data_type, path):
+        if not _is_checked_by_value(found, expected):
+            raise SchemaError(
+                f"the file stores {found}, which cannot be read as {describe(expected)} without loss: "
+                "rewrite the file with the type of the table"
+            ).at(column=".".join(leaf))
+
+
+def _is_checked_by_value(stored: Any, data_type: DataType) -> bool:
+    if not isinstance(data_type, PrimitiveType):
+        return False
+    is_integer = arrow_types.is_integer(stored)
+    if data_type.name in INTEGERS or decimal_of(data_type) is not None:
+        return bool(is_integer or arrow_types.is_decimal(stored))
+    if data_type.name in ("timestamp", "timestamp_ntz"):
+        return bool(arrow_types.is_timestamp(stored))
+    if data_type.name == "binary":
+        return _is_bytes(stored, allows_text=True)
+    if arrow_types.is_decimal(stored):
+        return is_lossless(PrimitiveType(f"decimal({stored.precision},{stored.scale})"), data_type)
+    return bool(is_integer and data_type.name in ("float", "double"))
 
 
 def mismatches(stored: Any, data_type: DataType, path: Path) -> Iterator[tuple[Path, Any, DataType]]:
