@@ -180,6 +180,12 @@ def test_a_branch_that_a_row_selects_fails(text: str):
         ("to_date('2026', 'yyyy E')", 'letters "E"'),
         ("'a' rlike '(?=a)'", "(?=a)"),
         ("split('a', 'x*')", "matches empty text"),
+        ("split('a', '')", "matches empty text"),
+        ("split('a', 'b|')", "matches empty text"),
+        # The grammar of Spark has no comma after `both`, `leading` and `trailing`.
+        ("trim(both 'x', 'xa')", "expected `from`"),
+        ("trim(leading 'xa')", "expected `from`"),
+        ("trim('x' from 'xa' from 'b')", "expected `)`"),
         ("rlike('a', 'a++')", "quantifier"),
         ("size(5)", "`size`: expected an array or a map"),
         ("hash(map(1, 2))", "map"),

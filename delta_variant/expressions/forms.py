@@ -101,13 +101,15 @@ def _substring(reader: Reader) -> Expression:
 def _trim(reader: Reader) -> Expression:
     token = reader.take()
     reader.expect("(")
-    side = "both"
-    if reader.token.word in TRIMS and reader.begins_value(reader.following):
-        side = reader.take().word
+    has_side = reader.token.word in TRIMS and reader.begins_value(reader.following)
+    side = reader.take().word if has_side else "both"
     arguments: list[Expression] = []
     if not _is_keyword(reader, "from"):
         arguments.append(reader.expression())
-    while reader.accept("from", ","):
+    if has_side or reader.is_next("from"):
+        reader.expect("from")
+        arguments.append(reader.expression())
+    while not has_side and reader.accept(","):
         arguments.append(reader.expression())
     reader.expect(")")
     return reader.call(TRIMS[side], arguments, token)

@@ -44,7 +44,10 @@ def splitting_pattern(pattern: str) -> str:
     """Return an expression with the same matches; raises ExpressionError, also if it matches empty text."""
     found = _Translation(pattern, is_exact=True).result()
     if pc.match_substring_regex(pa.scalar(""), f"^(?:{found})$").as_py():
-        raise ExpressionError(f"cannot split by the regular expression {pattern!r}: it matches empty text")
+        raise ExpressionError(
+            f"cannot split by the regular expression {pattern!r} because it matches empty text: use an "
+            "expression that matches at least one character"
+        )
     return found
 
 
