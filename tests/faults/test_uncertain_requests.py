@@ -18,7 +18,7 @@ from buckets import new_bucket, options_for
 from proxy import Fault, Kind, Proxy, proxy_to
 
 import delta_variant as dv
-from delta_variant.errors import CommitUnknownError, StoreError
+from delta_variant.errors import CommitUnknownError, DeltaVariantError, StoreError
 from delta_variant.log import listing
 from delta_variant.log.checkpoints import writing
 from delta_variant.storage import store
@@ -229,3 +229,29 @@ def test_files_that_are_deleted_before_an_error_are_deleted_again(remote: Remote
     remote.proxy.clear()
     dv.vacuum(remote.uri, **vacuum, storage_options=remote.options)
     assert (remote.ids(), len(remote.data_files())) == ([2], 1)
+
+
+READS: dict[str, tuple[str, str]] = {
+    "listing of the log": ("GET", r"\?.*(list-type|comp=list)"),
+    "commit": ("GET", FIRST % 1),
+    "range of a data file": ("GET", r"\.parquet"),
+}
+
+
+@pytest.mark.parametrize("kind", ["expired", "unauthorized", "invalid", "error", "lost"])
+@pytest.mark.parametrize("read", READS)
+def test_a_request_that_only_reads_fails_without_an_effect(remote: Remote, read: str, kind: Kind):
+    dv.write_table(remote.uri, numbers(3), mode="append", storage_options=remote.direct)
+    before = remote.data_files()
+    for operate in (
+        lambda: dv.read_table(remote.uri, storage_options=remote.options).to_table(),
+        lambda: dv.delete(remote.uri, "id > 1", storage_options=remote.options),
+    ):
+        remote.proxy.faults.append(Fault(kind, *READS[read], times=99))
+        with pytest.raises(DeltaVariantError) as caught:
+            operate()
+        assert not isinstance(caught.value, CommitUnknownError)
+        remote.proxy.clear()
+    assert (remote.version(), remote.ids(), remote.data_files()) == (1, [1, 2, 3], before)
+    assert OPERATIONS["delete"][0](remote.uri, storage_options=remote.options).version == 2
+    assert remote.ids() == [2, 3]
