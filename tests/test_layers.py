@@ -20,7 +20,7 @@ LAYERS = {
     "": (
         {"errors"},
         {"_checks", "_compressed", "_arrow", "_html", "_options", "_packing", "_progress"}
-        | {"_redaction", "_system_errors", "_version"},
+        | {"_redaction", "_system_errors", "_threads", "_version"},
         {"_native"},
         {"variant"},
         {"protocol", "expressions"},

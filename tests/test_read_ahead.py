@@ -10,7 +10,7 @@ from delta_variant.log.load import load_snapshot
 from delta_variant.scan import ahead
 from delta_variant.scan.reader import FileEntry
 
-PREFIX = "delta-variant-read"
+PREFIX = "delta-variant_"
 
 
 def files(sizes):

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import BinaryIO, TypeAlias, TypeVar
 
 import msgspec
 import pyarrow as pa
 
+from .._threads import Threads
 from ..errors import DeltaVariantError, MalformedLogError, StoreError, VersionNotFoundError
 from ..protocol.actions import (
     Action,
@@ -88,7 +88,7 @@ def read_next_commits(store: Store, after_version: int) -> list[CommitActions]:
 
 def _read_present(store: Store, first: int, count: int) -> list[CommitActions]:
     paths = [commit_file_name(version) for version in range(first, first + count)]
-    with ThreadPoolExecutor(max_workers=count) as threads:
+    with Threads(count) as threads:
         contents = list(threads.map(lambda path: read_if_present(store, path), paths))
     found: list[CommitActions] = []
     for version, (path, content) in enumerate(zip(paths, contents, strict=True), start=first):
@@ -268,7 +268,7 @@ def _fetch_all(store: Store, spans: Sequence[Span]) -> Iterator[tuple[Span, byte
     if store.local_root is not None and len(spans) <= _FEW_LOCAL:
         yield from ((span, _fetch(store, span)) for span in spans)
         return
-    with ThreadPoolExecutor(max_workers=min(_AT_ONCE, len(spans))) as threads:
+    with Threads(min(_AT_ONCE, len(spans))) as threads:
         ahead = deque(threads.submit(_fetch, store, span) for span in spans[:_AT_ONCE])
         for number, span in enumerate(spans):
             content = ahead.popleft().result()

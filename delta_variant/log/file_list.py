@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
@@ -15,6 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .._threads import Threads
 from ..errors import MalformedLogError
 from .file_keys import FileKeys, drop_files
 
@@ -150,13 +151,10 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
     threads = min(os.cpu_count() or 1, MAX_THREADS)
     remaining = iter(items)
     futures: deque[Future[Result]] = deque()
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="delta-variant-log")
-    try:
+    with Threads(threads) as pool:
         while True:
             for item in islice(remaining, threads * PIECES_PER_THREAD - len(futures)):
                 futures.append(pool.submit(work, item))
             if not futures:
                 return
             yield futures.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)

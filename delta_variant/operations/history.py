@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +11,7 @@ import msgspec
 
 from .._checks import to_integer
 from .._html import MAX_ROWS, html_table
+from .._threads import Threads
 from ..errors import printable
 from ..log.commits import read_commit_info
 from ..log.load import open_to_read
@@ -119,7 +119,7 @@ def history(
     last = version if timestamp is None else version_at(store, timestamp)
     times = CommitTimes.of(store)
     versions = [each for each in reversed(times.modified) if last is None or each <= last][:limit]
-    with ThreadPoolExecutor(max_workers=16) as threads:
+    with Threads(16) as threads:
         infos = threads.map(lambda version: read_commit_info(store, version), versions)
         return History(
             HistoryEntry(

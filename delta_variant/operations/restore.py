@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 
 from .._checks import options_of
 from .._progress import advance, begin
+from .._threads import Threads
 from ..errors import CommitConflictError, DataFileError, UnsupportedFeatureError
 from ..log import deletion_vectors, transaction
 from ..log.commits import read_commit_info
@@ -274,7 +274,7 @@ def _check(
 
 def find_missing_files(store: Store, paths: Sequence[str]) -> Iterator[str]:
     """Yield the files that do not exist."""
-    with ThreadPoolExecutor(max_workers=16) as threads:
+    with Threads(16) as threads:
         for path, is_found in zip(paths, threads.map(partial(exists, store), paths), strict=True):
             advance(files=1)
             if not is_found:

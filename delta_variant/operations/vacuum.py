@@ -10,7 +10,6 @@ import logging
 import posixpath
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from math import inf
@@ -22,6 +21,7 @@ import pyarrow.compute as pc
 
 from .._checks import is_number, options_of
 from .._progress import advance, begin
+from .._threads import Threads
 from ..errors import (
     ArgumentTypeError,
     CommitConflictError,
@@ -376,15 +376,11 @@ class ThreadDeletions(Deletions):
 
     def run(self) -> None:
         begin("deleting", files=len(self.paths))
-        with ThreadPoolExecutor(max_workers=16) as threads:
-            try:
-                for error in threads.map(self._delete, self.paths):
-                    advance(files=1)
-                    if error is not None:
-                        self.failures.append(error)
-            except BaseException:
-                threads.shutdown(cancel_futures=True)
-                raise
+        with Threads(16) as threads:
+            for error in threads.map(self._delete, self.paths):
+                advance(files=1)
+                if error is not None:
+                    self.failures.append(error)
 
     def _delete(self, path: str) -> StoreError | None:
         try:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from itertools import chain
 from typing import Generic, TypeVar
 
+from .._threads import Threads
 from .reader import FileEntry
 
 __all__ = ["BYTES_AHEAD", "read_ahead"]
@@ -42,9 +43,8 @@ def read_ahead(
         yield consumed
         return
     threads = min(os.cpu_count() or 1, MAX_THREADS)
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="delta-variant-read")
-    ahead = _Ahead(chain([following], remaining), start_ahead, pool, threads * FILES_PER_THREAD)
-    try:
+    with Threads(threads) as pool:
+        ahead = _Ahead(chain([following], remaining), start_ahead, pool, threads * FILES_PER_THREAD)
         while True:
             ahead.submit()
             yield consumed
@@ -54,8 +54,6 @@ def read_ahead(
                 consumed = start(ahead.skip())
             else:
                 return
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 class _Ahead(Generic[Started]):
@@ -65,7 +63,7 @@ class _Ahead(Generic[Started]):
         self,
         files: Iterator[FileEntry],
         start: Callable[[FileEntry], Started],
-        pool: ThreadPoolExecutor,
+        pool: Threads,
         max_files: int,
     ) -> None:
         self.futures: deque[tuple[int, Future[Started]]] = deque()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from .._arrow import retype_array
 from .._options import OnConflict
+from .._threads import Threads
 from ..data_file import reader
 from ..data_file.layout import shredding_of
 from ..data_file.reader import (
@@ -162,7 +163,7 @@ class TableReader:
             yield from (partial(self.open, file) for file in files)
             return
         ahead: deque[Future[FileReader]] = deque()
-        with ThreadPoolExecutor(FILES_AHEAD) as threads:
+        with Threads(FILES_AHEAD) as threads:
             for file in files:
                 ahead.append(threads.submit(self.open, file))
                 if len(ahead) == FILES_AHEAD:

@@ -9,7 +9,7 @@ has numbers of another type, so that an unchanged Variant keeps its bytes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -22,6 +22,7 @@ from .._arrow import Array
 from .._compressed import CompressedSequence
 from .._options import Numeric
 from .._progress import advance, begin
+from .._threads import Threads
 from ..data_file.layout import numbers_are_typed, shredding_of
 from ..data_file.odd_rows import separates
 from ..data_file.options import WriteOptions
@@ -299,7 +300,7 @@ def rewrite_files(
     changed = deleted = 0
     new = _NewFileWriters(snapshot, state, options, name)
     try:
-        with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+        with Threads(FILES_AT_ONCE) as threads:
             for opened in TableReader.of(snapshot).open_all(files):
                 advance(files=1)
                 change = change_of(opened.file)

@@ -10,7 +10,6 @@ fragmented memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ... import _native
+from ..._threads import Threads
 from ...errors import DeltaVariantError, MalformedLogError
 from ...protocol.actions import (
     Action,
@@ -192,7 +192,7 @@ def _paths_of(sidecars: Iterable[Sidecar]) -> list[str]:
 
 
 def _read_files(store: Store, paths: Iterable[str]) -> list[_JsonFile | CheckpointFile]:
-    with ThreadPoolExecutor(max_workers=8) as threads:
+    with Threads(8) as threads:
         return list(threads.map(lambda path: _read_file(store, path), paths))
 
 

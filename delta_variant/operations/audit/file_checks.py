@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from typing import TypeVar
 
 from ..._progress import advance
+from ..._threads import Threads
 from .subjects import FileSubject
 
 __all__ = ["check_files"]
@@ -34,24 +35,20 @@ def check_files(files: Iterable[FileSubject], check: Callable[[FileSubject], Res
         finally:
             del running[id(file)]
 
-    with ThreadPoolExecutor(THREADS) as threads:
-        try:
-            for file in files:
-                sizes.append(int(file.add["size"]))
-                begun.append(threads.submit(run, file))
-            reported = done = 0
-            for size, future in zip(sizes, begun, strict=True):
-                while not wait([future], REPORT_SECONDS).done:
-                    read = done + sum(_bytes_read(file) for file in list(running.values()))
-                    advance(bytes_=max(read - reported, 0))
-                    reported = max(read, reported)
-                done += size
-                advance(files=1, bytes_=max(done - reported, 0))
-                reported = max(done, reported)
-                yield future.result()
-        except BaseException:
-            threads.shutdown(wait=False, cancel_futures=True)
-            raise
+    with Threads(THREADS) as threads:
+        for file in files:
+            sizes.append(int(file.add["size"]))
+            begun.append(threads.submit(run, file))
+        reported = done = 0
+        for size, future in zip(sizes, begun, strict=True):
+            while not wait([future], REPORT_SECONDS).done:
+                read = done + sum(_bytes_read(file) for file in list(running.values()))
+                advance(bytes_=max(read - reported, 0))
+                reported = max(read, reported)
+            done += size
+            advance(files=1, bytes_=max(done - reported, 0))
+            reported = max(done, reported)
+            yield future.result()
 
 
 def _bytes_read(file: FileSubject) -> int:

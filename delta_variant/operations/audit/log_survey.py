@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, TypeVar
 
+from ..._threads import Threads
 from ...errors import (
     DeltaVariantError,
     MalformedLogError,
@@ -177,7 +177,7 @@ def survey_log(store: Store, version: int | None) -> LogSurvey:
         raise table_not_found(store)
     latest = max([*versions, *checkpoints]) if version is None else version
     snapshot, load_error = _load(store, version)
-    with ThreadPoolExecutor(THREADS) as threads:
+    with Threads(THREADS) as threads:
         commits = tuple(threads.map(lambda each: _read(store, each), (v for v in versions if v <= latest)))
         summed = [each for each in versions if each <= latest and checksum_path(each) in checksum_paths]
         checksums = dict(

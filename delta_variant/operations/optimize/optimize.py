@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ..._checks import one_or_more, options_of
 from ..._progress import advance, begin
+from ..._threads import Threads
 from ...data_file.odd_rows import separates
 from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.writer import WrittenFile
@@ -396,7 +397,7 @@ def _sorted_file(work: OptimizePlan, group: FileGroup, run: SortedRun) -> tuple[
 
 def _read_ahead(files: Iterable[Iterator[Rows]]) -> Iterator[Rows]:
     """Yield the rows of files in order, and read the next file while one is written."""
-    with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
+    with Threads(FILES_AT_ONCE) as threads:
         begun: deque[tuple[Iterator[Rows], Future[Rows | None]]] = deque()
         for rows in files:
             begun.append((rows, threads.submit(next, rows, None)))
@@ -406,7 +407,7 @@ def _read_ahead(files: Iterable[Iterator[Rows]]) -> Iterator[Rows]:
             yield from _drain(threads, *begun.popleft())
 
 
-def _drain(threads: ThreadPoolExecutor, rows: Iterator[Rows], coming: Future[Rows | None]) -> Iterator[Rows]:
+def _drain(threads: Threads, rows: Iterator[Rows], coming: Future[Rows | None]) -> Iterator[Rows]:
     """Yield the rows of a file, starting with the one that `coming` returns."""
     while (found := coming.result()) is not None:
         coming = threads.submit(next, rows, None)
