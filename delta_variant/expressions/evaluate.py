@@ -16,6 +16,7 @@ from ..variant import values as variant_values
 from ..variant.moments import UTC
 from ..variant.paths import normalize
 from .cast import cast_scalar, cast_values
+from .char_padding import pad_values
 from .patterns import match_pattern
 from .scalar_functions import SCALAR_FUNCTIONS
 from .scalars.signature import ScalarFunction
@@ -348,5 +349,5 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     "like": _like,
     "is null": _kernel("is_null"),
     "coalesce": _kernel("coalesce"),
-    PAD: lambda text, width: pc.utf8_rpad(text, width.as_py(), padding=" "),
+    PAD: pad_values,
 }

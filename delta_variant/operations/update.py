@@ -109,8 +109,8 @@ def plan_update(
     commit: CommitOptions,
 ) -> RewritePlan:
     """Return the plan of an update; raises the errors of `update` that precede reading."""
-    scope = Scope.of(snapshot.schema, snapshot.timezone)
-    predicate = Scope.of_read(snapshot.schema, snapshot.timezone).predicate(where)
+    scope = Scope.of_read(snapshot.schema, snapshot.timezone)
+    predicate = scope.predicate(where)
     assignments = assignments_of(updates, scope, scope.bind)
     if not assignments:
         raise ValueError("updates is empty: pass a mapping from a column or path to an SQL expression")

@@ -14,7 +14,8 @@ from ..expressions.parse import parse as parse_expression
 from ..expressions.tree import Expression, Name, is_whole
 from ..expressions.tree import inputs as expression_inputs
 from ..protocol.schema.arrow import to_arrow
-from ..protocol.schema.char_types import char_width
+from ..protocol.schema.char_types import char_widths
+from ..protocol.schema.paths import FieldPath
 from ..protocol.types import VARIANT, StructType
 from ..variant.moments import UTC, current_moment
 
@@ -24,8 +25,8 @@ __all__ = ["Scope"]
 class Scope(NameScope, frozen=True, dict=True):
     """The columns of a table that SQL text can use."""
 
-    chars: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """The characters to which columns are padded with spaces, by name."""
+    chars: Mapping[str, Mapping[FieldPath, int]] = msgspec.field(default_factory=dict)
+    """The characters to which columns are padded with spaces, by name and path within the column."""
 
     @classmethod
     def of(cls, columns: StructType, timezone: str = UTC) -> Scope:
@@ -41,8 +42,8 @@ class Scope(NameScope, frozen=True, dict=True):
     def of_read(cls, columns: StructType, timezone: str = UTC) -> Scope:
         """Return a scope with all columns as a read returns them: `char(n)` of Spark is padded."""
         stored = cls.of(columns, timezone)
-        widths = {field.name: char_width(field) for field in columns.fields}
-        chars = {name: width for name, width in widths.items() if width is not None}
+        widths = {field.name: char_widths(field) for field in columns.fields}
+        chars = {name: paths for name, paths in widths.items() if paths}
         return msgspec.structs.replace(stored, chars=chars) if chars else stored
 
     def whole_columns(self) -> Mapping[str, Expression]:

@@ -16,7 +16,7 @@ from ..expressions.parse import parse_columns
 from ..log.snapshot import Snapshot
 from ..protocol import features, properties
 from ..protocol.actions import is_absolute
-from ..protocol.schema.char_types import char_width
+from ..protocol.schema.char_types import char_widths
 from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.types import VOID, StructField, StructType, has_variant, primitives_of
 from ..scan.reader import FileEntry, files_of
@@ -116,7 +116,7 @@ def _column(field: StructField, values: Mapping[str, str | None], snapshot: Snap
         # Spark would interpret a datetime without time zone in the session's time zone.
         value = value.isoformat(" ")
     if isinstance(value, str):
-        value = value.ljust(char_width(field) or 0)
+        value = value.ljust(char_widths(field).get((), 0))
     return sql.lit(value).cast(spark_field.dataType).alias(field.name, metadata=spark_field.metadata)
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from ..._arrow import Array, row_numbers
 from ..._checks import check_mapping
 from ...errors import ExpressionError, SchemaError
+from ...expressions.bind import bind as bind_expression
 from ...expressions.evaluate import evaluate
 from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Cast, Column, Expression, Extraction, Name, output_type
@@ -76,7 +77,7 @@ def _check_no_overlap(assignments: Iterable[Assignment]) -> None:
 def _assignment(
     name: str, text: str | None, scope: Scope, bind: Callable[[Expression], Expression]
 ) -> Assignment:
-    target = scope.bind(parse_expression(name))
+    target = bind_expression(parse_expression(name), scope)
     if isinstance(target, Column):
         if text is None:
             raise _cannot_remove(name)

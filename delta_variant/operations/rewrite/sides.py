@@ -13,6 +13,7 @@ import pyarrow as pa
 from ...errors import ExpressionError
 from ...expressions.bind import bind as bind_expression
 from ...expressions.bind import called_without_parentheses
+from ...expressions.char_padding import pad_chars
 from ...expressions.names import NameScope
 from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Call, Column, Expression, Extraction, Field, Input, Name, output_type
@@ -38,7 +39,7 @@ class Sides:
     def bind(self, parsed: Expression) -> Expression:
         """Return an expression over both tables, whose inputs have their table as an attribute."""
         bound = bind_expression(transform_expression(parsed, self._qualified), self._tables)
-        return transform_expression(bound, self._input)
+        return pad_chars(transform_expression(bound, self._input), self.target.chars, "target")
 
     @cached_property
     def _tables(self) -> NameScope:
