@@ -213,7 +213,7 @@ def test_a_finding_has_its_location(tmp_path):
     assert (finding.path_key, finding.row) == ("$['a']", 0)
     assert finding.sentence == (
         "row 0, column v at $['a']: 1 is less than the lower bound: a reader that skips by it loses rows; "
-        "run `delta-variant repair-statistics`"
+        "if the rows are right, run `delta-variant repair-statistics`"
     )
 
 

@@ -313,6 +313,35 @@ def a_file_that_two_commits_rewrote(table):
     (table.path / "other.parquet").write_bytes((table.path / "copy.parquet").read_bytes())
 
 
+@breaks("L3")
+def a_file_that_a_commit_adds_and_removes(table):
+    (add,) = (action["add"] for action in table.actions() if "add" in action)
+    remove = {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}
+    table.rewrite([*table.actions(), {"remove": remove}])
+
+
+@breaks("L5", "warning")
+def a_checkpoint_with_a_damaged_page_that_no_read_of_files_needs(table):
+    """The row group of the metadata has a page of the null paths of files."""
+    checkpoint = table.write_checkpoint()
+    place = pq.ParquetFile(checkpoint).metadata.row_group(0).column(0)
+    data = bytearray(checkpoint.read_bytes())
+    end = place.data_page_offset + place.total_compressed_size
+    data[end - 4 : end] = bytes(byte ^ 0xFF for byte in data[end - 4 : end])
+    checkpoint.write_bytes(data)
+
+
+@breaks("L5", "warning")
+def a_checkpoint_whose_footer_excludes_its_files(table):
+    """Readers skip the row groups whose paths of files are all null."""
+    checkpoint = table.write_checkpoint()
+    rows = pq.read_table(checkpoint)
+    pq.write_table(rows, checkpoint, compression="none", use_dictionary=False)
+    file = pq.ParquetFile(checkpoint).metadata.row_group(0).column(0)
+    assert (file.path_in_schema, file.statistics.null_count) == ("add.path", len(rows) - 1)
+    _replace_in_footer(checkpoint, bytes([0x16, 2 * (len(rows) - 1)]), bytes([0x16, 2 * len(rows)]))
+
+
 @breaks("L15", "warning")
 def a_commit_with_a_short_name(table):
     (table.log / "1.json").write_text('{"commitInfo": {}}', "utf-8")
@@ -376,6 +405,29 @@ def a_column_id_above_the_greatest(table):
 @breaks("T17")
 def a_mapped_column_without_an_id(table):
     _map_columns(table, 1, None)
+
+
+def _rename_physically(table, *, keeps_files):
+    """Commit other physical names with the same ids, as no ALTER TABLE does."""
+    _map_columns(table, 1, 2)
+    (metadata,) = (action["metaData"] for action in table.actions() if "metaData" in action)
+    (add,) = (action["add"] for action in table.actions() if "add" in action)
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"][0]["metadata"]["delta.columnMapping.physicalName"] = "other"
+    remove = {"path": add["path"], "deletionTimestamp": 1, "dataChange": True}
+    removes = [] if keeps_files else [{"remove": remove}]
+    metadata["schemaString"] = json.dumps(schema)
+    table.add_commit(1, {"commitInfo": {}}, {"metaData": metadata}, *removes)
+
+
+@breaks("T19")
+def a_physical_name_that_a_commit_changes(table):
+    _rename_physically(table, keeps_files=True)
+
+
+def test_a_table_that_is_replaced_has_other_physical_names(table):
+    _rename_physically(table, keeps_files=False)
+    assert dv.audit_table(table.path).findings == ()
 
 
 @breaks("T18")
@@ -467,6 +519,18 @@ def row_ids_without_the_version_of_the_commit(table):
     table.edit("add", lambda add: add.pop("defaultRowCommitVersion"))
 
 
+@breaks("F9")
+def a_row_commit_version_later_than_the_table(table):
+    _track_rows(table, 3)
+    table.edit("add", lambda add: add.update(defaultRowCommitVersion=1))
+
+
+@breaks("F9")
+def a_negative_row_id(table):
+    _track_rows(table, 3)
+    table.edit("add", lambda add: add.update(baseRowId=-1))
+
+
 @breaks("F13")
 def two_files_of_the_same_row_ids(table):
     _track_rows(table, 3)
@@ -489,6 +553,11 @@ def row_ids_without_a_high_water_mark(table):
 @breaks("F11", "warning")
 def a_modification_time_in_seconds(table):
     table.edit("add", lambda add: add.update(modificationTime=add["modificationTime"] // 1000))
+
+
+@breaks("F11", "warning")
+def a_modification_time_before_1970(table):
+    table.edit("add", lambda add: add.update(modificationTime=-1))
 
 
 @breaks("F11", "warning")
@@ -1114,6 +1183,12 @@ def ordinary_bounds_wider_than_the_data(table):
     table.edit_stats(lambda statistics: statistics["minValues"].update(id=-1))
 
 
+@breaks("AU8", "warning", repairable=True)
+def bounds_of_a_column_of_nulls(table):
+    _add_column(table, "x", "long", pa.nulls(4, pa.int64()))
+    table.edit_stats(lambda stats: [stats["nullCount"].update(x=4), stats["maxValues"].update(x=1)])
+
+
 @breaks("AU9", repairable=True)
 def a_variant_null_within_bounds(table):
     rows = [{"metadata": EMPTY, "typed_value": 1}, {"metadata": EMPTY, "value": b"\0"}]
@@ -1129,9 +1204,9 @@ def a_nan_within_bounds(table):
     _state(table, {"numRecords": 2, "nullCount": {"id": 0, "v": 0}}, bound, {"id": [0, 1]})
 
 
-@breaks("AU10", repairable=True)
+@breaks("F12")
 def a_null_count_of_a_column_that_the_file_lacks(table):
-    """All values are null. The table `parsed-stats` of delta-kernel-rs has such a count."""
+    """The count says that the column had values, as in the table `parsed-stats` of delta-kernel-rs."""
     field = {"name": "x", "type": "long", "nullable": True, "metadata": {}}
     table.edit_schema(lambda document: document["fields"].append(field))
     table.edit_stats(lambda statistics: statistics["nullCount"].update(x=0))
@@ -1182,6 +1257,13 @@ def a_null_count_that_is_a_text(table):
     [
         (pa.date32(), 0, "1970/01/01", False),
         (pa.date32(), 4_000_000, "+12921-08-26", True),
+        (pa.date32(), 0, "1970-02-30", False),
+        (pa.date32(), 0, "1970-1-1", False),
+        (pa.date32(), 0, "1970-01-01T00:00:00.000Z", False),
+        (pa.date32(), 0, "1970-W01-4", False),
+        (pa.date32(), 0, 0, False),
+        (pa.int64(), 0, False, False),
+        (pa.map_(pa.string(), pa.int64()), [("k", 1)], {"key": "k"}, False),
         (pa.decimal128(5, 2), 1, "1.00", False),
         (pa.decimal128(5, 2), 1, 1.00, True),
         (pa.float64(), float("nan"), "NaN", True),
@@ -1189,10 +1271,14 @@ def a_null_count_that_is_a_text(table):
         (pa.bool_(), True, 1, False),
         (pa.bool_(), True, True, True),
         (pa.timestamp("us", "UTC"), 0, 0, False),
+        (pa.timestamp("us", "UTC"), 0, "1970-01-01T24:00:00.000Z", False),
+        (pa.timestamp("us", "UTC"), 0, "1970-01-01T00:53:28.000+00:53:28", True),
+        (pa.timestamp("us"), 0, "1970-01-01 00:00:00", True),
         (pa.timestamp("us", "UTC"), 0, "1970-01-01T00:00:00.000Z", True),
         (pa.struct([("n", pa.int64())]), {"n": 1}, 1, False),
         (pa.struct([("n", pa.int64())]), {"n": 1}, {"n": 1}, True),
         (pa.list_(pa.int64()), [1], [1], False),
+        (pa.list_(pa.int64()), [1], {"element": 1}, False),
         (pa.string(), "x", 1, False),
     ],
 )
@@ -1332,13 +1418,47 @@ def a_null_in_a_nested_field_that_is_not_null(table):
     _add_column(table, "s", nested, pa.array([{"n": 1}, {"n": None}, None, {"n": 2}]))
 
 
+@breaks("N1")
+def a_null_in_an_array_that_does_not_allow_it(table):
+    numbers = {"type": "array", "elementType": "long", "containsNull": False}
+    _add_column(table, "x", numbers, pa.array([[1], [], None, [None]]))
+
+
+@breaks("N1")
+def a_null_in_a_nested_map_that_does_not_allow_it(table):
+    numbers = {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": False}
+    nested = {"type": "struct", "fields": [_field("m", numbers)]}
+    stored = pa.struct([("m", pa.map_(pa.string(), pa.int64()))])
+    _add_column(table, "x", nested, pa.array([None, {"m": None}, {"m": []}, {"m": [("k", None)]}], stored))
+
+
 @breaks("F12")
 def a_missing_column_with_bounds(table):
     _rewrite_file(table, lambda rows: rows.drop_columns(["id"]))
 
 
-def test_a_repair_keeps_the_evidence_of_a_lost_column(table):
-    a_missing_column_with_bounds(table)
+@breaks("F12")
+def a_missing_variant_with_bounds(table):
+    _rewrite_file(table, lambda rows: rows.drop_columns(["v"]))
+
+
+@breaks("F12")
+def a_missing_variant_with_fewer_nulls_than_rows(table):
+    a_missing_variant_with_bounds(table)
+    table.edit_stats(lambda statistics: [statistics[side].pop("v") for side in SIDES])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        a_missing_column_with_bounds,
+        a_missing_variant_with_bounds,
+        a_missing_variant_with_fewer_nulls_than_rows,
+        a_null_count_of_a_column_that_the_file_lacks,
+    ],
+)
+def test_a_repair_keeps_the_evidence_of_a_lost_column(table, damage):
+    damage(table)
     table.edit_stats(lambda statistics: statistics.update(numRecords=7))
     dv.repair_statistics(table.path, dry_run=False)
     found = dv.audit_table(table.path, data=True).findings
@@ -1349,6 +1469,39 @@ def test_a_repair_keeps_the_evidence_of_a_lost_column(table):
 def a_row_that_violates_a_constraint(table):
     table.edit_protocol(FEATURES, [*FEATURES, "checkConstraints"])
     table.set_property("delta.constraints.small", "id < 3")
+
+
+@pytest.mark.parametrize(
+    ("width", "data_type", "values", "row"),
+    [
+        ("varchar(2)", "string", ["a", "äö", "abc", None], 2),
+        ("char(2)", "string", ["a", "ab", None, "abc"], 3),
+        ("varchar(3)", "string", ["a", "ab", None, "abc"], None),
+        (
+            "array<varchar(2)>",
+            {"type": "array", "elementType": "string", "containsNull": True},
+            [["ab"], [], None, ["a", "abc"]],
+            3,
+        ),
+        (
+            "map<varchar(1),varchar(2)>",
+            {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True},
+            pa.array([[("k", "abc")], [], None, None], pa.map_(pa.string(), pa.string())),
+            0,
+        ),
+        (
+            "struct<n:varchar(2)>",
+            {"type": "struct", "fields": [{"name": "n", "type": "string", "nullable": True, "metadata": {}}]},
+            [{"n": "ab"}, {"n": "abc"}, None, {"n": None}],
+            1,
+        ),
+    ],
+)
+def test_text_is_not_longer_than_spark_declares(table, width, data_type, values, row):
+    array = values if isinstance(values, pa.Array) else pa.array(values)
+    _add_column(table, "x", data_type, array, {"__CHAR_VARCHAR_TYPE_STRING": width})
+    found = [each.row for each in dv.audit_table(table.path, data=True).findings if each.rule == "N2"]
+    assert found == ([] if row is None else [row])
 
 
 @breaks("N2")
@@ -1399,6 +1552,101 @@ def a_bound_in_the_page_index_that_excludes_a_row(table):
     table.file.write_bytes(data)
 
 
+def _replace_in_footer(path, old, new):
+    data = bytearray(path.read_bytes())
+    footer = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    at = data.index(old, footer)
+    data[at : at + len(old)] = new
+    path.write_bytes(data)
+
+
+NULLS = pa.array([None] * 300 + list(range(100)))
+ZIGZAG_300, ZIGZAG_299 = bytes.fromhex("d804"), bytes.fromhex("d604")
+
+
+@pytest.fixture
+def with_nulls(tmp_path):
+    """Return a table with 300 nulls in a column, written with a page index."""
+    dv.write_table(tmp_path / "t", pa.table({"x": NULLS}))
+    table = Table(tmp_path / "t")
+    _rewrite_file(table, lambda rows: rows, write_page_index=True, max_rows_per_page=400)
+    assert dv.audit_table(table.path, data=True).findings == ()
+    return table
+
+
+def _wrong_in_footer(table):
+    findings = dv.audit_table(table.path, data=True).findings
+    assert {each.rule for each in findings} <= {"W15"}
+    return [each.message for each in findings]
+
+
+def test_null_counts_of_row_groups_are_compared_with_the_rows(with_nulls):
+    """The third field of Statistics in the footer is the count (parquet.thrift)."""
+    _replace_in_footer(with_nulls.file, b"\x16" + ZIGZAG_300, b"\x16" + ZIGZAG_299)
+    assert _wrong_in_footer(with_nulls) == ["row group 0: null_count of x is 299, but the values have 300"]
+
+
+def test_null_counts_of_pages_are_compared_with_the_rows(with_nulls):
+    """The index has a list of one 64-bit count (parquet.thrift, ColumnIndex)."""
+    data, counts = with_nulls.file.read_bytes(), b"\x19\x16" + ZIGZAG_300
+    assert data.count(counts) == 1
+    with_nulls.file.write_bytes(data.replace(counts, b"\x19\x16" + ZIGZAG_299))
+    message = "row group 0, page 0: null_count of x is 299, but the values have 300"
+    assert _wrong_in_footer(with_nulls) == [message]
+
+
+def test_pages_that_are_said_to_be_null_are_compared_with_the_rows(with_nulls):
+    """The index begins with a list of one Boolean, 2 or 0 for false (parquet.thrift, ColumnIndex)."""
+    data = with_nulls.file.read_bytes()
+    (flags,) = (each for each in (b"\x19\x11\x02\x19", b"\x19\x11\x00\x19") if data.count(each) == 1)
+    with_nulls.file.write_bytes(data.replace(flags, b"\x19\x11\x01\x19"))
+    (message,) = _wrong_in_footer(with_nulls)
+    assert message.startswith("row group 0, page 0: null_page of x is true")
+
+
+def _with_bloom_filter(table, column):
+    options = {column: {"ndv": 10, "fpp": 0.01}}
+    _rewrite_file(table, lambda rows: rows, bloom_filter_options=options)
+    leaf = pq.ParquetFile(table.file).metadata.row_group(0).column(0)
+    assert leaf.bloom_filter_offset is not None
+    return leaf.bloom_filter_offset, leaf.bloom_filter_offset + leaf.bloom_filter_length
+
+
+@pytest.mark.parametrize(
+    ("leaf", "values"),
+    [
+        ("x", pa.array([1, None, -(2**63)])),
+        ("x", pa.array([1, 2], pa.int32())),
+        ("x", pa.array([1, 2], pa.date32())),
+        ("x", pa.array([1, 2], pa.timestamp("us", "UTC"))),
+        ("x", pa.array([-0.0, 0.0, float("nan")])),
+        ("x", pa.array(["", "ä" * 100])),
+        ("x", pa.array([b"", b"\xff"])),
+        ("x.list.element", pa.array([[1, 2], [], None])),
+        ("x.n", pa.array([{"n": 1}, None])),
+    ],
+)
+def test_a_bloom_filter_has_all_values(tmp_path, leaf, values):
+    dv.write_table(tmp_path / "t", pa.table({"x": values}))
+    table = Table(tmp_path / "t")
+    _, end = _with_bloom_filter(table, leaf)
+    assert _wrong_in_footer(table) == []
+    data = bytearray(table.file.read_bytes())
+    # One block of the filter is 32 bytes; without bits it has no value.
+    data[end - 32 : end] = bytes(32)
+    table.file.write_bytes(data)
+    (message,) = _wrong_in_footer(table)
+    assert message.startswith(f"row group 0: the Bloom filter of {leaf} is without ")
+
+
+@breaks("W15")
+def a_bloom_filter_that_cannot_be_read(table):
+    begin, _ = _with_bloom_filter(table, "id")
+    data = bytearray(table.file.read_bytes())
+    data[begin] = 0xFF
+    table.file.write_bytes(data)
+
+
 @breaks("AU14", repairable=True)
 def a_nan_above_an_upper_bound(table):
     _add_column(table, "x", "double", pa.array([1.0, float("nan"), 2.0, 3.0]))
@@ -1429,12 +1677,11 @@ def test_a_repair_keeps_bounds_of_booleans(tmp_path):
     assert json.loads(file.stats)["maxValues"] == {"flag": False, "x": 3}
 
 
-@breaks("T11")
-def columns_whose_ids_are_exchanged(table):
-    ids = {"id": 1, "w": 2}
+def _exchange_ids(table, mode, ids):
+    """Map `id` to the column `w` of the file and the reverse, by the field ids of the file."""
     _add_column(table, "w", "long", pa.array([5, 6, 7, 8]))
     table.edit_protocol([*FEATURES, "columnMapping"], [*FEATURES, "columnMapping"])
-    table.set_property("delta.columnMapping.mode", "id")
+    table.set_property("delta.columnMapping.mode", mode)
     table.set_property("delta.columnMapping.maxColumnId", "3")
 
     def change(schema):
@@ -1447,12 +1694,47 @@ def columns_whose_ids_are_exchanged(table):
 
     def number(rows):
         fields = [
-            field.with_metadata({"PARQUET:field_id": str(ids.get(field.name, 3))}) for field in rows.schema
+            field.with_metadata({"PARQUET:field_id": str(ids[field.name])}) if field.name in ids else field
+            for field in rows.schema
         ]
         return pa.Table.from_arrays(rows.columns, schema=pa.schema(fields))
 
     table.edit_schema(change)
     _rewrite_file(table, number)
+
+
+@breaks("T11")
+def columns_whose_ids_are_exchanged(table):
+    _exchange_ids(table, "id", {"id": 1, "w": 2, "v": 3})
+
+
+@breaks("T11")
+def columns_whose_ids_are_exchanged_in_a_table_mapped_by_name(table):
+    _exchange_ids(table, "name", {"id": 1, "w": 2, "v": 3})
+
+
+@breaks("T11")
+def a_column_of_a_file_without_its_id(table):
+    _exchange_ids(table, "id", {"id": 2, "v": 3})
+
+
+def test_a_file_that_is_older_than_the_mapping_by_name_has_no_ids(table):
+    _exchange_ids(table, "name", {})
+    assert "T11" not in {each.rule for each in dv.audit_table(table.path).findings}
+
+
+def test_bounds_of_another_column_are_found_in_a_table_mapped_by_name(table):
+    """The physical names of two columns are exchanged in the file, but not in the statistics."""
+    _add_column(table, "w", "long", pa.array([5, 6, 7, 8]))
+    for side, bound in zip(SIDES, (5, 8), strict=True):
+        table.edit_stats(lambda stats, side=side, bound=bound: stats[side].update(w=bound))
+    assert dv.audit_table(table.path, data=True).count("error") == 0
+    _rewrite_file(table, lambda rows: rows.rename_columns(["w", "v", "id"]))
+    found = dv.audit_table(table.path, data=True).findings
+    assert {(each.rule, each.column) for each in found if each.severity == "error"} >= {
+        ("AU7", "id"),
+        ("AU7", "w"),
+    }
 
 
 @breaks("AU17")

@@ -13,7 +13,7 @@ from ...expressions.types import type_name
 from ...protocol.statistics import Bound, BoundText, FileStatistics, value_at
 from ...variant import paths as variant_paths
 from .findings import Rule, Violation
-from .statistics_rules import DANGER, REPAIR, SIDES, UNUSED, is_false_null_count
+from .statistics_rules import CONTRADICTED, DANGER, REPAIR, SIDES, UNUSED, is_false_null_count
 from .subjects import ColumnSubject, PathReport
 
 __all__ = ["BOUND_RULES"]
@@ -29,7 +29,10 @@ NESTED = ("null", "object", "array")
 
 
 def _no_statistics(subject: ColumnSubject) -> Iterator[Violation]:
-    if not subject.column.has_bounds or not subject.is_shredded or not subject.file.table.shreds:
+    table = subject.file.table
+    if not subject.column.has_bounds or subject.column.path[0] in table.physical_partitions:
+        return
+    if not subject.is_shredded or not table.shreds:
         return
     if not any(subject.entry(side) is not None for side in SIDES) and _could_have_bounds(subject):
         yield Violation(
@@ -382,11 +385,11 @@ BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
     ),
     Rule("AU19", "error", _of_another_class, DANGER),
     Rule("AU19", "warning", _not_shredded, "only data=True can verify them; " + REPAIR),
-    Rule("AU7", "error", _bounds_rule("below", "is less than the lower bound"), DANGER),
-    Rule("AU7", "error", _bounds_rule("above", "is greater than the upper bound"), DANGER),
-    Rule("AU7", "error", _bounds_rule("others", "has another type than the bounds"), DANGER),
+    Rule("AU7", "error", _bounds_rule("below", "is less than the lower bound"), CONTRADICTED),
+    Rule("AU7", "error", _bounds_rule("above", "is greater than the upper bound"), CONTRADICTED),
+    Rule("AU7", "error", _bounds_rule("others", "has another type than the bounds"), CONTRADICTED),
     Rule("AU8", "warning", _not_attained, "wider bounds skip fewer files; " + REPAIR),
     Rule("AU9", "error", _bounds_rule("nulls", "is a Variant null at a path with bounds"), DANGER),
     Rule("AU14", "error", _bounds_rule("nans", "is NaN at a path with bounds"), DANGER),
-    Rule("AU10", "error", _variant_null_count, DANGER),
+    Rule("AU10", "error", _variant_null_count, CONTRADICTED),
 )

@@ -21,16 +21,14 @@ from ...errors import (
 from ...expressions.tree import Column, input_name
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import to_arrow
-from ...protocol.types import StructField, StructType, fields_of
+from ...protocol.schema.char_types import TYPE_TEXT
+from ...protocol.types import ArrayType, DataType, MapType, StructField, StructType, fields_of
 from ...scan.reader import POSITION, FileEntry, TableReader
 from ...writer.constraints import RowRules
 from .findings import Rule, Violation
 from .subjects import FileSubject, TableSubject
 
 __all__ = ["CONSTRAINT_RULES", "ROW_CONSTRAINT_RULES"]
-
-TEXT_WIDTH = "__CHAR_VARCHAR_TYPE_STRING"
-"""The key in the metadata of a column with which Spark declares CHAR(n) and VARCHAR(n)."""
 
 
 def _rules(snapshot: Snapshot) -> RowRules:
@@ -55,8 +53,20 @@ def _nulls(subject: FileSubject) -> Iterator[Violation]:
     for field, stored in pairs:
         if stored.name in missing and field.name not in snapshot.partition_columns:
             continue
-        if not field.nullable or any(not part.nullable for _, part in fields_of(field.type)):
+        if not field.nullable or _forbids_nulls(field.type):
             yield from _nulls_of(subject, snapshot, field)
+
+
+def _forbids_nulls(data_type: DataType) -> bool:
+    """Return whether a part of a type, at any depth, must not be null."""
+    if isinstance(data_type, StructType):
+        return any(not part.nullable or _forbids_nulls(part.type) for part in data_type.fields)
+    if isinstance(data_type, ArrayType):
+        return not data_type.contains_null or _forbids_nulls(data_type.element_type)
+    if isinstance(data_type, MapType):
+        parts = (data_type.key_type, data_type.value_type)
+        return not data_type.value_contains_null or any(map(_forbids_nulls, parts))
+    return False
 
 
 def _nulls_of(subject: FileSubject, snapshot: Snapshot, field: StructField) -> Iterator[Violation]:
@@ -92,7 +102,7 @@ def _broken_constraints(subject: FileSubject) -> Iterator[Violation]:
     except (UnsupportedFeatureError, ExpressionError):
         return
     checks = [replace(rules, constraints=(each,)) for each in rules.constraints]
-    if any(TEXT_WIDTH in field.metadata for _, field in fields_of(snapshot.schema)):
+    if any(TYPE_TEXT in field.metadata for _, field in fields_of(snapshot.schema)):
         checks.append(replace(rules, constraints=()))
     if not checks:
         return

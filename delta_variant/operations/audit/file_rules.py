@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from string import ascii_lowercase
 from typing import Any
@@ -17,8 +17,9 @@ from ...protocol import properties
 from ...protocol.schema.column_mapping import COLUMN_ID
 from ...protocol.schema.partition_values import partition_value_from_string
 from ...protocol.schema.storage_types import is_unadjusted
-from ...protocol.types import describe
+from ...protocol.types import StructType, describe
 from .findings import Rule, Severity, Violation
+from .footers import footer_differences
 from .subjects import ColumnSubject, FileSubject
 
 __all__ = ["COLUMN_RULES", "FILE_RULES", "NATIVE_ROW_RULES", "NATIVE_SCHEMA_RULES", "ROW_RULES"]
@@ -105,37 +106,70 @@ def _row_ids(subject: FileSubject) -> Iterator[Violation]:
         yield Violation(
             f"the file has no baseRowId, but the table sets {properties.ENABLE_ROW_TRACKING.name}=true"
         )
-    if subject.add["base_row_id"] is not None and subject.add["default_row_commit_version"] is None:
+    first, version, latest = (
+        subject.add["base_row_id"],
+        subject.add["default_row_commit_version"],
+        subject.table.survey.version,
+    )
+    if first is not None and first < 0:
+        yield Violation(f"the baseRowId of the file is {first:,}, expected a number from 0")
+    if first is not None and version is None:
         yield Violation("the file has a baseRowId, but no defaultRowCommitVersion")
+    if version is not None and not 0 <= version <= latest:
+        yield Violation(f"defaultRowCommitVersion is {version:,}, expected a version from 0 to {latest:,}")
 
 
 def _modification_time(subject: FileSubject) -> Iterator[Violation]:
     stated = int(subject.add["modification_time"])
+    if stated < 0:
+        yield Violation(f"modificationTime is {stated}, which is before 1970")
     unit = next((unit for unit, times in OTHER_UNITS.items() if stated in times), None)
     if unit is not None:
         yield Violation(f"modificationTime is {stated}, which is a time in {unit}, expected milliseconds")
 
 
 def _field_ids(subject: FileSubject) -> Iterator[Violation]:
-    if subject.table.mode != "id" or subject.opened is None:
+    table = subject.table
+    if table.mode == "none" or subject.opened is None:
         return
     if not any(FIELD_ID in (field.metadata or {}) for field in subject.opened.schema):
-        yield Violation("the table maps columns by id, but the file has no field ids")
-    names = {(field.metadata or {}).get(FIELD_ID): field.name for field in _raw_schema(subject)}
-    pairs = zip(subject.table.columns.fields, subject.table.physical.fields, strict=True)
-    for field, physical in pairs:
-        name, stored = physical.name, names.get(str(field.metadata.get(COLUMN_ID)).encode())
-        if stored is not None and stored != name and stored in subject.table.physical_names:
-            yield Violation(
-                f"the column {name} is the column {stored} of the file by its field id, "
-                f"but another column of the table has the name {stored}",
-                column=name,
+        # In the mode `name`, files can be older than the mapping.
+        if table.mode == "id":
+            yield Violation("the table maps columns by id, but the file has no field ids")
+        return
+    # The names in the file, which readers replace by those of the table.
+    stored = open_file(table.survey.store, subject.path).schema
+    for path, problem in _misplaced(table.columns, table.physical, stored, ()):
+        if table.mode == "id" or problem != WITHOUT_ID:
+            name = ".".join(path)
+            yield Violation(f"the column {name} {problem}", column=name)
+
+
+WITHOUT_ID = "has no field id in the file"
+
+
+def _misplaced(
+    logical: StructType, physical: StructType, stored: Iterable[Any], path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the columns whose field id in a file is another one than that of their name, or missing."""
+    fields = list(stored)
+    by_id = {each.metadata[FIELD_ID]: each for each in fields if FIELD_ID in (each.metadata or {})}
+    without_id = {each.name for each in fields if FIELD_ID not in (each.metadata or {})}
+    names = {each.name for each in physical.fields}
+    for field, column in zip(logical.fields, physical.fields, strict=True):
+        where = (*path, column.name)
+        found = by_id.get(str(field.metadata.get(COLUMN_ID)).encode())
+        if found is None:
+            if column.name in without_id:
+                yield where, WITHOUT_ID
+        elif found.name != column.name and found.name in names:
+            problem = (
+                f"is the column {found.name} of the file by its field id, but another column has that name"
             )
-
-
-def _raw_schema(subject: FileSubject) -> pa.Schema:
-    """Return the schema with the names in the file, which readers replace by those of the table."""
-    return open_file(subject.table.survey.store, subject.path).schema
+            yield where, problem
+        elif isinstance(field.type, StructType) and isinstance(column.type, StructType):
+            parts = found.type if pa.types.is_struct(found.type) else ()
+            yield from _misplaced(field.type, column.type, parts, where)
 
 
 def _other_ordinary_type(subject: FileSubject) -> Iterator[Violation]:
@@ -172,7 +206,7 @@ def _lost_column(subject: FileSubject) -> Iterator[Violation]:
     for path in subject.lost_columns:
         name = ".".join(path)
         sentence = (
-            f"the file lacks the column {name}, for which the statistics have bounds: its values are lost"
+            f"the file lacks the column {name}, of which the statistics have values: its values are lost"
         )
         yield Violation(sentence, column=name)
 
@@ -180,21 +214,12 @@ def _lost_column(subject: FileSubject) -> Iterator[Violation]:
 def _footer_statistics(subject: FileSubject) -> Iterator[Violation]:
     if not subject.rows or subject.opened is None or isinstance(subject.computed, DeltaVariantError):
         return
-    found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
     try:
-        wrong = subject.opened.check_footer()
+        for name, sentence in footer_differences(subject.opened):
+            yield Violation(sentence, column=name)
     except DeltaVariantError as error:
-        yield Violation(f"the statistics of the footer cannot be compared ({error.message})")
-        return
-    for path, row_group, page, what, stated, actual in wrong:
-        where = f"row group {row_group}" + ("" if page is None else f", page {page}")
-        found.setdefault((".".join(path), what), []).append((where, stated, actual))
-    for (name, what), places in found.items():
-        where, stated, actual = places[0]
-        more = f" (and {len(places) - 1:,} more)" if len(places) > 1 else ""
-        yield Violation(
-            f"{where}: {what} of {name} is {stated}, but the values have {actual}{more}", column=name
-        )
+        message = f"the statistics of the footer cannot be compared ({error.message})"
+        yield Violation(message, column=error.column)
 
 
 def _undecodable_pages(subject: FileSubject) -> Iterator[Violation]:
@@ -289,10 +314,12 @@ def _row_rule(code: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
     return check
 
 
+RESTORE = "restore the file from a backup, and keep this one: its other row groups and pages may be readable"
+
 FILE_RULES: tuple[Rule[FileSubject], ...] = (
     Rule("F1", "error", _missing, "restore the file; without it the table has lost rows"),
     Rule("F2", "error", _size, "restore the file that was committed"),
-    Rule("F3", "error", _unreadable, "restore the file, or remove it from the table"),
+    Rule("F3", "error", _unreadable, RESTORE),
     Rule("F4", "error", _partition_values, "commit the file with its partition values"),
     Rule("F6", "error", _deletion_vector, "restore the deletion vector; without it deleted rows reappear"),
     Rule(
@@ -301,7 +328,7 @@ FILE_RULES: tuple[Rule[FileSubject], ...] = (
         _cardinality,
         "readers reject the file or miscount its rows: restore the deletion vector of this file",
     ),
-    Rule("F8", "error", _undecodable_pages, "restore the file, or remove it from the table"),
+    Rule("F8", "error", _undecodable_pages, RESTORE),
     Rule(
         "F9",
         "error",
@@ -368,8 +395,16 @@ NATIVE_SCHEMA_RULES: tuple[tuple[str, Severity, str], ...] = (
     ("P-S7", "error", "rewrite the file; Spark rejects a null group"),
     ("P-S9", "error", "rewrite the file; readers reject the column"),
     ("P-S10", "error", REWRITE),
-    ("P-X1", "warning", "rewrite the file without the column; Spark rejects the Variant column"),
-    ("P-X2", "error", "rewrite the file without the column; readers reject the Variant column"),
+    (
+        "P-X1",
+        "warning",
+        "Spark rejects the Variant column: keep a copy of the file, and rewrite it without the column",
+    ),
+    (
+        "P-X2",
+        "error",
+        "readers reject the Variant column: keep a copy of the file, and rewrite it without the column",
+    ),
     ("W10", "error", REWRITE),
 )
 """The codes that the native check of a column's Parquet schema reports, each with its severity and remedy.
@@ -378,14 +413,16 @@ A code is the id of a rule, and a lower-case letter where the rule has another c
 """
 
 WRITE_NULL = "rewrite the file with a Variant null; Spark rejects the row"
-EITHER_VALUE = "rewrite the file; readers reject the row or return either value"
-UNREADABLE = "rewrite the file; no reader can read the row"
+EITHER_VALUE = (
+    "readers reject the row or return either value: decide which is right, and rewrite the file with that one"
+)
+UNREADABLE = "no reader can read the row: write it again from its source, and keep a copy of the file"
 
 NATIVE_ROW_RULES: tuple[tuple[str, Severity, str], ...] = (
     ("R2", "warning", WRITE_NULL),
     ("R3", "error", WRITE_NULL),
     ("R5", "error", EITHER_VALUE),
-    ("R6", "error", "rewrite the file; readers reject the row"),
+    ("R6", "error", EITHER_VALUE),
     ("R7", "error", EITHER_VALUE),
     ("R8", "error", "rewrite the file; readers of a path can miss the object"),
     ("R9", "error", "rewrite the file; readers of a path can miss the array"),
@@ -400,11 +437,11 @@ NATIVE_ROW_RULES: tuple[tuple[str, Severity, str], ...] = (
     ("E-M9", "warning", "readers ignore the bytes; rewrite the file to remove them"),
     ("E-M11", "error", "rewrite the file with a value that is nested less deeply; readers reject this one"),
     ("E-V", "error", UNREADABLE),
-    ("E-V3", "error", "rewrite the file; no reader can read the value"),
+    ("E-V3", "error", UNREADABLE),
     ("E-V4", "warning", "upgrade this library if a newer version of the specification defines the type"),
     ("E-V5", "error", "rewrite the file with a wider decimal type; some readers reject the value"),
     ("E-O3", "error", "rewrite the file; readers that search for a field can miss it"),
-    ("E-O5", "error", "rewrite the file; readers reject the row"),
+    ("E-O5", "error", EITHER_VALUE),
     ("E-O7", "error", UNREADABLE),
     ("X15", "warning", "rewrite the file; readers that search by UTF-8 order can miss a field"),
 )
@@ -433,6 +470,6 @@ COLUMN_RULES: tuple[Rule[ColumnSubject], ...] = (
 )
 
 ROW_RULES: tuple[Rule[ColumnSubject], ...] = (
-    Rule("F8", "error", _unreadable_rows, "restore the file, or remove it from the table"),
+    Rule("F8", "error", _unreadable_rows, RESTORE),
     *(Rule(code, severity, _row_rule(code), remedy) for code, severity, remedy in NATIVE_ROW_RULES),
 )

@@ -209,12 +209,22 @@ def _read(store: Store, version: int) -> Commit:
     except StoreError as error:
         return Commit(version, (), (("L1", f"cannot be read ({error})"),))
     try:
-        return Commit(version, tuple(decode_commit(data, path)))
+        actions = tuple(decode_commit(data, path))
+        return Commit(version, actions, _contradictions(actions))
     except MalformedLogError as error:
         actions, violations = _decode_lines(data, path)
         if not data.strip():
             violations = (("L1", "is empty, so its actions are lost"),)
         return Commit(version, actions, violations or (("L3", f"is not valid: {error.message}"),))
+
+
+def _contradictions(actions: Sequence[Action]) -> tuple[tuple[str, str], ...]:
+    """Return a violation if a commit adds and removes one logical file: its actions have no order."""
+    added, removed = (
+        {file_key(action) for action in actions if isinstance(action, kind)} for kind in (AddFile, RemoveFile)
+    )
+    paths = sorted(path for path, _ in added & removed)
+    return (("L3", f"adds and removes the file {paths[0]}"),) if paths else ()
 
 
 def _read_compaction(store: Store, span: Span) -> Compaction:

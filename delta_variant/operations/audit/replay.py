@@ -12,8 +12,9 @@ from typing import TypeAlias
 import msgspec
 import pyarrow as pa
 
-from ...errors import DeltaVariantError, ProtocolError, StoreError
-from ...log.checkpoints.reading import read_checkpoint
+from ...data_file.reader import open_file
+from ...errors import DeltaVariantError, ProtocolError, SchemaError, StoreError
+from ...log.checkpoints.reading import read_checkpoint, sidecars_of
 from ...log.checksum import checksum_discrepancies
 from ...log.listing import LOG, CheckpointFiles
 from ...log.snapshot import Checkpoint, add_actions
@@ -33,8 +34,12 @@ from ...protocol.actions import (
     path_key,
 )
 from ...protocol.differences import differences
+from ...protocol.schema.column_mapping import COLUMN_ID, PHYSICAL_NAME
+from ...protocol.schema.json_text import parse as parse_schema
+from ...protocol.types import fields_of
 from ...storage.store import Store
 from .findings import Violation
+from .footers import footer_differences
 from .statistics_copies import differences_of_copies, types_of_bounds
 
 __all__ = ["Replay", "RuleViolation", "replay_log"]
@@ -77,6 +82,7 @@ class Replay:
             self.state = None
         elif self.state is not None:
             doubled = set(self.state.doubled)
+            self._report_moved_columns(version, actions, self.state)
             self._report_inactive(version, actions, self.state.apply(version, actions))
             for path in sorted(self.state.doubled - doubled):
                 message = f"version {version} adds {path}, which is active with another deletion vector"
@@ -88,6 +94,7 @@ class Replay:
             name = files.paths[0].removeprefix(f"{LOG}/")
             try:
                 checkpoint = read_checkpoint(self._store, files)
+                self._report_footers(version, files)
                 if self.state is None:
                     self.state = _state_of(version, checkpoint)
                 else:
@@ -101,6 +108,14 @@ class Replay:
             for message in checksum_discrepancies(checksum, self.state):
                 self.report("L8", message, version)
 
+    def _report_footers(self, version: int, files: CheckpointFiles) -> None:
+        """Report statistics of a checkpoint that exclude actions; readers skip its row groups by them."""
+        for path in (*files.paths, *sidecars_of(self._store, files)):
+            if path.endswith(".parquet"):
+                for _, sentence in footer_differences(open_file(self._store, path)):
+                    name = path.removeprefix(f"{LOG}/")
+                    self.report("L5", f"the footer of the checkpoint {name} is wrong: {sentence}", version)
+
     def _report_inactive(self, version: int, actions: Sequence[Action], inactive: Sequence[FileKey]) -> None:
         if not inactive:
             return
@@ -108,6 +123,22 @@ class Replay:
         what = f"{path}, which was not active" + (f", and {more:,} more such files" if more else "")
         rewrites = any(isinstance(action, AddFile) for action in actions)
         self.report("L14" if rewrites else "L14d", f"version {version} removes {what}", version, path)
+
+    def _report_moved_columns(self, version: int, actions: Sequence[Action], state: TableState) -> None:
+        """Report columns that read other data of the files that a commit keeps."""
+        metadata = next((action for action in actions if isinstance(action, Metadata)), None)
+        if metadata is None or state.metadata is None:
+            return
+        before, after = _names_of_columns(state.metadata), _names_of_columns(metadata)
+        moved = [each for each in before.keys() & after.keys() if before[each] != after[each]]
+        removed = {file_key(action) for action in actions if isinstance(action, RemoveFile)}
+        if moved and not state.files.keys() <= removed:
+            number = min(moved)
+            message = (
+                f"version {version} changes the physical name of the column with the id {number} from "
+                f"{before[number]} to {after[number]}, but keeps files with the former"
+            )
+            self.report("T19", message, version)
 
     def _report_differences(self, name: str, checkpoint: Checkpoint, state: TableState) -> None:
         found = list(_differences(checkpoint, state, self._written.get(f"{LOG}/{name}", 0)))
@@ -118,6 +149,19 @@ class Replay:
             )
             message = f"the checkpoint {name} differs from the commits that it covers: {text}"
             self.report("L13", message, state.version)
+
+
+def _names_of_columns(metadata: Metadata) -> dict[int, str]:
+    """Return the physical name of each column by its id, empty without column mapping."""
+    try:
+        if properties.get(metadata.configuration, properties.COLUMN_MAPPING_MODE) == "none":
+            return {}
+        fields = [field.metadata for _, field in fields_of(parse_schema(metadata.schema_string))]
+    except (ProtocolError, SchemaError):
+        return {}
+    return {
+        each[COLUMN_ID]: each[PHYSICAL_NAME] for each in fields if {COLUMN_ID, PHYSICAL_NAME} <= each.keys()
+    }
 
 
 def _state_of(version: int, checkpoint: Checkpoint) -> TableState:

@@ -35,7 +35,7 @@ def _ranges(subject: TableSubject) -> list[tuple[int, int, str]]:
 def _overlaps(subject: TableSubject) -> Iterator[Violation]:
     last, last_path = NO_ROW_IDS, ""
     for first, end, path in _ranges(subject):
-        if first <= last:
+        if last_path and first <= last:
             yield Violation(
                 f"the file has the row ids {first:,} to {end:,}, but {last_path} has those up to {last:,}",
                 file_path=path,

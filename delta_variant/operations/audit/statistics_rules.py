@@ -29,6 +29,7 @@ from .subjects import FileSubject, TableSubject
 
 __all__ = [
     "CHECKPOINT_STATISTICS_RULES",
+    "CONTRADICTED",
     "DANGER",
     "FILE_STATISTICS_RULES",
     "REPAIR",
@@ -44,7 +45,13 @@ SIDES = ("minValues", "maxValues")
 FLOAT, DOUBLE = PrimitiveType("float"), PrimitiveType("double")
 UNCHECKED = ("binary", "void", "variant", "geometry", "geography")
 """The types whose bounds have rules of their own, or are not used by readers."""
-LIKE_DATE = re.compile(r"[+-]?[0-9]{4,}-[0-9]{2}-[0-9]{2}")
+DAY = r"(?P<year>[+-]?[0-9]{4,})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+TIME = r"([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]+)?)?(Z|[+-][0-9]{2}(:?[0-9]{2}){0,2})?"
+MOMENTS = {
+    "date": re.compile(DAY),
+    "timestamp": re.compile(f"{DAY}([T ]{TIME})?"),
+    "timestamp_ntz": re.compile(f"{DAY}([T ]{TIME})?"),
+}
 
 
 # The text of the statistics.
@@ -141,15 +148,25 @@ def _expected_form(value: Any, data_type: DataType) -> str | None:
     """Return what a bound of a type has to be, None if the value is that."""
     if not isinstance(data_type, PrimitiveType):
         return f"no bounds for {describe(data_type)}, which has no order"
+    if data_type.name in MOMENTS:
+        return None if _is_moment(value, data_type.name) else f"text of a {data_type.name}"
     if data_type.name.partition("(")[0] in UNCHECKED or to_comparable(value, data_type) is not None:
         return None
-    is_text = isinstance(value, str)
-    if data_type.name in ("float", "double") and is_text and value in ("NaN", "Infinity", "-Infinity"):
+    if data_type in (FLOAT, DOUBLE) and value in ("NaN", "Infinity", "-Infinity"):
         return None
-    if data_type.name in ("date", "timestamp", "timestamp_ntz"):
-        # Python does not have all years.
-        return None if is_text and LIKE_DATE.match(value) else f"text of a {data_type.name}"
     return f"a value of type {describe(data_type)}"
+
+
+def _is_moment(value: Any, name: str) -> bool:
+    """Return whether a bound is the text of a date or timestamp. Python does not have all years."""
+    found = MOMENTS[name].fullmatch(value) if isinstance(value, str) else None
+    if found is None or len(found["year"]) != 4 or found["year"] == "0000":
+        return found is not None
+    try:
+        date.fromisoformat(value[:10])
+    except ValueError:
+        return False
+    return True
 
 
 def _incomplete(subject: FileSubject) -> Iterator[Violation]:
@@ -290,6 +307,20 @@ def _excludes(stated: Any, extreme: Any, *, is_upper: bool) -> bool:
 def _ordinary_loose(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is None and subject.is_tight:
         yield from _ordinary_violations(subject, _is_loose, "is wider than")
+        yield from _bounds_of_nulls(subject)
+
+
+def _bounds_of_nulls(subject: FileSubject) -> Iterator[Violation]:
+    computed = subject.computed
+    if not isinstance(computed, FileStatistics) or not computed.num_records:
+        return
+    for path, _ in subject.ordinary_columns:
+        stated = next(
+            (value for side in _bounds(subject.stats) if (value := value_at(side, path)) is not None), None
+        )
+        if stated is not None and value_at(computed.null_count, path) == computed.num_records:
+            name = ".".join(path)
+            yield Violation(f"a bound of {name} is {stated}, but all rows are null", column=name)
 
 
 def _is_outside(stated: Any, actual: Any, is_upper: bool) -> bool:
@@ -349,6 +380,9 @@ def _inconsistent_copies(subject: TableSubject) -> Iterator[Violation]:
 
 REPAIR = "run `delta-variant repair-statistics`"
 UNUSED = "readers ignore it, so they do not skip the file by it; run `delta-variant repair-statistics`"
+CONTRADICTED = (
+    "a reader that skips by it loses rows; if the rows are right, run `delta-variant repair-statistics`"
+)
 DANGER = "a reader that skips by it loses rows; run `delta-variant repair-statistics`"
 
 CHECKPOINT_STATISTICS_RULES: tuple[Rule[TableSubject], ...] = (
@@ -357,14 +391,14 @@ CHECKPOINT_STATISTICS_RULES: tuple[Rule[TableSubject], ...] = (
 
 FILE_STATISTICS_RULES: tuple[Rule[FileSubject], ...] = (
     Rule("ST19", "error", _not_statistics, UNUSED),
-    Rule("AU11", "error", _num_records, DANGER),
+    Rule("AU11", "error", _num_records, CONTRADICTED),
     Rule("ST15", "error", _no_num_records, "PROTOCOL.md requires it; run `delta-variant repair-statistics`"),
     Rule("AU13", "warning", _unknown_names, "statistics use the physical names of columns; " + REPAIR),
     Rule("AU10", "error", _impossible_null_counts, DANGER),
-    Rule("AU7", "error", _ordinary_outside, DANGER),
-    Rule("AU7", "error", _without_exact_bounds, DANGER),
+    Rule("AU7", "error", _ordinary_outside, CONTRADICTED),
+    Rule("AU7", "error", _without_exact_bounds, CONTRADICTED),
     Rule("AU8", "warning", _ordinary_loose, REPAIR),
-    Rule("AU10", "error", _ordinary_null_counts, DANGER),
+    Rule("AU10", "error", _ordinary_null_counts, CONTRADICTED),
     Rule("AU14", "error", _nan, "Spark skips the file by it and loses the row; " + REPAIR),
     Rule("AU20", "error", _forms, "some readers fail on it, others ignore it; " + REPAIR),
     Rule("AU21", "info", _incomplete, "readers cannot skip the file by them; " + REPAIR),

@@ -290,16 +290,25 @@ class FileSubject:
 
     @Lazy
     def lost_columns(self) -> Sequence[Path]:
-        """Return the columns of the table that the file lacks although its statistics have bounds of them."""
+        """Return the columns of the table that the file lacks although its statistics have values of them."""
         partitions = self.table.physical_partitions
-        stated = (self.stats.min_values, self.stats.max_values)
+        paths = [path for path, _ in ordinary_columns(self.table.physical)]
+        paths += [column.path for column in self.table.variants if column.has_bounds]
         return [
             path
-            for path, _ in ordinary_columns(self.table.physical)
-            if self.lacks(path)
-            and path[0] not in partitions
-            and any(value_at(values, path) is not None for values in stated)
+            for path in paths
+            if path[0] not in partitions and self.lacks(path) and self._states_values(path)
         ]
+
+    def _states_values(self, path: Path) -> bool:
+        """Return whether the statistics say that a column has values: by bounds or by too few nulls."""
+        if any(
+            value_at(values, path) is not None for values in (self.stats.min_values, self.stats.max_values)
+        ):
+            return True
+        nulls, records = value_at(self.stats.null_count, path), self.stats.num_records or 0
+        # Next to wide bounds, only 0 and `numRecords` have a meaning.
+        return type(nulls) is int and 0 <= nulls < (records if self.is_tight else min(records, 1))
 
     @Lazy
     def footer(self) -> Mapping[str, Any]:

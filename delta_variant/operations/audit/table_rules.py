@@ -230,10 +230,17 @@ def _required_features(subject: TableSubject) -> Iterator[Violation]:
                 yield Violation(f"the protocol lists {name} but not {needed}, which {name} requires")
 
 
-NEW_CHECKPOINT = "write a new checkpoint, then delete the damaged one"
+NEW_CHECKPOINT = (
+    "if the log has all commits up to its version, move the checkpoint out of the log, keep it, and write a "
+    "new one; otherwise restore it from a backup"
+)
 COMPARE_CHECKSUM = (
     "readers use the log, but either can be wrong: keep both until you know which, and restore the log from "
     "a backup if the file is right"
+)
+KEEP_DERIVED = (
+    "if the version checksums agree with the commits (L8), these are right: move the file out of the log, "
+    "keep it, and write a new one"
 )
 
 LOG_RULES: tuple[Rule[LogSurvey], ...] = (
@@ -258,7 +265,8 @@ LOG_RULES: tuple[Rule[LogSurvey], ...] = (
         "L6",
         "warning",
         last_checkpoint,
-        "write a checkpoint, which replaces the file; readers can begin at the wrong one",
+        "readers can begin at the wrong checkpoint: keep a copy of the file, and write a checkpoint, which "
+        "replaces it",
     ),
     Rule("L8", "warning", log_survey.replayed("L8"), COMPARE_CHECKSUM),
     Rule(
@@ -271,26 +279,27 @@ LOG_RULES: tuple[Rule[LogSurvey], ...] = (
         "L10",
         "error",
         compaction_rules.unreconciled,
-        "readers can return removed rows; delete the file if the log still has the commits that it covers",
+        "readers can return removed rows: if the log has the commits that the file covers, move it out of "
+        "the log and keep it; otherwise restore them from a backup",
     ),
     Rule(
         "L11",
         "error",
         compaction_rules.contradictions,
-        "readers that use the file see a different table; delete it",
+        "readers that use the file see another table than the commits have: " + KEEP_DERIVED,
     ),
     Rule(
         "L12",
         "error",
         log_survey.impossible_versions,
-        "remove the file; this library ignores it, and other readers can fail to load the table",
+        "other readers can fail to load the table, and this library ignores the file: move it out of the "
+        "log, and keep it",
     ),
     Rule(
         "L13",
         "error",
         log_survey.replayed("L13"),
-        "readers that begin with the checkpoint see another table than the commits have: move the checkpoint "
-        "out of the log, keep it, and write a new one",
+        "readers that begin with the checkpoint see another table than the commits have: " + KEEP_DERIVED,
     ),
     Rule(
         "L14",
@@ -304,6 +313,12 @@ LOG_RULES: tuple[Rule[LogSurvey], ...] = (
         "warning",
         log_survey.replayed("L14d"),
         "nothing to do for the rows; a writer that removes a file twice does not detect conflicts",
+    ),
+    Rule(
+        "T19",
+        "error",
+        log_survey.replayed("T19"),
+        "readers return NULL or the values of another column: commit the schema of the version before again",
     ),
     Rule(
         "L15",

@@ -167,7 +167,7 @@ def _compare_file(subject: FileSubject, max_variant_stats_paths: int) -> FileRep
     repaired = repair_file(subject, findings, max_variant_stats_paths)
     if repaired is None:
         return FileRepair(path, reasons, stats, None)
-    return None if repaired == subject.decoded else FileRepair(path, reasons, stats, repaired.to_json())
+    return FileRepair(path, reasons, stats, repaired.to_json())
 
 
 def commit_repair(snapshot: Snapshot, repair: RepairResult, commit: CommitOptions) -> RepairResult:

@@ -71,7 +71,7 @@ def _compute(subject: FileSubject, max_variant_stats_paths: int) -> FileStatisti
 def _merged(
     subject: FileSubject,
     computed: FileStatistics,
-    wrong: Collection[str | None] | None,
+    wrong: set[str | None] | None,
     without_bounds: Collection[str | None],
 ) -> FileStatistics:
     """Return computed entries of the columns in `wrong`, all for None, and of those without an entry."""
@@ -86,8 +86,11 @@ def _merged(
     def merge(side: Mapping[str, Any], of_data: Mapping[str, Any], *, is_bound: bool) -> dict[str, Any]:
         merged: dict[str, Any] = {}
         for path in dict.fromkeys((*(path for path, _ in leaves_of(side)), *table.indexed)):
-            name, is_known = names.get(path, ".".join(path)), _is_column(subject, path)
-            is_kept = path in evidence or not (wrong is None or name in wrong or not is_known)
+            name = names.get(path, ".".join(path))
+            # Statistics of the wrong form can have parts of a column that has none, such as keys of a map.
+            parents = {".".join(path[:length]) for length in range(1, len(path))}
+            is_wrong = wrong is None or not wrong.isdisjoint({name, *parents})
+            is_kept = path in evidence or not (is_wrong or not _is_column(subject, path))
             value = value_at(side, path) if is_kept else None
             if value is None and path not in evidence and path in table.indexed:
                 value = value_at(of_data, path)

@@ -1,17 +1,19 @@
-//! Compare the statistics of row groups and pages with the values of a file.
+//! Compare the statistics of row groups and pages, and the Bloom filters, with the values of a file.
 //!
-//! Readers skip by these statistics, so a value outside of its bounds is lost. Bounds may be wider than the values, and
-//! null counts of repeated columns are not compared: writers count empty lists differently.
+//! Readers skip by these, so a value outside of its bounds or absent from its filter is lost. Bounds may be wider than
+//! the values, and null counts of repeated columns are not compared: writers count empty lists differently.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use parquet::basic::{ConvertedType, LogicalType, Type as PhysicalType};
+use parquet::bloom_filter::Sbbf;
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{AsBytes, DataType};
 use parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 use rayon::prelude::*;
 
+use super::bloom_filter::bloom_filter;
 use super::page_index::PageIndex;
 use super::pages::RowGroup;
 use super::read::{ParquetFile, guarded};
@@ -29,17 +31,19 @@ pub struct FooterViolation {
     pub row_group: usize,
     /// The page in the page index; `None` for the statistics of the row group.
     pub page: Option<usize>,
-    /// "min", "max" or "null_count".
+    /// "min", "max", "null_count", "null_page" or "bloom_filter".
     pub what: &'static str,
     pub stated: String,
     pub found: String,
 }
 
-/// The values of some rows of a leaf: their extremes in plain encoding without NaN, and the number of nulls.
+/// The values of some rows of a leaf: their extremes in plain encoding without NaN, the number of nulls, and the first
+/// value that the Bloom filter lacks.
 #[derive(Default)]
 struct Found {
     extremes: Option<(Vec<u8>, Vec<u8>)>,
     nulls: u64,
+    lacking: Option<Vec<u8>>,
 }
 
 impl Found {
@@ -59,6 +63,7 @@ impl Found {
 
     fn merge(&mut self, other: Found, order: Order) {
         self.nulls += other.nulls;
+        self.lacking = self.lacking.take().or(other.lacking);
         if let Some((min, max)) = other.extremes {
             self.add(&min, order);
             self.add(&max, order);
@@ -169,7 +174,9 @@ fn check_row_group(file: &ParquetFile, row_group: usize, leaves: &[usize]) -> Re
     let indexes: HashMap<usize, PageIndex> =
         leaves.iter().zip(indexes).filter_map(|(leaf, index)| Some((*leaf, index?))).collect();
     let is_stated = |leaf: &usize| {
-        file.row_groups()[row_group].column(*leaf).statistics().is_some() || indexes.contains_key(leaf)
+        let chunk = file.row_groups()[row_group].column(*leaf);
+        let has_filter = chunk.bloom_filter_offset().is_some();
+        chunk.statistics().is_some() || has_filter || indexes.contains_key(leaf)
     };
     let leaves: Vec<usize> = leaves.iter().copied().filter(is_stated).collect();
     let group = file.row_group(row_group, &leaves)?;
@@ -180,6 +187,7 @@ fn check_row_group(file: &ParquetFile, row_group: usize, leaves: &[usize]) -> Re
             row_group,
             leaf,
             column: file.row_groups()[row_group].column(leaf).column_descr_ptr(),
+            filter: bloom_filter(file, row_group, leaf)?,
         };
         guarded(|| check.run(&group, indexes.get(&leaf), &mut violations))?;
     }
@@ -191,6 +199,7 @@ struct ChunkCheck<'a> {
     row_group: usize,
     leaf: usize,
     column: ColumnDescPtr,
+    filter: Option<Sbbf>,
 }
 
 impl ChunkCheck<'_> {
@@ -228,6 +237,10 @@ impl ChunkCheck<'_> {
         let bounds = Statistics::of_chunk(self.file, self.row_group, self.leaf);
         let nulls = null_count(self.file.row_groups()[self.row_group].column(self.leaf));
         self.compare(None, bounds, nulls, &whole, order, violations);
+        if let Some(value) = whole.lacking {
+            let value = self.text(&value);
+            violations.push(self.violation(None, "bloom_filter", format!("without {value}"), value));
+        }
         Ok(())
     }
 
@@ -260,6 +273,10 @@ impl ChunkCheck<'_> {
                 found.nulls += definitions.iter().filter(|level| **level < required).count() as u64;
                 for value in &values {
                     let bytes = value.as_bytes();
+                    let is_lacking = |filter: &Sbbf| found.lacking.is_none() && !filter.check(bytes);
+                    if self.filter.as_ref().is_some_and(is_lacking) {
+                        found.lacking = Some(bytes.to_vec());
+                    }
                     // NaN has no order.
                     if order.compare(bytes, bytes).is_some() {
                         found.add(bytes, order);
@@ -280,10 +297,7 @@ impl ChunkCheck<'_> {
         order: Order,
         violations: &mut Vec<FooterViolation>,
     ) {
-        let mut add = |what, stated: String, found: String| {
-            let path = self.column.path().parts().to_vec();
-            violations.push(FooterViolation { path, row_group: self.row_group, page, what, stated, found });
-        };
+        let mut add = |what, stated, found| violations.push(self.violation(page, what, stated, found));
         let is_counted = self.column.max_rep_level() == 0;
         if let Some(nulls) = nulls.filter(|nulls| is_counted && *nulls != found.nulls) {
             add("null_count", nulls.to_string(), found.nulls.to_string());
@@ -298,6 +312,17 @@ impl ChunkCheck<'_> {
         if let Some(bound) = stated.max.filter(|bound| order.compare(max, bound) == Some(Ordering::Greater)) {
             add("max", self.text(bound), self.text(max));
         }
+    }
+
+    fn violation(
+        &self,
+        page: Option<usize>,
+        what: &'static str,
+        stated: String,
+        found: String,
+    ) -> FooterViolation {
+        let path = self.column.path().parts().to_vec();
+        FooterViolation { path, row_group: self.row_group, page, what, stated, found }
     }
 
     /// Return a value as text, in hexadecimal digits if its type has no other form.

@@ -3,6 +3,7 @@
 //! A Variant column is an Arrow struct whose field carries the extension name
 //! [`VARIANT_EXTENSION`]; the group it becomes is annotated `VARIANT(1)`.
 
+mod bloom_filter;
 mod checksum;
 mod copy;
 mod decode;
