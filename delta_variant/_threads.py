@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from threading import get_ident
 from types import TracebackType
+from typing import Any
+
+from .errors import DeltaVariantError
+
+__all__ = ["Threads"]
 
 
 class Threads(ThreadPoolExecutor):
@@ -17,6 +23,18 @@ class Threads(ThreadPoolExecutor):
     def __init__(self, count: int) -> None:
         self._started: set[int] = set()
         super().__init__(count, "delta-variant", lambda: self._started.add(get_ident()))
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Submit a call; raises DeltaVariantError if the system does not start a thread for it."""
+        try:
+            return super().submit(fn, *args, **kwargs)
+        except RuntimeError as error:
+            if str(error) != "can't start new thread":
+                raise
+            raise DeltaVariantError(
+                "cannot start a thread because the process, its user or its container has reached a limit of "
+                "threads: raise the limit, such as that of `ulimit -u`, or run fewer processes at once"
+            ) from error
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

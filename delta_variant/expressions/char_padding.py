@@ -90,7 +90,7 @@ def _padded(array: Any, widths: Widths) -> Any:
         ]
         return pa.StructArray.from_arrays(padded, fields=fields, mask=array.is_null())
     start, stop = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    offsets: Any = pc.subtract(array.offsets, start)
+    offsets = pc.subtract(array.offsets, start)
     if pa.types.is_map(array.type):
         keys, items = (
             _padded(each, parts[step]) if step in parts else each
@@ -99,6 +99,7 @@ def _padded(array: Any, widths: Widths) -> Any:
                 ("value", array.items.slice(start, stop - start)),
             )
         )
-        return pa.MapArray.from_arrays(offsets, keys, items, type=array.type, mask=array.is_null())
+        map_type: Any = array.type
+        return pa.MapArray.from_arrays(offsets, keys, items, type=map_type, mask=array.is_null())
     elements = _padded(array.values.slice(start, stop - start), parts["element"])
     return pa.ListArray.from_arrays(offsets, elements, type=array.type, mask=array.is_null())

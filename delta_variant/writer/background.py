@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 import pyarrow as pa
 
+from .._threads import Threads
 from .invalid_json import PartRows
 from .json_lines import Origin
 from .partitioned import OddRowsWriter, PartitionValues
@@ -27,7 +28,7 @@ class BackgroundOddRowsWriter(OddRowsWriter):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._thread = ThreadPoolExecutor(1)
+        self._thread = Threads(1)
         self._begun: deque[Future[None]] = deque()
 
     def set_apart(self, values: PartitionValues, rows: pa.RecordBatch) -> None:
