@@ -291,8 +291,8 @@ def rewrite_files(
 ) -> RewrittenPart:
     """Rewrite those of some files that contain changed rows; after an error, remove all new files.
 
-    `change_of` returns the change of the rows of a file. If the part has change data files, or another part
-    has, the rows of the emptied files belong into such files, too.
+    `change_of` returns the change of the rows of a file. If this part or another one has change data files,
+    the rows of emptied files are written to change data files, too.
     """
     replaced: list[str] = []
     emptied: list[FileEntry] = []

@@ -407,6 +407,8 @@ SHOWN = {"date": "unix_date({})", "timestamp": "unix_micros({})", "timestamp_ntz
 
 def _answers(spark: Any, texts: Sequence[str]) -> list[Any]:
     """Return the type and the value of each expression; expressions that fail are found by halves."""
+    from pyspark.errors import PySparkException
+
     try:
         types = [field.dataType.simpleString() for field in spark.sql(f"select {', '.join(texts)}").schema]
         asked = []
@@ -415,7 +417,7 @@ def _answers(spark: Any, texts: Sequence[str]) -> list[Any]:
             asked.append(form.format(f"({text})"))
         (row,) = spark.sql(f"select {', '.join(asked)}").collect()
         return [[name, shown(value)] for name, value in zip(types, row, strict=True)]
-    except Exception:
+    except PySparkException:
         if len(texts) == 1:
             return [[ERROR]]
         middle = len(texts) // 2
@@ -430,6 +432,8 @@ def _all_answers(spark: Any, texts: Sequence[str]) -> dict[str, list[Any]]:
 
 def _refused_casts(spark: Any) -> set[str]:
     """Return the casts between types that Spark refuses, of which each takes a query to find."""
+    from pyspark.errors import AnalysisException
+
     values = list(dict.fromkeys(CAST_VALUES))
     (names,) = spark.sql(f"select {', '.join(f'typeof({each})' for each in values)}").collect()
     by_type: dict[str, list[str]] = {}
@@ -439,7 +443,7 @@ def _refused_casts(spark: Any) -> set[str]:
     for same, target, function in product(by_type.values(), TYPES, ("cast", "try_cast")):
         try:
             spark.sql(f"select {function}({same[0]} as {target})")
-        except Exception:
+        except AnalysisException:
             refused |= {f"{function}({value} as {target})" for value in same}
     return refused
 
