@@ -73,7 +73,7 @@ def commits(table: Path, count: int) -> None:
 
 
 def documents(table: Path, keys: int) -> None:
-    """Write one file of JSON lines: each of 100 rows has other keys."""
+    """Write one file of JSON lines. No two of its 100 rows have a key in common."""
     table.mkdir()
     rows = ({f"k{row}_{n}": n for n in range(max(1, keys // 100))} for row in range(100))
     (table / "documents.ndjson").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -368,7 +368,7 @@ def compare(texts: Sequence[str], here: Here, there: There, found: Counter[str])
         if isinstance(result, Exception) and mine is None:
             found["an error in both"] += 1
         elif isinstance(result, Exception) and mine and "MISMATCH" in str(result):
-            # Spark has no such value, so that nothing here can differ from it.
+            # Spark has no such value to compare with.
             found["of wrong types in Spark"] += 1
         elif mine is None and not isinstance(result, Exception) and None in result[1]:
             # Spark does not evaluate an operand after one that is NULL, and so does not see its error.

@@ -1,4 +1,4 @@
-"""A write that fails releases its source at once, without a run of the garbage collector."""
+"""A write that fails releases its source immediately, without a run of the garbage collector."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ FILM = {"title": "Alien", "IMDB Rating": 8.5, "crew": {"director": "Scott"}, "ca
 
 @pytest.fixture
 def table(tmp_path: Path) -> dv.Table:
-    """Return a table of two files, of which only the second has a field `Titel`."""
+    """Return a table of two files. Only the second file has a field `Titel`."""
     films = dv.Table(tmp_path / "films")
     films.append([{"m": FILM}, {"m": {"title": "Heat"}}, {"m": None}], variant_columns=["m"])
     films.append([{"m": {"Titel": "Das Boot", "title": None}}])

@@ -22,7 +22,7 @@ BROKEN_BODY = "Generic S3 error: HTTP error: request or response body error\n ki
 
 
 class Clock:
-    """A clock that only waits move, by what they wait or by `step` if it is longer."""
+    """A clock that only waits advance: by the time of the wait, or by `step` if that is longer."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -79,7 +79,7 @@ def test_constants_have_the_values_of_spark():
 
 
 FIXED = dict.fromkeys(("to_date", "to_timestamp", "unix_timestamp"), frozenset({1}))
-"""The arguments that must be constants of functions that stand for others."""
+"""The arguments that must be constants, for functions that expand to other functions."""
 
 
 def fixed_arguments(tree: Call | Cast) -> frozenset[int]:

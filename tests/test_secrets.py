@@ -112,7 +112,7 @@ CALLS: dict[str, Callable[[str, Any], Any]] = {
 
 @pytest.fixture(autouse=True)
 def no_remembered_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let each case mask its secrets by itself, and not those of another one."""
+    """Let each case mask only its own secrets."""
     monkeypatch.setattr(_redaction, "_secrets", {})
     monkeypatch.setattr(_redaction, "_pattern", None)
 

@@ -66,7 +66,7 @@ def strict(name: str, type_name: str, number: int = 0, prefix: str = "") -> str:
             "select extracted0_0, a.at.y from {t0} AS `a` where A.n = 1",
         ),
         ("select S.A.*, s.a.n from c.s.a", "select A.*, a.n from {t0} AS `a`"),
-        # Two tables of one name are told apart by their schemas, in one SELECT or in a SELECT in the other.
+        # Schemas distinguish two tables of one name, in one SELECT or in nested SELECTs.
         (
             "select r.a.id, s.a.value:x from r.a, s.a",
             "select `r.a`.id, `s.a`.value:x from {t0} AS `r.a`, {t1} AS `s.a`",

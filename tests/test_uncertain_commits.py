@@ -147,7 +147,7 @@ ANSWERS = {
 
 
 def answer_later(monkeypatch: pytest.MonkeyPatch, later: str, *, to_all: bool) -> None:
-    """Let the catalog ratify a commit and not answer, and answer later commits, or all requests, so."""
+    """Let the catalog ratify a commit without an answer; later commits, or all requests, get none."""
     send, lost = unity._send, []
 
     def answer(request: Any, kind: Any) -> Any:

@@ -16,7 +16,7 @@ OPTIONS: Mapping[tuple[str, object], str] = {
 """The options of arguments that differ by more than dashes."""
 
 OTHER_WAYS: Mapping[str, str] = {"except_cols": "--set for each column to set"}
-"""What the command line has instead of an argument."""
+"""Options of the command line that replace an argument of Python."""
 
 
 def message_of(error: DeltaVariantError) -> str:

@@ -45,7 +45,7 @@ NativeFile: TypeAlias = _native.DataFile
 """An open Parquet file."""
 
 TableColumns: TypeAlias = "_native.TableColumns"
-"""The columns of a table, by which those of its files are found."""
+"""The columns of a table, which name the columns of its files."""
 
 SchemaViolation: TypeAlias = _native.SchemaViolation
 RowViolation: TypeAlias = _native.RowViolation

@@ -45,7 +45,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 class GrammarError(Exception):
-    """A text that does not follow the grammar, at a position, with the way out if there is one."""
+    """Text that does not follow the grammar: its position, the problem, and the remedy if there is one."""
 
     def __init__(self, position: int, problem: str, remedy: str = "") -> None:
         super().__init__(problem)

@@ -22,7 +22,7 @@ ESCAPE = "\\"
 
 
 class Wildcard(Enum):
-    """What a pattern has in place of text, with its regular expression."""
+    """The wildcards of a pattern, with their regular expressions."""
 
     ANY = ".*"
     ONE = "."

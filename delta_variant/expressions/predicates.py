@@ -1,4 +1,4 @@
-"""The tests that follow a value: `between`, `in`, `like` and its kin, and `is`."""
+"""The tests that follow a value: `between`, `in`, `like`, `rlike` and `is`."""
 
 from __future__ import annotations
 

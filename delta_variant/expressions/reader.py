@@ -1,4 +1,4 @@
-"""What the rules of the grammar share: values, lists of arguments and calls."""
+"""The base class of the grammar: read values, lists of arguments and calls."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ READ_AGAIN = (
     "start a new query with a new checkpoint and without startingVersion, which reads all rows of the table "
     "with its latest schema"
 )
-"""What to do about a stream that cannot pass a change of the schema, without losing the rows before it."""
+"""The remedy for a stream that cannot pass a change of the schema, which keeps the rows before the change."""
 
 CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP = "_change_type", "_commit_version", "_commit_timestamp"
 

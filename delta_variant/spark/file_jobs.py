@@ -33,7 +33,7 @@ class Delivered(Protocol):
 
     @property
     def samples(self) -> Sequence[str | None]:
-        """Return a path in each of the folders to which the attempt may have written, None without one."""
+        """Return a path in each folder to which the attempt may have written, None if there is no folder."""
 
 
 def write_by_tasks(df: DataFrame, task: Task, job: Job, folders: Sequence[Store]) -> list[Any]:

@@ -46,7 +46,7 @@ def is_location(text: str) -> bool:
 
 
 def locate(location: TableLocation, default_fs: str) -> TableLocation:
-    """Return the location that Spark understands by one, as this package writes it.
+    """Return the location that Spark reads or writes for a given one, in the form of this package.
 
     Raises StoreError for a location that executors would look for elsewhere: in memory, or on the disk of
     each machine although Spark means a file system that this package cannot open.
@@ -106,7 +106,7 @@ def _probe(spark: SparkSession) -> str:
 
 
 def check_files(store: Store, paths: list[str]) -> None:
-    """Raise StoreError if the driver does not find files of tasks, of which `paths` has one for each.
+    """Raise StoreError if the driver does not find the files of tasks; `paths` has one file of each task.
 
     Of a remote store only one is looked for, because each costs a request.
     """

@@ -72,7 +72,7 @@ def _names(expression: Expression) -> set[tuple[str, ...]]:
 
 
 def _name_of(column: Any) -> tuple[str, ...]:
-    """Return the parts of a column, with those of the fields of structs in it."""
+    """Return the parts of a column, including the parts of nested struct fields."""
     parts = [part.this for part in column.parts]
     while isinstance(column.parent, exp.Dot):
         column = column.parent

@@ -54,7 +54,7 @@ def date_part(values: Any, part: DatePart, timezone: str = UTC) -> Any:
 
 
 def current_moment() -> datetime:
-    """Return the current time, of which an operation takes one for all its expressions."""
+    """Return the current time. An operation uses one for all of its expressions."""
     return datetime.now(timezone.utc)
 
 

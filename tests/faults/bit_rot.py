@@ -58,7 +58,7 @@ LIMITS = (0, 1, -1, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
 
 @dataclass(frozen=True)
 class Subject:
-    """A file of a table, and what reads it."""
+    """A file of a table, and the operation that reads it."""
 
     make: Callable[[Path], Path]
     read: Callable[[Path], Any]

@@ -217,7 +217,7 @@ def test_a_data_file_that_is_stored_before_an_error_belongs_to_no_version(remote
 
 
 def test_files_that_are_deleted_before_an_error_are_deleted_again(remote: Remote):
-    """A repeated deletion of a file finds none. After an error, the files that the log needs are there."""
+    """A repeated deletion finds no file. After an error, all files that the log needs exist."""
     dv.delete(remote.uri, "id = 1", storage_options=remote.direct)
     remote.proxy.faults += [
         Fault("error", "POST|DELETE", performed=True),

@@ -431,7 +431,7 @@ def _all_answers(spark: Any, texts: Sequence[str]) -> dict[str, list[Any]]:
 
 
 def _refused_casts(spark: Any) -> set[str]:
-    """Return the casts between types that Spark refuses, of which each takes a query to find."""
+    """Return the casts between types that Spark refuses, found by one query each."""
     from pyspark.errors import AnalysisException
 
     values = list(dict.fromkeys(CAST_VALUES))

@@ -41,7 +41,7 @@ def boolean_pattern(pattern: str) -> str:
 
 @lru_cache(maxsize=128)
 def splitting_pattern(pattern: str) -> str:
-    """Return an expression with the same matches; raises ExpressionError, also if it matches empty text."""
+    """Return an expression with the same matches; raises ExpressionError if it matches empty text."""
     found = _Translation(pattern, is_exact=True).result()
     if pc.match_substring_regex(pa.scalar(""), f"^(?:{found})$").as_py():
         raise ExpressionError(

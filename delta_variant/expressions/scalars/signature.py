@@ -1,4 +1,4 @@
-"""What a scalar function accepts, the type of its result, and how it is evaluated."""
+"""The signature of a scalar function: its parameters, the type of its result, and its evaluation."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ def _comparable(protocol: Protocol | None) -> Protocol | None:
 
 
 def _comparable_file(add: AddFile) -> AddFile:
-    """Return the fields of a file that readers use; a checkpoint can omit the others."""
+    """Return the fields of a file that readers use. A checkpoint can omit all other fields."""
     vector = add.deletion_vector
     return msgspec.structs.replace(
         add,

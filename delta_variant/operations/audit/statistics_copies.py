@@ -43,7 +43,7 @@ def types_of_bounds(metadata: Metadata | None) -> dict[Path, DataType]:
 
 
 def differences_of_copies(text: str, other: str, types: Mapping[Path, DataType]) -> Iterator[str]:
-    """Yield the statistics that both have with different values. Either can omit what it cannot represent."""
+    """Yield the statistics that differ. Each side can omit a statistic that it cannot represent."""
     if text == other:
         return
     one, another = _decoded(text), _decoded(other)

@@ -133,7 +133,7 @@ class TableSubject:
 
     @cached_property
     def stored(self) -> TableColumns:
-        """Return the columns by which those of the files are found."""
+        """Return the columns of the table, which name the columns of its files."""
         return table_columns(self.physical, self.mode)
 
     @cached_property
@@ -324,7 +324,7 @@ class FileSubject:
             return error
 
     def with_stats(self, stats: str | None) -> FileSubject:
-        """Return the file with other statistics, and with what was read of it."""
+        """Return the file with other statistics, and keep the parts that were read."""
         other = FileSubject(self.table, {**self.add, "stats": stats}, self.rows)
         kept = ("stored", "file", "footer", "computed", "deleted", "mismatches", "overflows")
         other.__dict__.update({name: self.__dict__[name] for name in kept if name in self.__dict__})

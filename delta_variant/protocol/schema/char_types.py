@@ -103,7 +103,7 @@ def _match(parsed: _Parsed, data_type: DataType, path: FieldPath) -> Iterator[tu
         yield path, parsed
     elif parsed is not None:
         by_name, parts = {step.lower(): part for step, part in parsed.items()}, parts_of(data_type)
-        # Spark does not rename the fields in this text, and goes by their positions.
+        # Spark does not rename the fields in this text, and finds them by their positions.
         by_position = list(parsed.values()) if len(parsed) == len(parts) else [None] * len(parts)
         for (step, inner), part in zip(parts, by_position, strict=True):
             yield from _match(by_name.get(step.lower(), part), inner, (*path, step))

@@ -42,7 +42,7 @@ PRIMITIVES = frozenset(
 MAX_PRECISION = 38
 # Hostile JSON must not exhaust the stack.
 MAX_DEPTH = 100
-# Arrow's C interface permits 64 levels, of which some are around the column. Arrow has two for a map.
+# Arrow's C interface permits 64 levels. Some enclose the column, and a map has two.
 MAX_ARROW_LEVELS = 60
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")

@@ -25,7 +25,7 @@ TYPE_CHANGES = "delta.typeChanges"
 INTEGERS = ("byte", "short", "integer", "long")
 MAX_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 ALL_DIGITS = {"byte": 2, "short": 4, "integer": 9, "long": 18, "float": 7, "double": 15}
-"""The digits that every value of a type has at most, and those of which a type has every integer."""
+"""The most digits of a value of each type, and the most digits up to which it has all integers."""
 OTHERS_WITHOUT_LOSS = {("byte", "float"), ("short", "float"), ("string", "binary")}
 INTEGER_DIGITS = {"byte": 10, "short": 10, "integer": 10, "long": 20}
 OTHERS = {

@@ -31,7 +31,7 @@ pub(super) struct Ambiguity {
 }
 
 impl Ambiguity {
-    /// Return an error if the column at `path` is this one, within it, or around it.
+    /// Return an error if the column at `path` is this column, contains it, or is contained in it.
     pub(super) fn check(&self, path: &[String]) -> Result<()> {
         if path.iter().zip(&self.path).any(|(one, other)| one != other) {
             return Ok(());
@@ -203,7 +203,7 @@ fn is_element(list: &Type, repeated: &Type) -> bool {
     repeated.name() == "array" || repeated.name() == format!("{}_tuple", list.name())
 }
 
-/// A name for a column that has the name of another one.
+/// A new name for a column whose name another column has.
 fn unused_name(name: &str, names: &HashSet<String>) -> String {
     let mut unused = format!("{name}#");
     while names.contains(&unused) {

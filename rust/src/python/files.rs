@@ -332,7 +332,7 @@ pub struct PyDataFile {
     name: String,
 }
 
-/// The columns of a table, by which those of its files are found.
+/// The columns of a table, which name the columns of its files.
 #[pyclass(name = "TableColumns", module = "delta_variant._native", frozen)]
 pub struct PyTableColumns(Arc<TableColumns>);
 

@@ -101,7 +101,7 @@ fn quoted(text: &str) -> Option<(Element, usize)> {
         content.push('\'');
         position += 1;
     }
-    // Two quotes outside of quoted text are one.
+    // Two quotes outside of quoted text stand for one quote.
     if content.is_empty() {
         content.push('\'');
     }

@@ -9,7 +9,7 @@ use arrow_array::{ArrayRef, BooleanArray};
 use super::Arguments;
 use crate::error::{Error, Result};
 
-/// Texts of the rows, of which each is appended to a column.
+/// Texts of the rows. Each text is appended to a column.
 struct Texts {
     builder: StringBuilder,
 }
