@@ -418,11 +418,20 @@ def _rename_physically(table, *, keeps_files):
     removes = [] if keeps_files else [{"remove": remove}]
     metadata["schemaString"] = json.dumps(schema)
     table.add_commit(1, {"commitInfo": {}}, {"metaData": metadata}, *removes)
+    return metadata, {"add": add}
 
 
 @breaks("T19")
 def a_physical_name_that_a_commit_changes(table):
     _rename_physically(table, keeps_files=True)
+
+
+@breaks("T19")
+def a_mapping_that_a_commit_turns_off(table):
+    metadata, add = _rename_physically(table, keeps_files=False)
+    table.add_commit(2, {"commitInfo": {}}, add)
+    del metadata["configuration"]["delta.columnMapping.mode"]
+    table.add_commit(3, {"commitInfo": {}}, {"metaData": metadata})
 
 
 def test_a_table_that_is_replaced_has_other_physical_names(table):
@@ -626,6 +635,12 @@ def a_variant_clustering_column(table):
 def a_variant_clustering_column_as_a_string(table):
     """PROTOCOL.md, "Writer Requirements for Clustered Table": the example has a string for each column."""
     _cluster(table, '{"clusteringColumns":["id", "v"]}')
+
+
+@breaks("T20")
+def a_clustering_column_that_the_table_lacks(table):
+    table.edit_protocol(FEATURES, [*FEATURES, "clustering", "domainMetadata"])
+    _cluster(table, '{"clusteringColumns":[["id"], ["other"]]}')
 
 
 @breaks("T7")
@@ -1318,6 +1333,11 @@ def _delete(table, *rows, **fields):
 @breaks("F7")
 def a_deletion_vector_of_another_cardinality(table):
     _delete(table, 1, 2, cardinality=1)
+
+
+@breaks("F7")
+def a_deletion_vector_with_a_row_twice(table):
+    _delete(table, 1, 1)
 
 
 @breaks("F7")

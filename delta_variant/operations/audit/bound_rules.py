@@ -13,8 +13,9 @@ from ...expressions.types import type_name
 from ...protocol.statistics import Bound, BoundText, FileStatistics, value_at
 from ...variant import paths as variant_paths
 from .findings import Rule, Violation
-from .statistics_rules import CONTRADICTED, DANGER, REPAIR, SIDES, UNUSED, is_false_null_count
-from .subjects import ColumnSubject, PathReport
+from .statistics_copies import SIDES
+from .statistics_rules import CONTRADICTED, DANGER, REPAIR, UNUSED, is_false_null_count
+from .subjects import ColumnSubject, PathReport, names_of
 
 __all__ = ["BOUND_RULES"]
 
@@ -169,16 +170,9 @@ def _one_sided(subject: ColumnSubject) -> Iterator[Violation]:
 
 def _under_array(subject: ColumnSubject) -> Iterator[Violation]:
     for key in _keys(subject):
-        names = _names(key)
-        if names is not None and any(names[:length] in subject.lists for length in range(len(names) + 1)):
+        names = names_of(key)
+        if names is not None and _leads_into_array(subject, names):
             yield _violation(subject, key, f"the path {key} of {subject.name} leads into an array")
-
-
-def _names(key: str) -> tuple[str, ...] | None:
-    try:
-        return variant_paths.parse(key)
-    except InvalidStatisticsError:
-        return None
 
 
 def _without_feature(subject: ColumnSubject) -> Iterator[Violation]:
@@ -250,7 +244,7 @@ def _of_another_class(subject: ColumnSubject) -> Iterator[Violation]:
     for _, key, bound in _each(subject):
         types_of.setdefault(key, set()).add(bound.type)
     for key, types in types_of.items():
-        names = _names(key)
+        names = names_of(key)
         arrow_type = subject.leaves.get(names) if names is not None else None
         if arrow_type is not None and not all(_fits(each, arrow_type) for each in types):
             names_of_types = ", ".join(sorted(types))
@@ -264,14 +258,14 @@ def _of_another_class(subject: ColumnSubject) -> Iterator[Violation]:
 def _not_shredded(subject: ColumnSubject) -> Iterator[Violation]:
     if subject.group is None:
         return
-    for key, names in ((key, _names(key)) for key in _keys(subject)):
-        if names is not None and names not in subject.leaves and not _leads_into(subject, names):
+    for key, names in ((key, names_of(key)) for key in _keys(subject)):
+        if names is not None and names not in subject.leaves and not _leads_into_array(subject, names):
             yield _violation(
                 subject, key, f"the path {key} of {subject.name} has bounds but no typed_value in the file"
             )
 
 
-def _leads_into(subject: ColumnSubject, names: tuple[str, ...]) -> bool:
+def _leads_into_array(subject: ColumnSubject, names: tuple[str, ...]) -> bool:
     return any(names[:length] in subject.lists for length in range(len(names) + 1))
 
 

@@ -92,7 +92,9 @@ def _cardinality(subject: FileSubject) -> Iterator[Violation]:
     except DataFileError as error:
         yield Violation(f"the deletion vector cannot be read ({error.message})")
         return
-    deleted, last = sum(end - start for start, end in ranges), max((end for _, end in ranges), default=0) - 1
+    last = max((end for _, end in ranges), default=0) - 1
+    # A malformed bitmap can have a row twice.
+    deleted = sum(end - start for start, end in set(ranges))
     if deleted != stated:
         yield Violation(f"the deletion vector has {deleted:,} rows, but its cardinality is {stated:,}")
     if last >= rows:

@@ -135,7 +135,7 @@ class Replay:
         if moved and not state.files.keys() <= removed:
             number = min(moved)
             message = (
-                f"version {version} changes the physical name of the column with the id {number} from "
+                f"version {version} changes the name in files of the column with the id {number} from "
                 f"{before[number]} to {after[number]}, but keeps files with the former"
             )
             self.report("T19", message, version)
@@ -152,15 +152,16 @@ class Replay:
 
 
 def _names_of_columns(metadata: Metadata) -> dict[int, str]:
-    """Return the physical name of each column by its id, empty without column mapping."""
+    """Return the name in data files of each column that has an id, by that id."""
     try:
-        if properties.get(metadata.configuration, properties.COLUMN_MAPPING_MODE) == "none":
-            return {}
-        fields = [field.metadata for _, field in fields_of(parse_schema(metadata.schema_string))]
+        is_mapped = properties.get(metadata.configuration, properties.COLUMN_MAPPING_MODE) != "none"
+        fields = [field for _, field in fields_of(parse_schema(metadata.schema_string))]
     except (ProtocolError, SchemaError):
         return {}
     return {
-        each[COLUMN_ID]: each[PHYSICAL_NAME] for each in fields if {COLUMN_ID, PHYSICAL_NAME} <= each.keys()
+        field.metadata[COLUMN_ID]: str(field.metadata.get(PHYSICAL_NAME)) if is_mapped else field.name
+        for field in fields
+        if type(field.metadata.get(COLUMN_ID)) is int
     }
 
 

@@ -14,7 +14,7 @@ from ...protocol.schema.json_text import parse as parse_schema
 from ...protocol.statistics import FileStatistics, decode, describe_bound, leaves_of, to_comparable, value_at
 from ...protocol.types import VARIANT, DataType, StructType
 
-__all__ = ["differences_of_copies", "is_near", "ordinary_columns", "types_of_bounds"]
+__all__ = ["SIDES", "bounds_of", "differences_of_copies", "is_near", "ordinary_columns", "types_of_bounds"]
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -52,7 +52,7 @@ def differences_of_copies(text: str, other: str, types: Mapping[Path, DataType])
     for path, count in leaves_of(another.null_count):
         if value_at(one.null_count, path) not in (None, count):
             yield f"nullCount of {'.'.join(path)}"
-    for side, texts, others in zip(SIDES, _bounds(one), _bounds(another), strict=True):
+    for side, texts, others in zip(SIDES, bounds_of(one), bounds_of(another), strict=True):
         for path, bound in leaves_of(others):
             stated = value_at(texts, path)
             if stated is not None and not _is_same(stated, bound, types.get(path)):
@@ -66,7 +66,8 @@ def _decoded(text: str) -> FileStatistics:
         return FileStatistics()
 
 
-def _bounds(stats: FileStatistics) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+def bounds_of(stats: FileStatistics) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """Return both sides of the bounds, in the order of SIDES."""
     return stats.min_values, stats.max_values
 
 

@@ -24,7 +24,7 @@ from ...protocol.statistics import (
 )
 from ...protocol.types import DataType, PrimitiveType, StructType, describe
 from .findings import Rule, Violation
-from .statistics_copies import differences_of_copies, is_near, ordinary_columns
+from .statistics_copies import SIDES, bounds_of, differences_of_copies, is_near, ordinary_columns
 from .subjects import FileSubject, TableSubject
 
 __all__ = [
@@ -33,14 +33,11 @@ __all__ = [
     "DANGER",
     "FILE_STATISTICS_RULES",
     "REPAIR",
-    "SIDES",
     "UNUSED",
     "is_false_null_count",
 ]
 
 Path: TypeAlias = tuple[str, ...]
-
-SIDES = ("minValues", "maxValues")
 
 FLOAT, DOUBLE = PrimitiveType("float"), PrimitiveType("double")
 UNCHECKED = ("binary", "void", "variant", "geometry", "geography")
@@ -76,7 +73,7 @@ def _no_num_records(subject: FileSubject) -> Iterator[Violation]:
 
 
 def _unknown_names(subject: FileSubject) -> Iterator[Violation]:
-    members = (("nullCount", subject.stats.null_count), *zip(SIDES, _bounds(subject.stats), strict=True))
+    members = (("nullCount", subject.stats.null_count), *zip(SIDES, bounds_of(subject.stats), strict=True))
     if not subject.table.physical.fields:
         return
     for member, values in members:
@@ -99,10 +96,6 @@ def _unknown_columns(
             yield from _unknown_columns(value, found, (*path, name))
 
 
-def _bounds(stats: FileStatistics) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    return stats.min_values, stats.max_values
-
-
 def _impossible_null_counts(subject: FileSubject) -> Iterator[Violation]:
     records = subject.stats.num_records
     for path, count in leaves_of(subject.stats.null_count):
@@ -112,7 +105,7 @@ def _impossible_null_counts(subject: FileSubject) -> Iterator[Violation]:
 
 def _forms(subject: FileSubject) -> Iterator[Violation]:
     """Check that each entry has the JSON form of its column's type."""
-    members = (("nullCount", subject.stats.null_count), *zip(SIDES, _bounds(subject.stats), strict=True))
+    members = (("nullCount", subject.stats.null_count), *zip(SIDES, bounds_of(subject.stats), strict=True))
     for member, values in members:
         for path, value, expected in _wrong_forms(values, subject.table.physical, (), member):
             name = ".".join(path)
@@ -183,8 +176,8 @@ def _incomplete(subject: FileSubject) -> Iterator[Violation]:
         return
     indexed = subject.table.indexed
     for path, _ in subject.ordinary_columns:
-        least, greatest = (value_at(values, path) for values in _bounds(subject.stats))
-        found = [value_at(values, path) for values in _bounds(computed)]
+        least, greatest = (value_at(values, path) for values in bounds_of(subject.stats))
+        found = [value_at(values, path) for values in bounds_of(computed)]
         if path not in indexed or found[0] is None:
             continue
         # A long string can lack the upper bound: a truncated one must still be greater than the string.
@@ -213,7 +206,7 @@ def _ordinary_violations(
         return
     for path, data_type in subject.ordinary_columns:
         of_bounds = type_of_bounds(data_type, subject.column(path))
-        for side, recorded, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
+        for side, recorded, found in zip(SIDES, bounds_of(subject.stats), bounds_of(computed), strict=True):
             texts = value_at(recorded, path), value_at(found, path)
             stated, actual = (to_comparable(text, of_bounds) for text in texts)
             if None not in (stated, actual) and is_violation(stated, actual, side == SIDES[1]):
@@ -249,7 +242,7 @@ def _without_exact_bounds(subject: FileSubject) -> Iterator[Violation]:
         return
     for path, data_type in subject.ordinary_columns:
         of_bounds = type_of_bounds(data_type, subject.column(path))
-        for side, recorded, found in zip(SIDES, _bounds(subject.stats), _bounds(computed), strict=True):
+        for side, recorded, found in zip(SIDES, bounds_of(subject.stats), bounds_of(computed), strict=True):
             text = value_at(recorded, path)
             stated = None if value_at(found, path) is not None else to_comparable(text, of_bounds)
             if stated is None or not _is_of_type(stated, subject.column(path)):
@@ -316,7 +309,7 @@ def _bounds_of_nulls(subject: FileSubject) -> Iterator[Violation]:
         return
     for path, _ in subject.ordinary_columns:
         stated = next(
-            (value for side in _bounds(subject.stats) if (value := value_at(side, path)) is not None), None
+            (value for side in bounds_of(subject.stats) if (value := value_at(side, path)) is not None), None
         )
         if stated is not None and value_at(computed.null_count, path) == computed.num_records:
             name = ".".join(path)

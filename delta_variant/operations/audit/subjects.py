@@ -37,9 +37,9 @@ from ...storage import store
 from ...storage.objects import StoredFile
 from ...variant import paths as variant_paths
 from .log_survey import LogSurvey
-from .statistics_copies import ordinary_columns
+from .statistics_copies import SIDES, bounds_of, ordinary_columns
 
-__all__ = ["ColumnSubject", "FileSubject", "PathReport", "TableSubject"]
+__all__ = ["ColumnSubject", "FileSubject", "PathReport", "TableSubject", "names_of"]
 
 Path: TypeAlias = tuple[str, ...]
 Value = TypeVar("Value")
@@ -302,9 +302,7 @@ class FileSubject:
 
     def _states_values(self, path: Path) -> bool:
         """Return whether the statistics say that a column has values: by bounds or by too few nulls."""
-        if any(
-            value_at(values, path) is not None for values in (self.stats.min_values, self.stats.max_values)
-        ):
+        if any(value_at(values, path) is not None for values in bounds_of(self.stats)):
             return True
         nulls, records = value_at(self.stats.null_count, path), self.stats.num_records or 0
         # Next to wide bounds, only 0 and `numRecords` have a meaning.
@@ -486,14 +484,14 @@ class ColumnSubject:
 
     def entry(self, side: str) -> Any:
         """Return the entry of the column in `minValues` or `maxValues`, None without one."""
-        values = self.file.stats.min_values if side == "minValues" else self.file.stats.max_values
+        values = dict(zip(SIDES, bounds_of(self.file.stats), strict=True))[side]
         return value_at(values, self.column.path)
 
     @Lazy
     def sides(self) -> Mapping[str, BoundText | InvalidStatisticsError]:
         """Return the bounds that are strings, decoded or the error, by `minValues` and `maxValues`."""
         decoded: dict[str, BoundText | InvalidStatisticsError] = {}
-        for side in ("minValues", "maxValues"):
+        for side in SIDES:
             text = self.entry(side)
             if isinstance(text, str):
                 try:
@@ -518,8 +516,8 @@ class ColumnSubject:
         if not self.file.rows or self.group is None or isinstance(deleted, DeltaVariantError):
             return None
         keys = [key for side in self.bounds.values() for key in side]
-        paths = [(key, list(names)) for key in dict.fromkeys(keys) if (names := _names(key)) is not None]
-        least, greatest = (_bytes(self.sides.get(side)) for side in ("minValues", "maxValues"))
+        paths = [(key, list(names)) for key in dict.fromkeys(keys) if (names := names_of(key)) is not None]
+        least, greatest = (_bytes(self.sides.get(side)) for side in SIDES)
         try:
             found = self.file.opened.check_rows(
                 list(self.column.path), paths, least, greatest, deleted if self.file.is_tight else None
@@ -535,7 +533,8 @@ class ColumnSubject:
         return self.row_report if isinstance(self.row_report, RowReport) else None
 
 
-def _names(key: str) -> Path | None:
+def names_of(key: str) -> Path | None:
+    """Return the names of a path key, None for an invalid one."""
     try:
         return variant_paths.parse(key)
     except InvalidStatisticsError:

@@ -141,6 +141,15 @@ def _clustering_columns(subject: TableSubject) -> tuple[tuple[str, ...], ...]:
         return ()
 
 
+def _unknown_clustering_columns(subject: TableSubject) -> Iterator[Violation]:
+    if not subject.columns.fields:
+        return
+    known = {tuple(map(str.lower, path)) for path, _ in fields_of(subject.physical)}
+    for path in _clustering_columns(subject):
+        if tuple(map(str.lower, path)) not in known:
+            yield Violation(f"the table is clustered by {'.'.join(path)}, which is not a column of it")
+
+
 def _names_that_differ_by_case(subject: TableSubject) -> Iterator[Violation]:
     spellings: dict[tuple[str, ...], tuple[str, ...]] = {}
     for path, _ in fields_of(subject.columns):
@@ -360,6 +369,12 @@ TABLE_RULES: tuple[Rule[TableSubject], ...] = (
     ),
     Rule("T13", "error", _iceberg, "unset the property"),
     Rule("T14", "error", _contradictions, "commit a metaData action with consistent names"),
+    Rule(
+        "T20",
+        "error",
+        _unknown_clustering_columns,
+        "no writer can cluster by it: commit the domain with physical names of columns",
+    ),
     Rule(
         "T16",
         "warning",
