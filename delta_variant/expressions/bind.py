@@ -1,23 +1,28 @@
-"""Bind an expression to a table: resolve names to inputs, and cast the operands of each operator to one type.
+"""Bind an expression to a table: resolve names to inputs, and check the operands of each operator.
 
-Coercion follows Spark's ANSI mode. An operation that Arrow cannot do exactly as Spark does is rejected.
+Types follow Spark's ANSI mode. An operation that Arrow cannot do exactly as Spark does is rejected.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import suppress
-from decimal import Decimal
 from functools import reduce
 
 import msgspec
 import pyarrow as pa
 
-from .._arrow import Array
 from ..errors import CastError, ExpressionError
-from ..variant.moments import UTC
 from ..variant.paths import split_pattern
-from .cast import can_cast, cast_scalar, cast_values
+from .coercion import (
+    cast_to,
+    column_of,
+    common_number_type,
+    field_names,
+    kind_or_error,
+    known_types,
+    unify,
+    variant_error,
+)
 from .constructors import CONSTRUCTORS, bind_constructor
 from .evaluate import ARITHMETIC, call_kernel, constant_of
 from .names import NameScope
@@ -44,9 +49,6 @@ from .variant_functions import VARIANT_FUNCTIONS, bind_variant_function
 EXTENSION_NAME = b"ARROW:extension:name"
 VARIANT_EXTENSION = b"arrow.parquet.variant"
 
-# Functions that return their operands, which have the common type of all of them, even if a literal would fit
-# into that of the columns.
-VALUE_FUNCTIONS = frozenset({"coalesce", "case", "greatest", "least", *CONSTRUCTORS})
 
 COMPARABLE: frozenset[Kind] = NUMERIC | {"string", "boolean", "binary", "date", "timestamp", "timestamp_ntz"}
 
@@ -148,13 +150,13 @@ def _bind_scalar(name: str, arguments: Sequence[Expression], scope: NameScope) -
         if scope.moment is None:
             raise ExpressionError(f"cannot use `{name}` here because its value changes")
         now = Literal(pa.scalar(scope.moment, pa.timestamp("us", "UTC")))
-        return _cast(now, function.type, scope.timezone)
+        return cast_to(now, function.type, scope.timezone)
     parameters = function.parameters_of(len(arguments))
     bound = [bind(argument, scope) for argument in arguments]
     common = [each for each, parameter in zip(bound, parameters, strict=True) if parameter in COMMON]
     if "ordered" in parameters:
         _check_order(name, common)
-    unified = iter(_unify(name, common, scope.timezone) if common else ())
+    unified = iter(unify(name, common, scope.timezone) if common else ())
     cast = [
         next(unified) if parameter in COMMON else _cast_implicitly(name, each, parameter, scope.timezone)
         for each, parameter in zip(bound, parameters, strict=True)
@@ -165,7 +167,7 @@ def _bind_scalar(name: str, arguments: Sequence[Expression], scope: NameScope) -
 
 
 def _check_order(name: str, arguments: Sequence[Expression]) -> None:
-    kinds = {_kind(argument) for argument in arguments} - {"null"}
+    kinds = {kind_or_error(argument) for argument in arguments} - {"null"}
     if ("string" in kinds and len(kinds) > 1) or "nested" in kinds:
         raise ExpressionError(f"`{name}` requires operands of one type that can be compared: cast them")
 
@@ -179,7 +181,7 @@ def _check_count(name: str, count: int, least: int, most: int | None) -> None:
 
 def _cast_implicitly(name: str, argument: Expression, parameter: Parameter, timezone: str) -> Expression:
     if parameter == "any":
-        _kind(argument)
+        kind_or_error(argument)
         return argument
     target = SIMPLE_TYPES.get(parameter)
     if target is not None:
@@ -188,16 +190,16 @@ def _cast_implicitly(name: str, argument: Expression, parameter: Parameter, time
     else:
         taken, proposal, castable = PARAMETERS[parameter]
         target = SIMPLE_TYPES[proposal]
-    kind = _kind(argument, type_name(target))
+    kind = kind_or_error(argument, type_name(target))
     if kind in taken:
         return argument
     if kind not in castable and kind != "null":
         raise ExpressionError(
             f"`{name}`: expected {EXPECTED.get(parameter, parameter)}, got `{describe(argument)}` of type "
             f"{type_name(output_type(argument))}",
-            column=_column_of(argument),
+            column=column_of(argument),
         )
-    return _cast(argument, target, timezone)
+    return cast_to(argument, target, timezone)
 
 
 def _constant(name: str, argument: Expression) -> Literal:
@@ -239,7 +241,7 @@ def _resolve(name: Name, scope: NameScope) -> Expression:
         bound = Field(bound, field.name, field.type)
         if (field.metadata or {}).get(EXTENSION_NAME) == VARIANT_EXTENSION:
             _check_variant_end(rest[position:], name)
-            column, *fields = _field_names(bound)
+            column, *fields = field_names(bound)
             return Extraction(column, (), None, fields=tuple(fields))
     return bound
 
@@ -253,27 +255,13 @@ def _check_variant_end(rest: Sequence[str], name: Name) -> None:
         )
 
 
-def _field_names(expression: Expression) -> list[str]:
-    if isinstance(expression, Field):
-        return [*_field_names(expression.operand), expression.name]
-    assert isinstance(expression, Column)
-    return [expression.name]
-
-
-def _column_of(expression: Expression) -> str | None:
-    """Return the column that an expression reads as a whole or at a path, None for any other expression."""
-    if isinstance(expression, Extraction):
-        return ".".join((expression.column, *expression.fields))
-    return ".".join(_field_names(expression)) if isinstance(expression, Column | Field) else None
-
-
 def _bind_cast(cast: Cast, timezone: str) -> Expression:
     operand, target = cast.operand, cast.type
     source = output_type(operand)
     if source is not None:
         if target is None:
             return VariantCall("cast", (operand,), (), None)
-        return _cast(operand, target, timezone, strict=cast.strict)
+        return cast_to(operand, target, timezone, strict=cast.strict)
     if target is None:
         return operand
     if isinstance(operand, Extraction):
@@ -281,45 +269,12 @@ def _bind_cast(cast: Cast, timezone: str) -> Expression:
     return VariantCall("variant_get", (operand,), ((), target, cast.strict, timezone), target)
 
 
-def _cast(
-    operand: Expression, target: pa.DataType, timezone: str = UTC, *, strict: bool = True
-) -> Expression:
-    source = output_type(operand)
-    if source is None:
-        raise _variant_error(operand)
-    if source == target:
-        return operand
-    if not can_cast(source, target):
-        raise ExpressionError(
-            f"cannot cast `{describe(operand)}` from {type_name(source)} to {type_name(target)}",
-            column=_column_of(operand),
-        )
-    cast = Cast(operand, target, strict, timezone)
-    return _fold(operand, cast) if isinstance(operand, Literal) else cast
-
-
-def _fold(literal: Literal, cast: Cast) -> Literal:
-    value, target = literal.value, cast.type
-    assert target is not None
-    if _is_inexact(value.type, target):
-        return Literal(pa.scalar(None if value.as_py() is None else float(value.as_py()), target))
-    try:
-        return Literal(cast_scalar(value, target, strict=cast.strict, timezone=cast.timezone))
-    except pa.ArrowInvalid as error:
-        raise ExpressionError(f"cannot cast {describe(literal)} to {type_name(target)}: {error}") from error
-
-
-def _is_inexact(source: pa.DataType, target: pa.DataType) -> bool:
-    """Return whether Arrow's cast does not return the nearest number."""
-    return kind_of(source) == "decimal" and kind_of(target) == "floating"
-
-
 def _require_variant(bound: Expression, what: str) -> Expression:
     if output_type(bound) is None:
         return bound
     raise ExpressionError(
         f"{what}: expected a Variant, got `{describe(bound)}` of type {type_name(output_type(bound))}",
-        column=_column_of(bound),
+        column=column_of(bound),
     )
 
 
@@ -327,37 +282,22 @@ def _require(bound: Expression, kinds: Collection[Kind], expected: str) -> None:
     arrow_type = output_type(bound)
     if arrow_type is None:
         proposal = "boolean" if "boolean" in kinds else "double" if "decimal" in kinds else "string"
-        raise _variant_error(bound, proposal)
+        raise variant_error(bound, proposal)
     if kind_of(arrow_type) not in kinds:
         raise ExpressionError(
-            f"{expected}, got `{describe(bound)}` of type {type_name(arrow_type)}", column=_column_of(bound)
+            f"{expected}, got `{describe(bound)}` of type {type_name(arrow_type)}", column=column_of(bound)
         )
-
-
-def _variant_error(bound: Expression, proposal: str = "string") -> ExpressionError:
-    text = describe(bound)
-    return ExpressionError(
-        f"`{text}` is a Variant, which cannot be compared or computed with: cast it, as in "
-        f"`{text}::{proposal}`",
-        column=_column_of(bound),
-    )
-
-
-def _proposal(others: list[pa.DataType]) -> str:
-    if not others:
-        return "string"
-    return "bigint" if kind_of(others[0]) == "integer" else type_name(others[0])
 
 
 def _connect(function: str, arguments: list[Expression]) -> Expression:
     for argument in arguments:
         _require(argument, {"boolean", "null"}, f"`{function}`: expected boolean operands")
-    return Call(function, tuple(_cast(argument, pa.bool_()) for argument in arguments), pa.bool_())
+    return Call(function, tuple(cast_to(argument, pa.bool_()) for argument in arguments), pa.bool_())
 
 
 def _compare(function: str, arguments: list[Expression], timezone: str) -> Expression:
     # Statistics are compared with constants.
-    return Call(function, tuple(map(_folded, _unify(function, arguments, timezone))), pa.bool_())
+    return Call(function, tuple(map(_folded, unify(function, arguments, timezone))), pa.bool_())
 
 
 def _folded(argument: Expression) -> Expression:
@@ -385,20 +325,12 @@ def _like(function: str, arguments: list[Expression]) -> Expression:
             f"`{function}`: expected a string literal as its pattern, got `{describe(constants[0])}`"
         )
     parse_pattern(*texts)
-    value = _cast(value, pa.string()) if _kind(value) == "null" else value
+    value = cast_to(value, pa.string()) if kind_or_error(value) == "null" else value
     return Call(function, (value, *constants), pa.bool_())
 
 
-def _kind(bound: Expression, proposal: str = "string") -> Kind:
-    """Return the kind of a bound expression; raises ExpressionError for a Variant."""
-    arrow_type = output_type(bound)
-    if arrow_type is None:
-        raise _variant_error(bound, proposal)
-    return kind_of(arrow_type)
-
-
 def _coalesce(function: str, arguments: list[Expression], timezone: str) -> Expression:
-    unified = _unify(function, arguments, timezone)
+    unified = unify(function, arguments, timezone)
     result = output_type(unified[0])
     if result is not None and pa.types.is_decimal256(result):
         raise ExpressionError(
@@ -433,14 +365,14 @@ def _sign(function: str, arguments: list[Expression]) -> Expression:
 def _calculate(function: str, arguments: list[Expression]) -> Expression:
     for argument in arguments:
         _require(argument, NUMERIC | {"null"}, f"`{function}`: expected numbers")
-    kinds = {_kind(argument) for argument in arguments} - {"null"}
+    kinds = {kind_or_error(argument) for argument in arguments} - {"null"}
     if "decimal" in kinds and "floating" not in kinds:
         return _calculate_decimals(function, arguments)
     if function == "%" and "floating" in kinds:
         raise ExpressionError("`%` supports only integers: cast its operands to bigint")
-    types = [pa.float64()] if function == "/" else _known_types(arguments)
-    target = reduce(_common_number_type, types or [pa.int32()])
-    return Call(function, tuple(_cast(argument, target) for argument in arguments), target)
+    types = [pa.float64()] if function == "/" else known_types(arguments)
+    target = reduce(common_number_type, types or [pa.int32()])
+    return Call(function, tuple(cast_to(argument, target) for argument in arguments), target)
 
 
 def _calculate_decimals(function: str, arguments: list[Expression]) -> Expression:
@@ -466,148 +398,23 @@ def _exact_operand(operand: Expression) -> Expression:
     """Return `operand` as a decimal: a literal with its own digits, a column with those of its type."""
     arrow_type = output_type(operand)
     if isinstance(operand, Literal) and kind_of(operand.value.type) == "integer" and operand.value.is_valid:
-        return _cast(operand, pa.decimal128(len(str(abs(operand.value.as_py()))), 0))
+        return cast_to(operand, pa.decimal128(len(str(abs(operand.value.as_py()))), 0))
     if arrow_type is None or pa.types.is_null(arrow_type):
-        return _cast(operand, pa.decimal128(1, 0))
-    return _cast(operand, as_decimal(arrow_type))
-
-
-def _known_types(arguments: Sequence[Expression]) -> list[pa.DataType]:
-    types = [output_type(argument) for argument in arguments]
-    return [arrow_type for arrow_type in types if arrow_type is not None and not pa.types.is_null(arrow_type)]
-
-
-def _unify(function: str, arguments: list[Expression], timezone: str) -> list[Expression]:
-    """Return `arguments` cast to the type in which Spark compares them."""
-    for argument in arguments:
-        if output_type(argument) is None:
-            known = _known_types(arguments)
-            raise _variant_error(argument, _proposal(known))
-        if _kind(argument) == "nested" and function not in VALUE_FUNCTIONS:
-            raise ExpressionError(
-                f"cannot compare `{describe(argument)}` of type {type_name(output_type(argument))}",
-                column=_column_of(argument),
-            )
-    return _cast_all(arguments, _common_type(function, arguments), timezone)
+        return cast_to(operand, pa.decimal128(1, 0))
+    return cast_to(operand, as_decimal(arrow_type))
 
 
 def _unify_parts(function: str, parts: list[Expression], timezone: str) -> list[Expression]:
     """Return the elements, keys or values that a constructor joins, cast to one type; it may be Variant."""
     if any(output_type(part) is None for part in parts):
-        known = _known_types(parts)
+        known = known_types(parts)
         if known:
             raise ExpressionError(
                 f"`{function}` requires operands of one type, got Variants and {type_name(known[0])}: "
                 "cast them"
             )
         return [_bind_cast(Cast(part, None, True), timezone) for part in parts]
-    return _unify(function, parts, timezone) if _known_types(parts) else parts
-
-
-def _common_type(function: str, arguments: list[Expression]) -> pa.DataType:
-    variable = _known_types([argument for argument in arguments if not isinstance(argument, Literal)])
-    if function not in VALUE_FUNCTIONS and len(set(variable)) == 1 and _literals_fit(arguments, variable[0]):
-        return variable[0]
-    types = _known_types(arguments)
-    if not types:
-        return pa.null() if function in VALUE_FUNCTIONS else pa.bool_()
-    target: pa.DataType | None = types[0]
-    for arrow_type in types[1:]:
-        target = None if target is None else common_type(target, arrow_type)
-    if target is None:
-        found = " and ".join(
-            f"`{describe(argument)}` ({type_name(output_type(argument))})" for argument in arguments[:3]
-        )
-        raise ExpressionError(f"`{function}` requires operands of one type, got {found}: cast them")
-    return target
-
-
-def _literals_fit(arguments: list[Expression], target: pa.DataType) -> bool:
-    """Return whether `target` can hold every literal exactly, so that no column needs a cast."""
-    return kind_of(target) in ("integer", "decimal") and all(
-        _holds(target, values) for values, _ in _literals_by_type(arguments)
-    )
-
-
-def _literals_by_type(arguments: Sequence[Expression]) -> list[tuple[Array, list[int]]]:
-    """Return the values of the literals of each type, and their positions. A list may have thousands."""
-    positions: dict[pa.DataType, list[int]] = {}
-    for position, argument in enumerate(arguments):
-        if isinstance(argument, Literal):
-            positions.setdefault(argument.value.type, []).append(position)
-    return [
-        (pa.array([arguments[position].value for position in found], arrow_type), found)  # type: ignore[union-attr]
-        for arrow_type, found in positions.items()
-    ]
-
-
-def _holds(target: pa.DataType, values: Array) -> bool:
-    known = values.drop_null()
-    if not len(known):
-        return True
-    if kind_of(values.type) not in ("integer", "decimal"):
-        return False
-    try:
-        cast = cast_values(known, target, strict=True)
-    except pa.ArrowInvalid:
-        return False
-    return list(map(Decimal, cast.to_pylist())) == list(map(Decimal, known.to_pylist()))
-
-
-def _cast_all(arguments: list[Expression], target: pa.DataType, timezone: str) -> list[Expression]:
-    """Return `arguments` cast to one type, with the literals of a type cast together."""
-    cast: list[Expression] = list(arguments)
-    for values, positions in _literals_by_type(arguments):
-        # A literal that cannot be cast is cast alone below, where it has its error.
-        with suppress(pa.ArrowInvalid):
-            if len(positions) > 1 and can_cast(values.type, target) and not _is_inexact(values.type, target):
-                literals = map(Literal, cast_values(values, target, strict=True, timezone=timezone))
-                for position, literal in zip(positions, literals, strict=True):
-                    cast[position] = literal
-    return [_cast(argument, target, timezone) for argument in cast]
-
-
-def common_type(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
-    """Return the type in which Spark compares two types; None if they cannot be compared, or not exactly."""
-    if left == right:
-        return left
-    kinds = {kind_of(left), kind_of(right)}
-    if kinds <= NUMERIC:
-        return _common_number_type(left, right)
-    if kinds == {"string"}:
-        return pa.large_string()
-    if kinds == {"binary"}:
-        return pa.large_binary()
-    if kinds <= {"date", "timestamp", "timestamp_ntz"}:
-        return pa.timestamp("us", "UTC") if "timestamp" in kinds else pa.timestamp("us")
-    if "string" in kinds:
-        return _common_type_with_text(right if kind_of(left) == "string" else left)
-    return None
-
-
-def _common_number_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
-    if left == right:
-        return left
-    kinds = {kind_of(left), kind_of(right)}
-    if "floating" in kinds:
-        # A float holds each integer of 16 bits.
-        is_exact = all(each == pa.float32() or each in (pa.int8(), pa.int16()) for each in (left, right))
-        return pa.float32() if is_exact else pa.float64()
-    if kinds == {"integer"}:
-        return max(left, right, key=lambda arrow_type: arrow_type.bit_width)
-    one, other = as_decimal(left), as_decimal(right)
-    scale = max(one.scale, other.scale)
-    precision = max(one.precision - one.scale, other.precision - other.scale) + scale
-    return pa.decimal128(precision, scale) if precision <= MAX_PRECISION else pa.decimal256(precision, scale)
-
-
-def _common_type_with_text(other: pa.DataType) -> pa.DataType | None:
-    kind = kind_of(other)
-    if kind == "integer":
-        return pa.int64()
-    if kind in ("decimal", "floating"):
-        return pa.float64()
-    return other if kind in ("date", "timestamp", "timestamp_ntz") else None
+    return unify(function, parts, timezone) if known_types(parts) else parts
 
 
 FUNCTIONS: dict[str, Callable[[str, list[Expression]], Expression]] = {

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ..._checks import check_option
-from ...expressions.bind import common_type
+from ...expressions.coercion import common_type
 from ...expressions.types import NUMERIC, SIMPLE_TYPES, Kind, kind_of, type_name
 from ...log.snapshot import Snapshot
 from ...log.timestamps import Timestamp
