@@ -30,6 +30,7 @@ def add(number: int) -> AddFile:
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_spark_and_deltalake_read_commits_that_add_and_remove_more_than_100_000_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
