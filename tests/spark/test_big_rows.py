@@ -72,14 +72,14 @@ def test_a_merge_of_no_rows_changes_what_no_row_matches(
     source: SparkSession, tmp_path: Path, partitions: str
 ):
     df = EMPTY[partitions](source)
-    df.createOrReplaceTempView("nothing")
+    df.createOrReplaceTempView("no_rows")
     for table in (tmp_path / "ours", tmp_path / "delta"):
         dv.write_table(table, [{"id": 1}, {"id": 2}])
     both = dvs.merge(tmp_path / "ours", df, ON).when_matched_delete().when_not_matched_insert_all()
     assert both.execute().version is None
     other = dvs.merge(tmp_path / "ours", df, ON).when_not_matched_by_source_delete("target.id = 1")
     assert other.execute().version == 1
-    merge = f"MERGE INTO delta.`{tmp_path / 'delta'}` AS target USING nothing AS source ON {ON} "
+    merge = f"MERGE INTO delta.`{tmp_path / 'delta'}` AS target USING no_rows AS source ON {ON} "
     source.sql(merge + "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *")
     source.sql(merge + "WHEN NOT MATCHED BY SOURCE AND target.id = 1 THEN DELETE")
     operations = [entry.operation for entry in dv.history(tmp_path / "ours")]

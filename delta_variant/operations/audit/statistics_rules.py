@@ -185,6 +185,10 @@ def _incomplete(subject: FileSubject) -> Iterator[Violation]:
         if is_lacking or value_at(subject.stats.null_count, path) is None:
             name = ".".join(path)
             yield Violation(f"the statistics lack bounds or nullCount of {name}", column=name)
+    for variant in subject.table.variants:
+        counts = (value_at(each.null_count, variant.path) for each in (subject.stats, computed))
+        if variant.path in indexed and next(counts) is None and next(counts) is not None:
+            yield Violation(f"the statistics lack nullCount of {variant.name}", column=variant.name)
 
 
 def _tight_next_to_vector(subject: FileSubject) -> Iterator[Violation]:
