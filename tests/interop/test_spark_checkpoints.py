@@ -94,7 +94,7 @@ def test_we_read_the_checkpoint_of_spark_with_its_statistics(
     forget_commits(table, 2)
 
     kept = {add["path"]: add["stats"] for add in load_snapshot(table).files.to_pylist()}
-    # Parsed bounds before 1973 get an offset, by which scans widen them: Delta on Spark 3.2 cut some to minutes.
+    # Parsed bounds before 1973 get an offset, by which scans widen them: Delta on Spark 3.2 cut some.
     assert {path: json.loads(text.replace('.123+00:00"', '.123Z"')) for path, text in kept.items()} == {
         path: json.loads(text) for path, text in expected.items()
     }
