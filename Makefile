@@ -179,10 +179,11 @@ endif
 $(CARGO_DENY):
 	cargo install --quiet --locked --root .cache/cargo cargo-deny@$(CARGO_DENY_VERSION)
 
-# The corpora of tests/corpora.toml, from the repositories that they come from. DELTA_VARIANT_CORPORA names the folder.
+# The corpora of tests/support/corpora.toml, from the repositories that they come from. DELTA_VARIANT_CORPORA names the
+# folder.
 corpora: DIR := $(DELTA_VARIANT_CORPORA)
 corpora: .venv/created
-	$(BIN)/python tests/corpora.py $(DIR)
+	$(BIN)/python tests/support/corpora.py $(DIR)
 
 # Interleavings of concurrent operations, which take 15 to 30 minutes on two cores; then concurrent writers on a
 # disk and on S3, and processes that are killed at any step, with figures; then drivers and executors of Spark that
@@ -208,7 +209,7 @@ conformance: build engines
 	$(BIN)/delta-variant conformance --cases delta_variant/conformance --cases $(DELTA_VARIANT_CORPORA)/parquet-testing \
 	  --cases $(SYSTEMATIC) --packages $(ENGINES) --history docs/about/conformance-history.json \
 	  --html .cache/conformance.html --json > .cache/conformance.json
-	$(BIN)/python tests/conformance_matrix.py
+	PYTHONPATH=tests $(BIN)/python tests/support/conformance_matrix.py
 
 # Engines whose packages are large or exclude others have a folder of their own, with fixed versions. They use the
 # pyarrow of .venv.

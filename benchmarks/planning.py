@@ -30,10 +30,10 @@ def ours(workload: str, target: Path) -> Load:
     dv = engines.ours()
     from delta_variant.log import transaction
     from delta_variant.log.checkpoints.writing import write_checkpoint
+    from delta_variant.log.commit_context import CommitOptions, commit_context
     from delta_variant.log.conflicts import Reads
-    from delta_variant.operations.read.query import Query
-    from delta_variant.scan.plan import plan_files
-    from delta_variant.writer.commit_context import CommitOptions, commit_context
+    from delta_variant.read.plan import plan_files
+    from delta_variant.read.query import Query
 
     def plan(where: str) -> int:
         snapshot = dv.load_snapshot(target)

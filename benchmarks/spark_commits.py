@@ -26,23 +26,23 @@ import pyarrow as pa
 
 from delta_variant.data_file.options import WriteOptions
 from delta_variant.data_file.writer import ShreddedPath, WrittenFile
+from delta_variant.log.commit_context import CommitOptions
 from delta_variant.log.load import load_latest
 from delta_variant.operations.delete import plan_delete
-from delta_variant.operations.rewrite.plan import commit_plan
-from delta_variant.operations.write.preparation import TableOptions, prepare
 from delta_variant.protocol.actions import AddFile
 from delta_variant.protocol.statistics import FileStatistics
 from delta_variant.protocol.types import VARIANT, PrimitiveType, StructField, StructType
-from delta_variant.scan.plan import plan_files
+from delta_variant.read.plan import plan_files
 from delta_variant.spark.attempts import Job
 from delta_variant.spark.file_jobs import commit_written
 from delta_variant.spark.reading import groups_of_table
 from delta_variant.spark.rewrite_jobs import RewriteJob, Rewritten
 from delta_variant.spark.tasks import Written, messages, pack
 from delta_variant.storage.store import open_store
-from delta_variant.writer.commit_context import CommitOptions
-from delta_variant.writer.copy_on_write import RewrittenPart
-from delta_variant.writer.written_files import NO_FILES, WrittenFiles
+from delta_variant.write.copy_on_write import RewrittenPart
+from delta_variant.write.preparation import TableOptions, prepare
+from delta_variant.write.rewrite_plan import commit_plan
+from delta_variant.write.written_files import NO_FILES, WrittenFiles
 
 FILES_OF_A_TASK = 1000
 ROWS_OF_A_FILE = 1000

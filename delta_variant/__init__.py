@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from .data_file.options import FileOptions, JsonOptions
     from .data_file.statistics import file_stats
     from .expressions.variant_get import try_variant_get, variant_get
+    from .input.json_lines import read_json
+    from .log.commit_context import CommitOptions
+    from .log.commit_result import CommitResult
     from .log.load import load_snapshot
     from .log.snapshot import Snapshot
     from .operations.alter.columns import add_columns, drop_column, rename_column
@@ -64,23 +67,20 @@ if TYPE_CHECKING:
     from .operations.merge.builder import Merge, merge
     from .operations.optimize.optimize import OptimizeResult, optimize
     from .operations.read import read_table
-    from .operations.read.aggregate import Aggregation, aggregate
-    from .operations.read.explanation import Explanation
-    from .operations.read.scan import Scan
-    from .operations.read.shredded_columns import shredded_columns
     from .operations.restore import RestoreResult, restore
-    from .operations.rewrite.result import RewriteResult
     from .operations.statistics_repair import RepairResult, repair_statistics
     from .operations.update import update
     from .operations.vacuum import VacuumResult, vacuum
     from .operations.write import write_table
-    from .operations.write.committing import WriteResult
+    from .read.aggregate import Aggregation, aggregate
+    from .read.explanation import Explanation
+    from .read.scan import Scan
+    from .read.shredded_columns import shredded_columns
     from .table import Table
     from .variant.shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
     from .variant.values import Variant, parse_json, to_json
-    from .writer.commit_context import CommitOptions
-    from .writer.commit_result import CommitResult
-    from .writer.json_lines import read_json
+    from .write.commit import WriteResult
+    from .write.rewrite_result import RewriteResult
 
 __all__ = [
     "Aggregation",
@@ -193,27 +193,11 @@ _LAZY = {
         "try_variant_get",
         "variant_get",
     ),
+    "input.json_lines": ("read_json",),
+    "log.commit_context": ("CommitOptions",),
+    "log.commit_result": ("CommitResult",),
     "log.load": ("load_snapshot",),
     "log.snapshot": ("Snapshot",),
-    "operations.changes": ("read_changes",),
-    "operations.read": ("read_table",),
-    "operations.read.aggregate": ("Aggregation", "aggregate"),
-    "operations.write": ("write_table",),
-    "operations.write.committing": ("WriteResult",),
-    "variant.shredding": (
-        "ShreddingSchema",
-        "infer_shredding_schema",
-        "shred",
-        "unshred",
-    ),
-    "variant.values": (
-        "Variant",
-        "parse_json",
-        "to_json",
-    ),
-    "writer.commit_context": ("CommitOptions",),
-    "writer.commit_result": ("CommitResult",),
-    "writer.json_lines": ("read_json",),
     "operations.alter.columns": (
         "add_columns",
         "drop_column",
@@ -233,6 +217,7 @@ _LAZY = {
         "audit_table",
     ),
     "operations.audit.findings": ("Finding",),
+    "operations.changes": ("read_changes",),
     "operations.convert": ("convert",),
     "operations.delete": (
         "delete",
@@ -246,6 +231,10 @@ _LAZY = {
         "Migration",
         "migrate_legacy",
     ),
+    "operations.log_cleanup": (
+        "LogCleanupResult",
+        "clean_up_log",
+    ),
     "operations.merge.builder": (
         "Merge",
         "merge",
@@ -254,28 +243,42 @@ _LAZY = {
         "OptimizeResult",
         "optimize",
     ),
-    "operations.read.explanation": ("Explanation",),
-    "operations.read.scan": ("Scan",),
-    "operations.read.shredded_columns": ("shredded_columns",),
+    "operations.read": ("read_table",),
     "operations.restore": (
         "RestoreResult",
         "restore",
     ),
-    "operations.rewrite.result": ("RewriteResult",),
     "operations.statistics_repair": (
         "RepairResult",
         "repair_statistics",
     ),
     "operations.update": ("update",),
-    "operations.log_cleanup": (
-        "LogCleanupResult",
-        "clean_up_log",
-    ),
     "operations.vacuum": (
         "VacuumResult",
         "vacuum",
     ),
+    "operations.write": ("write_table",),
+    "read.aggregate": (
+        "Aggregation",
+        "aggregate",
+    ),
+    "read.explanation": ("Explanation",),
+    "read.scan": ("Scan",),
+    "read.shredded_columns": ("shredded_columns",),
     "table": ("Table",),
+    "variant.shredding": (
+        "ShreddingSchema",
+        "infer_shredding_schema",
+        "shred",
+        "unshred",
+    ),
+    "variant.values": (
+        "Variant",
+        "parse_json",
+        "to_json",
+    ),
+    "write.commit": ("WriteResult",),
+    "write.rewrite_result": ("RewriteResult",),
 }
 
 

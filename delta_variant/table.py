@@ -15,6 +15,8 @@ from ._options import OnConflict
 from ._redaction import redact_location
 from .data_file.options import MAX_STATS_PATHS, FileOptions, JsonOptions, Shredding
 from .errors import DeltaVariantError, TableNotFoundError, printable
+from .log.commit_context import CommitOptions
+from .log.commit_result import CommitResult
 from .log.load import load_snapshot as _load_snapshot
 from .log.snapshot import Snapshot
 from .log.timestamps import Timestamp
@@ -41,26 +43,24 @@ from .operations.merge.builder import merge as _merge
 from .operations.optimize.optimize import OptimizeResult
 from .operations.optimize.optimize import optimize as _optimize
 from .operations.read import read_table as _read_table
-from .operations.read.aggregate import Aggregation
-from .operations.read.aggregate import aggregate as _aggregate
-from .operations.read.scan import Scan
-from .operations.read.shredded_columns import shredded_columns as _shredded_columns
 from .operations.restore import RestoreResult
 from .operations.restore import restore as _restore
-from .operations.rewrite.result import RewriteResult
 from .operations.statistics_repair import RepairResult
 from .operations.statistics_repair import repair_statistics as _repair_statistics
 from .operations.update import update as _update
 from .operations.vacuum import VacuumResult
 from .operations.vacuum import vacuum as _vacuum
 from .operations.write import write_table as _write_table
-from .operations.write.committing import WriteResult
-from .operations.write.preparation import SchemaMode
+from .read.aggregate import Aggregation
+from .read.aggregate import aggregate as _aggregate
+from .read.scan import Scan
+from .read.shredded_columns import shredded_columns as _shredded_columns
 from .storage.store import HasTableUri, Memo, merged_storage_options
 from .storage.store import table_uri as uri_of_table
 from .variant.moments import UTC
-from .writer.commit_context import CommitOptions
-from .writer.commit_result import CommitResult
+from .write.commit import WriteResult
+from .write.preparation import SchemaMode
+from .write.rewrite_result import RewriteResult
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ._options import DuplicateKeys, Floats, Numeric, OnConflict
 from .data_file.options import Compatibility, Compression, OddRows, OnInvalid, Shredding
 from .data_file.writer import WrittenFile
+from .input.json_lines import Format, JsonLines, Progress, Source
 from .log.timestamps import Timestamp
 from .operations.alter.columns import ColumnPath, Columns
 from .operations.audit import AuditedFile
@@ -18,7 +19,6 @@ from .operations.legacy.files import FilePath
 from .operations.legacy.migration import MigratedFile, NewShredding
 from .operations.optimize.layout import FileGroup
 from .operations.statistics_repair import FileRepair
-from .operations.write.preparation import Mode, SchemaMode
 from .protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from .protocol.statistics import FileStatistics
 from .protocol.types import StructType
@@ -26,7 +26,7 @@ from .storage.store import HasTableUri, Store, TableLocation
 from .variant.objects import VariantForm
 from .variant.shredding import Spec
 from .variant.values import ArrowArray
-from .writer.json_lines import Format, JsonLines, Progress, Source
+from .write.preparation import Mode, SchemaMode
 
 __all__ = [
     "ArrowArray",

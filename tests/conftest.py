@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from locations import CORPORA
+from support.locations import CORPORA
 from tiers import DEFAULT, DEFAULT_OF_PATHS, FOLDERS, HERE, rank_of, tier_of
 
 from delta_variant import _native
@@ -116,5 +116,5 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         paths.append(path)
         return original(store, path, columns)
 
-    monkeypatch.setattr("delta_variant.scan.reader.open_file", recording)
+    monkeypatch.setattr("delta_variant.read.file_reader.open_file", recording)
     return paths

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 import pytest
-from documents import pages
+from support.documents import pages
 
 import delta_variant
 from delta_variant import errors, functions, typing

@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from corpora import Corpus, CorpusError, check, digest, load_manifest, main
+from support.corpora import Corpus, CorpusError, check, digest, load_manifest, main
 
 FILES = {
     "LICENSE": b"free",

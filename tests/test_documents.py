@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from documents import DIRECTIVE, ROOT, Page, pages, run_page
+from support.documents import DIRECTIVE, ROOT, Page, pages, run_page
 from typer import Context
 from typer.main import get_command
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hostile_text import READERS, mutations, read
+from support.hostile_text import READERS, mutations, read
 
 MUTATIONS = 3000
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import interoperability
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from interoperability import KINDS, files
+from support import interoperability
+from support.interoperability import KINDS, files
 
 import delta_variant as dv
 

@@ -14,32 +14,25 @@ PACKAGE = "delta_variant"
 ROOT = Path(__file__).resolve().parents[1] / PACKAGE
 
 # Lowest layer first. A module imports only from lower layers, and the members of one layer do not import each
-# other. Each key is a package whose members are layered. The key "" is the whole package, and its member ""
-# is the root `__init__`.
-LAYERS = {
-    "": (
-        {"errors"},
-        {"_checks", "_compressed", "_arrow", "_html", "_options", "_packing", "_progress"}
-        | {"_redaction", "_system_errors", "_threads", "_version"},
-        {"_native"},
-        {"variant"},
-        {"protocol", "expressions"},
-        {"storage"},
-        {"log", "data_file"},
-        {"scan"},
-        {"writer", "statements"},
-        {"operations"},
-        {"spark", "conformance", "functions", "table", "typing"},
-        {"cli"},
-        {""},
-    ),
-    "operations": (
-        {"read", "rewrite"},
-        {"alter", "audit", "changes", "delete", "history", "legacy", "merge", "optimize", "restore"}
-        | {"log_cleanup", "update", "vacuum", "write"},
-        {"convert", "statistics_repair"},
-    ),
-}
+# other. The member "" is the root `__init__`.
+LAYERS = (
+    {"errors"},
+    {"_checks", "_compressed", "_arrow", "_html", "_options", "_packing", "_progress"}
+    | {"_redaction", "_system_errors", "_threads", "_version"},
+    {"_native"},
+    {"variant"},
+    {"protocol", "expressions"},
+    {"storage"},
+    {"log", "data_file"},
+    {"input"},
+    {"read"},
+    {"write"},
+    {"operations"},
+    {"spark", "conformance", "functions", "table", "typing"},
+    {"reports"},
+    {"cli"},
+    {""},
+)
 
 ENGINES = "conformance.engines"
 
@@ -47,12 +40,12 @@ ENGINES = "conformance.engines"
 OWNERS = {
     "_native": {
         "data_file",
+        "input.json_lines",
         "log.checkpoints",
         "log.file_keys",
         "operations.legacy",
         "protocol.statistics",
         "variant",
-        "writer.json_lines",
     },
     "chdb": {f"{ENGINES}.chdb"},
     "datafusion": {f"{ENGINES}.datafusion"},
@@ -60,11 +53,11 @@ OWNERS = {
     "deltalake": {f"{ENGINES}.datafusion", f"{ENGINES}.deltalake", "table"},
     "duckdb": {f"{ENGINES}.duckdb"},
     "jsonpath_rfc9535": {"variant.paths"},
-    "msgspec": {"expressions", "protocol", "storage.unity", "log", "scan", "statements", "writer"}
-    | {"operations", "spark", "cli"},
+    "msgspec": {"expressions", "protocol", "storage.unity", "log", "input", "read", "write"}
+    | {"operations", "spark", "reports", "cli"},
     "obstore": {"storage"},
-    "pandas": {"operations.read.scan", "spark.buckets"},
-    "polars": {f"{ENGINES}.polars", "operations.read.lazy_frame", "operations.read.scan"},
+    "pandas": {"read.scan", "spark.buckets"},
+    "polars": {f"{ENGINES}.polars", "read.lazy_frame", "read.scan"},
     "py4j": {"spark"},
     "pyarrow": {""},
     "pyiceberg": {f"{ENGINES}.pyiceberg"},
@@ -78,7 +71,7 @@ OWNERS = {
         f"{ENGINES}.spark_session",
     },
     "rich": {"cli"},
-    "sqlglot": {"statements"},
+    "sqlglot": {"spark.queries"},
     "typer": {"cli"},
 }
 
@@ -145,17 +138,13 @@ def violations(root: Path) -> Iterator[str]:
 
 
 def missing_layer(module: str, file: Path) -> Iterator[str]:
-    for package, layers in LAYERS.items():
-        member = member_of(package, module)
-        if member is not None and not any(member in layer for layer in layers):
-            yield f"{file} has no layer: add {member!r} to LAYERS[{package!r}]"
+    if not any(member_of(module) in layer for layer in LAYERS):
+        yield f"{file} has no layer: add {member_of(module)!r} to LAYERS"
 
 
-def member_of(package: str, name: str) -> str | None:
-    """Return the member of a package that a dotted name belongs to, None outside of the package."""
-    if not package:
-        return name.split(".")[0]
-    return name.removeprefix(f"{package}.").split(".")[0] if name.startswith(f"{package}.") else None
+def member_of(name: str) -> str:
+    """Return the member of the package that a dotted name belongs to."""
+    return name.split(".")[0]
 
 
 def broken_rules(module: str, each: Import) -> Iterator[str]:
@@ -173,19 +162,17 @@ def broken_rules(module: str, each: Import) -> Iterator[str]:
 
 
 def upward(module: str, target: str) -> Iterator[str]:
-    for package, layers in LAYERS.items():
-        here, there = member_of(package, module), member_of(package, target)
-        if here is None or there is None or here == there:
-            continue
-        layer_of = {member: number for number, members in enumerate(layers) for member in members}
-        if there not in layer_of:
-            yield f"imports {target}, which is not a module: import from the module that defines the name"
-        elif layer_of[there] >= layer_of.get(here, len(layers)):
-            prefix = f"{package}." if package else ""
-            yield (
-                f"{prefix}{here} (layer {layer_of[here]}) imports {prefix}{there} (layer {layer_of[there]}):"
-                " import only from lower layers"
-            )
+    here, there = member_of(module), member_of(target)
+    if here == there:
+        return
+    layer_of = {member: number for number, members in enumerate(LAYERS) for member in members}
+    if there not in layer_of:
+        yield f"imports {target}, which is not a module: import from the module that defines the name"
+    elif layer_of[there] >= layer_of.get(here, len(LAYERS)):
+        yield (
+            f"{here} (layer {layer_of[here]}) imports {there} (layer {layer_of[there]}):"
+            " import only from lower layers"
+        )
 
 
 def defined_in(file: Path) -> set[str]:
@@ -298,14 +285,14 @@ def write(root: Path, file: str, source: str) -> None:
         ),
         ("_native.pyi", "from .data_file import x", "_native (layer 2) imports data_file (layer 6)"),
         (
-            "operations/vacuum.py",
-            "from .restore import x",
-            "operations.vacuum (layer 1) imports operations.restore (layer 1)",
+            "read/rows.py",
+            "from ..write.commit import x",
+            "read (layer 8) imports write (layer 9)",
         ),
         (
-            "operations/read/rows.py",
-            "from ..write.target import x",
-            "operations.read (layer 0) imports operations.write (layer 1)",
+            "reports/page.py",
+            "from ..cli.terminal import x",
+            "reports (layer 12) imports cli (layer 13)",
         ),
         (
             "log/load.py",
@@ -322,18 +309,18 @@ def write(root: Path, file: str, source: str) -> None:
         (
             "log/load.py",
             "from .. import _native",
-            "log.load imports _native, which only data_file, log.checkpoints, ",
+            "log.load imports _native, which only data_file, input.json_lines, ",
         ),
         (
             "log/load.py",
             "from .._native import x",
-            "log.load imports _native, which only data_file, log.checkpoints, ",
+            "log.load imports _native, which only data_file, input.json_lines, ",
         ),
         ("log/load.py", "import requests", "log.load imports requests, which has no owner"),
         (f"{ENGINES.replace('.', '/')}/sail.py", "from deltalake import x", "imports deltalake, which only"),
         ("log/load.py", "from .. import write_table", "imports write_table, which is not a module"),
-        ("helpers.py", "", "helpers.py has no layer: add 'helpers' to LAYERS['']"),
-        ("operations/clone.py", "", "operations/clone.py has no layer: add 'clone' to LAYERS['operations']"),
+        ("helpers.py", "", "helpers.py has no layer: add 'helpers' to LAYERS"),
+        ("input/files.py", "from ..read.scope import x", "input (layer 7) imports read (layer 8)"),
     ],
 )
 def test_a_forbidden_import_is_reported(tmp_path: Path, file: str, source: str, message: str):
@@ -351,8 +338,8 @@ def test_a_forbidden_import_is_reported(tmp_path: Path, file: str, source: str, 
         ("_native.pyi", "import pyarrow as pa\nfrom ._options import x"),
         ("__init__.py", "from .operations.write import write_table"),
         ("operations/__init__.py", ""),
-        ("operations/vacuum.py", "from ..log.load import x\nfrom .read.rows import y"),
-        ("operations/merge/execute.py", "from ..rewrite.sides import x\nfrom .clauses import y"),
+        ("operations/vacuum.py", "from ..log.load import x\nfrom .restore import y"),
+        ("operations/merge/execute.py", "from ...write.partitions import x\nfrom .clauses import y"),
         ("conformance/engines/duckdb.py", "import duckdb\nfrom ..engine import Engine"),
         ("spark/tasks.py", "import pyspark.sql\nfrom .. import data_file"),
     ],

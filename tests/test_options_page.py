@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from documents import Page
+from support.documents import Page
 
 from delta_variant.protocol.properties import OTHER_PROPERTIES, PROPERTIES, TableProperty
 from delta_variant.storage import options as storage_options

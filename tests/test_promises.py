@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from documents import Page
-from planting import Table
+from support.documents import Page
 from support.errors import raises_at
+from support.planting import Table
 
 import delta_variant as dv
 from delta_variant.errors import (
@@ -122,7 +122,7 @@ def test_each_row_names_a_test_that_exists():
     assert rows == list(TEST_OF_ROW)
     for test in TEST_OF_ROW.values():
         file, name = test.split(".")
-        assert f"def {name}(" in (TESTS / f"{file}.py").read_text(encoding="utf-8"), test
+        assert f"def {name}(" in next(TESTS.rglob(f"{file}.py")).read_text(encoding="utf-8"), test
 
 
 def test_each_feature_and_each_property_has_one_row():

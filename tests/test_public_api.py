@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from public_api import TEXTS, describe
+from support.public_api import TEXTS, describe
 
 import delta_variant
 from delta_variant import errors, functions
@@ -23,7 +23,7 @@ OPTIONAL = ("typer", "rich", "pyspark", "duckdb", "sqlglot", "deltalake", "polar
 @pytest.mark.parametrize("module", [delta_variant, functions])
 def test_the_public_api_is_that_of_the_checked_in_text(module):
     expected = TEXTS[module.__name__].read_text("utf-8")
-    assert describe(module) == expected, "run `python tests/public_api.py` if the change is intended"
+    assert describe(module) == expected, "run `python tests/support/public_api.py` if the change is intended"
 
 
 def test_the_description_has_every_name_parameter_and_member():

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise
 
 import pytest
-from rule_catalogue import CATALOGUE, REFERENCE, ROOT, TEXTS, Row, parse_rows, rule_texts
+from support.rule_catalogue import CATALOGUE, REFERENCE, ROOT, TEXTS, Row, parse_rows, rule_texts
 
 from delta_variant.operations.audit import RULES
 from delta_variant.operations.audit.file_rules import NATIVE_ROW_RULES, NATIVE_SCHEMA_RULES
@@ -61,7 +61,7 @@ def test_each_row_has_a_rule_a_source_and_a_remedy(row: Row):
 
 
 def test_the_package_contains_the_texts_of_the_catalogue():
-    assert TEXTS.read_text(encoding="utf-8") == rule_texts(), "run `python tests/rule_catalogue.py`"
+    assert TEXTS.read_text(encoding="utf-8") == rule_texts(), "run `python tests/support/rule_catalogue.py`"
 
 
 def test_each_id_has_one_anchor_in_its_first_row():

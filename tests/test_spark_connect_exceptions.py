@@ -6,7 +6,7 @@ import ast
 import re
 
 import pytest
-from documents import ROOT, Page
+from support.documents import ROOT, Page
 
 TESTS = sorted((ROOT / "tests" / "spark").glob("test_*.py"))
 TABLE = re.compile(r"^\| not on Spark Connect .*\n\|[-|]+\n((?:\|.*\n)+)", re.MULTILINE)

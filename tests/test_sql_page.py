@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from documents import Page
+from support.documents import Page
 
 import delta_variant as dv
 from delta_variant.errors import ExpressionError

@@ -14,7 +14,7 @@ import pytest
 
 import delta_variant as dv
 from delta_variant.errors import ArgumentTypeError, TableNotFoundError
-from delta_variant.writer.commit_context import engine_info
+from delta_variant.log.commit_context import engine_info
 
 # For each method: its function, the parameters that the method decides, and their values.
 METHODS: dict[str, tuple[str, set[str]]] = {

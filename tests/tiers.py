@@ -23,7 +23,7 @@ LONGEST = (
     "interop/test_spark_feed.py",
     "interop/test_spark_writes.py",
     "interop/test_spark_reads.py",
-    "test_skipping.py",
+    "read/test_skipping.py",
 )
 
 # The tier of the tests in a folder, and of the tests that request a fixture, also through other fixtures.

@@ -14,23 +14,22 @@ from rich.text import Text
 from ..errors import printable
 from ..operations.audit import Audit
 from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity, summarize
-from .rule_texts import rule_url
-from .terminal import console, count, print_hint, print_json, print_lines, size_text, wrapped
+from ..reports.audit_scope import NOUNS, scope_of
+from ..reports.rule_texts import rule_url
+from ..reports.text import count, size_text
+from .terminal import console, print_hint, print_json, print_lines, wrapped
 
 __all__ = [
-    "NOUNS",
     "Selection",
     "by_file",
     "print_findings",
     "print_findings_json",
     "print_summary",
-    "scope_of",
     "supports_links",
     "verdict",
 ]
 
 STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
-NOUNS = {"error": "error", "warning": "warning", "info": "note"}
 
 LINKING_PROGRAMS = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio")
 LINKING_TERMINALS = ("xterm-kitty", "alacritty", "foot", "foot-extra", "xterm-ghostty", "wezterm")
@@ -131,16 +130,6 @@ def _conclusion(audit: Audit, found: Sequence[Finding]) -> Iterator[str]:
     yield verdict(audit)
     if len(found) < len(audit.findings):
         yield f"{count(len(found), 'finding')} of {len(audit.findings):,} selected"
-
-
-def scope_of(audit: Audit) -> str:
-    """Return the scope of an audit: the version, and how many files and rows it covers."""
-    rows = sum(file.rows or 0 for file in audit.files)
-    what = "log, files and every row" if audit.data else "log and files; --data checks every row"
-    counts = f"{count(len(audit.files), 'file')}, {count(rows, 'row')}"
-    if odd := [file.rows or 0 for file in audit.files if file.has_odd_rows]:
-        counts = f"{counts}, {count(sum(odd), 'odd row')} apart in {count(len(odd), 'file')}"
-    return f"{audit.uri}: version {audit.version}, {counts} ({what})"
 
 
 def verdict(audit: Audit) -> str:

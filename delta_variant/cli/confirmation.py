@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import typer
 
+from ..reports.text import count
 from .exit_codes import ERROR
-from .terminal import console, count, print_json, print_lines
+from .terminal import console, print_json, print_lines
 
 if TYPE_CHECKING:
     from rich.console import Console

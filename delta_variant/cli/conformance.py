@@ -12,10 +12,10 @@ from ..conformance.corpus import load_cases
 from ..conformance.engines import ENGINES
 from ..conformance.grade import Result
 from ..conformance.history import load_history
-from ..conformance.html import html_page
 from ..conformance.report import json_report, matrix_rows, text_lines
 from ..conformance.runner import OURS, Run, run
 from ..errors import printable
+from ..reports.conformance_page import html_page
 from .exit_codes import CLEAN, ERROR, FINDINGS
 from .output import write_page
 from .tables import Heading, print_table

@@ -8,9 +8,10 @@ import msgspec
 
 from ..log.snapshot import Snapshot
 from ..protocol.types import sql_type
-from ..writer.copy_on_write import count_rows
+from ..reports.text import count, size_text
+from ..write.copy_on_write import count_rows
 from .tables import Heading, Layout, print_table
-from .terminal import console, count, print_json, print_lines, size_text
+from .terminal import console, print_json, print_lines
 
 __all__ = ["print_description", "print_description_json"]
 

@@ -8,13 +8,14 @@ from datetime import datetime
 
 import msgspec
 
+from ..log.commit_result import CommitResult
 from ..operations.history import HistoryEntry
 from ..operations.log_cleanup import LogCleanupResult
 from ..operations.restore import RestoreResult
 from ..operations.vacuum import VacuumResult
-from ..writer.commit_result import CommitResult
+from ..reports.text import count, size_text
 from .tables import Heading, Layout, print_table
-from .terminal import console, count, print_json, print_lines, size_text
+from .terminal import console, print_json, print_lines
 
 __all__ = [
     "print_history",

@@ -12,9 +12,9 @@ import pyarrow as pa
 import typer
 
 from ..errors import SourceError
+from ..input.json_lines import JSON_SUFFIXES, JsonLines, Origin
+from ..input.tabular_files import open_csv, open_parquet
 from ..storage.inputs import InputFile, list_inputs, total_size
-from ..writer.input_tables import open_csv, open_parquet
-from ..writer.json_lines import JSON_SUFFIXES, JsonLines, Origin
 from .common_options import storage_options
 from .progress import Intake
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..operations.legacy.migration import MigratedFile, Migration
+from ..reports.text import count, size_text
 from .tables import Heading, print_table
-from .terminal import console, count, print_hint, print_json, print_lines, size_text
+from .terminal import console, print_hint, print_json, print_lines
 
 __all__ = ["MigrationSummary"]
 

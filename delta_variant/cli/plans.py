@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 from ..data_file.options import WriteOptions
 from ..errors import TableNotFoundError
+from ..log.commit_context import CommitOptions
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.log_cleanup import LogCleanupResult
 from ..operations.read import read_table
 from ..operations.vacuum import VacuumResult
-from ..operations.write.preparation import TableOptions, load_existing, prepare
 from ..protocol.types import StructType, sql_type
+from ..reports.text import count, size_text
 from ..storage.store import open_latest
-from ..writer.commit_context import CommitOptions
-from ..writer.copy_on_write import count_rows, known_rows
+from ..write.copy_on_write import count_rows, known_rows
+from ..write.preparation import TableOptions, load_existing, prepare
 from .common_options import storage_options
 from .confirmation import Plan
-from .terminal import count, size_text
 
 __all__ = [
     "plan_drop",

@@ -19,7 +19,8 @@ from rich.progress import (
 )
 
 from .._progress import observe
-from .terminal import console, count, size_text
+from ..reports.text import count, size_text
+from .terminal import console
 
 __all__ = ["Intake", "Meter", "showing_progress"]
 

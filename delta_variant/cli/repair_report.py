@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ..operations.statistics_repair import FileRepair, RepairResult
-from .terminal import console, count, print_hint, print_json, print_lines
+from ..reports.text import count
+from .terminal import console, print_hint, print_json, print_lines
 
 __all__ = ["print_repair", "print_repair_json"]
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ..operations.optimize.layout import LeafPath
 from ..operations.optimize.optimize import OptimizeResult
-from ..operations.rewrite.result import RewriteResult
-from .terminal import console, count, path_text, print_json, print_lines, size_text
+from ..reports.text import count, path_text, size_text
+from ..write.rewrite_result import RewriteResult
+from .terminal import console, print_json, print_lines
 
 __all__ = ["RewriteSummary", "print_optimization", "print_optimization_json"]
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 
 from ..errors import printable
 from ..expressions.cast import cast_values
+from ..reports.text import count
 from ..variant.values import to_json
 from .tables import FIT, Heading, Layout, print_table
-from .terminal import console, count, escaped_json, print_hint
+from .terminal import console, escaped_json, print_hint
 
 __all__ = ["OutputFormat", "print_rows"]
 

@@ -9,10 +9,11 @@ import msgspec
 
 from ..errors import InvalidStatisticsError
 from ..protocol.statistics import leaves_of, value_at
+from ..reports.inspected_file import InspectedFile
+from ..reports.text import path_text
 from ..variant import paths as variant_paths
-from .inspected_file import InspectedFile
 from .tables import Heading, Layout, print_table
-from .terminal import console, path_text, print_lines
+from .terminal import console, print_lines
 
 __all__ = ["json_report", "print_tables"]
 

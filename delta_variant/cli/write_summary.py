@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..expressions.types import type_name
-from ..operations.write.committing import WriteResult
+from ..reports.text import count, fill, path_text, size_text
+from ..write.commit import WriteResult
 from .progress import Intake
 from .tables import Heading, print_table
-from .terminal import console, count, fill, path_text, print_hint, print_json, print_lines, size_text
+from .terminal import console, print_hint, print_json, print_lines
 
 __all__ = ["WriteSummary"]
 

@@ -21,8 +21,8 @@ from ..protocol.actions import DomainMetadata, Metadata, Protocol, Txn, decode_p
 from ..protocol.differences import describe_difference
 from ..storage.store import Store, put_if_absent, read_if_present
 from .listing import LOG
+from .replayed_state import TableState
 from .snapshot import Snapshot
-from .table_state import TableState
 
 __all__ = ["checksum_discrepancies", "checksum_path", "read_protocol_and_metadata", "write_checksum"]
 

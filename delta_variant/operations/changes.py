@@ -45,16 +45,16 @@ from ..protocol.schema.column_mapping import PHYSICAL_NAME
 from ..protocol.schema.json_text import parse as parse_schema
 from ..protocol.schema.partition_values import partition_value_to_string
 from ..protocol.types import PrimitiveType, StructField, StructType
-from ..scan.plan import RowPlan, plan_files
-from ..scan.predicate import pruning_predicate_of
-from ..scan.reader import FileEntry, TableReader, files_of, load_deleted
+from ..read.explanation import FileReport, ReadReport
+from ..read.file_reader import FileEntry, TableReader, files_of, load_deleted
+from ..read.plan import RowPlan, plan_files
+from ..read.predicate import pruning_predicate_of
+from ..read.query import Query
+from ..read.rows import RowBatches, check_readable, read_files
+from ..read.scan import Scan
+from ..read.schema_changes import describe_incompatibility, describe_unreadable
 from ..storage.store import Store, TableLocation
 from ..variant.moments import UTC
-from .read.explanation import FileReport, ReadReport
-from .read.query import Query
-from .read.rows import RowBatches, check_readable, read_files
-from .read.scan import Scan
-from .read.schema_changes import describe_incompatibility, describe_unreadable
 
 __all__ = [
     "READ_AGAIN",

@@ -11,16 +11,16 @@ import pyarrow as pa
 from .._checks import one_or_more, texts_of
 from ..data_file.options import FileOptions, Shredding
 from ..errors import SourceError, TableNotFoundError
+from ..input.tabular_files import open_parquet
+from ..log.commit_context import CommitOptions
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..storage.inputs import InputFile, is_remote, list_inputs
 from ..storage.store import TableLocation, local_location
 from ..storage.web import is_web
-from ..writer.commit_context import CommitOptions
-from ..writer.input_tables import open_parquet
+from ..write.commit import WriteResult
 from .read import read_table
 from .write import write_table
-from .write.committing import WriteResult
 
 __all__ = ["convert"]
 

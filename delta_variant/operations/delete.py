@@ -9,18 +9,18 @@ from .._checks import options_of
 from ..data_file.options import FileOptions, WriteOptions
 from ..errors import ArgumentTypeError
 from ..expressions.tree import Expression
+from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
-from ..scan.scope import Scope
+from ..read.missing_paths import warn_of_missing_paths
+from ..read.scope import Scope
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
-from ..writer.commit_context import CommitOptions
-from ..writer.copy_on_write import RowChange, delete_rows, removal
-from ..writer.table_state import TableState
-from .read.missing_paths import warn_of_missing_paths
-from .rewrite.permission import check_may_rewrite
-from .rewrite.plan import RewritePlan, commit_plan
-from .rewrite.result import RewriteResult, skip_repeated
+from ..write.copy_on_write import RowChange, delete_rows, removal
+from ..write.rewrite_permission import check_may_rewrite
+from ..write.rewrite_plan import RewritePlan, commit_plan
+from ..write.rewrite_result import RewriteResult, skip_repeated
+from ..write.table_state import TableState
 
 __all__ = ["check_where", "delete", "delete_all", "plan_delete"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from .._progress import begin
 from ..log.catalog import check_maintenance
 from ..log.cleanup import delete_expired, find_expired
+from ..log.commit_context import now
 from ..log.load import load_latest
 from ..protocol import features
 from ..storage.store import TableLocation
-from ..writer.commit_context import now
 
 __all__ = ["LogCleanupResult", "clean_up_log"]
 

@@ -16,6 +16,8 @@ from .._progress import advance, begin
 from .._threads import Threads
 from ..errors import CommitConflictError, DataFileError, UnsupportedFeatureError
 from ..log import deletion_vectors, transaction
+from ..log.commit_context import CommitOptions, commit_context, now, without_txn
+from ..log.commit_result import CommitResult
 from ..log.commits import read_commit_info
 from ..log.conflicts import VACUUM_END, VACUUM_START, Reads
 from ..log.load import load_latest, load_snapshot
@@ -26,8 +28,6 @@ from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, CommitInfo, DomainMet
 from ..protocol.clustering import NO_CLUSTERING
 from ..protocol.schema.rules import check_consistent
 from ..storage.store import Store, TableLocation, exists
-from ..writer.commit_context import CommitOptions, commit_context, now, without_txn
-from ..writer.commit_result import CommitResult
 
 __all__ = ["RestoreResult", "find_missing_files", "restore", "restore_checked"]
 

@@ -14,21 +14,21 @@ from ..data_file.options import FileOptions, WriteOptions
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Expression, literal_bytes
 from ..expressions.tree import inputs as expression_inputs
+from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
-from ..scan.in_memory import inputs_of
-from ..scan.plan import plan_files
-from ..scan.scope import Scope
+from ..read.in_memory import inputs_of
+from ..read.missing_paths import warn_of_missing_paths
+from ..read.plan import plan_files
+from ..read.scope import Scope
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
-from ..writer.commit_context import CommitOptions
-from ..writer.copy_on_write import ChangedBatch, RowChange, rewrite_rows
-from ..writer.table_state import TableState
-from .read.missing_paths import warn_of_missing_paths
-from .rewrite.assignment import Assignment, assign, assignments_of, replace_rows
-from .rewrite.permission import check_may_rewrite
-from .rewrite.plan import RewritePlan, commit_plan
-from .rewrite.result import RewriteResult, skip_repeated
+from ..write.assignment import Assignment, assign, assignments_of, replace_rows
+from ..write.copy_on_write import ChangedBatch, RowChange, rewrite_rows
+from ..write.rewrite_permission import check_may_rewrite
+from ..write.rewrite_plan import RewritePlan, commit_plan
+from ..write.rewrite_result import RewriteResult, skip_repeated
+from ..write.table_state import TableState
 
 __all__ = ["plan_update", "update"]
 

@@ -31,6 +31,8 @@ from ..errors import (
 )
 from ..log import deletion_vectors, transaction
 from ..log.catalog import check_maintenance
+from ..log.commit_context import CommitOptions, commit_context, now, without_txn
+from ..log.commit_result import CommitResult
 from ..log.commits import read_all_commits, read_commits
 from ..log.conflicts import VACUUM_END, VACUUM_START
 from ..log.load import load_with_tombstones
@@ -40,8 +42,6 @@ from ..protocol.actions import AddFile, RemoveFile, decode_path, encode_path, is
 from ..protocol.schema.column_mapping import physical_name
 from ..storage.objects import StoredFile
 from ..storage.store import Store, TableLocation, delete, open_latest, walk
-from ..writer.commit_context import CommitOptions, commit_context, now, without_txn
-from ..writer.commit_result import CommitResult
 
 __all__ = [
     "Deletions",

@@ -10,9 +10,9 @@ check_installed("sqlglot", "delta_variant[spark]")
 from .auditing import audit_table, repair_statistics
 from .data_source import register
 from .merging import merge
-from .names import create_view, drop_view
 from .optimizing import optimize
-from .querying import sql
+from .queries.execution import sql
+from .queries.table_names import create_view, drop_view
 from .reading import read_changes, read_table
 from .restoring import restore
 from .rewriting import delete, update

@@ -11,15 +11,15 @@ from pyspark.sql import SparkSession
 
 from .._checks import options_of
 from ..data_file.options import MAX_STATS_PATHS
+from ..log.commit_context import CommitOptions, without_txn
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..operations import audit, statistics_repair
 from ..operations.audit import Audit
 from ..operations.statistics_repair import FileRepair, RepairResult
 from ..storage.store import TableLocation
-from ..writer.commit_context import CommitOptions, without_txn
 from .credentials import session_options
-from .names import resolve_table
+from .queries.table_names import resolve_table
 from .reading import file_groups
 from .running import parallelism, run_task
 from .task_errors import restore_errors

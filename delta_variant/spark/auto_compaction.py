@@ -18,7 +18,7 @@ from ..operations.optimize.optimize import plan_compaction
 from ..protocol import features, properties
 from ..protocol.actions import Protocol
 from ..storage.store import Store
-from ..writer.written_files import WrittenFiles
+from ..write.written_files import WrittenFiles
 from .optimizing import optimize_files
 
 __all__ = ["compact_partitions", "compacts", "select_small_files"]

@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from .._arrow import row_numbers
+from ..input.invalid_json import PartRows
 from ..protocol.schema.conforming import conform
-from ..writer.invalid_json import PartRows
-from ..writer.partitioned import Batches, split_by_partition
+from ..write.partitions import Batches, split_by_partition
 from .tasks import FileTask, message
 
 __all__ = ["CHUNK", "Chunk", "ChunkFilesTask", "ChunkTask", "FirstRowsTask"]

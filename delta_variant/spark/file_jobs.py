@@ -8,11 +8,11 @@ from typing import Any, Protocol, TypeVar
 
 from pyspark.sql import DataFrame
 
-from ..operations.write.committing import NOT_COMMITTED, WriteResult, commit_files
-from ..operations.write.preparation import PreparedWrite
+from ..log.commit_result import CommitResult
 from ..storage.store import Store
-from ..writer.commit_result import CommitResult
-from ..writer.written_files import WrittenFiles
+from ..write.commit import NOT_COMMITTED, WriteResult, commit_files
+from ..write.preparation import PreparedWrite
+from ..write.written_files import WrittenFiles
 from .attempts import Job, remove_lost
 from .locations import check_files
 from .running import Jobs, map_by_task

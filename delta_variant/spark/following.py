@@ -15,11 +15,11 @@ from ..log.snapshot import Snapshot
 from ..log.state import latest_version
 from ..log.timestamps import CommitTimes
 from ..operations.changes import READ_AGAIN, ChangedFile, ChangeFeed, check_commits
-from ..operations.read.explanation import ReadReport
-from ..operations.read.schema_changes import describe_unreadable
 from ..protocol import features
 from ..protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, decode_path
-from ..scan.reader import FileEntry
+from ..read.explanation import ReadReport
+from ..read.file_reader import FileEntry
+from ..read.schema_changes import describe_unreadable
 from ..storage.store import Store
 from .reading import sized_changes, sized_files
 

@@ -22,23 +22,24 @@ import pyarrow.compute as pc
 from .._arrow import Array
 from ..data_file.options import WriteOptions
 from ..expressions.tree import Column
+from ..input.invalid_json import InvalidValueHandler
 from ..log.snapshot import Snapshot
 from ..operations.merge.clauses import Clause, Decision, equal_to
 from ..operations.merge.joining import Join, JoinPredicate, KeyValues
 from ..operations.merge.rows import MergeRows, columns_copied, inputs_changed, inputs_tested
-from ..operations.rewrite.sides import side_inputs
+from ..operations.merge.sides import side_inputs
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.conforming import conform
 from ..protocol.types import VARIANT, StructType
-from ..scan.in_memory import parse_json_columns, plain_variants
-from ..scan.plan import plan_rows
-from ..scan.predicate import PruningPredicate
-from ..scan.reader import POSITION, FileEntry, TableReader
-from ..writer.copy_on_write import ChangedBatch, RewrittenPart, RowChange, rewrite_files
-from ..writer.invalid_json import InvalidValueHandler
-from ..writer.partitioned import NameFile, apply_row_rules, write_files
-from ..writer.table_state import TableState, restrict_to_table
-from ..writer.written_files import WrittenFiles
+from ..read.file_reader import POSITION, FileEntry, TableReader
+from ..read.in_memory import parse_json_columns
+from ..read.plan import plan_rows
+from ..read.predicate import PruningPredicate
+from ..variant.values import plain_variants
+from ..write.copy_on_write import ChangedBatch, RewrittenPart, RowChange, rewrite_files
+from ..write.partitions import NameFile, apply_row_rules, write_files
+from ..write.table_state import TableState, restrict_to_table
+from ..write.written_files import WrittenFiles
 from .attempts import Job
 from .buckets import buckets_of, from_ipc, split_rows, to_ipc
 from .rewrite_jobs import Rewritten, names_of

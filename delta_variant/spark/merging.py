@@ -16,17 +16,17 @@ from pyspark.sql.utils import is_remote
 from .._checks import options_of, texts_of
 from ..data_file.options import FileOptions, WriteOptions
 from ..errors import UnsupportedFeatureError
+from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..operations.merge.builder import Merge, check_aliases, sides_of
 from ..operations.merge.joining import JoinPredicate, KeyValues
 from ..operations.merge.plan import MergeCounts, MergePlan, commit_merge
-from ..operations.rewrite.result import RewriteResult
 from ..protocol.types import StructType
-from ..scan.plan import FilePlan, plan_files
-from ..scan.reader import FileEntry
+from ..read.file_reader import FileEntry
+from ..read.plan import FilePlan, plan_files
 from ..storage.store import TableLocation
-from ..writer.commit_context import CommitOptions
-from ..writer.written_files import NO_FILES
+from ..write.rewrite_result import RewriteResult
+from ..write.written_files import NO_FILES
 from .columns import from_spark
 from .credentials import session_options
 from .merge_tasks import (
@@ -41,7 +41,7 @@ from .merge_tasks import (
     SourceTask,
     TargetTask,
 )
-from .names import resolve_table
+from .queries.table_names import resolve_table
 from .reading import groups_of_table
 from .recalling import recall
 from .rewrite_jobs import RewriteJob, Rewritten

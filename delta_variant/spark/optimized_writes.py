@@ -27,13 +27,13 @@ from pyspark.sql.types import IntegerType, StructField
 from pyspark.sql.types import StructType as SparkStruct
 
 from ..data_file.options import ROW_GROUP_BYTES, SAMPLE_BYTES, WriteOptions
-from ..operations.write.preparation import PreparedWrite
+from ..input.invalid_json import InvalidValueHandler
 from ..protocol import properties
 from ..protocol.types import has_variant
 from ..storage.store import open_store
-from ..writer.invalid_json import InvalidValueHandler
-from ..writer.partitioned import infer_shared_shredding, write_files
-from ..writer.table_state import TableState
+from ..write.partitions import infer_shared_shredding, write_files
+from ..write.preparation import PreparedWrite
+from ..write.table_state import TableState
 from .chunk_tasks import CHUNK, Chunk, ChunkTask, FirstRowsTask
 from .running import map_by_task, parallelism
 from .tasks import FileTask, messages

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ..data_file.options import FileOptions, WriteOptions
+from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..operations.optimize.layout import FileGroup, is_large, plan_group, read_rows
@@ -23,16 +24,15 @@ from ..operations.optimize.optimize import (
     plan_optimize,
     write_rows,
 )
-from ..scan.reader import FileEntry, files_of
+from ..read.file_reader import FileEntry, files_of
 from ..storage.store import TableLocation
-from ..writer.commit_context import CommitOptions
-from ..writer.partitioned import discard
-from ..writer.written_files import WrittenFiles
+from ..write.partitions import discard
+from ..write.written_files import WrittenFiles
 from .attempts import Job
 from .credentials import session_options
 from .file_jobs import commit_won, files_written, write_by_tasks
-from .names import resolve_table
 from .ordering import row_columns, sort_rows, split_by_group
+from .queries.table_names import resolve_table
 from .running import distribute, run_task, session_timezone
 from .task_errors import restore_errors
 from .tasks import TaskTable, Written, attempt_of, message, messages, unpack_batches

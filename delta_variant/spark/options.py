@@ -9,7 +9,7 @@ from typing import Any
 
 from ..data_file.options import FileOptions, JsonOptions, WriteOptions
 from ..errors import UnsupportedFeatureError
-from ..operations.write.preparation import TableOptions
+from ..write.preparation import TableOptions
 
 __all__ = [
     "LOCATIONS",

@@ -19,10 +19,10 @@ from ..log.snapshot import Snapshot
 from ..operations.optimize.layout import FileGroup, read_rows
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.types import StructField, StructType
-from ..scan.reader import FileEntry
-from ..scan.row_tracking import RowTracking
-from ..statements.text import quote
+from ..read.file_reader import FileEntry
+from ..read.row_tracking import RowTracking
 from .columns import cast_for_spark, to_spark
+from .queries.text import quote
 from .reading import groups_of_table
 from .running import parallelism, run_task
 from .tasks import TaskTable, unpack_batches

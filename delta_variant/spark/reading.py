@@ -19,19 +19,19 @@ from ..expressions.char_padding import padded_column
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
 from ..operations.changes import ChangedFile, ChangeFeed, plan_changes
-from ..operations.read.explanation import ReadReport
-from ..operations.read.query import Query
-from ..operations.read.rows import load_readable, read_files
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.schema.char_types import TYPE_TEXT
 from ..protocol.types import StructType
-from ..scan.plan import plan_files
-from ..scan.predicate import pruning_predicate_of
-from ..scan.reader import FileEntry, files_of
+from ..read.explanation import ReadReport
+from ..read.file_reader import FileEntry, files_of
+from ..read.plan import plan_files
+from ..read.predicate import pruning_predicate_of
+from ..read.query import Query
+from ..read.rows import load_readable, read_files
 from ..storage.store import TableLocation, open_store
 from .columns import cast_for_spark, to_spark
 from .credentials import session_options
-from .names import resolve_table
+from .queries.table_names import resolve_table
 from .running import parallelism, run_task, session_timezone
 from .scanning import has_our_semantics, scan, select, unsupported_by_scan
 from .tasks import strip_files, unpack_batches

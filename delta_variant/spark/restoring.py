@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from .._packing import pack_by_size
+from ..log.commit_context import CommitOptions
 from ..log.timestamps import Timestamp
 from ..operations.restore import RestoreResult, find_missing_files, restore_checked
 from ..storage.store import Store, TableLocation, open_store
-from ..writer.commit_context import CommitOptions
 from .credentials import session_options
-from .names import resolve_table
+from .queries.table_names import resolve_table
 from .running import run_task
 from .task_errors import restore_errors
 from .tasks import message, messages, unpack_batches

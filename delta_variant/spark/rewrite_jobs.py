@@ -10,16 +10,16 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from ..data_file.options import FileOptions
+from ..log.commit_context import CommitOptions, transaction_of
 from ..log.snapshot import Snapshot
-from ..operations.rewrite.result import RewriteResult, skip_repeated
-from ..scan.plan import FilePlan
-from ..scan.reader import FileEntry
-from ..writer.change_data import ChangeType, write_whole_files
-from ..writer.commit_context import CommitOptions, transaction_of
-from ..writer.copy_on_write import RewrittenFiles, RewrittenPart, combine_parts
-from ..writer.partitioned import NameFile
-from ..writer.table_state import TableState
-from ..writer.written_files import NO_FILES, WrittenFiles
+from ..read.file_reader import FileEntry
+from ..read.plan import FilePlan
+from ..write.change_data import ChangeType, write_whole_files
+from ..write.copy_on_write import RewrittenFiles, RewrittenPart, combine_parts
+from ..write.partitions import NameFile
+from ..write.rewrite_result import RewriteResult, skip_repeated
+from ..write.table_state import TableState
+from ..write.written_files import NO_FILES, WrittenFiles
 from .attempts import Attempt, Job, forget
 from .auto_compaction import compact_partitions, compacts
 from .file_jobs import commit_won, write_by_tasks

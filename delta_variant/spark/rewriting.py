@@ -10,21 +10,21 @@ from pyspark.sql import SparkSession
 
 from .._checks import options_of
 from ..data_file.options import FileOptions, WriteOptions
+from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..operations.delete import check_where, plan_delete
-from ..operations.rewrite.plan import RewritePlan, commit_plan
-from ..operations.rewrite.result import RewriteResult
 from ..operations.update import plan_update
-from ..scan.plan import plan_files
-from ..scan.predicate import PruningPredicate
+from ..read.plan import plan_files
+from ..read.predicate import PruningPredicate
 from ..storage.store import TableLocation
-from ..writer.commit_context import CommitOptions
-from ..writer.copy_on_write import RowChange, is_partition_predicate, remove_files, rewrite_files
-from ..writer.table_state import TableState
+from ..write.copy_on_write import RowChange, is_partition_predicate, remove_files, rewrite_files
+from ..write.rewrite_plan import RewritePlan, commit_plan
+from ..write.rewrite_result import RewriteResult
+from ..write.table_state import TableState
 from .attempts import Job
 from .credentials import session_options
-from .names import resolve_table
+from .queries.table_names import resolve_table
 from .reading import groups_of_table
 from .rewrite_jobs import RewriteJob, Rewritten, names_of
 from .running import distribute, parallelism, session_timezone

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from ..data_file.writer import EXPECTED_GROWTH
-from ..operations.write.preparation import PreparedWrite
 from ..protocol.types import has_variant
-from ..statements.text import quote
-from ..writer.partitioned import infer_shared_shredding
+from ..write.partitions import infer_shared_shredding
+from ..write.preparation import PreparedWrite
+from .queries.text import quote
 from .running import map_by_task
 
 __all__ = ["sampled_shredding"]

@@ -19,9 +19,9 @@ from ..protocol.actions import is_absolute
 from ..protocol.schema.char_types import char_widths
 from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.types import VOID, StructField, StructType, has_variant, primitives_of
-from ..scan.reader import FileEntry, files_of
-from ..statements.text import quote
+from ..read.file_reader import FileEntry, files_of
 from .columns import to_spark
+from .queries.text import quote
 from .versions import INSTALLED, SPARK_ERRORS
 
 __all__ = ["has_our_semantics", "scan", "select", "unsupported_by_scan"]

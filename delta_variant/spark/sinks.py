@@ -12,19 +12,13 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
 from ..errors import AmbiguousWriteError, CommitConflictError
+from ..log.commit_context import CommitOptions, Transaction, transaction_of, with_transaction
 from ..log.snapshot import Snapshot
-from ..operations.write.committing import result_without_writing
-from ..operations.write.preparation import (
-    Overwrite,
-    PreparedWrite,
-    WriteRequest,
-    load_existing,
-    prepare,
-)
 from ..protocol.actions import Metadata, Protocol
 from ..storage.store import open_store
-from ..writer.commit_context import CommitOptions, Transaction, transaction_of, with_transaction
-from ..writer.table_state import TableState
+from ..write.commit import result_without_writing
+from ..write.preparation import Overwrite, PreparedWrite, WriteRequest, load_existing, prepare
+from ..write.table_state import TableState
 from .attempts import Job, forget, remove_lost
 from .batches import BATCH_ID, QUERY_ID
 from .columns import from_spark

@@ -14,13 +14,13 @@ from pyspark.sql.types import StructType as SparkStruct
 from ..errors import SchemaError
 from ..log.snapshot import Snapshot
 from ..operations.changes import ChangedFile, load_end, plan_changes
-from ..operations.read.query import Query
-from ..operations.read.rows import load_readable
-from ..scan.plan import plan_files
-from ..scan.reader import FileEntry
-from ..statements.text import quote
+from ..read.file_reader import FileEntry
+from ..read.plan import plan_files
+from ..read.query import Query
+from ..read.rows import load_readable
 from ..storage.store import open_store
 from .options import RANGE
+from .queries.text import quote
 from .reading import ChangeReader, FileReader, file_groups, groups_of_table, sized_changes
 from .task_errors import report_errors
 from .tasks import strip_files

@@ -10,9 +10,9 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType as SparkStruct
 
 from ..errors import DeltaVariantError, UnsupportedFeatureError
+from ..log.commit_context import Transaction, application_txn
 from ..storage import store as storage
 from ..storage.store import open_store
-from ..writer.commit_context import Transaction, application_txn
 from .locations import LOCAL_FS, locate
 from .sinks import Sink, abort, messages_of
 

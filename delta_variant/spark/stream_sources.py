@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
 from ..errors import DeltaVariantError
 from ..log.timestamps import version_from
 from ..operations.changes import ChangedFile
-from ..scan.reader import FileEntry
+from ..read.file_reader import FileEntry
 from ..storage.store import open_store
 from .following import ChangeFollower, Follower, Position, Step, Tolerance
 from .reading import FileReader, file_groups

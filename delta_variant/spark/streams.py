@@ -12,14 +12,14 @@ from pyspark.sql import DataFrame
 
 from .._checks import options_of
 from ..errors import UnsupportedFeatureError
+from ..log.commit_context import CommitOptions, Transaction, application_txn, with_transaction
 from ..log.snapshot import Snapshot
 from ..operations.merge.builder import Merge, with_commit
-from ..operations.rewrite.result import RewriteResult
-from ..operations.write.committing import WriteResult
 from ..storage.store import TableLocation
-from ..writer.commit_context import CommitOptions, Transaction, application_txn, with_transaction
+from ..write.commit import WriteResult
+from ..write.rewrite_result import RewriteResult
 from .batches import BatchWrite, MicroBatch, is_written, number_write
-from .names import resolve_table
+from .queries.table_names import resolve_table
 from .recalling import RecalledTables, recall
 from .writing import write_table
 

@@ -16,14 +16,14 @@ from pyspark import TaskContext, cloudpickle
 
 from ..data_file.options import WriteOptions
 from ..expressions.tree import Expression
+from ..input.invalid_json import InvalidValueHandler
 from ..log.snapshot import FILES_SCHEMA, Snapshot
-from ..operations.write.overwriting import check_overwrite_predicate
 from ..storage import store as storage
 from ..storage.store import Store, open_store
-from ..writer.invalid_json import InvalidValueHandler
-from ..writer.partitioned import Batches, apply_row_rules, write_files
-from ..writer.table_state import TableState
-from ..writer.written_files import WrittenFiles
+from ..write.overwrite import check_overwrite_predicate
+from ..write.partitions import Batches, apply_row_rules, write_files
+from ..write.table_state import TableState
+from ..write.written_files import WrittenFiles
 from .attempts import Attempt, Job
 from .task_errors import explain_missing_package, report_errors
 

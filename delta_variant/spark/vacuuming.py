@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 
 from .._packing import pack_by_size
 from ..errors import StoreError
+from ..log.commit_context import CommitOptions
 from ..operations.vacuum import Deletions, VacuumResult, plan_vacuum, run_vacuum
 from ..storage.store import Store, TableLocation, delete, delete_all, exists, open_store, uri_of, walk
-from ..writer.commit_context import CommitOptions
 from .credentials import session_options
 from .locations import SHARED
-from .names import resolve_table
+from .queries.table_names import resolve_table
 from .running import Jobs, run_task
 from .task_errors import restore_errors
 from .tasks import message, messages, unpack_batches

@@ -11,17 +11,10 @@ from pyspark.sql import functions as sql
 
 from .._checks import options_of, texts_of
 from ..data_file.options import FileOptions, JsonOptions, Shredding, WriteOptions
-from ..operations.write.committing import WriteResult, result_without_writing
-from ..operations.write.preparation import (
-    Mode,
-    SchemaMode,
-    TableOptions,
-    load_existing,
-    prepare,
-)
-from ..statements.text import quote
+from ..log.commit_context import CommitOptions, transaction_of
 from ..storage.store import TableLocation, open_latest, open_store, removing_new_folders
-from ..writer.commit_context import CommitOptions, transaction_of
+from ..write.commit import WriteResult, result_without_writing
+from ..write.preparation import Mode, SchemaMode, TableOptions, load_existing, prepare
 from .attempts import Job, forget
 from .auto_compaction import compact_partitions, compacts
 from .chunk_tasks import ChunkFilesTask
@@ -29,8 +22,9 @@ from .columns import from_spark
 from .credentials import session_options
 from .file_jobs import commit_written, files_written, write_by_tasks
 from .locations import default_file_system, locate
-from .names import resolve_table
 from .optimized_writes import is_optimized, stored_chunks
+from .queries.table_names import resolve_table
+from .queries.text import quote
 from .running import check_batch, is_case_sensitive, session_timezone
 from .sampling import sampled_shredding
 from .task_errors import restore_errors

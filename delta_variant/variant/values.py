@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import _native
-from .._arrow import decode
+from .._arrow import Array, decode
 from .._checks import check_option
 from .._html import html_text
 from .._options import DuplicateKeys, Floats, OnConflict
@@ -25,6 +26,7 @@ __all__ = [
     "from_concatenated",
     "parse_json",
     "parse_valid_json",
+    "plain_variants",
     "remove_path",
     "set_path",
     "to_arrow_array",
@@ -342,3 +344,9 @@ def from_concatenated(data: bytes) -> Variant:
     Some writers store the parts in the second order. Raises MalformedVariantError.
     """
     return Variant(*_native.split_variant(data))
+
+
+def plain_variants(variants: Array) -> Array:
+    """Return Variants, with children in any order, in the Arrow type of Variant columns."""
+    parts = [pc.fill_null(variants.field(name), b"") for name in ("metadata", "value")]
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=variants.is_null())

@@ -34,17 +34,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from log.test_deletion_vectors import bitmap_of
 from support.tables import commit_path
-from test_deletion_vectors import bitmap_of
 
 import delta_variant as dv
 from delta_variant.errors import DeltaVariantError
+from delta_variant.input.tabular_files import open_parquet
 from delta_variant.log.checkpoints import writing
 from delta_variant.log.load import load_with_tombstones
 from delta_variant.protocol import z85
 from delta_variant.storage.inputs import InputFile
 from delta_variant.storage.store import open_store
-from delta_variant.writer.input_tables import open_parquet
 
 CODECS = ("zstd", "snappy", "none", "gzip", "lz4_raw")
 DEADLINE_SECONDS = 60

@@ -10,8 +10,8 @@ from queue import Empty
 from typing import Any
 
 import pandas  # noqa: F401 - pyarrow imports it for its first array: once, and not in each writer
-from operations import data, read
 from support.intercepted_store import intercept
+from table_operations import data, read
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError

@@ -16,8 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from operations import OPERATIONS, Rows, Step, prepare, read, rows_after
 from support.processes import start
+from table_operations import OPERATIONS, Rows, Step, prepare, read, rows_after
 
 import delta_variant as dv
 from delta_variant.errors import TableNotFoundError

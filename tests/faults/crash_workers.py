@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from operations import Step, apply, data
+from table_operations import Step, apply, data
 
 from delta_variant import _native
 from delta_variant.expressions.parse import parse as parse_expression

@@ -11,8 +11,8 @@ from random import Random
 from typing import Any
 
 from concurrent_operations import Append, Condition, Delete, Operation, State, data
-from planting import inline_vector
 from support.memory_objects import MemoryObjects
+from support.planting import inline_vector
 from table_log import read_ids
 from virtual_runtime import MILLISECOND, RUNTIME, START
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from crash_recovery import check_versions, crash_workers, run_crashes, state
-from operations import OPERATIONS, SHREDDING, Rows, Step, apply, data, prepare, read, rows_after
 from support.errors import raises_at
+from table_operations import OPERATIONS, SHREDDING, Rows, Step, apply, data, prepare, read, rows_after
 
 import delta_variant as dv
 from delta_variant.errors import DataFileError, DeltaVariantError, MalformedLogError, StoreError

@@ -16,8 +16,8 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from operations import data, read
 from support.errors import raises_at
+from table_operations import data, read
 
 import delta_variant as dv
 from delta_variant.errors import (

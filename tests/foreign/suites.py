@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 import datafusion_suite
 import duckdb_suite
 import sail_suite
-from archives import OUTCOMES, CaseOutcome, read_outcomes
-from locations import CORPORA
+from support.archives import OUTCOMES, CaseOutcome, read_outcomes
+from support.locations import CORPORA
 
 Outcomes: TypeAlias = Mapping[str, tuple[str, str]]
 

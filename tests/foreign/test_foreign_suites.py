@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from archives import CaseOutcome
-from locations import ROOT
 from suites import SUITES
+from support.archives import CaseOutcome
+from support.locations import ROOT
 
 FILES: dict[tuple[str, str], list[CaseOutcome]] = defaultdict(list)
 for suite_name, suite in SUITES.items():

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from archives import NOTHING, TableOutcome, archives, read_outcomes, unpack
 from deltalake import DeltaTable
 from oracles import MANY_ROWS, ORACLES, comparable, deltalake, log_of, sorted_rows
+from support.archives import NOTHING, TableOutcome, archives, read_outcomes, unpack
 
 import delta_variant as dv
 from delta_variant import errors

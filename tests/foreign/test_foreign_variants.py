@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from archives import NOTHING, FileOutcome, read_outcomes
+from support.archives import NOTHING, FileOutcome, read_outcomes
 
 import delta_variant as dv
 from delta_variant.data_file import reader

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from locations import ROOT
+from support.locations import ROOT
 
 from delta_variant.conformance.corpus import OWN_CASES, load_cases
 from delta_variant.conformance.runner import run

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from expression_grammar import BUNDLE, Expressions, Here, There, compare
 from pyspark.sql import SparkSession
+from support.expression_grammar import BUNDLE, Expressions, Here, There, compare
 
 pytestmark = pytest.mark.nightly
 ZONE = "spark.sql.session.timeZone"

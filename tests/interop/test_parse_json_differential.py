@@ -20,9 +20,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from json_mutations import mutate
 from pyspark.sql import SparkSession
 from pyspark.sql.variant_utils import VariantUtils
+from support.json_mutations import mutate
 
 from delta_variant import _native
 

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 
 import delta_variant as dv
 from delta_variant.log import commits, file_changes, transaction
+from delta_variant.log.commit_context import CommitOptions, commit_context
 from delta_variant.log.conflicts import Reads
 from delta_variant.log.snapshot import files_table
 from delta_variant.protocol.actions import AddFile
-from delta_variant.writer.commit_context import CommitOptions, commit_context
 
 FILES = 110_000
 

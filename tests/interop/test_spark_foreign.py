@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from archives import unpack
 from pyspark.sql import SparkSession
+from support.archives import unpack
 
 import delta_variant as dv
 from delta_variant.errors import MalformedLogError

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import interoperability
 import pytest
 from pyspark.sql import SparkSession
+from support import interoperability
 
 
 @pytest.mark.parametrize("kind", interoperability.KINDS)

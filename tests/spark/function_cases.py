@@ -1,6 +1,6 @@
 """SQL expressions with the functions of Variants, and Spark's answers to them.
 
-`tests/spark_functions.json` has the answers of Spark 4.3, without a JVM. This module writes it:
+`tests/expressions/spark_functions.json` has the answers of Spark 4.3, without a JVM. This module writes it:
 `PYTHONPATH=<PySpark 4.3> python tests/spark/function_cases.py`.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-ANSWERS = Path(__file__).resolve().parents[1] / "spark_functions.json"
+ANSWERS = Path(__file__).resolve().parents[1] / "expressions" / "spark_functions.json"
 ERROR = {"error": True}
 """The answer of an expression that Spark rejects or fails on."""
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from planting import plant_vector
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from support.planting import plant_vector
 
 import delta_variant as dv
 from delta_variant import spark as dvs

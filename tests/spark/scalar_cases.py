@@ -1,6 +1,6 @@
 """Calls of scalar functions and casts, and what Spark returns for them.
 
-`tests/spark_scalars.json` has the answers of Spark 4.2, without a JVM. This module writes it:
+`tests/expressions/spark_scalars.json` has the answers of Spark 4.2, without a JVM. This module writes it:
 
     PYTHONPATH=tests .venv/bin/python -m spark.scalar_cases
 """
@@ -15,7 +15,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-ANSWERS = Path(__file__).resolve().parents[1] / "spark_scalars.json"
+ANSWERS = Path(__file__).resolve().parents[1] / "expressions" / "spark_scalars.json"
 ERROR = "error"
 DIFFERENCES = [
     re.compile(text)

@@ -9,10 +9,10 @@ from typing import Any
 from urllib.parse import unquote
 
 import pytest
+from operations.test_vacuum import age, append, put
 from pyspark.sql import SparkSession
 from spark.tables import commits
 from support.tables import list_files
-from test_vacuum import age, append, put
 
 import delta_variant as dv
 from delta_variant import spark as dvs

@@ -227,7 +227,7 @@ def accepts_parameters(spark: SparkSession) -> bool:
 
 
 def test_a_query_reads_a_view(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture):
-    caplog.set_level(logging.DEBUG, "delta_variant.spark.querying")
+    caplog.set_level(logging.DEBUG, "delta_variant.spark.queries.execution")
     dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"])
     dvs.create_view(spark, "core_events", tmp_path / "t")
     name, number = "variant_get(e.event, '$.user.name', 'string')", "variant_get(e.event, '$.n', 'int')"

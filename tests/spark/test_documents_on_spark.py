@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from documents import Page, pages
 from pyspark.sql import SparkSession
+from support.documents import Page, pages
 
 import delta_variant as dv
 

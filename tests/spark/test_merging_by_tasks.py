@@ -20,7 +20,7 @@ from pyspark.sql.functions import max_by
 from spark.driver import counted, counting, drop_stored_rows
 from spark.tables import commits, data_files, finished, listed_files, rows
 from spark.twins import FEATURES, content, orphans, outcome, random_event, twins
-from test_row_tracking import tracked
+from write.test_row_tracking import tracked
 
 import delta_variant as dv
 from delta_variant import spark as dvs

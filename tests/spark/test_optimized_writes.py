@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from spark.tables import commits, data_files, finished, listed_files, rows
-from test_row_rules import planted
+from write.test_row_rules import planted
 
 import delta_variant as dv
 from delta_variant import spark as dvs

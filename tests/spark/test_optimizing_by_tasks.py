@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from spark.tables import commits, data_files, listed_files, rows
-from test_row_tracking import tracked
+from write.test_row_tracking import tracked
 
 import delta_variant as dv
 from delta_variant import spark as dvs

@@ -61,7 +61,7 @@ def append(table: Path, ids: range) -> None:
 @pytest.fixture
 def steps(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     """Return a function that returns what was logged about queries since its last call."""
-    caplog.set_level(logging.DEBUG, "delta_variant.spark.querying")
+    caplog.set_level(logging.DEBUG, "delta_variant.spark.queries.execution")
 
     def logged() -> list[str]:
         found = [each.getMessage() for each in caplog.records if each.name.endswith("querying")]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 from spark.twins import FEATURES, content, orphans, outcome, twins
-from test_row_tracking import tracked
+from write.test_row_tracking import tracked
 
 import delta_variant as dv
 from delta_variant import spark as dvs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from public_api import TEXTS, describe
+from support.public_api import TEXTS, describe
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -13,7 +13,9 @@ from delta_variant import spark as dvs
 
 def test_the_public_api_of_spark_is_that_of_the_checked_in_text():
     expected = TEXTS["delta_variant.spark"].read_text("utf-8")
-    assert describe(dvs) == expected, "run `python tests/public_api.py spark` if the change is intended"
+    assert describe(dvs) == expected, (
+        "run `python tests/support/public_api.py spark` if the change is intended"
+    )
 
 
 @pytest.mark.parametrize(

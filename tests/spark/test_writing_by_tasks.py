@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from spark.driver import counted, counting
 from spark.tables import commits, data_files, listed_files, rows
-from test_row_rules import planted
+from write.test_row_rules import planted
 
 import delta_variant as dv
 from delta_variant import spark as dvs

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from planting import plant_vector
 from spark.tables import commits, data_files, listed_files
+from support.planting import plant_vector
 
 import delta_variant as dv
 from delta_variant.protocol import properties

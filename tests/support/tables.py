@@ -12,7 +12,7 @@ import pyarrow as pa
 import delta_variant as dv
 from delta_variant.log.checksum import checksum_discrepancies, checksum_path
 from delta_variant.log.listing import commit_file_name
-from delta_variant.log.table_state import TableState
+from delta_variant.log.replayed_state import TableState
 from delta_variant.storage import store as storage
 from delta_variant.storage.store import TableLocation
 

@@ -10,8 +10,9 @@ import typer
 
 from ...operations.audit import audit_table
 from ...operations.statistics_repair import repair_statistics as repair_statistics_of
+from ...reports.audit_page import audit_page
+from ...reports.rule_texts import rules
 from ..arguments import DryRun, Json, Table, Version
-from ..audit_page import audit_page
 from ..audit_report import Selection, print_findings, print_findings_json, print_summary
 from ..common_options import storage_options
 from ..exit_codes import FINDINGS
@@ -19,7 +20,6 @@ from ..interrupts import all_or_nothing
 from ..output import write_page
 from ..progress import showing_progress
 from ..repair_report import print_repair, print_repair_json
-from ..rule_texts import rules
 
 __all__ = ["audit", "repair_statistics"]
 

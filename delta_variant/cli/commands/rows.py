@@ -8,9 +8,9 @@ import typer
 
 from ...operations.delete import delete as delete_rows
 from ...operations.delete import delete_all
-from ...operations.rewrite.result import RewriteResult
 from ...operations.update import update as update_rows
 from ...variant.moments import UTC
+from ...write.rewrite_result import RewriteResult
 from ..arguments import DryRun, Json, Table, TimeZone, Yes
 from ..common_options import storage_options
 from ..confirmation import confirm

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from ...log.commit_result import CommitResult
 from ...operations.alter.columns import add_columns, drop_column, rename_column
 from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
 from ...operations.alter.type_change import change_type
-from ...writer.commit_result import CommitResult
 from ..arguments import DryRun, Json, Table, Texts, Yes, parse_pair, parse_pairs
 from ..common_options import storage_options
 from ..confirmation import confirm

@@ -8,20 +8,23 @@ from typing import Annotated
 
 import typer
 
-from .. import bounds, statistics_report
+from ...reports import bounds
+from ...reports.explorer import explore
+from ...reports.explorer_page import explorer_page
+from ...reports.inspected_file import data_files, undecodable_bounds
+from ...reports.shredding_tree import merge, shredding_of
+from ...reports.text import count
+from .. import statistics_report
 from ..arguments import Expanded, FileOrTable, Json, Version, Wide
 from ..common_options import storage_options
 from ..examples import EXAMPLES
 from ..exit_codes import FINDINGS
-from ..explorer import explore
-from ..explorer_page import explorer_page
 from ..help import Command, Group, examples_text
-from ..inspected_file import data_files, undecodable_bounds
 from ..output import write_page
 from ..progress import showing_progress
-from ..shredding_tree import merge, print_tree, shredding_of
+from ..shredding_report import print_tree
 from ..tables import Layout
-from ..terminal import console, count, print_hint, print_json, print_lines
+from ..terminal import console, print_hint, print_json, print_lines
 
 __all__ = ["inspect", "stats", "z85"]
 

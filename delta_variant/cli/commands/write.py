@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 import typer
 
 from ...data_file.options import FileOptions, JsonOptions, WriteOptions
+from ...log.commit_context import CommitOptions
 from ...operations.write import write_table
-from ...operations.write.preparation import TableOptions
 from ...protocol.schema.arrow import from_arrow
 from ...variant.moments import UTC
-from ...writer.commit_context import CommitOptions
+from ...write.preparation import TableOptions
 from ..arguments import (
     DryRun,
     Json,

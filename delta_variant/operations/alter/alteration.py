@@ -10,6 +10,8 @@ import msgspec
 from ..._checks import options_of
 from ...errors import SchemaError, UnsupportedFeatureError, error_location
 from ...log import transaction
+from ...log.commit_context import CommitOptions, commit_context, without_txn
+from ...log.commit_result import CommitResult
 from ...log.conflicts import Reads
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot
@@ -21,9 +23,7 @@ from ...protocol.schema.json_text import to_json as schema_to_json
 from ...protocol.schema.paths import FieldPath
 from ...protocol.types import StructType
 from ...storage.store import TableLocation
-from ...writer.commit_context import CommitOptions, commit_context, without_txn
-from ...writer.commit_result import CommitResult
-from ...writer.table_state import assign_column_ids
+from ...write.table_state import assign_column_ids
 
 __all__ = [
     "check_schema_may_change",

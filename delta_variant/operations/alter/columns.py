@@ -11,6 +11,8 @@ import pyarrow as pa
 from ..._checks import check_text
 from ...errors import ArgumentTypeError, SchemaError, UnsupportedFeatureError
 from ...expressions.parse import parse_type
+from ...log.commit_context import CommitOptions
+from ...log.commit_result import CommitResult
 from ...log.snapshot import Snapshot
 from ...protocol import properties
 from ...protocol.schema.arrow import from_arrow
@@ -19,9 +21,7 @@ from ...protocol.schema.paths import FieldPath, edit_fields, path_text, resolve,
 from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.types import VARIANT, DataType, StructField, StructType, describe, fields_of
 from ...storage.store import TableLocation
-from ...writer.commit_context import CommitOptions
-from ...writer.commit_result import CommitResult
-from ...writer.dependents import check_independent
+from ...write.dependents import check_independent
 from .alteration import (
     check_schema_may_change,
     clustering_columns,

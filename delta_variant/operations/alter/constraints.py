@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from ..._checks import check_text, list_names
 from ...errors import SchemaError
 from ...expressions.tree import inputs as expression_inputs
+from ...log.commit_context import CommitOptions
+from ...log.commit_result import CommitResult
 from ...log.snapshot import Snapshot
 from ...protocol.schema.widening import check_type_changes
-from ...scan.reader import FileEntry, TableReader, files_of
-from ...scan.scope import Scope
+from ...read.file_reader import FileEntry, TableReader, files_of
+from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
-from ...writer.commit_context import CommitOptions
-from ...writer.commit_result import CommitResult
-from ...writer.constraints import RowConstraint, constraint_predicate
+from ...write.row_rules import RowConstraint, constraint_predicate
 from .alteration import commit_alteration, load_for_alter, metadata_options
 
 __all__ = ["add_constraint", "drop_constraint"]

@@ -6,10 +6,10 @@ import pyarrow.compute as pc
 
 from ...errors import CommitConflictError
 from ...log import transaction
+from ...log.commit_context import commit_context
 from ...log.load import refresh as refresh_snapshot
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
-from ...writer.commit_context import commit_context
 from .alteration import commit_alteration
 
 __all__ = ["assign_row_ids", "lacks_row_ids"]

@@ -8,6 +8,8 @@ from uuid import uuid4
 
 from ..._checks import list_names, texts_of
 from ...errors import ProtocolError, SchemaError, UnsupportedFeatureError
+from ...log.commit_context import CommitOptions
+from ...log.commit_result import CommitResult
 from ...log.snapshot import Snapshot
 from ...protocol import properties
 from ...protocol.features import FEATURES
@@ -18,8 +20,6 @@ from ...protocol.schema.indexed_columns import check_stats_columns, stats_column
 from ...protocol.schema.paths import path_text
 from ...protocol.types import fields_of
 from ...storage.store import TableLocation
-from ...writer.commit_context import CommitOptions
-from ...writer.commit_result import CommitResult
 from .alteration import (
     clustering_columns,
     commit_alteration,

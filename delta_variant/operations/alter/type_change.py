@@ -7,15 +7,15 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from ...errors import ProtocolError, SchemaError, UnsupportedFeatureError
+from ...log.commit_context import CommitOptions
+from ...log.commit_result import CommitResult
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.schema.paths import FieldPath, edit_type, path_text, resolve, type_at
 from ...protocol.schema.widening import is_widening, widen_type
 from ...protocol.types import VOID, DataType, PrimitiveType, StructType, describe
 from ...storage.store import TableLocation
-from ...writer.commit_context import CommitOptions
-from ...writer.commit_result import CommitResult
-from ...writer.dependents import check_independent
+from ...write.dependents import check_independent
 from .alteration import check_schema_may_change, commit_alteration, load_for_alter, metadata_options
 from .columns import ColumnPath, parse_column_type, parse_path
 

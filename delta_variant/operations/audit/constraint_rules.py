@@ -23,8 +23,8 @@ from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import to_arrow
 from ...protocol.schema.char_types import TYPE_TEXT
 from ...protocol.types import ArrayType, DataType, MapType, StructField, StructType, fields_of
-from ...scan.reader import POSITION, FileEntry, TableReader
-from ...writer.constraints import RowRules
+from ...read.file_reader import POSITION, FileEntry, TableReader
+from ...write.row_rules import RowRules
 from .findings import Rule, Violation
 from .subjects import FileSubject, TableSubject
 

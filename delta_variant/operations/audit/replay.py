@@ -17,8 +17,8 @@ from ...errors import DeltaVariantError, ProtocolError, SchemaError, StoreError
 from ...log.checkpoints.reading import read_checkpoint, sidecars_of
 from ...log.checksum import checksum_discrepancies
 from ...log.listing import LOG, CheckpointFiles
+from ...log.replayed_state import FileKey, TableState
 from ...log.snapshot import Checkpoint, add_actions
-from ...log.table_state import FileKey, TableState
 from ...protocol import properties
 from ...protocol.actions import (
     Action,

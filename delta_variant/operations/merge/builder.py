@@ -12,26 +12,26 @@ import pyarrow as pa
 from ..._checks import check_text, options_of, texts_of
 from ...data_file.options import FileOptions, WriteOptions
 from ...errors import ExpressionError, printable
+from ...input.arrow_data import batches_of, files_as_lines
+from ...input.invalid_json import parse_lines
+from ...input.json_lines import JsonLines
+from ...log.commit_context import CommitOptions
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import from_arrow, to_arrow
 from ...protocol.schema.conforming import conform
 from ...protocol.types import StructType
-from ...scan.in_memory import parse_json_columns
-from ...scan.scope import Scope
+from ...read.in_memory import parse_json_columns
+from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
-from ...writer.arrow_input import batches_of, files_as_lines
-from ...writer.commit_context import CommitOptions
-from ...writer.invalid_json import parse_lines
-from ...writer.json_lines import JsonLines
-from ..rewrite.assignment import assignments_of
-from ..rewrite.result import RewriteResult
-from ..rewrite.sides import Side, Sides, side_inputs
+from ...write.assignment import assignments_of
+from ...write.rewrite_result import RewriteResult
 from .clauses import Clause, ClauseAction, When
 from .execute import execute
 from .joining import JoinPredicate
 from .plan import MergePlan
+from .sides import Side, Sides, side_inputs
 
 __all__ = ["Merge", "check_aliases", "merge", "sides_of", "with_commit"]
 

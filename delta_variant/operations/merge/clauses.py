@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from ..._arrow import Array, row_numbers
 from ...errors import MergeAmbiguityError
 from ...expressions.tree import Expression
-from ..rewrite.assignment import Assignment
+from ...write.assignment import Assignment
 from .joining import Join, Pairs
 
 __all__ = ["Clause", "ClauseAction", "Decision", "When", "decide", "equal_to", "first_matching_clause"]

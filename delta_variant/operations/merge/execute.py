@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ..._arrow import Array
-from ...scan.plan import plan_files
-from ...writer.copy_on_write import ChangedBatch, RowChange, rewrite_rows
-from ...writer.invalid_json import InvalidValueHandler
-from ...writer.partitioned import apply_row_rules, discard, write_files
-from ...writer.table_state import TableState, restrict_to_table
-from ..rewrite.result import RewriteResult, skip_repeated
+from ...input.invalid_json import InvalidValueHandler
+from ...read.plan import plan_files
+from ...write.copy_on_write import ChangedBatch, RowChange, rewrite_rows
+from ...write.partitions import apply_row_rules, discard, write_files
+from ...write.rewrite_result import RewriteResult, skip_repeated
+from ...write.table_state import TableState, restrict_to_table
 from .joining import Join
 from .plan import MergeCounts, MergePlan, commit_merge
 from .rows import MergeRows, columns_copied, inputs_changed, inputs_tested

@@ -15,8 +15,8 @@ from ...expressions.evaluate import ROW_NUMBERS, evaluate, filter_mask, without_
 from ...expressions.tree import Call, Column, Expression, Input, Literal, input_name
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.types import kind_of
-from ...scan.in_memory import inputs_of
-from ..rewrite.sides import Side, conjuncts, side_inputs, unqualify
+from ...read.in_memory import inputs_of
+from .sides import Side, conjuncts, side_inputs, unqualify
 
 __all__ = ["Join", "JoinPredicate", "Key", "KeyValues", "Pairs"]
 

@@ -9,12 +9,12 @@ import msgspec
 
 from ...data_file.options import WriteOptions
 from ...expressions.tree import Expression
+from ...log.commit_context import CommitOptions
 from ...log.snapshot import Snapshot
-from ...writer.commit_context import CommitOptions
-from ...writer.copy_on_write import RewrittenFiles
-from ...writer.written_files import WrittenFiles
-from ..rewrite.permission import check_may_rewrite
-from ..rewrite.result import RewriteResult, commit_rewrite
+from ...write.copy_on_write import RewrittenFiles
+from ...write.rewrite_permission import check_may_rewrite
+from ...write.rewrite_result import RewriteResult, commit_rewrite
+from ...write.written_files import WrittenFiles
 from .clauses import Clause
 from .joining import JoinPredicate, KeyValues
 

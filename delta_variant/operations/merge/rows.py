@@ -15,14 +15,14 @@ from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression, Input, literal_bytes
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
-from ...scan.in_memory import inputs_of
-from ...scan.scope import Scope
-from ...writer.constraints import RowRules
-from ...writer.copy_on_write import ChangedBatch
-from ..rewrite.assignment import assign, replace_rows
-from ..rewrite.sides import side_inputs, unqualify
+from ...read.in_memory import inputs_of
+from ...read.scope import Scope
+from ...write.assignment import assign, replace_rows
+from ...write.copy_on_write import ChangedBatch
+from ...write.row_rules import RowRules
 from .clauses import Clause, Decision, decide, equal_to, first_matching_clause
 from .joining import Join, Pairs
+from .sides import side_inputs, unqualify
 
 __all__ = ["MergeRows", "columns_copied", "inputs_changed", "inputs_tested"]
 

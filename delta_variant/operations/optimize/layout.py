@@ -24,19 +24,19 @@ from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.types import type_name
+from ...input.invalid_json import InvalidValueHandler
 from ...log.snapshot import Snapshot
 from ...protocol.actions import has_odd_rows
 from ...protocol.schema.column_mapping import physical_name, physical_schema
 from ...protocol.types import VARIANT, fields_of
-from ...scan.reader import FileEntry, FileReader, TableReader, files_of
-from ...scan.row_tracking import RowTracking, append_row_ids
-from ...scan.scope import Scope
+from ...read.file_reader import FileEntry, FileReader, TableReader, files_of
+from ...read.row_tracking import RowTracking, append_row_ids
+from ...read.scope import Scope
 from ...storage.store import open_store
 from ...variant.shredding import ShreddingSchema
-from ...writer.invalid_json import InvalidValueHandler
-from ...writer.partitioned import infer_shared_shredding, write_files
-from ...writer.stored_rows import StoredRows, copyable_row_groups, read_or_copy
-from ...writer.table_state import TableState
+from ...write.partitions import infer_shared_shredding, write_files
+from ...write.stored_rows import StoredRows, copyable_row_groups, read_or_copy
+from ...write.table_state import TableState
 
 __all__ = [
     "Bin",

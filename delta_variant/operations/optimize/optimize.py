@@ -22,33 +22,27 @@ from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Expression, output_type
 from ...expressions.tree import describe as describe_expression
 from ...expressions.types import kind_of
+from ...input.invalid_json import InvalidValueHandler
 from ...log.catalog import check_maintenance
+from ...log.commit_context import CommitOptions, without_txn
+from ...log.commit_result import CommitResult
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot
-from ...scan.plan import FilePlan
-from ...scan.reader import files_of
-from ...scan.row_tracking import RowTracking
-from ...scan.scope import Scope
-from ...scan.statistics import partition_matches
+from ...read.file_reader import files_of
+from ...read.log_statistics import partition_matches
+from ...read.plan import FilePlan
+from ...read.row_tracking import RowTracking
+from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
-from ...writer.background import BackgroundOddRowsWriter
-from ...writer.commit_context import CommitOptions, without_txn
-from ...writer.commit_result import CommitResult
-from ...writer.copy_on_write import RewrittenFiles, is_partition_predicate
-from ...writer.invalid_json import InvalidValueHandler
-from ...writer.partitioned import (
-    OddRowsWriter,
-    discard,
-    infer_shared_shredding,
-    new_name,
-    write_files,
-)
-from ...writer.stored_rows import StoredRows
-from ...writer.table_state import TableState, restrict_to_table, with_row_tracking_columns
-from ...writer.written_files import NO_FILES, WrittenFiles
-from ..rewrite.permission import check_may_rewrite
-from ..rewrite.result import commit_rewrite
+from ...write.background import BackgroundOddRowsWriter
+from ...write.copy_on_write import RewrittenFiles, is_partition_predicate
+from ...write.partitions import OddRowsWriter, discard, infer_shared_shredding, new_name, write_files
+from ...write.rewrite_permission import check_may_rewrite
+from ...write.rewrite_result import commit_rewrite
+from ...write.stored_rows import StoredRows
+from ...write.table_state import TableState, restrict_to_table, with_row_tracking_columns
+from ...write.written_files import NO_FILES, WrittenFiles
 from .layout import Bin, FileGroup, LeafPath, plan_bins, plan_group, read_or_copy_files
 from .sorting import SortedRun, sort_into_runs
 

@@ -19,7 +19,7 @@ from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import Snapshot
-from ...scan.reader import TableReader, files_of
+from ...read.file_reader import TableReader, files_of
 from .layout import FileGroup, read_rows
 
 __all__ = ["SortedRun", "sort_into_runs"]

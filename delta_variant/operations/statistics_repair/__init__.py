@@ -15,13 +15,13 @@ from ..._progress import advance, begin
 from ...data_file.options import MAX_STATS_PATHS
 from ...errors import DeltaVariantError
 from ...log import transaction
+from ...log.commit_context import CommitOptions, commit_context, without_txn
+from ...log.commit_result import CommitResult
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot, add_actions
 from ...protocol import features
-from ...scan.selection import select_files
+from ...read.selection import select_files
 from ...storage.store import TableLocation
-from ...writer.commit_context import CommitOptions, commit_context, without_txn
-from ...writer.commit_result import CommitResult
 from ..audit import file_subjects, statistics_findings
 from ..audit.subjects import FileSubject
 from .repaired import repair_file

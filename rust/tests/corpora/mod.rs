@@ -1,4 +1,4 @@
-//! The corpora: data of other projects, listed in `tests/corpora.toml`.
+//! The corpora: data of other projects, listed in `tests/support/corpora.toml`.
 
 use std::path::PathBuf;
 

@@ -1,0 +1,211 @@
+"""Read Parquet and CSV files that are not in a table as one stream of Arrow batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from .._progress import advance, begin
+from ..errors import DeltaVariantError, SchemaError, SourceError
+from ..protocol.schema.arrow import VARIANT_EXTENSION
+from ..storage.inputs import InputFile, total_size
+from ..variant.shredding import unshred
+from ..variant.values import VARIANT_TYPE, plain_variants
+
+__all__ = ["open_csv", "open_parquet"]
+
+BATCH_ROWS = 65_536
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+COMPRESSIONS: Mapping[str, Any] = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+VARIANT_METADATA = {"ARROW:extension:name": VARIANT_EXTENSION}
+
+Partitions = Mapping[str, str | None]
+
+
+def open_parquet(files: Sequence[InputFile], *, hive: bool = False) -> pa.RecordBatchReader:
+    """Return the rows of Parquet files as a stream whose schema has the columns of all files.
+
+    A struct of `metadata`, `value` and perhaps `typed_value` is a Variant, with or without the annotation,
+    because some writers omit it. A column is nullable unless all files require it. `hive=True` adds the
+    columns in the names of folders, such as `day=2026-11-21/`: integers if all of their values are, strings
+    otherwise. Raise SourceError for a file that cannot be read, and SchemaError for files whose columns have
+    different types.
+    """
+    folders = [_partitions_of(file.path) if hive else {} for file in files]
+    types = _partition_types(folders)
+    schemas = []
+    for file in files:
+        with _opened(file, _parquet_file) as opened:
+            schemas.append(_logical_schema(_with_distinct_names(opened.schema_arrow, file)))
+    everywhere = set.intersection(*(set(each.names) for each in schemas))
+    schema = _unify([*schemas, pa.schema(list(types.items()))], files)
+    schema = pa.schema(
+        [field.with_nullable(field.nullable or field.name not in everywhere) for field in schema]
+    )
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        begin("writing", files=len(files), bytes_=total_size(files))
+        for file, values in zip(files, folders, strict=True):
+            with _opened(file, _parquet_file) as opened:
+                rows = max(opened.metadata.num_rows, 1)
+                for batch in opened.iter_batches(BATCH_ROWS):
+                    advance(bytes_=(file.size or 0) * batch.num_rows // rows, rows=batch.num_rows)
+                    yield _with_schema(batch, schema, values)
+            advance(files=1)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def open_csv(files: Sequence[InputFile], text_columns: Collection[str]) -> pa.RecordBatchReader:
+    """Return the rows of CSV files with a header as a stream. An empty field is NULL.
+
+    The types of other columns than `text_columns` are inferred from the start of each file. Raise SourceError
+    for a file that cannot be read or parsed, and SchemaError for files whose columns have different types.
+    """
+    options = pyarrow.csv.ConvertOptions(
+        column_types={name: pa.string() for name in text_columns}, null_values=[""], strings_can_be_null=True
+    )
+
+    def opener(file: InputFile) -> Callable[[BinaryIO], pa.RecordBatchReader]:
+        codec = next((codec for end, codec in COMPRESSIONS.items() if file.path.endswith(end)), None)
+
+        def read(content: Any) -> pa.RecordBatchReader:
+            stream: Any = content if codec is None else pa.CompressedInputStream(content, codec)
+            return pyarrow.csv.open_csv(stream, convert_options=options)
+
+        return read
+
+    schemas = []
+    for file in files:
+        with _opened(file, opener(file)) as opened:
+            schemas.append(_text_schema(_with_distinct_names(opened.schema, file), file))
+    schema = _unify(schemas, files)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        begin("writing", files=len(files), bytes_=total_size(files))
+        for file in files:
+            with _opened(file, opener(file)) as opened:
+                for batch in opened:
+                    advance(rows=batch.num_rows)
+                    yield _with_schema(batch, schema, {})
+            advance(files=1, bytes_=file.size or 0)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _parquet_file(content: Any) -> pq.ParquetFile:
+    return pq.ParquetFile(content, page_checksum_verification=True)
+
+
+@contextmanager
+def _opened(file: InputFile, read: Callable[[Any], Any]) -> Iterator[Any]:
+    with file.open() as content:
+        try:
+            yield read(content)
+        except DeltaVariantError:
+            raise
+        # Arrow raises OSError for data that it cannot decompress.
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"cannot read {file.name}: {error}", file=file.name) from error
+
+
+def _partitions_of(path: str) -> Partitions:
+    pairs = (folder.split("=", 1) for folder in path.split("/")[:-1] if "=" in folder)
+    return {
+        unquote(name): None if value == NULL_PARTITION else unquote(value)
+        for name, value in map(tuple, pairs)
+    }
+
+
+def _partition_types(folders: Sequence[Partitions]) -> dict[str, pa.DataType]:
+    names = dict.fromkeys(name for values in folders for name in values)
+    types: dict[str, pa.DataType] = {}
+    for name in names:
+        texts = [text for values in folders if (text := values.get(name)) is not None]
+        types[name] = pa.int64() if texts and all(map(_is_integer, texts)) else pa.string()
+    return types
+
+
+def _is_integer(text: str) -> bool:
+    # Text such as 007 must keep its zeros.
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and str(int(text)) == text and abs(int(text)) < 2**63
+
+
+def _with_distinct_names(schema: pa.Schema, file: InputFile) -> pa.Schema:
+    repeated = next((name for name in schema.names if schema.names.count(name) > 1), None)
+    if repeated is not None:
+        raise SchemaError(
+            f"cannot read {file.name} because it has several columns {repeated!r}: rename them",
+            file=file.name,
+            column=repeated,
+        )
+    return schema
+
+
+def _text_schema(schema: pa.Schema, file: InputFile) -> pa.Schema:
+    """Return the schema of a CSV file. pyarrow infers that text which is not UTF-8 is binary."""
+    column = next((field.name for field in schema if pa.types.is_binary(field.type)), None)
+    if column is not None:
+        raise SourceError(
+            f"cannot read {file.name} because the column {column!r} is not UTF-8: convert the file to UTF-8",
+            file=file.name,
+            column=column,
+        )
+    return schema
+
+
+def _unify(schemas: Sequence[pa.Schema], files: Sequence[InputFile]) -> pa.Schema:
+    try:
+        return pa.unify_schemas(list(schemas), promote_options="default")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise SchemaError(
+            f"cannot read {files[0].name} and the other files as one table because their columns have "
+            f"different types: {error}",
+            file=files[0].name,
+        ) from error
+
+
+def _logical_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of a file with its Variants as unshredded structs of the extension type."""
+    return pa.schema(
+        [
+            pa.field(field.name, VARIANT_TYPE, field.nullable, VARIANT_METADATA)
+            if _is_variant(field.type)
+            else field
+            for field in schema
+        ]
+    )
+
+
+def _is_variant(arrow_type: pa.DataType) -> bool:
+    if not pa.types.is_struct(arrow_type):
+        return False
+    parts = {part.name: part.type for part in arrow_type}
+    binary = [parts.pop(name, None) for name in ("metadata", "value")]
+    return set(parts) <= {"typed_value"} and all(
+        each is not None and pa.types.is_binary(each) for each in binary
+    )
+
+
+def _with_schema(batch: pa.RecordBatch, schema: pa.Schema, values: Partitions) -> pa.RecordBatch:
+    arrays: list[Any] = []
+    for field in schema:
+        position = batch.schema.get_field_index(field.name)
+        if position >= 0:
+            column = batch.column(position)
+            if _is_variant(column.type):
+                column = plain_variants(unshred(column))
+            arrays.append(column if column.type == field.type else column.cast(field.type))
+        elif (text := values.get(field.name)) is not None:
+            arrays.append(pa.repeat(pa.scalar(text).cast(field.type), batch.num_rows))
+        else:
+            arrays.append(pa.nulls(batch.num_rows, field.type))
+    return pa.record_batch(arrays, schema=schema)

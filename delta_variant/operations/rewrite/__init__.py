@@ -1,1 +1,0 @@
-"""Shared code of delete, update, merge and optimize."""

@@ -1,0 +1,1 @@
+"""Read a table: bind queries, plan, prune files, row groups and pages, then read rows."""

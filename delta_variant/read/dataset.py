@@ -1,0 +1,212 @@
+"""A scan as a dataset of pyarrow, into which engines push projections and filters.
+
+This module is imported on demand, because importing `pyarrow.dataset` takes a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_
+from typing import Any, NoReturn, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset
+from pyarrow.dataset import InMemoryDataset, Scanner
+
+from ..expressions.arrow_filter import ArrowFilter
+from .explanation import ReadReport
+from .limited_rows import LimitedRows
+from .query import rows_without_columns
+
+__all__ = ["ScanDataset"]
+
+Columns: TypeAlias = "Sequence[str] | Mapping[str, pc.Expression] | None"
+
+# The stubs of pyarrow lack arguments of these classes.
+arrow_dataset: Any = pyarrow.dataset
+
+SPECIAL_FIELDS = frozenset({"__batch_index", "__filename", "__fragment_index", "__last_in_fragment"})
+"""Columns that pyarrow adds to datasets of files; for other datasets their values have no meaning."""
+
+
+class _Unreadable:
+    """A file whose reading raises an error."""
+
+    closed = False
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to close."""
+
+    def size(self, *_: object) -> NoReturn:
+        raise NotImplementedError(
+            "cannot read a dataset of delta_variant in C++: call its methods, such as scanner or to_table"
+        )
+
+    tell = seek = read = size
+
+
+_UNREADABLE: Any = _Unreadable()
+
+
+class ScanDataset(arrow_dataset.UnionDataset):  # type: ignore[misc]
+    """The rows of a scan as a dataset.
+
+    Python methods of `Dataset` are overridden. C++ code, such as a union of datasets, cannot call them: it
+    finds a child whose reading raises an error, so that it neither fails without a message nor finds no rows.
+    """
+
+    def __init__(self, rows: LimitedRows, condition: pc.Expression | None = None) -> None:
+        """Create a dataset of the rows for which `condition` is true, None for all."""
+        layout = arrow_dataset.IpcFileFormat()
+        unreadable = layout.make_fragment(pa.PythonFile(_UNREADABLE, mode="r"))
+        super().__init__(rows.schema, [arrow_dataset.FileSystemDataset([unreadable], rows.schema, layout)])
+        self._rows = rows
+        self._condition = condition
+
+    def scanner(
+        self,
+        columns: Columns = None,
+        filter: Any = None,  # noqa: A002
+        batch_size: int | None = None,
+        **options: Any,
+    ) -> Scanner:
+        """Return a scanner, which reads once; the parameters are those of `Dataset.scanner`."""
+        return _scanner(self._rows, columns, _all_of(self._condition, filter), batch_size, options)
+
+    def head(
+        self,
+        num_rows: int,
+        columns: Columns = None,
+        filter: Any = None,  # noqa: A002
+        **options: Any,
+    ) -> pa.Table:
+        """Return the first rows; the parameters are those of `Dataset.head`."""
+        if self._condition is None and filter is None:
+            return _scanner(self._rows.head(num_rows), columns, None, None, options).to_table()
+        return self.scanner(columns, filter, **options).head(num_rows)
+
+    def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:  # noqa: A002
+        """Return the number of rows; without a filter, it comes from the log where that has it."""
+        if self._condition is None and filter is None:
+            return self._rows.count()
+        return self.scanner(columns=[], filter=filter, **options).count_rows()
+
+    def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[Any]:  # noqa: A002
+        """Yield a fragment for each data file that may have rows for which `filter` is true."""
+        if self._condition is not None:
+            raise ValueError("cannot split a filtered dataset into fragments: pass the filter here instead")
+        pushed = self._rows.push(None, filter)
+        return (_Fragment(part) for part in pushed.parts())
+
+    def filter(self, expression: pc.Expression) -> ScanDataset:
+        """Return the dataset of the rows for which an expression is true."""
+        return ScanDataset(self._rows, _all_of(self._condition, expression))
+
+    def sort_by(self, sorting: Any, **options: Any) -> InMemoryDataset:
+        """Return the sorted rows, which are read into memory."""
+        found: InMemoryDataset = arrow_dataset.InMemoryDataset(self.to_table().sort_by(sorting, **options))
+        return found
+
+    def join(self, right_dataset: Any, *arguments: Any, **options: Any) -> InMemoryDataset:
+        """Return the rows joined with those of another dataset; both are read into memory."""
+        found: InMemoryDataset = _in_memory(self).join(_in_memory(right_dataset), *arguments, **options)
+        return found
+
+    def join_asof(self, right_dataset: Any, *arguments: Any, **options: Any) -> InMemoryDataset:
+        """Return the rows joined with the nearest ones of another dataset; both are read into memory."""
+        other = _in_memory(right_dataset)
+        found: InMemoryDataset = _in_memory(self).join_asof(other, *arguments, **options)
+        return found
+
+    def replace_schema(self, schema: pa.Schema) -> ScanDataset:
+        """Return the dataset if it has this schema; raises NotImplementedError for another one."""
+        if schema.equals(self.schema):
+            return self
+        raise NotImplementedError("cannot replace the schema of a scan: pass other columns to read_table")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("cannot pickle a dataset of delta_variant: pass the location of the table instead")
+
+
+class _Fragment:
+    """Some rows of a dataset, with the methods of `pyarrow.dataset.Fragment` that engines call."""
+
+    def __init__(self, rows: LimitedRows) -> None:
+        self._rows = rows
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        return self._rows.schema
+
+    @property
+    def partition_expression(self) -> pc.Expression:
+        return pc.scalar(True)
+
+    def scanner(
+        self,
+        schema: pa.Schema | None = None,
+        columns: Columns = None,
+        filter: pc.Expression | None = None,  # noqa: A002
+        batch_size: int | None = None,
+        **options: Any,
+    ) -> Scanner:
+        return _scanner(self._rows, columns, filter, batch_size, options)
+
+    def to_table(self, schema: pa.Schema | None = None, **options: Any) -> pa.Table:
+        return self.scanner(schema, **options).to_table()
+
+    def to_batches(self, schema: pa.Schema | None = None, **options: Any) -> Iterator[pa.RecordBatch]:
+        return self.scanner(schema, **options).to_batches()
+
+    def count_rows(self, filter: pc.Expression | None = None, **options: Any) -> int:  # noqa: A002
+        return ScanDataset(self._rows).count_rows(filter, **options)
+
+
+def _scanner(
+    rows: LimitedRows, columns: Columns, condition: Any, batch_size: int | None, options: Mapping[str, Any]
+) -> Scanner:
+    """Return a scanner over the columns that are needed, which filters and projects."""
+    outputs = rows.rows.outputs
+    names = outputs if columns is None else _names_in(columns, rows)
+    if special := SPECIAL_FIELDS & set(names) - outputs.keys():
+        raise ValueError(f"cannot read the column {min(special)} because a scan has no files for pyarrow")
+    pushed = rows.push([name for name in names if name in outputs], condition)
+    reader = pa.RecordBatchReader.from_batches(pushed.schema, _batches(pushed, batch_size))
+    if columns is None:
+        columns = list(outputs)
+    if batch_size is not None:
+        options = {**options, "batch_size": batch_size}
+    scanner: Scanner = arrow_dataset.Scanner.from_batches(
+        reader, columns=columns, filter=condition, **options
+    )
+    return scanner
+
+
+def _names_in(columns: Any, rows: LimitedRows) -> set[str]:
+    """Return the columns that a projection reads."""
+    if not isinstance(columns, Mapping):
+        return set(columns)
+    read = (ArrowFilter.of(each, rows.rows.outputs).columns for each in columns.values())
+    return set().union(*read)
+
+
+def _batches(rows: LimitedRows, batch_size: int | None) -> Iterator[pa.RecordBatch]:
+    """Yield rows in batches of at most `batch_size`; nothing is read for the number of rows alone."""
+    if not rows.schema.names:
+        yield rows_without_columns(rows.count())
+        return
+    for batch in rows.batches(ReadReport()):
+        step = batch_size or batch.num_rows
+        yield from (batch.slice(first, step) for first in range(0, batch.num_rows, step))
+
+
+def _all_of(*conditions: pc.Expression | None) -> pc.Expression | None:
+    known = [each for each in conditions if each is not None]
+    return reduce(and_, known) if known else None
+
+
+def _in_memory(dataset: Any) -> Any:
+    is_ours = isinstance(dataset, ScanDataset)
+    return arrow_dataset.InMemoryDataset(dataset.to_table()) if is_ours else dataset

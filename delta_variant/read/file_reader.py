@@ -1,0 +1,427 @@
+"""Read data files as rows of the table: resolve columns, conform types and add partition values."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from .._arrow import retype_array
+from .._options import OnConflict
+from .._threads import Threads
+from ..data_file import reader
+from ..data_file.layout import shredding_of
+from ..data_file.reader import (
+    NativeFile,
+    Projection,
+    RowRange,
+    TableColumns,
+    Units,
+    open_file,
+    table_columns,
+)
+from ..data_file.shredding import shredded_type
+from ..errors import CastError, DataFileError, DeltaVariantError, ProtocolError, StoreError, error_location
+from ..expressions import evaluate
+from ..expressions.evaluate import ROW_NUMBERS
+from ..expressions.tree import Column, Extraction, Input, input_name, is_whole
+from ..log import deletion_vectors
+from ..log.snapshot import Snapshot
+from ..protocol import properties
+from ..protocol.actions import DeletionVector, has_odd_rows
+from ..protocol.properties import ColumnMappingMode
+from ..protocol.schema.arrow import to_arrow
+from ..protocol.schema.column_mapping import physical_name, physical_schema
+from ..protocol.schema.conforming import conform
+from ..protocol.schema.partition_values import partition_value_from_string
+from ..protocol.schema.storage_types import check_readable
+from ..protocol.types import StructField, StructType, fields_of
+from ..storage.store import exists
+from ..variant.shredding import ShreddingSchema
+from ..variant.values import VARIANT_TYPE
+from .predicate import Leaf
+from .row_conditions import RowCondition
+from .row_tracking import RowTracking
+
+__all__ = ["POSITION", "FileEntry", "FileReader", "TableReader", "files_of", "load_deleted"]
+
+FILES_AHEAD = 8
+"""How many files of a remote store are opened concurrently."""
+
+NUMBERS = Projection(pa.field("number", pa.int64()), (), "position")
+"""The position of each row in its file, for errors."""
+
+POSITION = Column("\0position", pa.int64())
+"""An input for the position of each row in its file, counting deleted rows."""
+
+
+Stored: TypeAlias = Literal["stored"] | None
+"""The form of a Variant column as the file stores it: `stored` keeps dictionaries of text."""
+
+
+@dataclass(frozen=True)
+class FileEntry:
+    """The fields of an AddFile that a read needs."""
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    deletion_vector: Mapping[str, Any] | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+    size: int | None = None
+    tags: Sequence[tuple[str, str | None]] | None = None
+
+    @property
+    def has_odd_rows(self) -> bool:
+        """Return whether the rows were set apart from other files."""
+        return has_odd_rows(self.tags)
+
+
+def files_of(files: pa.Table) -> Iterator[FileEntry]:
+    """Yield an entry for each of the files, rows of `Snapshot.files`."""
+    columns = files.select([field.name for field in dataclasses.fields(FileEntry)])
+    for batch in columns.to_batches():
+        rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        for path, values, *others in rows:
+            yield FileEntry(path, dict(values or ()), *others)
+
+
+@contextmanager
+def explain_missing_file(snapshot: Snapshot, path: str) -> Iterator[None]:
+    """Raise errors about a file that no longer exists with the probable reason, the table and the version."""
+    try:
+        yield
+    except (DataFileError, StoreError) as error:
+        try:
+            is_missing = not exists(snapshot.store, path)
+        except StoreError:
+            is_missing = False
+        if not is_missing:
+            raise
+        raise type(error)(
+            "the file does not exist: a vacuum may have deleted it; read a later version, or restore the "
+            "file from a backup"
+        ).at(table=snapshot.uri, version=snapshot.version, file=path) from error
+
+
+def load_deleted(snapshot: Snapshot, vector: Mapping[str, Any] | DeletionVector | None) -> bytes | None:
+    """Return the deletion vector of a file, like `deletion_vectors.load`."""
+    path = None if vector is None else deletion_vectors.file_path(vector)
+    with nullcontext() if path is None else explain_missing_file(snapshot, path):
+        return deletion_vectors.load(snapshot.store, vector)
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """Opens the files of a table and maps its columns to their columns."""
+
+    snapshot: Snapshot
+    mode: ColumnMappingMode
+    fields: Mapping[str, StructField]
+    columns: TableColumns
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> TableReader:
+        mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+        fields = {field.name: field for field in snapshot.schema.fields}
+        return cls(snapshot, mode, fields, table_columns(physical_schema(snapshot.schema, mode), mode))
+
+    def column(self, each: Input, array: Any) -> Any:
+        """Return a column in its table type: cast, with logical nested names and nulls for absent fields."""
+        if isinstance(each, Extraction) or each == POSITION:
+            return array
+        field = self.fields[each.name]
+        (stored,) = physical_schema(StructType((field,)), self.mode).fields
+        check_readable(array.type, stored.type, (stored.name,))
+        nullable = StructType((StructField(stored.name, stored.type, True),))
+        conformed = conform(pa.record_batch([array], names=[stored.name]), nullable).column(0)
+        return conformed if conformed.type == each.type else retype_array(conformed, each.type)
+
+    def logical_name(self, stored: str | None) -> str | None:
+        """Return the name in the table of a column or a nested field, which an error names as stored."""
+        if self.mode == "none" or stored is None:
+            return stored
+        names = dict(_stored_names(self.snapshot.schema, self.mode))
+        return names.get(stored, stored)
+
+    def open_all(self, files: Iterable[FileEntry]) -> Iterator[FileReader]:
+        """Yield open data files in order; files of a remote store are opened ahead of the consumer."""
+        return (open_file() for open_file in self.open_each(files))
+
+    def open_each(self, files: Iterable[FileEntry]) -> Iterator[Callable[[], FileReader]]:
+        """Yield a function for each data file that returns it open, like `open_all`."""
+        if self.snapshot.store.local_root is not None:
+            yield from (partial(self.open, file) for file in files)
+            return
+        ahead: deque[Future[FileReader]] = deque()
+        with Threads(FILES_AHEAD) as threads:
+            for file in files:
+                ahead.append(threads.submit(self.open, file))
+                if len(ahead) == FILES_AHEAD:
+                    yield ahead.popleft().result
+            while ahead:
+                yield ahead.popleft().result
+
+    def open(self, file: FileEntry) -> FileReader:
+        """Open a data file; raises DataFileError."""
+        with explain_missing_file(self.snapshot, file.path):
+            return FileReader(self, file, open_file(self.snapshot.store, file.path, self.columns))
+
+
+class _Tests(msgspec.Struct, frozen=True):
+    """Conditions on rows, and whether only the number of rows that meet all of them is needed."""
+
+    conditions: Sequence[RowCondition] = ()
+    is_count: bool = False
+
+
+NO_TESTS = _Tests()
+
+
+@dataclass(frozen=True)
+class FileReader:
+    """An open data file of a table."""
+
+    table: TableReader
+    file: FileEntry
+    native: NativeFile
+
+    @property
+    def row_groups(self) -> list[RowRange]:
+        """Return the rows of each row group."""
+        ends = list(accumulate(rows for rows, _ in self.native.row_groups))
+        return list(zip([0, *ends], ends, strict=False))
+
+    def units(self, leaves: Sequence[Leaf], row_groups: Sequence[int] | None = None) -> Units:
+        """Return the bounds of leaves in all row groups, or in the pages of the given row groups."""
+        inputs = [reader.Input(self._stored_path(leaf.names), leaf.path, leaf.type) for leaf in leaves]
+        return reader.units(self.native, self.file.path, inputs, row_groups)
+
+    def read(
+        self,
+        inputs: Sequence[Input],
+        rows: Sequence[RowRange] | None,
+        on_conflict: OnConflict,
+        shredded: Collection[str] = (),
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in `rows`, or all rows, as batches with a column for each input.
+
+        Variant columns in `shredded` are returned as the file stores them.
+        """
+        for _, batch in self.read_matching(inputs, (), rows, on_conflict, shredded):
+            yield batch
+
+    def read_matching(
+        self,
+        inputs: Sequence[Input],
+        conditions: Sequence[RowCondition],
+        rows: Sequence[RowRange] | None,
+        on_conflict: OnConflict,
+        shredded: Collection[str] = (),
+        *,
+        is_count: bool = False,
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the rows that meet the conditions on inputs, and maybe others, like `read`.
+
+        Each batch is returned with the number of rows that were read so far. With `is_count`, only the
+        number of rows that meet the conditions is needed: batches in which they decide about each row have no
+        columns.
+        """
+        stored: dict[str, Stored] = dict.fromkeys(shredded, None)
+        tests = _Tests(conditions, is_count)
+        for seen, batch, _ in self._read(inputs, rows, on_conflict, (), stored, tests):
+            yield seen, batch
+
+    def read_with_row_ids(
+        self,
+        inputs: Sequence[Input],
+        tracking: RowTracking | None,
+        shredded: Collection[str] = (),
+        rows: Sequence[RowRange] | None = None,
+    ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
+        """Yield rows as batches of the inputs, and their row ids and commit versions if rows are tracked.
+
+        The rows are those in `rows`, or all. Variant columns in `shredded` are returned as the file
+        stores them, with text as dictionaries where it is stored so. Raises ProtocolError for a file without
+        a base row id.
+        """
+        stored: dict[str, Stored] = dict.fromkeys(shredded, "stored")
+        if tracking is None:
+            yield from ((batch, None) for _, batch, _ in self._read(inputs, rows, "error", (), stored))
+            return
+        base, version = self.file.base_row_id, self.file.default_row_commit_version
+        if base is None or version is None:
+            raise ProtocolError(
+                "the add action has no baseRowId or no defaultRowCommitVersion, but the table sets "
+                f"{properties.ENABLE_ROW_TRACKING.name}=true"
+            ).at(file=self.file.path)
+        for _, batch, read in self._read(inputs, rows, "error", tracking.projections, stored):
+            yield batch, tracking.rows(base, version, read)
+
+    def _read(
+        self,
+        inputs: Sequence[Input],
+        rows: Sequence[RowRange] | None,
+        on_conflict: OnConflict,
+        extra: Sequence[Projection],
+        shredded: Mapping[str, Stored],
+        tests: _Tests = NO_TESTS,
+    ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
+        """Yield the number of rows read so far, a batch of the inputs, and columns of extra projections.
+
+        `shredded` has the Variant columns that are returned as the file stores them, and in which form.
+
+        After a strict cast of a path fails, read such paths as Variants from there on, because the
+        expressions decide which rows are cast.
+        """
+        seen = 0
+        try:
+            found = self._read_inputs(inputs, rows, on_conflict, extra, shredded, tests)
+            for read, batch, others in found:
+                yield read, batch, others
+                seen = read
+        except CastError:
+            without_cast = list(dict.fromkeys(map(evaluate.without_cast, inputs)))
+            if without_cast == list(inputs):
+                raise
+            extra = [*extra, NUMBERS]
+            for read, batch, others in self._read_inputs(without_cast, rows, on_conflict, extra, shredded):
+                # Each row is returned once.
+                done = max(0, seen - (read - batch.num_rows))
+                if done < batch.num_rows:
+                    numbered = batch.append_column(ROW_NUMBERS, others.pop()).slice(done)
+                    yield read, numbered, [each.slice(done) for each in others]
+
+    def _read_inputs(
+        self,
+        inputs: Sequence[Input],
+        rows: Sequence[RowRange] | None,
+        on_conflict: OnConflict,
+        extra: Sequence[Projection],
+        shredded: Mapping[str, Stored],
+        tests: _Tests = NO_TESTS,
+    ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
+        path, deleted = self.file.path, self._deleted()
+        stored = [each for each in inputs if not self._is_partition(each)]
+        read = [
+            self._as_stored(each, shredded[each.column])
+            if is_whole(each) and each.column in shredded
+            else self._projection(each)
+            for each in stored
+        ]
+        projections = [*read, *extra]
+        conditions = [
+            reader.Condition(stored.index(each.input), each.operator, each.values)
+            for each in tests.conditions
+            if each.input in stored
+        ]
+        # A condition on a partition column is not tested.
+        is_count = tests.is_count and len(conditions) == len(tests.conditions)
+        options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted, "is_count": is_count}
+        try:
+            for seen, batch in reader.read_matching(self.native, path, projections, conditions, **options):
+                is_counted = is_count and not batch.num_columns
+                found = self._with_constants(batch, stored, inputs) if inputs and not is_counted else batch
+                yield seen, found, batch.columns[len(stored) :]
+        except DeltaVariantError as error:
+            error.column = self.table.logical_name(error.column)
+            raise
+
+    def shredded(
+        self,
+        names: Collection[str],
+        shredding: ShreddingSchema | Mapping[Any, ShreddingSchema] | Literal["infer"] | None,
+    ) -> frozenset[str]:
+        """Return those of the Variant columns that the file stores with exactly this shredding."""
+        if not isinstance(shredding, Mapping):
+            return frozenset()
+        types = {field.name: field.type for field in self.native.schema}
+        paths = {name: self._stored_path((name,)) for name in names}
+        return frozenset(
+            name
+            for name, path in paths.items()
+            if path in shredding and types.get(path[0]) == shredded_type(shredding[path])
+        )
+
+    def shredding(self, names: Sequence[str]) -> ShreddingSchema | None:
+        """Return how a Variant is shredded, None if the file does not have it."""
+        return shredding_of(self.native).get(self._stored_path(names))
+
+    def stored_type(self, name: str) -> pa.DataType | None:
+        """Return the type of a column of the file, None if it does not have it."""
+        position = self.native.schema.get_field_index(self._stored_path((name,))[0])
+        return None if position < 0 else self.native.schema.field(position).type
+
+    def _deleted(self) -> bytes | None:
+        return load_deleted(self.table.snapshot, self.file.deletion_vector)
+
+    def _with_constants(
+        self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input]
+    ) -> pa.RecordBatch:
+        """Return the inputs in their table types, with the partition values among them."""
+        with error_location(file=self.file.path):
+            arrays = {
+                input_name(each): self.table.column(each, array)
+                for each, array in zip(stored, batch.columns, strict=False)
+            }
+        for each in inputs:
+            if self._is_partition(each):
+                arrays[input_name(each)] = self._constant(each, batch.num_rows)
+        names = [input_name(each) for each in inputs]
+        return pa.record_batch([arrays[name] for name in names], names=names)
+
+    def _is_partition(self, each: Input) -> bool:
+        return isinstance(each, Column) and each.name in self.table.snapshot.partition_columns
+
+    def _constant(self, each: Input, rows: int) -> Any:
+        assert isinstance(each, Column)
+        field = self.table.fields[each.name]
+        text = self.file.partition_values.get(physical_name(field, self.table.mode))
+        value = partition_value_from_string(text, field.type, self.table.snapshot.timezone)
+        constant: Any = pa.scalar(value, each.type)
+        return pa.repeat(constant, rows)
+
+    def _projection(self, each: Input) -> Projection:
+        if each == POSITION:
+            return NUMBERS
+        if isinstance(each, Column):
+            physical = physical_schema(StructType((self.table.fields[each.name],)), self.table.mode)
+            (arrow_field,) = to_arrow(physical)
+            return Projection(arrow_field, self._stored_path((each.name,)))
+        column = self._stored_path((each.column, *each.fields))
+        zone = each.timezone
+        if each.as_json:
+            return Projection(pa.field("json", pa.string()), column, "json", each.path, timezone=zone)
+        target = VARIANT_TYPE if each.type is None else each.type
+        return Projection(pa.field("path", target), column, "path", each.path, each.strict, zone)
+
+    def _as_stored(self, whole: Extraction, what: Stored) -> Projection:
+        """Return a projection of a Variant column in its shredded layout."""
+        path = self._stored_path((whole.column,))
+        return Projection(self.native.schema.field(path[0]).remove_metadata(), path, what)
+
+    def _stored_path(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the physical names of a column and of the struct fields below it."""
+        field = self.table.fields[names[0]]
+        path = [physical_name(field, self.table.mode)]
+        for name in names[1:]:
+            assert isinstance(field.type, StructType)
+            field = next(part for part in field.type.fields if part.name == name)
+            path.append(physical_name(field, self.table.mode))
+        return tuple(path)
+
+
+def _stored_names(columns: StructType, mode: ColumnMappingMode) -> Iterator[tuple[str, str]]:
+    """Yield the stored and the logical name of each column and nested field, joined by dots."""
+    logical = (".".join(path) for path, _ in fields_of(columns))
+    stored = (".".join(path) for path, _ in fields_of(physical_schema(columns, mode)))
+    return zip(stored, logical, strict=True)

@@ -1,0 +1,100 @@
+"""A scan as a lazy frame of Polars, which pushes its projection, predicate and row limit into it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from operator import and_
+from typing import Any, Literal
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from polars.io.plugins import register_io_source
+
+from ..variant.objects import variants_as_json
+from .explanation import ReadReport
+from .limited_rows import LimitedRows
+from .query import is_text_path
+
+__all__ = ["lazy_frame"]
+
+
+def lazy_frame(rows: LimitedRows, variants: Literal["json", "bytes"]) -> pl.LazyFrame:
+    """Return rows as a lazy frame, with Variants in a form that Polars has."""
+    plain = variants_as_json if variants == "json" else _unchanged
+    # Polars has views of strings, which take the same bytes for equal ones.
+    rows = rows.with_dictionaries([name for name, each in rows.rows.outputs.items() if is_text_path(each)])
+    empty = plain(rows.schema.empty_table())
+
+    def frame(table: pa.Table) -> pl.DataFrame:
+        texts = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
+        found = pl.from_arrow(plain(table.drop_columns(texts)))
+        assert isinstance(found, pl.DataFrame)
+        names = table.column_names
+        return pl.DataFrame(
+            [_strings(name, table[name]) if name in texts else found.get_column(name) for name in names]
+        )
+
+    def read(
+        names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
+    ) -> Iterator[pl.DataFrame]:
+        needed = (
+            None if names is None else {*names, *(() if predicate is None else predicate.meta.root_names())}
+        )
+        # Polars limits rows before it filters them.
+        found = rows if limit is None else rows.head(limit)
+        pushed = found.push(needed, None if predicate is None else _weaker(predicate, empty.schema))
+        for batch in pushed.batches(ReadReport()):
+            part = frame(pa.Table.from_batches([batch]))
+            if predicate is not None:
+                part = part.filter(predicate)
+            yield part if names is None else part.select(names)
+
+    schema = dict(frame(rows.schema.empty_table()).schema)
+    return register_io_source(read, schema=schema, explain_name="delta_variant")
+
+
+def _strings(name: str, column: Any) -> pl.Series:
+    """Return a column of dictionaries as a series of the strings in them."""
+    parts = [pl.Series(part.dictionary).gather(pl.Series(part.indices)) for part in column.chunks]
+    return pl.concat(parts).alias(name) if parts else pl.Series(name, dtype=pl.String)
+
+
+def _unchanged(table: pa.Table) -> pa.Table:
+    return table
+
+
+class _Recorder:
+    """A dataset without rows that records the filter that Polars pushes into it."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.schema = schema
+        self.filter: pc.Expression | None = None
+
+    def to_batches(self, *, filter: pc.Expression | None = None, **_: Any) -> Iterator[pa.RecordBatch]:  # noqa: A002
+        self.filter = filter
+        return iter(())
+
+
+def _weaker(predicate: pl.Expr, schema: pa.Schema) -> pc.Expression | None:
+    """Return a filter of pyarrow for the parts of a conjunction that Polars can convert, None for none."""
+    known = [each for part in _conjuncts(predicate) if (each := _converted(part, schema)) is not None]
+    return reduce(and_, known) if known else None
+
+
+def _conjuncts(predicate: pl.Expr) -> Iterator[pl.Expr]:
+    """Yield the operands of a conjunction at any depth."""
+    parts = predicate.meta.pop()
+    if len(parts) == 2 and any((one & other).meta.eq(predicate) for one, other in (parts, parts[::-1])):
+        for part in parts:
+            yield from _conjuncts(part)
+    else:
+        yield predicate
+
+
+def _converted(predicate: pl.Expr, schema: pa.Schema) -> pc.Expression | None:
+    """Return a predicate as the filter that Polars would push into a dataset, None if it would not."""
+    recorder = _Recorder(schema)
+    pl.scan_pyarrow_dataset(recorder).filter(predicate).collect()  # type: ignore[arg-type]
+    return recorder.filter

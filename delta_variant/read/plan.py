@@ -1,0 +1,313 @@
+"""Scan planning: prune files by log statistics, then row groups and pages by file statistics."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._arrow import Array
+from ..data_file.reader import RowRange, Units
+from ..errors import MalformedLogError
+from ..expressions.tree import Expression
+from ..log.file_list import FileList, Part, Piece, Summary, in_order
+from ..log.snapshot import FILES_SCHEMA, Snapshot, files_table, listed_files
+from ..protocol.actions import AddFile
+from ..protocol.statistics import counts_of, texts_at
+from . import prune
+from .file_reader import FileReader
+from .log_statistics import file_bounds, partition_test
+from .predicate import Leaf, PruningPredicate, pruning_predicate_of
+from .predicate import leaves as predicate_leaves
+from .prune import Bounds
+
+__all__ = ["FilePlan", "RowPlan", "may_contain_matches", "plan_files", "plan_rows"]
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class FilePlan(msgspec.Struct, frozen=True):
+    """The files that may contain matching rows, as rows of `Snapshot.files`, and what pruned the others.
+
+    `num_files` and `num_bytes` are the number and the size in bytes of all files.
+    """
+
+    pruning_predicate: PruningPredicate
+    files: pa.Table
+    num_files: int
+    num_bytes: int
+    by_partition_values: int
+    by_statistics: int
+    by_variant_bounds: int
+    bounded: dict[Leaf, int]
+    """For each leaf of the pruning predicate, how many of all files have a bound for it."""
+
+    @classmethod
+    def whole(cls, files: pa.Table) -> FilePlan:
+        """Return the plan that reads all of some files."""
+        return cls(None, files, files.num_rows, int(pc.sum(files["size"]).as_py() or 0), 0, 0, 0, {})
+
+
+class RowPlan(msgspec.Struct, frozen=True):
+    """The ranges of rows of one file that may match, or None for all rows, and how much was pruned."""
+
+    rows: Sequence[RowRange] | None
+    row_groups: int = 0
+    row_groups_read: int = 0
+    pages: int = 0
+    pages_read: int = 0
+
+
+def plan_files(snapshot: Snapshot, predicate: Expression | None, *, with_bounds: bool = True) -> FilePlan:
+    """Return the files to read for a bound predicate.
+
+    Unless `with_bounds`, files that are read from a large checkpoint for this plan have only the number of
+    rows of their statistics. Bounds would be most of the memory of a plan that selects many files.
+    """
+    pruning_predicate = None
+    if predicate is not None:
+        pruning_predicate = pruning_predicate_of(predicate, snapshot.partition_columns)
+    if pruning_predicate is None:
+        return FilePlan.whole(snapshot.files if with_bounds else _all_files(snapshot))
+    pruned = _prune_all(snapshot, pruning_predicate, with_bounds=with_bounds)
+    left = [sum(each.left[stage] for each in pruned) for stage in range(len(pruned[0].left))]
+    by_partition_values, by_statistics, by_bounds = (before - after for before, after in pairwise(left))
+    bounded: Counter[Leaf] = Counter()
+    for each in pruned:
+        bounded.update(each.bounded)
+    selected = pa.concat_tables([each.files for each in pruned])
+    _LOGGER.info(
+        "%s: reading %d of %d files; skipped %d by partition values, %d by statistics, %d by Variant bounds",
+        snapshot.uri,
+        selected.num_rows,
+        left[0],
+        by_partition_values,
+        by_statistics,
+        by_bounds,
+    )
+    return FilePlan(
+        pruning_predicate,
+        selected,
+        left[0],
+        sum(each.num_bytes for each in pruned),
+        by_partition_values,
+        by_statistics,
+        by_bounds,
+        dict(bounded),
+    )
+
+
+class _Pruned(msgspec.Struct, frozen=True):
+    """The selected ones of some files. `left` counts the files before and after each stage of pruning."""
+
+    files: pa.Table
+    num_bytes: int
+    left: tuple[int, ...]
+    bounded: Mapping[Leaf, int]
+
+
+def _all_files(snapshot: Snapshot) -> pa.Table:
+    """Return all files; those of a large checkpoint without bounds."""
+    listed = listed_files(snapshot)
+    if listed is not None:
+        try:
+            return pa.concat_tables([*_without_bounds(listed)])
+        except MalformedLogError:
+            # As in `_prune_all`.
+            pass
+    return snapshot.files
+
+
+def _without_bounds(listed: FileList) -> Iterator[pa.Table]:
+    def read(piece: Piece) -> list[pa.Table]:
+        batches = listed.read(piece, listed.schema.names)
+        return [_remove_bounds(pa.Table.from_batches([batch])) for batch in batches]
+
+    for tables in in_order(read, listed.pieces()):
+        yield from tables
+    yield pa.Table.from_batches(listed.added, listed.schema)
+
+
+def _prune_all(
+    snapshot: Snapshot, pruning_predicate: PruningPredicate, *, with_bounds: bool
+) -> list[_Pruned]:
+    listed = listed_files(snapshot)
+    if listed is not None:
+        try:
+            return _prune_listed(snapshot, listed, pruning_predicate, with_bounds=with_bounds)
+        except MalformedLogError:
+            # The files of the snapshot are loaded from other files of the log, if they have the same actions.
+            pass
+    return [_prune(snapshot, snapshot.files, pruning_predicate)]
+
+
+def _prune_listed(
+    snapshot: Snapshot, listed: FileList, pruning_predicate: PruningPredicate, *, with_bounds: bool
+) -> list[_Pruned]:
+    """Prune files while they are read; only those that are selected stay in memory."""
+    columns = listed.schema.names
+    parts, skipped = _prune_parts(snapshot, listed, pruning_predicate)
+
+    def prune_piece(piece: Piece) -> list[_Pruned]:
+        batches = listed.read(piece, columns)
+        tables = (pa.Table.from_batches([batch]) for batch in batches)
+        return [_prune(snapshot, table, pruning_predicate, with_bounds=with_bounds) for table in tables]
+
+    pieces = (piece for part in parts for piece in part.pieces())
+    pruned = [each for part in in_order(prune_piece, pieces) for each in part]
+    added = pa.Table.from_batches(listed.added, listed.schema)
+    return [*skipped, *pruned, _prune(snapshot, added, pruning_predicate)]
+
+
+def _prune_parts(
+    snapshot: Snapshot, listed: FileList, pruning_predicate: PruningPredicate
+) -> tuple[list[Part], list[_Pruned]]:
+    """Return the parts of a checkpoint that may have selected files, and what pruned the others.
+
+    The files of a skipped part count as they were in the checkpoint.
+    """
+    summaries = [each.summary for each in listed.parts]
+    stats = pa.table({"stats": pa.array([each and each.stats for each in summaries], pa.string())})
+    bounds = file_bounds(replace(snapshot, files=stats), predicate_leaves(pruning_predicate))
+    ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
+    partition = _test_of_parts(snapshot, summaries)
+    stages = [
+        prune.select_units(pruning_predicate, len(summaries), known, partition).to_pylist()
+        for known in ({}, ordinary, bounds)
+    ]
+    bounded = {
+        leaf: pc.or_(known.min.is_valid(), known.max.is_valid()).to_pylist() for leaf, known in bounds.items()
+    }
+    parts, skipped = [], []
+    for number, (part, summary) in enumerate(zip(listed.parts, summaries, strict=True)):
+        if summary is None or (summary.num_files and stages[-1][number]):
+            parts.append(part)
+            continue
+        left = (True, *(selected[number] for selected in stages))
+        counts = tuple(summary.num_files * is_left for is_left in left)
+        known = {leaf: summary.num_files * has_bound[number] for leaf, has_bound in bounded.items()}
+        skipped.append(_Pruned(listed.schema.empty_table(), summary.num_bytes, counts, known))
+    return parts, skipped
+
+
+def _test_of_parts(
+    snapshot: Snapshot, summaries: Sequence[Summary | None]
+) -> Callable[[Expression], pa.Array[Any]]:
+    """Return a function from an expression over partition columns to a mask of the parts to select."""
+    rows = [
+        (number, list(values.items()))
+        for number, summary in enumerate(summaries)
+        for values in (() if summary is None else summary.partition_values or ())
+    ]
+    unknown = {number for number, each in enumerate(summaries) if each is None or not each.partition_values}
+    paths = pa.nulls(len(rows), pa.string())
+    values = pa.array([values for _, values in rows], FILES_SCHEMA.field("partition_values").type)
+    test = partition_test(replace(snapshot, files=pa.table({"path": paths, "partition_values": values})))
+
+    def select(expression: Expression) -> pa.Array[Any]:
+        mask = test(expression).to_pylist()
+        selected = unknown.union(
+            number for (number, _), is_selected in zip(rows, mask, strict=True) if is_selected
+        )
+        return pa.array([number in selected for number in range(len(summaries))], pa.bool_())
+
+    return select
+
+
+def _prune(
+    snapshot: Snapshot, files: pa.Table, pruning_predicate: PruningPredicate, *, with_bounds: bool = True
+) -> _Pruned:
+    pruned = replace(snapshot, files=files)
+    bounds = file_bounds(pruned, predicate_leaves(pruning_predicate))
+    ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
+    partition = partition_test(pruned)
+    stages = [
+        prune.select_units(pruning_predicate, files.num_rows, known, partition)
+        for known in ({}, ordinary, bounds)
+    ]
+    known_files = {
+        leaf: _count(pc.or_(known.min.is_valid(), known.max.is_valid())) for leaf, known in bounds.items()
+    }
+    left = (files.num_rows, *(_count(selected) for selected in stages))
+    selected = files.filter(stages[-1])
+    if not with_bounds:
+        selected = _remove_bounds(selected)
+    return _Pruned(selected, pruned.num_bytes, left, known_files)
+
+
+def _remove_bounds(files: pa.Table) -> pa.Table:
+    """Return files with statistics that have only their number of rows, and with shared columns of nulls."""
+    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
+    parts: list[Any] = ['{"numRecords":', counts_of(numbers).cast(pa.string()), "}", ""]
+    stats: Array = pc.binary_join_element_wise(*parts)
+    columns = [pa.chunked_array([stats]) if name == "stats" else files[name] for name in files.column_names]
+    shared = [
+        pa.chunked_array([_nulls(each.type, len(each))]) if each.null_count == len(each) else each
+        for each in columns
+    ]
+    return pa.table(shared, schema=files.schema)
+
+
+def _nulls(arrow_type: pa.DataType, count: int) -> Array:
+    """Return nulls, of which all arrays of the same type share the memory."""
+    return _many_nulls(arrow_type, 1 << count.bit_length()).slice(0, count)
+
+
+@cache
+def _many_nulls(arrow_type: pa.DataType, count: int) -> Array:
+    nulls: Array = pa.nulls(count, arrow_type)  # type: ignore[call-overload]
+    return nulls
+
+
+def may_contain_matches(snapshot: Snapshot, predicate: Expression | None, adds: Sequence[AddFile]) -> bool:
+    """Return whether files that concurrent commits add may contain a row that matches the predicate."""
+    added = replace(snapshot, files=files_table(adds))
+    return plan_files(added, predicate).files.num_rows > 0
+
+
+def _count(mask: Any) -> int:
+    return int(pc.sum(mask).as_py() or 0)
+
+
+def plan_rows(file: FileReader, pruning_predicate: PruningPredicate) -> RowPlan:
+    """Return the rows of a file to read, pruned by row groups and then by pages."""
+    # Files do not store columns of type void.
+    typed = (leaf for leaf in predicate_leaves(pruning_predicate) if not pa.types.is_null(leaf.type))
+    leaves = sorted(typed, key=str)
+    if not leaves:
+        return RowPlan(None)
+    groups = file.units(leaves)
+    selected_groups = [
+        index for index, selected in enumerate(_select(pruning_predicate, leaves, groups)) if selected
+    ]
+    pages = file.units(leaves, selected_groups) if selected_groups else Units((), [])
+    selected_pages = _select(pruning_predicate, leaves, pages) if selected_groups else []
+    rows = [rows for rows, selected in zip(pages.rows, selected_pages, strict=True) if selected]
+    counts = len(groups.rows), len(selected_groups), len(pages.rows), len(rows)
+    is_whole = len(selected_groups) == len(groups.rows) and len(rows) == len(pages.rows)
+    return RowPlan(None if is_whole else _joined(rows), *counts)
+
+
+def _select(pruning_predicate: PruningPredicate, leaves: Sequence[Leaf], units: Units) -> list[bool]:
+    bounds = {leaf: Bounds(*known) for leaf, known in zip(leaves, units.known, strict=True)}
+    mask: list[bool] = prune.select_units(pruning_predicate, len(units.rows), bounds).to_pylist()
+    return mask
+
+
+def _joined(ranges: Sequence[RowRange]) -> list[RowRange]:
+    """Return ranges in order, with adjacent ranges merged."""
+    joined: list[RowRange] = []
+    for start, end in ranges:
+        if joined and joined[-1][1] == start:
+            joined[-1] = (joined[-1][0], end)
+        else:
+            joined.append((start, end))
+    return joined

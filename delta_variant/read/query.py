@@ -1,0 +1,211 @@
+"""The query of a read: bound expressions over the rows of a table and their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, TypeGuard
+
+import msgspec
+import pyarrow as pa
+
+from ..data_file.reader import filter_rows
+from ..expressions import tree
+from ..expressions.evaluate import evaluate, filter_mask
+from ..expressions.parse import parse_columns
+from ..expressions.tree import Call, Column, Expression, Extraction, Input, is_whole
+from ..expressions.tree import inputs as expression_inputs
+from ..log.snapshot import Snapshot
+from ..protocol.schema.arrow import variant_field
+from .lateral import Lateral
+from .row_conditions import RowCondition, are_conditions, leading_conditions
+from .scope import Scope
+
+__all__ = ["Query", "is_text_path", "rows_without_columns"]
+
+DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+
+
+class Query(msgspec.Struct, frozen=True):
+    """Expressions bound to a table: the outputs by name, the predicate, and their inputs.
+
+    `hint` is true for each row that the caller keeps, who selects these rows among those of the query.
+    `lateral` makes a row for each part of a Variant of the rows that match the predicate. `shredded` has the
+    types of the Variant columns that are returned as files store them, by name. `dictionaries` are the
+    outputs of text that are returned as dictionaries. `required` are the NOT NULL columns of the table.
+    """
+
+    outputs: Mapping[str, Expression]
+    predicate: Expression | None
+    inputs: tuple[Input, ...]
+    hint: Expression | None = None
+    shredded: Mapping[str, pa.DataType] = msgspec.field(default_factory=dict)
+    lateral: Lateral | None = None
+    dictionaries: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        columns: Mapping[str, str] | Sequence[str] | None,
+        where: str | None,
+        lateral: str | None = None,
+    ) -> Query:
+        """Return the query for the arguments of `read_table`; raises ExpressionError."""
+        scope = Scope.of_read(snapshot.schema, snapshot.timezone)
+        parts = None if lateral is None else Lateral.of(lateral, scope)
+        if parts is not None:
+            scope = parts.extend(scope)
+        if columns is None:
+            outputs = scope.whole_columns()
+        else:
+            parsed = parse_columns(columns)
+            outputs = {name: scope.bind(each) for name, each in parsed.items()}
+        predicate = scope.predicate(where)
+        if parts is not None:
+            predicate, parts = parts.select(predicate)
+        required = frozenset(field.name for field in snapshot.schema.fields if not field.nullable)
+        return cls({}, predicate, (), lateral=parts, required=required)._with(outputs, None)
+
+    @classmethod
+    def of_expressions(cls, outputs: Mapping[str, Expression], predicate: Expression | None) -> Query:
+        """Return the query for bound expressions."""
+        return cls({}, predicate, ())._with(outputs, None)
+
+    def _with(self, outputs: Mapping[str, Expression], hint: Expression | None) -> Query:
+        """Return the query for other outputs, with the inputs that it needs."""
+        read = [self._as_read(name, each) for name, each in outputs.items()]
+        used = [*read, *(each for each in (self.predicate,) if each is not None)]
+        lateral = self.lateral
+        if lateral is None:
+            inputs = expression_inputs(used)
+            return msgspec.structs.replace(self, outputs=outputs, inputs=inputs, hint=hint)
+        used += [lateral.variants, *(each for each in (lateral.predicate,) if each is not None)]
+        inputs = expression_inputs(used)
+        of_parts = tuple(each for each in inputs if lateral.has(each))
+        of_table = tuple(each for each in inputs if not lateral.has(each))
+        # A hint is about the rows that are returned, not about those of the table.
+        return msgspec.structs.replace(
+            self,
+            outputs=outputs,
+            inputs=of_table,
+            hint=None,
+            lateral=msgspec.structs.replace(lateral, inputs=of_parts),
+        )
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the schema of the result."""
+        return pa.schema([self._field(name, each) for name, each in self.outputs.items()])
+
+    def with_dictionaries(self, names: Collection[str]) -> Query:
+        """Return the query with some outputs of text as dictionaries."""
+        query = msgspec.structs.replace(self, dictionaries=frozenset(names))
+        return query._with(self.outputs, self.hint)
+
+    def _as_read(self, name: str, bound: Expression) -> Expression:
+        """Return an output as it is read from files: a path that is a dictionary stays one."""
+        if name in self.dictionaries and self.lateral is None and is_text_path(bound):
+            return msgspec.structs.replace(bound, type=DICTIONARY)
+        return bound
+
+    def _field(self, name: str, bound: Expression) -> pa.Field[Any]:
+        field = _output_field(name, bound, self.required)
+        if name in self.dictionaries:
+            return field.with_type(DICTIONARY)
+        if not _is_variant(bound) or bound.column not in self.shredded:
+            return field
+        return field.with_type(self.shredded[bound.column])
+
+    @property
+    def pruning(self) -> Expression | None:
+        """Return an expression that is true for each row that is needed, by which files can be skipped."""
+        known = tuple(each for each in (self.predicate, self.hint) if each is not None)
+        return Call("and", known, pa.bool_()) if len(known) > 1 else next(iter(known), None)
+
+    @property
+    def conditions(self) -> list[RowCondition]:
+        """Return conditions that are true for each row that is needed, by which rows can be skipped."""
+        # A condition on the text at a path is tested on its dictionary.
+        outputs = self.outputs.items()
+        texts: dict[Input, Input] = {
+            each: msgspec.structs.replace(each, type=DICTIONARY)
+            for name, each in outputs
+            if is_text_path(each) and self._as_read(name, each) != each
+        }
+        found = leading_conditions(self.predicate, self.hint)
+        return [msgspec.structs.replace(each, input=texts.get(each.input, each.input)) for each in found]
+
+    @property
+    def is_count(self) -> bool:
+        """Return whether the result is the number of rows that meet the conditions."""
+        if self.outputs or self.lateral is not None or self.hint is not None or self.predicate is None:
+            return False
+        return are_conditions(self.predicate)
+
+    def without_outputs(self) -> Query:
+        """Return the query for the number of its rows: the predicate alone."""
+        return self.narrow((), None)
+
+    def narrow(self, names: Collection[str], hint: Expression | None) -> Query:
+        """Return the query for some of its outputs, of rows for which `hint` is true and maybe others."""
+        return self._with({name: each for name, each in self.outputs.items() if name in names}, hint)
+
+    def result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the outputs for the rows of a batch of inputs that match the predicate."""
+        mask = None if self.predicate is None else filter_mask(self.predicate, batch)
+        if not self.outputs and self.lateral is None:
+            return rows_without_columns(batch.num_rows if mask is None else mask.true_count)
+        if mask is not None:
+            batch = _filtered(batch, mask)
+        if self.lateral is not None:
+            batch = self.lateral.rows(batch)
+        if not self.outputs:
+            return rows_without_columns(batch.num_rows)
+        arrays = [
+            _cast(evaluate(self._as_read(field.name, each), batch), field.type)
+            for each, field in zip(self.outputs.values(), self.schema, strict=True)
+        ]
+        return pa.record_batch(arrays, schema=self.schema)
+
+
+def is_text_path(bound: Expression) -> TypeGuard[Extraction]:
+    """Return whether an expression is the text at a path, cast to a string."""
+    return isinstance(bound, Extraction) and bound.type == pa.string() and not bound.as_json
+
+
+def _output_field(name: str, bound: Expression, required: Collection[str]) -> pa.Field[Any]:
+    column = bound.name if isinstance(bound, Column) else bound.column if _is_variant(bound) else None
+    output_type, nullable = tree.output_type(bound), column not in required
+    if output_type is None:
+        return variant_field(name, nullable=nullable)
+    return pa.field(name, output_type, nullable)
+
+
+def _is_variant(bound: Expression) -> TypeGuard[Extraction]:
+    return isinstance(bound, Extraction) and is_whole(bound)
+
+
+def _filtered(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
+    if batch.num_columns:
+        return filter_rows(batch, mask)
+    return rows_without_columns(mask.true_count)
+
+
+def rows_without_columns(count: int) -> pa.RecordBatch:
+    """Return a batch with `count` rows and no columns."""
+    rows: Any = pa.StructArray.from_buffers(pa.struct([]), count, [None])
+    return pa.RecordBatch.from_struct_array(rows)
+
+
+def _cast(array: Any, arrow_type: pa.DataType) -> Any:
+    if array.type == arrow_type:
+        return array
+    if not pa.types.is_struct(arrow_type) or arrow_type.get_field_index("metadata") != 0:
+        return array.cast(arrow_type)
+    # A file without the column, or shredded Variants whose `metadata` is a dictionary.
+    if array.null_count == len(array):
+        return pa.nulls(len(array), arrow_type)
+    parts = [array.field(index) for index in range(array.type.num_fields)]
+    parts[0] = parts[0].cast(pa.binary())
+    return pa.StructArray.from_arrays(parts, fields=list(arrow_type), mask=array.is_null())

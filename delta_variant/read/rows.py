@@ -1,0 +1,177 @@
+"""Load a table for reading, and read rows from its files."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from contextlib import closing
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from .._options import OnConflict
+from .._progress import advance
+from ..errors import error_location
+from ..log.load import load_snapshot
+from ..log.snapshot import Snapshot
+from ..log.timestamps import Timestamp
+from ..protocol import features, properties
+from ..protocol.schema.column_mapping import physical_schema
+from ..protocol.schema.rules import check_consistent
+from ..protocol.schema.widening import check_type_changes
+from ..storage.store import TableLocation
+from .ahead import BYTES_AHEAD, read_ahead
+from .explanation import FileReport, ReadReport
+from .file_reader import FileEntry, FileReader, TableReader
+from .plan import RowPlan, plan_rows
+from .predicate import PruningPredicate
+from .query import Query
+
+__all__ = ["RowBatches", "check_readable", "load_readable", "read_files"]
+
+RowBatches: TypeAlias = Generator[pa.RecordBatch, None, None]
+"""Rows that are read as they are requested; closing it stops the read."""
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def load_readable(
+    table: TableLocation | Snapshot,
+    version: int | None,
+    storage_options: Mapping[str, str] | None,
+    timestamp: Timestamp | None = None,
+) -> Snapshot:
+    """Return a version of a table; raises the errors of `read_table` if this version cannot read it."""
+    snapshot = load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options)
+    check_readable(snapshot)
+    return snapshot
+
+
+def check_readable(snapshot: Snapshot) -> None:
+    """Raise UnsupportedFeatureError, ProtocolError or SchemaError if this version cannot read a table."""
+    features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
+    check_consistent(snapshot.schema, snapshot.partition_columns)
+    physical_schema(snapshot.schema, properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE))
+    check_type_changes(snapshot.schema)
+
+
+def read_files(
+    snapshot: Snapshot,
+    query: Query,
+    files: Iterable[FileEntry],
+    predicate: PruningPredicate,
+    on_conflict: OnConflict = "error",
+    report: ReadReport | None = None,
+    *,
+    ahead: bool = True,
+) -> RowBatches:
+    """Yield the matching rows of `files`, ignoring the files of the snapshot itself.
+
+    Adds each opened file to `report`. Unless `ahead`, a file is opened after the rows of the one before.
+    Files of a local table are read by several threads, ahead of the consumer and in order.
+    """
+    table = TableReader.of(snapshot)
+    read = _FileRead(table, query, predicate, on_conflict)
+    if not ahead:
+        yield from _consume(map(read.start, map(table.open, files)), report)
+    elif snapshot.store.local_root is None:
+        yield from _consume(map(read.start, table.open_all(files)), report)
+    else:
+        with closing(read_ahead(files, read.open, read.start_ahead)) as started:
+            yield from _consume(started, report)
+
+
+class _Decoded(NamedTuple):
+    """The number of rows that were decoded, and those of them that match."""
+
+    num_rows: int
+    matching: pa.RecordBatch
+
+
+class _Started(msgspec.Struct):
+    """A file whose rows are being read: those read ahead, then the others."""
+
+    file: FileReader
+    plan: RowPlan
+    head: list[_Decoded]
+    rest: Iterator[_Decoded]
+    error: Exception | None = None
+    """Raised after the rows that were read ahead."""
+
+    def rows(self) -> Iterator[_Decoded]:
+        """Yield the rows in their order."""
+        yield from self.head
+        if self.error is not None:
+            try:
+                raise self.error
+            finally:
+                # The traceback of the error refers to this object.
+                self.error = None
+        yield from self.rest
+
+
+class _FileRead(msgspec.Struct, frozen=True):
+    """How the rows of each file are read."""
+
+    table: TableReader
+    query: Query
+    predicate: PruningPredicate
+    on_conflict: OnConflict
+
+    def start(self, file: FileReader) -> _Started:
+        """Plan the rows of an open file."""
+        plan = plan_rows(file, self.predicate)
+        return _Started(file, plan, [], self._batches(file, plan))
+
+    def open(self, entry: FileEntry) -> _Started:
+        """Open a file, and plan its rows."""
+        return self.start(self.table.open(entry))
+
+    def start_ahead(self, entry: FileEntry) -> _Started:
+        """Open a file, and read its first rows; an error in them is raised after the rows before it."""
+        started = self.open(entry)
+        size = 0
+        try:
+            while size < BYTES_AHEAD and (decoded := next(started.rest, None)) is not None:
+                started.head.append(decoded)
+                size += decoded.matching.nbytes
+        except Exception as error:
+            started.error = error
+        return started
+
+    def _batches(self, file: FileReader, plan: RowPlan) -> Iterator[_Decoded]:
+        if plan.rows == []:
+            return
+        shredded = [name for name in self.query.shredded if file.stored_type(name) is not None]
+        query, before, is_count = self.query, 0, self.query.is_count
+        found = file.read_matching(
+            query.inputs, query.conditions, plan.rows, self.on_conflict, shredded, is_count=is_count
+        )
+        for seen, batch in found:
+            if is_count and not batch.num_columns:
+                matching = batch
+            else:
+                with error_location(file=file.file.path):
+                    matching = query.result(batch)
+            yield _Decoded(seen - before, matching)
+            before = seen
+
+
+def _consume(started: Iterable[_Started], report: ReadReport | None) -> RowBatches:
+    for each in started:
+        native, decoded = each.file.native, 0
+        try:
+            for count, matching in each.rows():
+                decoded += count
+                advance(rows=count)
+                if matching.num_rows:
+                    yield matching
+        finally:
+            # A limit closes this generator in the middle of a file.
+            if report is not None:
+                report.files.append(
+                    FileReport(each.plan, native.bytes_read, decoded, each.file.file.has_odd_rows)
+                )
+        _LOGGER.debug("read %s: %d rows decoded, %d bytes", each.file.file.path, decoded, native.bytes_read)
+        advance(files=1, bytes_=native.bytes_read)

@@ -1,0 +1,159 @@
+"""Find the typed paths of the Variants of a table, and name them as columns of a scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import reduce
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from .._checks import check_option
+from ..expressions.coercion import common_type
+from ..expressions.types import NUMERIC, SIMPLE_TYPES, Kind, kind_of, type_name
+from ..log.snapshot import Snapshot
+from ..log.timestamps import Timestamp
+from ..protocol.types import VARIANT, StructType
+from ..storage.store import TableLocation
+from .file_reader import TableReader, files_of
+from .rows import load_readable
+
+__all__ = ["shredded_columns"]
+
+Path: TypeAlias = tuple[str, ...]
+
+UNITED: Sequence[frozenset[Kind]] = (NUMERIC, frozenset({"date", "timestamp", "timestamp_ntz"}))
+"""Kinds of types that have a common type."""
+
+
+def shredded_columns(
+    table: TableLocation | Snapshot,
+    *,
+    strict: bool = True,
+    version: int | None = None,
+    timestamp: Timestamp | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return the columns of a table and each shredded path of its Variants, as `columns` of a scan.
+
+    Each file has its own shredded paths. A path gets the type that all files with a typed column for it
+    share, a common type of numbers or of dates and timestamps if they differ, and string otherwise, also if
+    it is an object or an array in some files. Paths within arrays are left out. The footer of each file is
+    read.
+
+    Args:
+        table: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`.
+        strict: What a scan does with a value that cannot be cast to the type of its path. True, the default,
+            uses `variant_get`, which raises CastError, so that no value is lost without notice. False uses
+            `try_variant_get`, which returns NULL.
+        version: The version to read. None, the default, reads the latest version.
+        timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
+        storage_options: Options of the object store, with the keys of deltalake. None by default.
+
+    Returns:
+        SQL expressions by name: each column of the table, then the paths of each Variant, such as
+        `event.user.id`. Remove and change entries before you pass them to `read_table`.
+
+    Raises:
+        TableNotFoundError: There is no table at this location.
+        VersionNotFoundError: The log does not have the version or the timestamp.
+        UnsupportedFeatureError: This version cannot read the table.
+        DataFileError: A file cannot be opened.
+        ShreddingError: A file has a Variant in the legacy Spark layout, or in an invalid layout.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> import delta_variant as dv
+        >>> schema = dv.ShreddingSchema.of({"user": {"id": pa.int64()}})
+        >>> rows = [{"event": {"user": {"id": 7}}}]
+        >>> _ = dv.write_table("clicks", rows, variant_columns=["event"], shredding=schema)
+        >>> columns = dv.shredded_columns("clicks")
+        >>> columns["event.user.id"]
+        "variant_get(`event`, '$.user.id', 'bigint')"
+        >>> dv.read_table("clicks", columns=columns).to_pylist()
+        [{'event': {'user': {'id': 7}}, 'event.user.id': 7}]
+    """
+    check_option("strict", strict, (True, False))
+    snapshot = load_readable(table, version, storage_options, timestamp)
+    columns = {field.name: _quoted(field.name) for field in snapshot.schema.fields}
+    function = "variant_get" if strict else "try_variant_get"
+    for (variant, path), sql_type in _types(snapshot).items():
+        if (text := _path_text(path)) is not None:
+            name = ".".join(variant) + _name(path)
+            column = ".".join(map(_quoted, variant))
+            columns.setdefault(name, f"{function}({column}, {_literal(text)}, '{sql_type}')")
+    return columns
+
+
+def _types(snapshot: Snapshot) -> dict[tuple[Path, Path], str]:
+    """Return the SQL type of each shredded path of each Variant, in the order of the paths."""
+    found: dict[tuple[Path, Path], set[pa.DataType]] = {}
+    variants = list(_variants(snapshot.schema))
+    for file in TableReader.of(snapshot).open_all(files_of(snapshot.files)):
+        for variant in variants:
+            schema = file.shredding(variant)
+            for path, arrow_type in () if schema is None else _paths(schema.field.type, ()):
+                found.setdefault((variant, path), set()).add(arrow_type)
+    return {
+        key: _sql_type(types)
+        for key, types in sorted(found.items())
+        if key[1] and not all(map(pa.types.is_nested, types))
+    }
+
+
+def _variants(columns: StructType, parents: Path = ()) -> Iterator[Path]:
+    """Yield the paths of the Variants that a path expression can read."""
+    for field in columns.fields:
+        if field.type == VARIANT:
+            yield (*parents, field.name)
+        elif isinstance(field.type, StructType):
+            yield from _variants(field.type, (*parents, field.name))
+
+
+def _paths(arrow_type: Any, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
+    """Yield the paths of a shredding schema with their types, objects and arrays included."""
+    if not pa.types.is_null(arrow_type):
+        yield path, arrow_type
+    if pa.types.is_struct(arrow_type):
+        for field in arrow_type:
+            yield from _paths(field.type, (*path, field.name))
+
+
+def _sql_type(types: set[pa.DataType]) -> str:
+    target: pa.DataType | None = None
+    if len(types) == 1 or any({kind_of(each) for each in types} <= kinds for kinds in UNITED):
+        first, *others = sorted(types, key=str)
+        target = reduce(_common_type, others, first)
+    is_known = target in SIMPLE_TYPES.values() or (target is not None and pa.types.is_decimal128(target))
+    return type_name(target) if is_known else "string"
+
+
+def _common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    found = common_type(one, other)
+    assert found is not None, (one, other)
+    return found
+
+
+def _path_text(path: Path) -> str | None:
+    """Return a path in the grammar of variant_get; None if it has a name with both kinds of quotes."""
+    if any("'" in name and '"' in name for name in path):
+        return None
+    return "$" + "".join(map(_step, path))
+
+
+def _step(name: str) -> str:
+    if name.isidentifier():
+        return f".{name}"
+    return f"['{name}']" if "'" not in name else f'["{name}"]'
+
+
+def _name(path: Sequence[str]) -> str:
+    return "".join(f".{name}" if name.isidentifier() else f"[{name!r}]" for name in path)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -1,0 +1,156 @@
+"""The rows of a table that a scan reads and counts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._arrow import Array
+from .._options import OnConflict
+from .._progress import begin
+from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
+from ..expressions.tree import Column, Expression, Extraction, inputs, is_whole
+from ..log.snapshot import Snapshot
+from .explanation import ReadReport
+from .file_reader import files_of
+from .log_statistics import partition_matches, row_counts
+from .missing_paths import warn_of_missing_paths, watch_paths
+from .plan import FilePlan, plan_files
+from .query import Query
+from .rows import RowBatches, read_files
+from .stored_types import shared_types
+
+__all__ = ["TableRows"]
+
+MAX_COUNTED_FILES = 1_000
+"""Of more files, the number alone shows the progress well enough."""
+
+
+@dataclass(frozen=True)
+class TableRows:
+    """The rows of a snapshot that match a query."""
+
+    snapshot: Snapshot
+    query: Query
+    on_conflict: OnConflict
+    known_plan: FilePlan | None = None
+    """The plan of the same query with other outputs, None if there is none."""
+    with_bounds: bool = False
+    """Whether the plan has the bounds of its files, which need most of its memory."""
+    plan: FilePlan = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Planning reports errors of the log before any row is read.
+        plan = self.known_plan or plan_files(self.snapshot, self.query.pruning, with_bounds=self.with_bounds)
+        object.__setattr__(self, "plan", plan)
+
+    @property
+    def uri(self) -> str:
+        return self.snapshot.uri
+
+    @property
+    def version(self) -> int:
+        return self.snapshot.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.query.schema
+
+    @property
+    def outputs(self) -> Mapping[str, Expression]:
+        return self.query.outputs
+
+    def narrow(self, names: Collection[str], hint: Expression | None) -> TableRows:
+        """Return some columns of the rows for which `hint` is true, and maybe of others."""
+        return self._with(self.query.narrow(names, hint))
+
+    def with_dictionaries(self, names: Collection[str]) -> TableRows:
+        """Return the rows with some columns of text as dictionaries."""
+        return self._with(self.query.with_dictionaries(names))
+
+    def as_stored(self) -> TableRows:
+        """Return the rows with Variant columns as files store them; raises ShreddingError if they differ."""
+        outputs = self.query.outputs.values()
+        names = {each.column for each in outputs if isinstance(each, Extraction) and is_whole(each)}
+        types = shared_types(self.snapshot, self.plan.files, sorted(names))
+        return self._with(msgspec.structs.replace(self.query, shredded=types))
+
+    def _with(self, query: Query) -> TableRows:
+        has_same_files = query.predicate is self.query.predicate and query.hint is self.query.hint
+        return replace(self, query=query, known_plan=self.plan if has_same_files else None)
+
+    def parts(self) -> Iterator[TableRows]:
+        """Yield the rows of each file that may have some."""
+        for row in range(self.plan.files.num_rows):
+            files = self.plan.files.slice(row, 1)
+            yield replace(self, snapshot=replace(self.snapshot, files=files), known_plan=None)
+
+    def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
+        """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
+        report.add(self.plan)
+        begin("reading", files=self.plan.files.num_rows, rows=self._known_rows())
+        rows = self._read(self.query, self.plan.files, report, ahead=ahead)
+        return watch_paths(self.snapshot, self.query, rows)
+
+    def _known_rows(self) -> int | None:
+        """Return the number of rows to decode; None if pages may be skipped, or the files are many."""
+        files = self.plan.files
+        if self.plan.pruning_predicate is not None or files.num_rows > MAX_COUNTED_FILES:
+            return None
+        counts = row_counts(files)
+        return None if counts.null_count else int(pc.sum(counts).as_py() or 0)
+
+    def read(self, names: Collection[str], files: pa.Table) -> RowBatches:
+        """Return some columns of the rows of some files, rows of `Snapshot.files`."""
+        return self._read(self.query.narrow(names, None), files, None, ahead=True)
+
+    def count(self) -> int:
+        """Return the number of rows; read only files whose number the log does not say."""
+        rows = self._count_rows()
+        if not rows and self.query.predicate is not None:
+            warn_of_missing_paths(self.snapshot, [self.query.predicate])
+        return rows
+
+    def _count_rows(self) -> int:
+        files = self.whole_files()
+        if files is None:
+            return self._count(self.plan.files)
+        counts = row_counts(files)
+        unknown: Array = pc.is_null(counts)
+        return int(pc.sum(counts).as_py() or 0) + self._count(files.filter(unknown))
+
+    def whole_files(self) -> pa.Table | None:
+        """Return the files of which all rows match, if all others have none; None if that is unknown."""
+        predicate = self.query.predicate
+        if self.query.lateral is not None:
+            return None
+        if predicate is None:
+            # A plan of all files needs less memory than the snapshot, if it is not loaded yet.
+            return self.plan.files if self.plan.pruning_predicate is None else self.snapshot.files
+        if not _reads_only(predicate, self.snapshot.partition_columns):
+            return None
+        try:
+            return self.snapshot.files.filter(partition_matches(self.snapshot, predicate))
+        except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
+            # The read reports the error, with the file.
+            return None
+
+    def _count(self, files: pa.Table) -> int:
+        if not files.num_rows:
+            return 0
+        read = self._read(self.query.without_outputs(), files, None, ahead=True)
+        return sum(batch.num_rows for batch in read)
+
+    def _read(self, query: Query, files: pa.Table, report: ReadReport | None, *, ahead: bool) -> RowBatches:
+        predicate = self.plan.pruning_predicate
+        return read_files(
+            self.snapshot, query, files_of(files), predicate, self.on_conflict, report, ahead=ahead
+        )
+
+
+def _reads_only(predicate: Expression, names: tuple[str, ...]) -> bool:
+    return all(isinstance(each, Column) and each.name in names for each in inputs([predicate]))

@@ -1,0 +1,20 @@
+"""The scope of an audit as one sentence, and the nouns of its severities."""
+
+from __future__ import annotations
+
+from ..operations.audit import Audit
+from .text import count
+
+__all__ = ["NOUNS", "scope_of"]
+
+NOUNS = {"error": "error", "warning": "warning", "info": "note"}
+
+
+def scope_of(audit: Audit) -> str:
+    """Return the scope of an audit: the version, and how many files and rows it covers."""
+    rows = sum(file.rows or 0 for file in audit.files)
+    what = "log, files and every row" if audit.data else "log and files; --data checks every row"
+    counts = f"{count(len(audit.files), 'file')}, {count(rows, 'row')}"
+    if odd := [file.rows or 0 for file in audit.files if file.has_odd_rows]:
+        counts = f"{counts}, {count(sum(odd), 'odd row')} apart in {count(len(odd), 'file')}"
+    return f"{audit.uri}: version {audit.version}, {counts} ({what})"

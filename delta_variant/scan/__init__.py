@@ -1,1 +1,0 @@
-"""Scan planning and reading: prune files, row groups and pages, then read rows."""

@@ -1,0 +1,213 @@
+"""Resolve the names of a query to columns of its tables, through the SELECTs of derived tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...errors import ExpressionError
+from ...expressions.tree import Expression, Name, transform
+from ...read.scope import Scope as TableScope
+from .parts import Item, Query, Scope
+
+__all__ = ["Column", "Names", "Origin", "Path"]
+
+Path = tuple[tuple[int, str], ...]
+"""How rows of a table get into a scope: that scope and its source, those of the source, and so on."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """An expression over the columns of one table, and the columns that it is of the scopes on its path.
+
+    `steps` has the scope, the index of the item and the name of each of these columns.
+    """
+
+    reference: int
+    path: Path
+    expression: Expression
+    steps: tuple[tuple[int, int, str], ...] = ()
+
+
+Origins = tuple[Origin, ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a source, or of the result of a SELECT, which has it from one of its `items`.
+
+    `name` is in lower case, and empty if it is not known. It has an origin for each of the SELECTs that a
+    set operation combines, and none if one of them is not known for certain.
+    """
+
+    name: str
+    origins: Origins = ()
+    item: int = 0
+
+
+class Names:
+    """The columns that the names of a query stand for. `tables` has them by table reference."""
+
+    def __init__(self, query: Query, tables: Mapping[int, TableScope]) -> None:
+        self._query = query
+        self._tables = tables
+        self._outputs: dict[int, list[Column] | None] = {}
+        self._sources: dict[tuple[int, str], list[Column] | None] = {}
+
+    def bind(self, origin: Origin) -> Expression | None:
+        """Return the expression bound to the columns of its table, None if it cannot be evaluated there."""
+        try:
+            return self._tables[origin.reference].bind(origin.expression)
+        except ExpressionError:
+            return None
+
+    def resolve(self, scope: int, expression: Expression, *, sees_outputs: bool) -> list[Origin]:
+        """Return the origins of an expression, one for each path of all of its names.
+
+        There are none if a name is not known for certain, or if names are of several tables.
+        """
+        columns = {
+            name: self._resolve(scope, name.parts, sees_outputs=sees_outputs) for name in _names(expression)
+        }
+        by_path = [{each.path: each for each in origins} for origins in columns.values()]
+        if not by_path or len({frozenset(each) for each in by_path}) > 1:
+            return []
+        found = []
+        for path, first in by_path[0].items():
+            here = dict(zip(columns, (each[path] for each in by_path), strict=True))
+            steps = tuple(dict.fromkeys(step for each in here.values() for step in each.steps))
+            found.append(Origin(first.reference, path, _substitute(expression, here), steps))
+        return found
+
+    def _resolve(self, scope: int | None, parts: tuple[str, ...], *, sees_outputs: bool) -> Origins:
+        """Return the origins of a name, none if they are not known for certain."""
+        while scope is not None:
+            here = self._query.scopes[scope]
+            parts = self._without_schema(here, parts)
+            name = parts[0].lower()
+            if len(parts) > 1 and name in here.sources:
+                return self._fields(self.columns_of(scope, name) or [], parts[1:])
+            sources = [self.columns_of(scope, each) for each in here.sources]
+            if sees_outputs and (name in here.outputs or None in sources):
+                return ()
+            known = [column for each in sources for column in each or ()]
+            if any(column.name == name for column in known):
+                return self._fields(known, parts)
+            if None in sources:
+                return ()
+            scope = here.parent
+        return ()
+
+    def _fields(self, columns: Sequence[Column], parts: tuple[str, ...]) -> Origins:
+        """Return the origins of a column, or of a field of a struct column, none if several have the name."""
+        found = [column for column in columns if column.name == parts[0].lower()]
+        origins = found[0].origins if len(found) == 1 else ()
+        if len(parts) > 1:
+            if not all(isinstance(each.expression, Name) for each in origins):
+                return ()
+            origins = tuple(replace(each, expression=_field(each.expression, parts[1:])) for each in origins)
+        return origins if len(origins) < 2 or self._have_one_type(origins) else ()
+
+    def _have_one_type(self, origins: Sequence[Origin]) -> bool:
+        """Return whether a set operation does not change the type of any of its columns."""
+        bound: list[Any] = [self.bind(each) for each in origins]
+        return None not in bound and len({(type(each), each.type) for each in bound}) == 1
+
+    def _without_schema(self, scope: Scope, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a name without the catalog and the schema of a table of the scope that has no alias."""
+        tables = [self._query.tables[each] for each in scope.sources.values() if each is not None]
+        for table in tables:
+            for length in range(len(table.parts), 1, -1):
+                names = [part.lower() for part in table.parts[-length:]]
+                is_qualified = len(parts) > length and [part.lower() for part in parts[:length]] == names
+                if table.alias is None and is_qualified:
+                    return parts[length - 1 :]
+        return parts
+
+    def columns_of(self, number: int, source: str) -> list[Column] | None:
+        """Return the columns of a source of a scope, None if they are not known."""
+        key = number, source
+        if key not in self._sources:
+            self._sources[key] = self._find_columns(number, source)
+        return self._sources[key]
+
+    def _find_columns(self, number: int, source: str) -> list[Column] | None:
+        scope, here = self._query.scopes[number], (number, source)
+        reference = scope.sources[source]
+        if reference is not None and reference in self._tables:
+            names = self._tables[reference].schema.names
+            return [Column(name.lower(), (Origin(reference, (here,), Name((name,))),)) for name in names]
+        branches = [self.outputs_of(each) for each in scope.derived.get(source, ())]
+        known = [each for each in branches if each is not None]
+        if not known or len(known) < len(branches) or len({len(each) for each in known}) > 1:
+            return None
+        renamed = self._query.scopes[scope.derived[source][0]].names
+        if len(known) > 1 or renamed:
+            # An expression without a name may be several columns.
+            is_certain = all(column.name for columns in known for column in columns)
+            if not is_certain or len(renamed or known[0]) != len(known[0]):
+                return None
+        renamed = renamed or tuple(each.name for each in known[0])
+        return [
+            Column(name, _combine(here, [columns[position].origins for columns in known]))
+            for position, name in enumerate(renamed)
+        ]
+
+    def outputs_of(self, number: int) -> list[Column] | None:
+        """Return the columns of a SELECT, None if they are not known.
+
+        Their number is not certain if the SELECT has expressions that may be several columns.
+        """
+        if number not in self._outputs:
+            items = self._query.scopes[number].items
+            columns = [self._outputs_of_item(number, *each) for each in enumerate(items or ())]
+            known = [column for each in columns for column in each or ()]
+            self._outputs[number] = None if items is None or None in columns else known
+        return self._outputs[number]
+
+    def _outputs_of_item(self, number: int, index: int, item: Item) -> list[Column] | None:
+        if item.stars:
+            sources = [self.columns_of(number, source) for source in item.stars]
+            columns = [
+                column for each in sources for column in each or () if column.name not in item.excluded
+            ]
+            return None if None in sources else [_step(column, number, index) for column in columns]
+        origins = item.expression and self.resolve(number, item.expression, sees_outputs=False)
+        return [_step(Column(name, tuple(origins or ())), number, index) for name in item.names or ("",)]
+
+
+def _names(expression: Expression) -> list[Name]:
+    """Return the different names in an expression."""
+    found: dict[Name, None] = {}
+
+    def visit(node: Expression) -> None:
+        if isinstance(node, Name):
+            found[node] = None
+
+    transform(expression, visit)
+    return [*found]
+
+
+def _substitute(expression: Expression, origins: Mapping[Name, Origin]) -> Expression:
+    return transform(expression, lambda node: origins[node].expression if isinstance(node, Name) else None)
+
+
+def _field(column: Expression, parts: tuple[str, ...]) -> Name:
+    assert isinstance(column, Name)
+    return Name((*column.parts, *parts))
+
+
+def _combine(here: tuple[int, str], branches: Sequence[Origins]) -> Origins:
+    """Return the origins of a column of a source from those in its branches, none if a branch has none."""
+    if not all(branches):
+        return ()
+    return tuple(replace(each, path=(here, *each.path)) for origins in branches for each in origins)
+
+
+def _step(column: Column, number: int, index: int) -> Column:
+    """Return a column of a source as a column of the SELECT that has it from an item."""
+    origins = tuple(
+        replace(each, steps=(*each.steps, (number, index, column.name))) for each in column.origins
+    )
+    return Column(column.name, origins, index)

@@ -1,0 +1,298 @@
+"""Run queries of Spark SQL over tables that Spark's catalog need not know, at the speed of our reader."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from decimal import Decimal
+from functools import cache, partial
+from typing import Any
+
+from msgspec.structs import replace
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, MapType, StructType
+
+from ...log.snapshot import Snapshot
+from ...read.plan import plan_files
+from ...read.rows import load_readable
+from ...read.scope import Scope
+from ..columns import to_spark
+from ..credentials import session_options
+from ..reading import FileReader, groups_of_table
+from ..running import is_case_sensitive, parallelism, run_task, session_timezone
+from ..scanning import scan, unsupported_by_scan
+from ..tasks import strip_files
+from .lenient_queries import LenientQuery
+from .parsing import parse_query
+from .parts import Query, TableReference
+from .rewriting import Rewriting, TableRead, rewrite
+from .table_names import View, find_source
+from .text import escape, field, field_name, quote, replace_tables
+from .views import ViewExpander
+
+__all__ = ["sql"]
+
+_LOGGER = logging.getLogger(__name__)
+
+NESTED = (ArrayType, MapType, StructType)
+"""Types of values that may have parts which are never NULL."""
+
+SETTINGS = {
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
+}
+"""The settings with which our parser reads SQL text as Spark does."""
+
+
+def sql(
+    spark: SparkSession,
+    query: str,
+    args: Mapping[str, Any] | Sequence[Any] | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """Return the result of a query in Spark SQL over tables of this package, each at its latest version.
+
+    Tables are named as in `create_view`, by the session's catalog, or by `delta` and their
+    location in backquotes, such as s3://bucket/bronze. Tasks extract the paths of Variants that the query
+    names, and skip files and rows by its conditions, as `read_table` does with `columns` and `where`. Spark
+    evaluates the rest, so the result and the errors are those of Spark. Names of other tables and views are
+    Spark's.
+
+    Statements other than queries run in Spark unchanged.
+
+    Args:
+        spark: A session, classic or of Spark Connect.
+        query: The text of the query.
+        args: The values of its parameters, as in `spark.sql`: by name, or by position.
+        storage_options: Options of the object stores of all tables, with the keys of deltalake; sent to the
+            executors. By default those of the session's settings for Hadoop's file systems.
+
+    Returns:
+        The DataFrame. It is of the versions that are the latest now; the next call reads later ones.
+
+    Raises:
+        TableNotFoundError: The location of a view does not contain a table.
+        UnsupportedFeatureError: This version cannot read a table.
+        DeltaVariantError: A table cannot be read; see `read_table`.
+
+    Example:
+        >>> import tempfile
+        >>> import delta_variant as dv
+        >>> from delta_variant import spark as dvs
+        >>> table = tempfile.mkdtemp()
+        >>> rows = [{"event": {"user": {"id": 1}}}, {"event": {"user": {"id": 2}}}]
+        >>> result = dv.write_table(table, rows, variant_columns=["event"])
+        >>> dvs.create_view(spark, "bronze", table)
+        >>> query = "select event:user.id::bigint as id from bronze where event:user.id::int > 1"
+        >>> dvs.sql(spark, query).collect()
+        [Row(id=2)]
+        >>> dvs.drop_view(spark, "bronze")
+    """
+    args = None if args is None else dict(args) if isinstance(args, Mapping) else list(args)
+    literals = _literals(args)
+    parsed = parse_query(query, literals)
+    if parsed is None:
+        return spark.sql(query, args)
+    tables = _Tables(spark, storage_options)
+    expanded = tables.without_views(parsed, literals)
+    if expanded is not parsed:
+        try:
+            return tables.statement(expanded, args).run()
+        except AnalysisException as error:
+            _LOGGER.debug("Spark does not accept %r: %s", expanded.text, error)
+    statement = tables.statement(parsed, args)
+    return statement.run() if statement.sources else spark.sql(query, args)
+
+
+@dataclass(frozen=True)
+class QueryReader(FileReader):
+    """Reads groups of files of a table for a query that is bound already."""
+
+    bound: LenientQuery
+
+    def query(self, snapshot: Snapshot) -> LenientQuery:
+        """Return the query over the rows."""
+        return self.bound
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A version of a table that a query reads."""
+
+    spark: SparkSession
+    snapshot: Snapshot
+    storage_options: Mapping[str, str] | None = dataclass_field(repr=False)
+    own_credentials: bool
+
+    @property
+    def scope(self) -> Scope:
+        """Return the columns of the table; the moment of the query is known to Spark only."""
+        return Scope.of_read(self.snapshot.schema, self.snapshot.timezone).timeless()
+
+    def empty(self) -> DataFrame:
+        """Return a DataFrame with the columns of the table and no rows."""
+        return self.spark.createDataFrame([], to_spark(self.snapshot.schema))
+
+    def subquery(self) -> str | None:
+        """Return a subquery with the columns of the table, None if its text would not have their types."""
+        fields = to_spark(self.snapshot.schema).fields
+        if not fields or any(not each.nullable or isinstance(each.dataType, NESTED) for each in fields):
+            return None
+        columns = (f"CAST(NULL AS {each.dataType.simpleString()}) AS {quote(each.name)}" for each in fields)
+        return f"(SELECT {', '.join(columns)})"
+
+    def read(self, what: TableRead) -> DataFrame:
+        """Return the rows and columns that a query reads, and maybe others."""
+        files = plan_files(self.snapshot, what.predicate).files
+        if what.outputs is None and not unsupported_by_scan(
+            self.spark, self.snapshot, files, own_credentials=self.own_credentials
+        ):
+            return scan(self.spark, self.snapshot, files)
+        outputs = what.outputs or self.scope.whole_columns()
+        query = LenientQuery.of_outputs(outputs, what.predicate, what.failed)
+        task = QueryReader(strip_files(self.snapshot), None, None, "error", self.storage_options, query)
+        groups = groups_of_table(files, parallelism(self.spark))
+        return run_task(self.spark, groups, task, task.schema)
+
+
+class _Statement:
+    """A query over tables of this package, by the index of their reference."""
+
+    def __init__(self, spark: SparkSession, query: Query, args: Any, sources: Mapping[int, _Table]) -> None:
+        self._spark = spark
+        self._query = query
+        self._args = args
+        self.sources = sources
+
+    def run(self) -> DataFrame:
+        """Return the result of the query, by tasks where they return what Spark does."""
+        expected = self.analyzed()
+        rewriting = self._rewriting()
+        if rewriting is not None:
+            try:
+                found = self._run(rewriting.text, rewriting.reads)
+                types = _types(found.schema)
+            except AnalysisException as error:
+                _LOGGER.debug("Spark does not accept %r: %s", rewriting.text, error)
+            else:
+                if types == _types(expected):
+                    _LOGGER.debug("runs as %r", rewriting.text)
+                    return found if found.columns == expected.names else found.toDF(*expected.names)
+                _LOGGER.debug("%r has columns of other types", rewriting.text)
+        _LOGGER.info("Spark runs the query unchanged: %s", self._query.text)
+        unchanged = replace_tables(self._query, {number: field(number) for number in self.sources}, {})
+        return self._run(unchanged, dict.fromkeys(self.sources, TableRead()))
+
+    def analyzed(self) -> StructType:
+        """Return the columns of the query over empty tables, or raise Spark's error."""
+        # Spark analyzes a subquery much faster than it makes a DataFrame.
+        subqueries = {
+            number: subquery
+            for number, source in self.sources.items()
+            if self._query.tables[number].is_plain and (subquery := source.subquery()) is not None
+        }
+        try:
+            return self._over_empty(subqueries)
+        except AnalysisException:
+            # The message of this error would have the text of the subqueries.
+            return self._over_empty({})
+
+    def _over_empty(self, subqueries: Mapping[int, str]) -> StructType:
+        texts = {number: field(number) for number in self.sources}
+        texts |= {number: escape(text) for number, text in subqueries.items()}
+        frames = {number: self.sources[number].empty() for number in texts.keys() - subqueries.keys()}
+        # A session of Spark Connect analyzes a query when its schema is read.
+        return self._sql(replace_tables(self._query, texts, {}), frames).schema
+
+    def _rewriting(self) -> Rewriting | None:
+        conf = self._spark.conf
+        if is_case_sensitive(self._spark) or any(conf.get(name) != value for name, value in SETTINGS.items()):
+            return None
+        tables = {number: source.scope for number, source in self.sources.items()}
+        # Without ANSI mode, Spark compares values of different types by other rules than the tasks.
+        return rewrite(self._query, tables, with_conditions=conf.get("spark.sql.ansi.enabled") == "true")
+
+    def _run(self, text: str, reads: Mapping[int, TableRead]) -> DataFrame:
+        return self._sql(text, {number: self.sources[number].read(read) for number, read in reads.items()})
+
+    def _sql(self, text: str, frames: Mapping[int, DataFrame]) -> DataFrame:
+        named = {field_name(number): df for number, df in frames.items()}
+        # Without DataFrames, Spark does not take the text for a format.
+        return self._spark.sql(text if named else text.format(), self._args, **named)
+
+
+def _types(schema: StructType) -> list[Any]:
+    return [each.dataType for each in schema.fields]
+
+
+class _Tables:
+    """The tables of this package that queries name; each is loaded once."""
+
+    def __init__(self, spark: SparkSession, storage_options: Mapping[str, str] | None) -> None:
+        self._spark = spark
+        self._storage_options = storage_options
+        self._timezone = session_timezone(spark)
+        self._find = cache(partial(find_source, spark))
+        self._loaded: dict[str, _Table] = {}
+
+    def without_views(self, query: Query, parameters: Mapping[str, str] | Sequence[str]) -> Query:
+        """Return a query with the text of views of Spark in their place, where it has the same columns."""
+        if not any(isinstance(self._find(each.parts), View) for each in query.tables):
+            return query
+
+        def analyze(view: Query) -> StructType:
+            return self.statement(view, None).analyzed()
+
+        return ViewExpander(self._spark, self._find, analyze).expand(query, parameters)
+
+    def statement(self, query: Query, args: Any) -> _Statement:
+        """Return a query over the tables of this package that it names."""
+        locations = {number: self._find(each.parts) for number, each in enumerate(query.tables)}
+        sources = {number: self._load(each) for number, each in locations.items() if isinstance(each, str)}
+        if query.qualifiers:
+            query = replace(query, tables=[self._with_schema(each) for each in query.tables])
+        return _Statement(self._spark, query, args, sources)
+
+    def _with_schema(self, table: TableReference) -> TableReference:
+        """Return a table with the current catalog and schema, by which a query can name its columns."""
+        catalog = self._spark.catalog
+        parts = (catalog.currentCatalog(), catalog.currentDatabase(), *table.parts)
+        missing = max(3 - len(table.parts), 0)
+        return replace(table, parts=(*parts[:missing], *table.parts))
+
+    def _load(self, location: str) -> _Table:
+        if location not in self._loaded:
+            options = session_options(self._spark, location, self._storage_options)
+            snapshot = load_readable(location, None, options).in_timezone(self._timezone)
+            self._loaded[location] = _Table(self._spark, snapshot, options, bool(self._storage_options))
+        return self._loaded[location]
+
+
+def _literals(args: Any) -> dict[str, str] | list[str]:
+    """Return the SQL text of parameters, without those that have none."""
+    if isinstance(args, Mapping):
+        texts = {name: _literal(value) for name, value in args.items()}
+        return {name: text for name, text in texts.items() if text is not None}
+    found = [_literal(value) for value in args or []]
+    # Without one, the positions of the others would change.
+    return [] if None in found else [str(each) for each in found]
+
+
+def _literal(value: object) -> str | None:
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return format(value, "f") if "." in format(value, "f") else None
+    if isinstance(value, str):
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
+        return f"date'{value.isoformat()}'"
+    return None

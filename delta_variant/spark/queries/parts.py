@@ -1,0 +1,117 @@
+"""The parts of a query, each with its position in the text.
+
+The text of a query is never generated: a caller replaces some parts and keeps the rest as it is.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ...expressions.tree import Expression
+
+__all__ = ["Conjunct", "Extract", "Item", "Query", "Scope", "Span", "TableReference"]
+
+Span = tuple[int, int]
+"""The first and the last character of a part of the text."""
+
+
+class TableReference(msgspec.Struct, frozen=True):
+    """A table that a query names.
+
+    `parts` of a table in a catalog may include the current catalog and schema, which columns can name.
+    `alias` is the name of its rows in the text if it has one, and `takes_alias` whether one can follow the
+    name. Unless `is_plain`, the query needs all of its columns and rows: for samples, versions and pivots,
+    and where the parser does not see who reads it.
+    """
+
+    parts: tuple[str, ...]
+    span: Span
+    alias: str | None
+    is_plain: bool
+    takes_alias: bool
+
+
+class Item(msgspec.Struct, frozen=True):
+    """An expression of a SELECT, or the columns that a star stands for.
+
+    `names` are those of its columns in lower case. `expression` is a column, a path of a Variant or a cast of
+    it, with the span of the item and its alias, and None for other expressions. A star has all columns of the
+    sources `stars` without the names `excluded`.
+    """
+
+    names: tuple[str, ...] = ()
+    expression: Expression | None = None
+    span: Span = (0, -1)
+    stars: tuple[str, ...] = ()
+    excluded: frozenset[str] = frozenset()
+
+
+class Scope(msgspec.Struct):
+    """The names that the expressions of one SELECT can use.
+
+    `sources` has the index of the table reference by lower-case alias, or None for other sources, and
+    `parent` the enclosing scope of a subquery. `stars` are the sources that need all of their columns for
+    another reason than `items`, and `outputs` the names of its own columns, in lower case. The rows of
+    sources in `optional` may be NULL because of an outer join. With `joins_columns`, a star has the columns
+    of each source, one source after the other.
+
+    `derived` has the scopes of common table expressions and subqueries among the sources: one, or the
+    branches of a set operation. A scope `is_derived` if `derived` of other scopes has all of its uses. Its
+    `items` can be replaced by others if the uses allow it and its set operation `passes_columns`, and are
+    None if they cannot. With `passes_rows`, its result without the rows that a condition on one source leaves
+    out is that of the source without them. `branches` are all scopes of its set operation, and `names` the
+    columns that a list after the alias renames, at `names_span`.
+    """
+
+    parent: int | None
+    sources: dict[str, int | None]
+    stars: frozenset[str]
+    outputs: frozenset[str]
+    optional: frozenset[str]
+    is_plain: bool
+    joins_columns: bool
+    derived: dict[str, tuple[int, ...]]
+    items: tuple[Item, ...] | None
+    is_derived: bool
+    passes_rows: bool
+    passes_columns: bool = True
+    branches: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    names_span: Span = (0, -1)
+
+
+class Extract(msgspec.Struct, frozen=True):
+    """A path of a Variant, or a cast of it: its text, and the expression with names as they are written.
+
+    It `sees_outputs` in ORDER BY and HAVING, which prefer the columns of the result to those of the sources.
+    """
+
+    span: Span
+    expression: Expression
+    sees_outputs: bool
+
+
+class Conjunct(msgspec.Struct, frozen=True):
+    """A condition without which no row of `sources` is in the result of the scope."""
+
+    expression: Expression
+    sources: frozenset[str]
+
+
+class Query(msgspec.Struct):
+    """The parts of a query.
+
+    `extracts` has the casts and paths at one position, outermost first, with their scope. `names` are the
+    names of the whole text in lower case, by position. `qualifiers` are the columns whose names may begin
+    with a catalog or a schema: the start of each of their parts, and the parts. `implicit` has the names that
+    Spark gives to extracts without an alias, by the span of the extract, where a query uses them.
+    """
+
+    text: str
+    tables: list[TableReference]
+    scopes: list[Scope]
+    extracts: list[tuple[int, list[Extract]]]
+    conjuncts: list[tuple[int, Conjunct]]
+    names: list[tuple[int, str]]
+    qualifiers: list[tuple[tuple[int, ...], tuple[str, ...]]]
+    implicit: dict[Span, str]

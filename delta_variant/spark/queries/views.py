@@ -1,0 +1,124 @@
+"""Replace the permanent views of Spark in a query by their text, so that tasks read the tables below them."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from ...errors import DeltaVariantError
+from ..versions import SPARK_ERRORS
+from .parsing import parse_query
+from .parts import Query, Span, TableReference
+from .table_names import FORMATS, View
+from .text import quote
+
+__all__ = ["ViewExpander"]
+
+_LOGGER = logging.getLogger(__name__)
+
+IRRELEVANT = tuple(
+    f"spark.sql.{name}"
+    for name in (
+        *("adaptive.", "artifact.", "catalog.", "catalogImplementation", "codegen.", "extensions"),
+        *("execution.", "files.", "optimizer.", "parquet.", "shuffle.", "sources.", "streaming.", "ui."),
+        "warehouse.",
+    )
+)
+"""The beginnings of the names of settings that do not change the rows of a view."""
+
+
+class ViewExpander:
+    """Replaces views by their text where this has the columns, the names and the settings of the view.
+
+    Spark does not tell the settings of temporary views, and reads them itself.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        find: Callable[[tuple[str, ...]], str | View | None],
+        analyze: Callable[[Query], StructType],
+    ) -> None:
+        self._spark = spark
+        self._find = find
+        self._analyze = analyze
+        self._settings: dict[str, str] | None = None
+
+    def expand(self, query: Query, parameters: Mapping[str, str] | Sequence[str]) -> Query:
+        """Return a query without the views that can be replaced; `parameters` are those of `parse_query`."""
+        found = {}
+        for table in query.tables:
+            view = self._find(table.parts)
+            body = self._body(view, table.parts) if isinstance(view, View) and table.is_plain else None
+            if body is not None:
+                found[table.span] = f"({body}\n){_alias(table)}"
+        return (parse_query(_splice(query.text, found), parameters) if found else None) or query
+
+    def _body(self, view: View, parts: Sequence[str]) -> str | None:
+        """Return a query with the columns of a view, None if its text may have others, or reads no table."""
+        inner = parse_query(view.text)
+        if inner is None or not inner.scopes or inner.qualifiers or not self._has_settings_of(parts):
+            return None
+        names = {table.span: _qualified(table, view) for table in inner.tables}
+        qualified = parse_query(_splice(view.text, names))
+        if qualified is None:
+            return None
+        query = self.expand(qualified, ())
+        if not any(isinstance(self._find(table.parts), str) for table in query.tables):
+            return None
+        try:
+            columns = self._analyze(query).fields
+        except (AnalysisException, DeltaVariantError) as error:
+            _LOGGER.debug("Spark reads the view %s: %s", ".".join(parts), error)
+            return None
+        if [each.dataType.simpleString() for each in columns] != [each for _, each in view.columns]:
+            return None
+        if [each.name for each in columns] == [name for name, _ in view.columns]:
+            return query.text
+        listed = ", ".join(quote(name) for name, _ in view.columns)
+        return f"SELECT * FROM ({query.text}\n) AS renamed_view({listed})"
+
+    def _has_settings_of(self, parts: Sequence[str]) -> bool:
+        """Return whether the session has the settings with which a view was created."""
+        name = ".".join(map(quote, parts))
+        try:
+            (row,) = self._spark.sql(f"DESCRIBE TABLE EXTENDED {name} AS JSON").collect()
+        except SPARK_ERRORS:
+            return False
+        created = json.loads(row[0]).get("view_creation_spark_configuration", {})
+        if self._settings is None:
+            self._settings = {each[0]: each[1] for each in self._spark.sql("SET").collect()}
+        settings = self._settings
+        changed = {key for key in created.keys() | settings.keys() if created.get(key) != settings.get(key)}
+        return not any(key in created or self._is_kept(key) for key in changed if _changes_rows(key))
+
+    def _is_kept(self, setting: str) -> bool:
+        """Return whether a view keeps the value that a setting of the session has when it is created."""
+        return bool(self._spark.conf.isModifiable(setting))
+
+
+def _changes_rows(setting: str) -> bool:
+    return setting.startswith("spark.sql.") and not setting.startswith(IRRELEVANT)
+
+
+def _qualified(table: TableReference, view: View) -> str:
+    """Return a table of the text of a view with the catalog and the schema that the view has for it."""
+    is_location = len(table.parts) == 2 and table.parts[0].lower() in FORMATS
+    above = {1: view.schema, 2: view.schema[:1]}.get(len(table.parts), ())
+    parts = table.parts if is_location else (*above, *table.parts)
+    return ".".join(map(quote, parts)) + _alias(table)
+
+
+def _alias(table: TableReference) -> str:
+    return f" AS {quote(table.parts[-1])}" if table.takes_alias else ""
+
+
+def _splice(text: str, replacements: Mapping[Span, str]) -> str:
+    for (start, end), other in sorted(replacements.items(), reverse=True):
+        text = f"{text[:start]}{other}{text[end + 1 :]}"
+    return text

@@ -1,0 +1,197 @@
+"""Assignments of expressions to columns and paths of Variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._arrow import Array, row_numbers
+from .._checks import check_mapping
+from ..errors import ExpressionError, SchemaError
+from ..expressions.bind import bind as bind_expression
+from ..expressions.evaluate import evaluate
+from ..expressions.parse import parse as parse_expression
+from ..expressions.tree import Cast, Column, Expression, Extraction, Name, output_type
+from ..expressions.types import kind_of, type_name
+from ..protocol.schema.arrow import from_arrow
+from ..protocol.schema.conforming import conform
+from ..protocol.schema.merging import merge as merge_schemas
+from ..protocol.schema.paths import path_text
+from ..protocol.types import StructType, fields_of
+from ..read.scope import Scope
+from ..variant import values as variant_values
+from ..variant.values import VARIANT_TYPE, plain_variants
+
+__all__ = ["Assignment", "assign", "assignments_of", "replace_rows"]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """An assignment to a column, or to a path of a Variant column.
+
+    Attributes:
+        column: The name of the column.
+        path: The path in a Variant, empty for the whole column.
+        field: The Arrow field of an ordinary column, None for a Variant column.
+        value: The bound expression, None to remove the path.
+    """
+
+    column: str
+    path: tuple[str | int, ...]
+    field: pa.Field[Any] | None
+    value: Expression | None
+
+
+def assignments_of(
+    updates: Mapping[str, str | None], scope: Scope, bind: Callable[[Expression], Expression]
+) -> tuple[Assignment, ...]:
+    """Return the assignments of SQL text to columns and paths, with values bound by `bind`.
+
+    Raises ExpressionError for an invalid expression and for two assignments that overlap, SchemaError for
+    structs, lists and maps that do not fit their column, and for a source column of JSON text.
+    """
+    check_mapping("columns or paths to SQL expressions", "updates", updates)
+    assignments = tuple(_assignment(name, text, scope, bind) for name, text in updates.items())
+    _check_no_overlap(assignments)
+    return assignments
+
+
+def _check_no_overlap(assignments: Iterable[Assignment]) -> None:
+    """Raise ExpressionError if the path of an assignment is the start of another path of its column."""
+    assigned: set[tuple[str | int, ...]] = set()
+    starts: set[tuple[str | int, ...]] = set()
+    for each in assignments:
+        path = (each.column, *each.path)
+        parts = [path[:length] for length in range(1, len(path) + 1)]
+        if path in starts or not assigned.isdisjoint(parts):
+            raise ExpressionError(f"two assignments to column {each.column!r} overlap", column=each.column)
+        assigned.add(path)
+        starts.update(parts)
+
+
+def _assignment(
+    name: str, text: str | None, scope: Scope, bind: Callable[[Expression], Expression]
+) -> Assignment:
+    target = bind_expression(parse_expression(name), scope)
+    if isinstance(target, Column):
+        if text is None:
+            raise _cannot_remove(name)
+        field = scope.schema.field(target.name)
+        return Assignment(target.name, (), field, _column(text, field, bind))
+    if not isinstance(target, Extraction) or target.type is not None or target.fields or target.as_json:
+        raise ExpressionError(f"cannot set {name!r}: expected a column or a path of a Variant column")
+    if text is None and not target.path:
+        raise _cannot_remove(name)
+    value = None if text is None else _part(text, bind)
+    if value is not None and not target.path:
+        _check_no_json_text(target.column, str(text), value)
+    return Assignment(target.column, target.path, None, value)
+
+
+def _cannot_remove(name: str) -> ExpressionError:
+    return ExpressionError(f"cannot remove {name!r} because it is a column: set it to 'null'", column=name)
+
+
+def _column(text: str, field: pa.Field[Any], bind: Callable[[Expression], Expression]) -> Expression:
+    """Return the value of a column: cast to its type, or a nested value whose fields fit the column."""
+    parsed = parse_expression(text)
+    value = bind(parsed)
+    given = output_type(value)
+    if given is None or kind_of(given) != "nested" or kind_of(field.type) != "nested":
+        return bind(Cast(parsed, field.type, strict=True))
+    if given != field.type:
+        _check_fits(from_arrow(pa.schema([field])), from_arrow(pa.schema([field.with_type(given)])))
+    return value
+
+
+def _check_fits(table: StructType, given: StructType) -> None:
+    merge_schemas(table, given, mode="strict")
+    names = {path_text(path).lower() for path, _ in fields_of(given)}
+    lacking = [path_text(path) for path, _ in fields_of(table) if path_text(path).lower() not in names]
+    if lacking:
+        raise SchemaError(
+            f"the assigned value lacks the field {lacking[0]!r} of the table: add it", column=lacking[0]
+        )
+
+
+def _check_no_json_text(column: str, text: str, value: Expression) -> None:
+    """Raise SchemaError for a source column of strings, because JSON text would become Variant strings."""
+    if not (isinstance(value, Column) and isinstance(parse_expression(text), Name)):
+        return
+    if value.table == "source" and kind_of(value.type) == "string":
+        raise SchemaError(
+            f"the column {column!r} is variant in the table and string in the source: add it to "
+            f"variant_columns if it has JSON text, or use `cast({text} as string)` for Variant strings",
+            column=column,
+        )
+
+
+def _part(text: str, bind: Callable[[Expression], Expression]) -> Expression:
+    """Return the value of a Variant or of a path in one."""
+    value = bind(parse_expression(text))
+    arrow_type = output_type(value)
+    if arrow_type is not None and kind_of(arrow_type) == "nested":
+        raise ExpressionError(
+            f"cannot convert {text!r} to a Variant because it has the type {type_name(arrow_type)}"
+        )
+    return value
+
+
+def assign(
+    columns: Mapping[str, Array], assignments: Sequence[Assignment], batch: pa.RecordBatch
+) -> dict[str, Array]:
+    """Return columns after assignments, whose values are evaluated over `batch`."""
+    assigned = dict(columns)
+    for each in assignments:
+        value = None if each.value is None else evaluate(each.value, batch)
+        before = assigned.get(each.column)
+        assigned[each.column] = (
+            plain_variants(_variants(each, before, value))
+            if each.field is None
+            else _conformed(value, each.field)
+        )
+    return assigned
+
+
+def _conformed(value: Array, field: pa.Field[Any]) -> Array:
+    """Return the value of an ordinary column in its type, which nested values may not have yet."""
+    if value.type == field.type:
+        return value
+    columns = from_arrow(pa.schema([field]))
+    return conform(pa.record_batch([value], names=[field.name]), columns).column(0)
+
+
+def _variants(each: Assignment, before: Array, value: Array) -> Array:
+    if value is None:
+        return variant_values.remove_path(before, each.path)
+    if each.path:
+        return variant_values.set_path(before, each.path, value)
+    if pa.types.is_struct(value.type):
+        return value
+    made = variant_values.set_path(pa.nulls(len(value), VARIANT_TYPE), (), value)
+    return pc.if_else(value.is_valid(), made, pa.scalar(None, made.type))
+
+
+def replace_rows(
+    before: Mapping[str, Array], mask: Array, changed: Mapping[str, Array], variants: Collection[str]
+) -> Iterator[Array]:
+    """Yield each column of `before`, with the rows that `mask` selects replaced by the rows of `changed`.
+
+    `variants` has the names of the Variant columns.
+    """
+    if mask.false_count == 0:
+        yield from (changed[name] for name in before)
+        return
+    # The changed rows follow all rows of `before` in the concatenated columns.
+    changed_positions = pc.add(pc.cumulative_sum(mask.cast(pa.int64())), len(mask) - 1)
+    positions = pc.if_else(mask, changed_positions, row_numbers(len(mask)))
+    for name, column in before.items():
+        if changed[name] is column:
+            yield column
+            continue
+        both = [column, changed[name]]
+        yield pa.concat_arrays(map(plain_variants, both) if name in variants else both).take(positions)

@@ -1,0 +1,91 @@
+"""Change data files: the rows that a commit inserts, deletes and updates (PROTOCOL.md, "Change Data Files").
+
+If a commit has change data files, readers take its changes from these files only, else from the files that it
+adds and removes. So a commit that only adds and removes whole files has none, and any other commit has all of
+its changes in them. Variants in them are not shredded, because readers of changes read whole rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+
+from ..data_file.options import FileOptions, WriteOptions
+from ..expressions.evaluate import evaluate
+from ..expressions.tree import inputs as expression_inputs
+from ..input.invalid_json import InvalidValueHandler
+from ..log.snapshot import Snapshot
+from ..protocol import features, properties
+from ..protocol.types import PrimitiveType, StructField
+from ..read.file_reader import FileEntry, TableReader
+from ..read.scope import Scope
+from .partitions import NameFile, PartitionedWriter, new_name
+from .table_state import TableState
+from .written_files import WrittenFiles
+
+__all__ = ["ChangeType", "ChangeWriter", "has_change_data_feed", "write_whole_files"]
+
+ChangeType: TypeAlias = Literal["insert", "update_preimage", "update_postimage", "delete"]
+
+CHANGE_TYPE = StructField("_change_type", PrimitiveType("string"))
+FOLDER = "_change_data/"
+
+
+def has_change_data_feed(state: TableState) -> bool:
+    """Return whether the table records a change data feed."""
+    enabled = properties.get(state.metadata.configuration, properties.ENABLE_CHANGE_DATA_FEED)
+    return enabled and features.supports(state.protocol, "changeDataFeed")
+
+
+class ChangeWriter:
+    """Writes rows and their change type to change data files."""
+
+    def __init__(self, snapshot: Snapshot, state: TableState, name: NameFile = new_name) -> None:
+        state = replace(state, extra_columns=(CHANGE_TYPE,))
+        options = WriteOptions(shredding=None, files=FileOptions(max_variant_stats_paths=0))
+        self._writer = PartitionedWriter(
+            snapshot.store, state, options, InvalidValueHandler("error"), _names_of(name), folder=FOLDER
+        )
+
+    def add(self, rows: pa.RecordBatch, change: ChangeType) -> None:
+        """Write rows that have the columns of the table."""
+        if rows.num_rows:
+            kind: Any = pa.repeat(pa.scalar(change), rows.num_rows)
+            self._writer.add(rows.append_column(CHANGE_TYPE.name, kind))
+
+    def close(self) -> WrittenFiles:
+        """Finish the files and return them."""
+        return self._writer.close()
+
+    def discard(self) -> None:
+        """Remove all files written so far."""
+        self._writer.discard()
+
+
+def _names_of(name: NameFile) -> NameFile:
+    """Return the names of change data files: those of data files, with the prefix that Delta gives them."""
+    return lambda number: f"cdc-{name(number).removeprefix('part-')}"
+
+
+def write_whole_files(
+    snapshot: Snapshot,
+    state: TableState,
+    files: Iterable[FileEntry],
+    change: ChangeType,
+    name: NameFile = new_name,
+) -> WrittenFiles:
+    """Write all rows of data files of a snapshot to change data files and return these."""
+    table, columns = TableReader.of(snapshot), Scope.of(snapshot.schema).whole_columns()
+    writer = ChangeWriter(snapshot, state, name)
+    try:
+        for file in files:
+            for batch in table.open(file).read(expression_inputs(columns.values()), None, "error"):
+                arrays = [evaluate(column, batch) for column in columns.values()]
+                writer.add(pa.record_batch(arrays, names=list(columns)), change)
+        return writer.close()
+    except BaseException:
+        writer.discard()
+        raise

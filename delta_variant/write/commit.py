@@ -1,0 +1,281 @@
+"""Commit the files of a write as one version of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from time import sleep
+
+import msgspec
+import pyarrow as pa
+
+from ..data_file.writer import WrittenFile
+from ..errors import (
+    CommitConflictError,
+    ConstraintViolationError,
+    PredicateViolationError,
+    ProtocolError,
+    SchemaError,
+    ShreddingNotEnabledError,
+    StoreError,
+    TableExistsError,
+    UnsupportedFeatureError,
+)
+from ..expressions.evaluate import evaluate
+from ..expressions.tree import inputs as expression_inputs
+from ..input.invalid_json import InvalidValueHandler
+from ..log import transaction as log_transaction
+from ..log.commit_context import CommitOptions, commit_context, is_repeated, transaction_of
+from ..log.commit_result import CommitResult
+from ..log.conflicts import Reads
+from ..log.provenance import CommitContext
+from ..log.snapshot import Snapshot, files_table
+from ..read.file_reader import TableReader, files_of
+from ..read.plan import may_contain_matches
+from ..read.scope import Scope
+from ..storage.store import Store
+from .copy_on_write import RewrittenFiles, add_inserted_files, delete_rows
+from .overwrite import check_overwrite_predicate
+from .partitions import Batches, apply_row_rules, discard, write_files
+from .preparation import Mode, Overwrite, PreparedWrite, load_existing, prepare
+from .written_files import WrittenFiles
+
+__all__ = ["NOT_COMMITTED", "WriteResult", "commit_files", "result_without_writing"]
+
+PAUSES_SECONDS = (0.1, 0.5, 1.0)
+"""Before the log of a table that exists is listed again, because no file was listed."""
+
+NOT_COMMITTED = (
+    CommitConflictError,
+    ConstraintViolationError,
+    PredicateViolationError,
+    ProtocolError,
+    SchemaError,
+    ShreddingNotEnabledError,
+    StoreError,
+    TableExistsError,
+    UnsupportedFeatureError,
+    ValueError,
+)
+"""The errors of `commit_files` that prove that nothing was committed. After others it is unknown."""
+
+
+@dataclass(frozen=True, repr=False)
+class WriteResult(CommitResult):
+    """The result of a write.
+
+    Attributes:
+        version: The committed version, None if nothing was committed.
+        metrics: The metrics of the commit, empty without a commit.
+        rows: The number of rows written.
+        invalid: The number of values with invalid JSON that were rejected or became SQL NULL.
+        files: The files with the new rows; those of a write on Spark are decoded when they are used.
+        rows_deleted: The number of rows that an overwrite deleted.
+        rows_copied: The number of remaining rows that an overwrite copied to new files.
+        repeated: Whether nothing was committed because the table already has the `txn` of the write.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> result = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+        >>> result.version, result.rows, len(result.files)
+        (0, 2, 1)
+    """
+
+    rows: int = 0
+    invalid: int = 0
+    files: Sequence[WrittenFile] = ()
+    rows_deleted: int = 0
+    rows_copied: int = 0
+    repeated: bool = False
+
+
+def result_without_writing(
+    snapshot: Snapshot | None, mode: Mode, commit: CommitOptions
+) -> WriteResult | None:
+    """Return the result of a write that must not change the table, None if the write must proceed.
+
+    Logs a warning if the table already has the `txn` of the write. Raises AmbiguousWriteError.
+    """
+    if snapshot is None:
+        return None
+    if mode == "ignore":
+        return WriteResult(None)
+    if is_repeated(snapshot, transaction_of(commit)):
+        return WriteResult(None, repeated=True)
+    return None
+
+
+def commit_files(write: PreparedWrite, files: WrittenFiles, invalid: int = 0) -> WriteResult:
+    """Commit the files of a write; if they cannot be committed, remove them.
+
+    If a concurrent writer created the table, the mode of the write applies to that table: the rows are
+    written again for it, or TableExistsError is raised. Raises CommitConflictError, and the errors of
+    `prepare` for the table of the other writer.
+    """
+    if write.snapshot is not None and write.overwrite is not None:
+        committed, rewritten = _overwrite(write, write.snapshot, write.overwrite, files, invalid)
+        return WriteResult(
+            committed.version,
+            files.rows,
+            invalid,
+            files.files,
+            rewritten.changed,
+            rewritten.copied,
+            metrics=committed.metrics,
+        )
+    try:
+        committed = _commit(write, files, invalid)
+        return WriteResult(committed.version, files.rows, invalid, files.files, metrics=committed.metrics)
+    except TableExistsError:
+        if write.request.table.mode == "error":
+            _discard(write, files)
+            raise
+        return _commit_to_created(write, files, invalid)
+    except NOT_COMMITTED:
+        _discard(write, files)
+        raise
+
+
+def _commit_to_created(write: PreparedWrite, files: WrittenFiles, invalid: int) -> WriteResult:
+    """Commit the rows of a new table to the table that another writer created first.
+
+    The rows are written again, because that table may have other columns, physical names, constraints and
+    shredding.
+    """
+    request, store = write.request, write.store
+    try:
+        snapshot = _load_created(store, request.table.mode)
+        done = result_without_writing(snapshot, request.table.mode, write.commit)
+        if done is not None:
+            return done
+        again = prepare(store, snapshot, request.columns, request.options, request.table, write.commit)
+        rows = apply_row_rules(_written_rows(write, files), again.state, again.options)
+        batches = check_overwrite_predicate(rows, again.state.columns, again.predicate, again.options)
+        rewritten = write_files(store, batches, again.state, again.options, InvalidValueHandler("error"))
+    finally:
+        _discard(write, files)
+    return commit_files(again, rewritten, invalid)
+
+
+def _load_created(store: Store, mode: Mode) -> Snapshot:
+    """Return a table that another writer created, which a listing may show late."""
+    for pause in PAUSES_SECONDS:
+        if (snapshot := load_existing(store, mode)) is not None:
+            return snapshot
+        sleep(pause)
+    raise StoreError(
+        f"cannot write to {store.uri} because version 0 exists, but the store lists no file of the log; "
+        "check that the credentials permit listing the log, then retry",
+        table=store.uri,
+    )
+
+
+def _written_rows(write: PreparedWrite, files: WrittenFiles) -> Batches:
+    """Yield the rows of written files, with the columns of the data."""
+    state = write.state
+    table = Snapshot(
+        uri=write.store.uri,
+        store=write.store,
+        version=0,
+        protocol=state.protocol,
+        metadata=state.metadata,
+        schema=state.columns,
+        files=files_table(files.adds),
+        txns={},
+        domain_metadata={},
+        timezone=state.timezone,
+    )
+    columns = Scope.of(state.columns).whole_columns()
+    inputs = expression_inputs(columns.values())
+    for opened in TableReader.of(table).open_all(files_of(table.files)):
+        for batch in opened.read(inputs, None, "error"):
+            arrays = [evaluate(column, batch) for column in columns.values()]
+            yield pa.record_batch(arrays, names=list(columns)), None
+
+
+def _discard(write: PreparedWrite, files: WrittenFiles) -> None:
+    discard(write.store, files.paths())
+
+
+def _commit(write: PreparedWrite, files: WrittenFiles, invalid: int) -> CommitResult:
+    state, snapshot = write.state, write.snapshot
+    # Commit also if all values are rejected, so that a write with the same `txn` does not reject them again.
+    if snapshot is not None and not files and not invalid and state.new_metadata is None:
+        return CommitResult(None)
+    if snapshot is None:
+        context = _context(write, "ErrorIfExists", files, invalid)
+        version = log_transaction.create_table(
+            write.store, state.protocol, state.metadata, files.adds, context=context
+        )
+    else:
+        context = _context(write, "Append", files, invalid)
+        version = log_transaction.add_files(
+            snapshot,
+            files.adds,
+            context=context,
+            new_metadata=state.new_metadata,
+            new_protocol=state.new_protocol,
+        )
+    return CommitResult(version, metrics=context.metrics)
+
+
+def _context(
+    write: PreparedWrite, mode: str, files: WrittenFiles, invalid: int, **metrics: int
+) -> CommitContext:
+    """Return the context of a commit that writes `files`, with further metrics."""
+    partitions = msgspec.json.encode(write.state.metadata.partition_columns).decode()
+    parameters = {"mode": mode, "partitionBy": partitions}
+    if write.overwrite is not None and write.overwrite.text is not None:
+        parameters["predicate"] = write.overwrite.text
+    if write.options.json.on_invalid != "error":
+        metrics["numInvalidValues"] = invalid
+    return commit_context(
+        "WRITE",
+        parameters,
+        {
+            "numFiles": len(files),
+            "numOutputRows": files.rows,
+            "numOutputBytes": files.bytes,
+            **metrics,
+        },
+        write.commit,
+    )
+
+
+def _overwrite(
+    write: PreparedWrite,
+    snapshot: Snapshot,
+    overwrite: Overwrite,
+    files: WrittenFiles,
+    invalid: int,
+) -> tuple[CommitResult, RewrittenFiles]:
+    """Commit the replacement of rows by `files`, and return the result and the rewrite."""
+    predicate = overwrite.predicate
+    try:
+        rewritten = delete_rows(snapshot, predicate, write.state, write.options)
+    except BaseException:
+        _discard(write, files)
+        raise
+    rewritten = add_inserted_files(snapshot, write.state, rewritten, files)
+    metrics = {
+        "numRemovedFiles": rewritten.removed.num_rows,
+        "numAddedChangeFiles": len(rewritten.changes),
+        "numDeletedRows": rewritten.changed,
+        "numCopiedRows": rewritten.copied,
+    }
+    context = _context(write, "Overwrite", rewritten.files, invalid, **metrics)
+    try:
+        version = log_transaction.replace_files(
+            snapshot,
+            rewritten.removed,
+            rewritten.files.adds,
+            changes=rewritten.changes.change_actions(),
+            context=context,
+            reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, predicate, adds)),
+            new_metadata=write.state.new_metadata,
+            new_protocol=write.state.new_protocol,
+        )
+    except (CommitConflictError, StoreError):
+        discard(write.store, rewritten.paths)
+        raise
+    return CommitResult(version, metrics=context.metrics), rewritten

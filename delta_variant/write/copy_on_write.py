@@ -1,0 +1,540 @@
+"""Copy-on-write: rewrite the files that contain changed rows, and no other files.
+
+A rewritten file keeps the shredding of the original, and its rows stay apart from odd rows. Large row groups
+without changed rows are copied as they are encoded. In other row groups, Variant columns that the change does
+not read are copied in shredded form. In other columns numbers are shredded only by their own type if the file
+has numbers of another type, so that an unchanged Variant keeps its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import chain
+from threading import Lock
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._arrow import Array
+from .._compressed import CompressedSequence
+from .._options import Numeric
+from .._progress import advance, begin
+from .._threads import Threads
+from ..data_file.layout import numbers_are_typed, shredding_of
+from ..data_file.odd_rows import separates
+from ..data_file.options import WriteOptions
+from ..data_file.reader import RowRange, filter_rows
+from ..errors import CastError, VariantPathError
+from ..expressions.evaluate import evaluate, filter_mask
+from ..expressions.tree import Column, Expression, Input
+from ..expressions.tree import inputs as expression_inputs
+from ..input.invalid_json import InvalidValueHandler
+from ..log.snapshot import Snapshot
+from ..protocol.statistics import counts_of, texts_at
+from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
+from ..read.log_statistics import partition_matches
+from ..read.plan import FilePlan, plan_files, plan_rows
+from ..read.predicate import PruningPredicate
+from ..read.row_tracking import RowTracking, append_row_ids, clear_commit_versions
+from ..read.scope import Scope
+from .change_data import ChangeWriter, has_change_data_feed, write_whole_files
+from .partitions import NameFile, OddRowsWriter, discard, new_name, write_files
+from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
+from .table_state import TableState, restrict_to_table, with_row_tracking_columns
+from .written_files import NO_FILES, WrittenFiles
+
+__all__ = [
+    "ChangedBatch",
+    "RewrittenFiles",
+    "RewrittenPart",
+    "RowChange",
+    "add_inserted_files",
+    "combine_parts",
+    "count_rows",
+    "delete_rows",
+    "is_partition_predicate",
+    "known_rows",
+    "removal",
+    "remove_files",
+    "rewrite_files",
+    "rewrite_rows",
+]
+
+
+FILES_AT_ONCE = 2
+"""How many files are rewritten concurrently; each uses more than one thread."""
+
+
+@dataclass(frozen=True)
+class ChangedBatch:
+    """A batch after a change: all remaining rows, changed or not, in the columns of the table.
+
+    Attributes:
+        rows: The remaining rows, in the order of the batch.
+        remaining: For each row of the batch, whether it remains.
+        updated: For each row of the batch, whether it remains with other values.
+    """
+
+    rows: pa.RecordBatch
+    remaining: Array
+    updated: Array
+
+    def with_row_ids(self, moving: pa.RecordBatch | None) -> pa.RecordBatch:
+        """Return the rows with their row ids and commit versions if rows are tracked."""
+        if moving is None:
+            return self.rows
+        return append_row_ids(self.rows, clear_commit_versions(moving, self.updated).filter(self.remaining))
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A change of some rows of a table.
+
+    Attributes:
+        tested: The inputs of `changes`.
+        changes: Returns a mask of the rows of a batch that change.
+        inputs: The inputs of `apply`, all columns of the table included.
+        apply: Applies the change to a batch, and yields its parts in order.
+        copied: The Variant columns that `apply` only passes through, and accepts in shredded form.
+        removes: Whether the change removes the rows.
+    """
+
+    tested: Sequence[Input]
+    changes: Callable[[pa.RecordBatch], Array]
+    inputs: Sequence[Input]
+    apply: Callable[[pa.RecordBatch], Iterable[ChangedBatch]]
+    copied: frozenset[str]
+    removes: bool = False
+
+
+@dataclass(frozen=True)
+class RewrittenFiles:
+    """The result of a rewrite.
+
+    Attributes:
+        plan: The files that the rewrite depends on.
+        removed: The files that are replaced, as rows of `Snapshot.files`.
+        files: The files that replace them.
+        changed: The number of changed rows in the removed files.
+        copied: The number of other rows in the removed files.
+        changes: The change data files, which have all changes if there are any.
+    """
+
+    plan: FilePlan
+    removed: pa.Table
+    files: WrittenFiles
+    changed: int
+    copied: int
+    changes: WrittenFiles = NO_FILES
+
+    @property
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of all files written."""
+        return chain(self.files.paths(), self.changes.paths())
+
+
+@dataclass(frozen=True)
+class RewrittenPart:
+    """The result of a rewrite of some of the files of a plan.
+
+    Attributes:
+        replaced: The paths of the files that are replaced, as an array of strings.
+        emptied: Those of them whose rows are all deleted. They are not read completely, so `changes` does
+            not have their rows.
+        files: The files that replace them.
+        changes: The change data files of the other replaced files.
+        changed: The number of changed rows in the replaced files.
+        copied: The number of other rows in the replaced files.
+    """
+
+    replaced: Array
+    emptied: Sequence[FileEntry]
+    files: WrittenFiles
+    changes: WrittenFiles
+    changed: int
+    copied: int
+
+    def compress(self) -> RewrittenPart:
+        """Return the same part with its files compressed."""
+        return replace(
+            self,
+            emptied=CompressedSequence.of(self.emptied),
+            files=self.files.compress(),
+            changes=self.changes.compress(),
+        )
+
+    @property
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of all files written."""
+        return chain(self.files.paths(), self.changes.paths())
+
+
+def combine_parts(
+    plan: FilePlan,
+    parts: Sequence[RewrittenPart],
+    inserted: Iterable[WrittenFiles] = (),
+    changes: Iterable[WrittenFiles] = (),
+) -> RewrittenFiles:
+    """Return the result of a rewrite in parts, with files of new rows and further change data files."""
+    replaced: Array = pa.concat_arrays([pa.array([], pa.string()), *(part.replaced for part in parts)])
+    removed = plan.files
+    if len(replaced) < removed.num_rows:
+        removed = removed.filter(pc.is_in(removed["path"], value_set=replaced))
+    return RewrittenFiles(
+        plan,
+        removed,
+        WrittenFiles.join([*(part.files for part in parts), *inserted]),
+        sum(part.changed for part in parts),
+        sum(part.copied for part in parts),
+        WrittenFiles.join([*(part.changes for part in parts), *changes]),
+    )
+
+
+def add_inserted_files(
+    snapshot: Snapshot, state: TableState, rewritten: RewrittenFiles, inserted: WrittenFiles
+) -> RewrittenFiles:
+    """Return a rewrite with further files of new rows; after an error, remove all new files."""
+    whole = replace(rewritten, files=WrittenFiles.join([rewritten.files, inserted]))
+    if not rewritten.changes:
+        return whole
+    written = replace(snapshot, metadata=state.metadata, schema=state.columns)
+    try:
+        changes = write_whole_files(written, state, inserted.entries(), "insert")
+    except BaseException:
+        discard(snapshot.store, whole.paths)
+        raise
+    return replace(whole, changes=WrittenFiles.join([rewritten.changes, changes]))
+
+
+def delete_rows(
+    snapshot: Snapshot,
+    predicate: Expression | None,
+    state: TableState,
+    options: WriteOptions,
+) -> RewrittenFiles:
+    """Delete the rows for which a bound predicate is true; None deletes all rows.
+
+    A predicate over partition columns only removes whole files without reading them.
+    """
+    if predicate is None or is_partition_predicate(snapshot, predicate):
+        return remove_files(snapshot, predicate)
+    plan = plan_files(snapshot, predicate)
+    return rewrite_rows(snapshot, plan, removal(snapshot, predicate), state, options)
+
+
+def remove_files(snapshot: Snapshot, predicate: Expression | None) -> RewrittenFiles:
+    """Remove whole files: those of the partitions for which a predicate is true, or all."""
+    removed = snapshot.files
+    if predicate is not None:
+        matching: Array = partition_matches(snapshot, predicate)
+        removed = removed.filter(matching)
+    plan = plan_files(snapshot, predicate)
+    return RewrittenFiles(plan, removed, NO_FILES, count_rows(snapshot, removed), 0)
+
+
+def is_partition_predicate(snapshot: Snapshot, predicate: Expression | None) -> bool:
+    """Return whether a predicate reads partition columns only, so that it has one value for each file."""
+    read = [] if predicate is None else expression_inputs([predicate])
+    return all(isinstance(each, Column) and each.name in snapshot.partition_columns for each in read)
+
+
+def removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
+    """Return the change that deletes the rows for which a bound predicate is true."""
+    scope = Scope.of(snapshot.schema, snapshot.timezone)
+    columns = scope.whole_columns()
+
+    def changes(batch: pa.RecordBatch) -> Array:
+        return filter_mask(predicate, batch)
+
+    def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
+        remaining: Array = pc.invert(changes(batch))
+        updated: Array = pa.repeat(pa.scalar(False), batch.num_rows)
+        yield ChangedBatch(_rows(columns, filter_rows(batch, remaining)), remaining, updated)
+
+    inputs = expression_inputs([*columns.values(), predicate])
+    copied = scope.variants_unread_by([predicate])
+    return RowChange(expression_inputs([predicate]), changes, inputs, apply, copied, removes=True)
+
+
+def rewrite_rows(
+    snapshot: Snapshot,
+    plan: FilePlan,
+    change: RowChange,
+    state: TableState,
+    options: WriteOptions,
+) -> RewrittenFiles:
+    """Rewrite the files of a plan that contain changed rows; after an error, remove all new files."""
+    begin("rewriting", files=plan.files.num_rows)
+    files = files_of(plan.files)
+    part = rewrite_files(snapshot, files, plan.pruning_predicate, lambda _: change, state, options)
+    if not part.changes or not part.emptied:
+        return combine_parts(plan, [part])
+    try:
+        changes = write_whole_files(snapshot, state, part.emptied, "delete")
+    except BaseException:
+        discard(snapshot.store, part.paths)
+        raise
+    return combine_parts(plan, [part], changes=[changes])
+
+
+def rewrite_files(
+    snapshot: Snapshot,
+    files: Iterable[FileEntry],
+    pruning_predicate: PruningPredicate,
+    change_of: Callable[[FileEntry], RowChange],
+    state: TableState,
+    options: WriteOptions,
+    name: NameFile = new_name,
+) -> RewrittenPart:
+    """Rewrite those of some files that contain changed rows; after an error, remove all new files.
+
+    `change_of` returns the change of the rows of a file. If this part or another one has change data files,
+    the rows of emptied files are written to change data files, too.
+    """
+    replaced: list[str] = []
+    emptied: list[FileEntry] = []
+    begun: list[Future[_NewFiles]] = []
+    changed = deleted = 0
+    new = _NewFileWriters(snapshot, state, options, name)
+    try:
+        with Threads(FILES_AT_ONCE) as threads:
+            for opened in TableReader.of(snapshot).open_all(files):
+                advance(files=1)
+                change = change_of(opened.file)
+                count, rows, touched = _count_changes(opened, pruning_predicate, change)
+                replaced += [opened.file.path] if count else []
+                if count and change.removes and count == rows:
+                    deleted += count
+                    emptied.append(opened.file)
+                elif count:
+                    changed += count
+                    if len(begun) >= FILES_AT_ONCE:
+                        begun[-FILES_AT_ONCE].result()
+                    begun.append(threads.submit(_rewrite, opened, touched, change, new))
+        done = [each.result() for each in begun]
+        return RewrittenPart(
+            pa.array(replaced, pa.string()),
+            tuple(emptied),
+            WrittenFiles.join([*(each.files for each in done), *new.close_odd_rows()]),
+            WrittenFiles.join(each.changes for each in done),
+            changed + deleted,
+            sum(each.rows_read for each in done) - changed,
+        )
+    except BaseException:
+        _discard(snapshot, begun)
+        new.discard_odd_rows()
+        raise
+
+
+class _NewFileWriters:
+    """Writers of the files that replace others.
+
+    They share the writers of odd rows, so that the odd rows of a partition are in few files.
+    """
+
+    def __init__(self, snapshot: Snapshot, state: TableState, options: WriteOptions, name: NameFile) -> None:
+        self.state = state
+        self.options = options
+        self.name = name
+        self.stored = with_row_tracking_columns(state, RowTracking.of(snapshot))
+        """The state with the columns that files of moved rows have."""
+        self._store = snapshot.store
+        self._odd_rows: dict[Numeric, OddRowsWriter] = {}
+        self._lock = Lock()
+
+    def odd_rows(self, options: WriteOptions) -> OddRowsWriter | None:
+        """Return the writer for a file with these options, None if it sets no rows apart."""
+        if not separates(options):
+            return None
+        numeric = options.files.numeric
+        with self._lock:
+            if numeric not in self._odd_rows:
+                self._odd_rows[numeric] = OddRowsWriter(self._store, self.stored, options, self.name)
+            return self._odd_rows[numeric]
+
+    def changes(self, snapshot: Snapshot) -> ChangeWriter | None:
+        """Return a writer of change data files, None if the table has no change data feed."""
+        return ChangeWriter(snapshot, self.state, self.name) if has_change_data_feed(self.state) else None
+
+    def close_odd_rows(self) -> list[WrittenFiles]:
+        return [writer.close() for writer in self._odd_rows.values()]
+
+    def discard_odd_rows(self) -> None:
+        for writer in self._odd_rows.values():
+            writer.discard()
+
+
+@dataclass(frozen=True)
+class _NewFiles:
+    """The files that replace one file, its change data files, and its number of rows."""
+
+    files: WrittenFiles
+    changes: WrittenFiles
+    rows_read: int
+
+
+def _discard(snapshot: Snapshot, begun: Sequence[Future[_NewFiles]]) -> None:
+    """Remove the files of completed rewrites; a failed rewrite has removed its own."""
+    for each in begun:
+        if each.exception() is None:
+            new = each.result()
+            discard(snapshot.store, chain(new.files.paths(), new.changes.paths()))
+
+
+def _count_changes(
+    file: FileReader, pruning_predicate: PruningPredicate, change: RowChange
+) -> tuple[int, int | None, frozenset[int]]:
+    """Return the number of changed rows of a file, and its number of rows if none of them is pruned.
+
+    Also return the row groups that have changed rows, if the file has no deleted rows.
+    """
+    rows = plan_rows(file, pruning_predicate).rows
+    row_groups = file.row_groups
+    parts = list(_parts_of_row_groups(row_groups, rows))
+    touched: set[int] = set()
+    changed = seen = 0
+    if rows != []:
+        for batch in file.read(change.tested, rows, "error"):
+            advance(rows=batch.num_rows)
+            mask = change.changes(batch)
+            changed += mask.true_count
+            touched |= {
+                group
+                for group, start, end in parts
+                if start < seen + batch.num_rows
+                and seen < end
+                and mask.slice(max(start - seen, 0), end - max(start, seen)).true_count
+            }
+            seen += batch.num_rows
+    return changed, seen if rows is None else None, frozenset(touched)
+
+
+def _parts_of_row_groups(
+    row_groups: Sequence[RowRange], rows: Sequence[RowRange] | None
+) -> Iterator[tuple[int, int, int]]:
+    """Yield row groups and ranges of their rows, numbered within `rows` of the file, or all rows."""
+    first = 0
+    for start, end in [(0, row_groups[-1][1])] if rows is None and row_groups else rows or ():
+        for number, (group_start, group_end) in enumerate(row_groups):
+            low, high = max(start, group_start), min(end, group_end)
+            if low < high:
+                yield number, first + low - start, first + high - start
+        first += end - start
+
+
+def _rewrite(
+    file: FileReader,
+    touched: frozenset[int],
+    change: RowChange,
+    new: _NewFileWriters,
+) -> _NewFiles:
+    """Rewrite a file; row groups other than `touched` are copied as they are encoded where possible.
+
+    The odd rows of a file that has none before go to the writers that files share.
+    """
+    snapshot, options = file.table.snapshot, new.options
+    tracking = RowTracking.of(snapshot)
+    writer = new.changes(snapshot)
+    numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
+    # Files that have odd rows keep them: otherwise each of them would become two files.
+    layout = options.files.odd_rows if file.native.is_separated else "inline"
+    same = replace(
+        options,
+        shredding=shredding_of(file.native),
+        files=replace(options.files, numeric=numeric, odd_rows=layout),
+        has_odd_rows=file.file.has_odd_rows,
+    )
+    limited = restrict_to_table(same, new.state, snapshot.uri)
+    # Change data files do not have the shredding of the file.
+    copied = change.copied if writer is None else frozenset()
+    shredded = file.shredded(copied, limited.shredding)
+
+    def changed(rows: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
+        for batch, moving in file.read_with_row_ids(change.inputs, tracking, shredded, rows):
+            first = 0
+            with _error_without_row(file.file.path):
+                for after in change.apply(batch):
+                    length = len(after.remaining)
+                    if writer is not None:
+                        _add_changes(writer, snapshot, batch.slice(first, length), after)
+                    yield after.with_row_ids(None if moving is None else moving.slice(first, length))
+                    first += length
+
+    copied_groups = frozenset(copyable_row_groups(file, tracking)) - touched
+    files = NO_FILES
+    try:
+        files = write_files(
+            snapshot.store,
+            (
+                each if isinstance(each, StoredRows) else (each, None)
+                for each in read_or_copy(file, changed, copied_groups)
+            ),
+            new.stored,
+            limited,
+            InvalidValueHandler("error"),
+            name=new.name,
+            odd_rows=new.odd_rows(limited),
+        )
+        vector = file.file.deletion_vector
+        rows = file.native.num_rows - (vector["cardinality"] if vector else 0)
+        return _NewFiles(files, NO_FILES if writer is None else writer.close(), rows)
+    except BaseException:
+        discard(snapshot.store, files.paths())
+        if writer is not None:
+            writer.discard()
+        raise
+
+
+@contextmanager
+def _error_without_row(path: str) -> Iterator[None]:
+    """Add the file to errors, and remove the row, which counts the changed rows of a batch only."""
+    try:
+        yield
+    except (CastError, VariantPathError) as error:
+        error.row = None
+        error.at(file=path)
+        raise
+
+
+def _add_changes(
+    writer: ChangeWriter, snapshot: Snapshot, batch: pa.RecordBatch, after: ChangedBatch
+) -> None:
+    columns = Scope.of(snapshot.schema, snapshot.timezone).whole_columns()
+    deleted: Array = pc.invert(after.remaining)
+    writer.add(_rows(columns, batch.filter(deleted)), "delete")
+    writer.add(_rows(columns, batch.filter(after.updated)), "update_preimage")
+    writer.add(after.rows.filter(after.updated.filter(after.remaining)), "update_postimage")
+
+
+def _rows(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.RecordBatch:
+    arrays = [evaluate(column, batch) for column in columns.values()]
+    return pa.record_batch(arrays, names=list(columns))
+
+
+def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
+    """Return the number of live rows of files, from their statistics or else from their footers."""
+    counts = _recorded_rows(files)
+    unknown = files_of(files.filter(counts.is_null())) if counts.null_count else ()
+    deleted = pc.struct_field(files["deletion_vector"], "cardinality")
+    table = TableReader.of(snapshot)
+    read = sum(table.open(file).native.num_rows for file in unknown)
+    return read + _sum(counts) - _sum(deleted)
+
+
+def _sum(counts: Array) -> int:
+    # A sum of 64-bit integers wraps around.
+    return int(pc.sum(counts.cast(pa.decimal128(38, 0))).as_py() or 0)
+
+
+def known_rows(snapshot: Snapshot) -> int | None:
+    """Return the number of live rows of a table from statistics, None if a file has none."""
+    counts = _recorded_rows(snapshot.files)
+    return None if counts.null_count else count_rows(snapshot, snapshot.files)
+
+
+def _recorded_rows(files: pa.Table) -> pa.Int64Array:
+    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
+    return counts_of(numbers)

@@ -1,0 +1,475 @@
+"""Split batches by partition and write the data files of each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+from secrets import token_hex
+from threading import Lock
+from typing import Any, TypeAlias
+from urllib.parse import quote
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._arrow import Array, positions_by_number, retype_batch
+from ..data_file.odd_rows import OddFileSeries, odd_file_options, separates
+from ..data_file.options import WriteOptions
+from ..data_file.shredding import infer_shredding
+from ..data_file.writer import FileSeries, WrittenFile
+from ..errors import SchemaError, StoreError, error_location
+from ..input.invalid_json import BatchOrigin, InvalidValueHandler, PartRows
+from ..input.json_lines import Origin
+from ..log.commit_context import now
+from ..protocol import features, properties
+from ..protocol.actions import ODD_ROWS_TAG, AddFile, encode_path
+from ..protocol.schema.arrow import to_arrow
+from ..protocol.schema.column_mapping import physical_name, physical_schema
+from ..protocol.schema.conforming import conform
+from ..protocol.schema.indexed_columns import stats_columns
+from ..protocol.schema.partition_values import partition_value_to_string
+from ..protocol.statistics import Path
+from ..protocol.types import (
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+    has_variant,
+    primitives_of,
+)
+from ..storage.store import Store, delete, remove_empty_folders
+from ..variant import values as variant_values
+from ..variant.shredding import ShreddingSchema
+from .stored_rows import StoredRows
+from .table_state import TableState
+from .written_files import WrittenFiles
+
+__all__ = [
+    "Batches",
+    "NameFile",
+    "OddRowsWriter",
+    "PartitionValues",
+    "PartitionedWriter",
+    "apply_row_rules",
+    "discard",
+    "infer_shared_shredding",
+    "new_name",
+    "split_by_partition",
+    "write_files",
+]
+
+Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | PartRows | None]]
+"""Batches of a source, each with its origin if it comes from a file of JSON or was moved."""
+
+NameFile: TypeAlias = Callable[[int], str]
+"""Returns the name of the file of a write with a number, without folder and suffix."""
+
+MAX_OPEN_PARTITIONS = 64
+PARTITION_SAMPLE_BYTES = 1 << 20
+"""How many bytes of each partition are buffered to infer its shredding schema; many may be open."""
+
+OPEN_PARTITION_BYTES = 64 << 20
+"""The memory of an open partition while as many are open as may be: that of a row group, and of buffers.
+Buffers of large values need more. Then fewer partitions are open."""
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+PartitionValues: TypeAlias = tuple[str | None, ...]
+
+
+def new_name(number: int) -> str:
+    """Return a unique name for the file of a write with the given number."""
+    return f"part-{number:05}-{uuid4()}-c000"
+
+
+def write_files(
+    store: Store,
+    batches: Batches | Iterable[StoredRows | tuple[pa.RecordBatch, None]],
+    state: TableState,
+    options: WriteOptions,
+    invalid_values: InvalidValueHandler,
+    *,
+    name: NameFile = new_name,
+    max_open_partitions: int = MAX_OPEN_PARTITIONS,
+    odd_rows: OddRowsWriter | None = None,
+) -> WrittenFiles:
+    """Write batches to data files and return the files; after an error, remove all of them.
+
+    Does not apply row rules, because rows may come from other files of the table: see `apply_row_rules`.
+    `name` returns the name of the file of a given number. If the rows of each partition are contiguous, one
+    open partition is enough. Odd rows go to `odd_rows`, which the caller closes, None to files of this write.
+    """
+    writer = PartitionedWriter(
+        store, state, options, invalid_values, name, max_open_partitions, odd_rows=odd_rows
+    )
+    try:
+        first = 0
+        for each in batches:
+            if isinstance(each, StoredRows):
+                writer.copy(each, first)
+                first += each.num_rows
+            else:
+                batch, origin = each
+                writer.add(batch, origin, first)
+                first += batch.num_rows
+        return writer.close()
+    except BaseException:
+        writer.discard()
+        raise
+
+
+def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) -> Batches:
+    """Return batches as the table stores them, with defaults and generated columns, and check constraints.
+
+    Raises ConstraintViolationError for a violating row, UnsupportedFeatureError for an expression that this
+    version cannot evaluate.
+    """
+    rules = state.row_rules()
+    first = 0
+    for batch, origin in batches:
+        computed = {column.name for column in rules.computed_columns(batch.schema.names)}
+        if computed or rules.apply_to_whole_rows:
+            locate = BatchOrigin(origin, first, None).locate
+            batch = rules.complete(batch, options, locate)
+            rules.check(batch, options, locate=locate, computed=computed)
+        first += batch.num_rows
+        yield batch, origin
+
+
+def infer_shared_shredding(
+    options: WriteOptions, sample: Iterable[pa.RecordBatch], state: TableState, rows: int | None
+) -> WriteOptions:
+    """Return options that shred all files by one schema, inferred from a sample of their rows.
+
+    The sample only needs the columns with Variants. `rows` is the expected number of rows of a file, None for
+    a schema that suits files of any size.
+    """
+    fields = (field for field in state.data_columns.fields if has_variant(field.type))
+    variants = StructType(tuple(replace(field, nullable=True) for field in fields))
+    names = {field.name.lower() for field in variants.fields}
+    columns = _FileColumns.of(replace(state, columns=variants, extra_columns=()))
+    batches = [columns.of_files(conform(_selected(batch, names), variants)) for batch in sample]
+    return replace(options, shredding=infer_shredding(batches, columns.variants, options, rows))
+
+
+def split_by_partition(
+    batch: pa.RecordBatch, state: TableState
+) -> Iterator[tuple[PartitionValues, Array | None]]:
+    """Yield each combination of partition values and the positions of its rows, None for all rows.
+
+    The batch has the columns of the table.
+    """
+    if not state.metadata.partition_columns:
+        yield (), None
+        return
+    encoded = [_encode_partition(batch, name, state) for name in state.metadata.partition_columns]
+    codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
+    for column_codes, texts in encoded:
+        codes = pc.add(pc.multiply(codes, len(texts)), column_codes)
+    for code, positions in sorted(positions_by_number(codes), key=lambda group: group[1][0].as_py()):
+        rest, values = code, []
+        for _, texts in reversed(encoded):
+            rest, index = divmod(rest, len(texts))
+            values.append(texts[index])
+        yield tuple(reversed(values)), positions
+
+
+def _encode_partition(batch: pa.RecordBatch, name: str, state: TableState) -> tuple[Any, list[str | None]]:
+    """Return the numbers of the values of a partition column, and the text of each value."""
+    column: Any = batch.column(name).dictionary_encode(null_encoding="encode")
+    field = next(field for field in state.columns.fields if field.name == name)
+    try:
+        values = column.dictionary.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise SchemaError(
+            f"the partition column {name!r} has a value outside the years 1 to 9999: {error}", column=name
+        ) from error
+    texts = [partition_value_to_string(value, field.type) for value in values]
+    return column.indices.cast(pa.int64()), texts
+
+
+def _selected(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
+    return batch.select([name for name in batch.schema.names if name.lower() in names])
+
+
+@dataclass(frozen=True)
+class _FileColumns:
+    """The columns that data files store, with their physical names."""
+
+    state: TableState
+    named: tuple[StructField, ...]
+    physical: StructType
+    variants: tuple[str, ...]
+
+    @classmethod
+    def of(cls, state: TableState) -> _FileColumns:
+        columns = state.data_columns
+        physical = physical_schema(columns, state.mapping_mode)
+        physical = StructType((*physical.fields, *state.extra_columns))
+        variants = tuple(each.name for each in physical.fields if each.type == VARIANT)
+        return cls(state, (*columns.fields, *state.extra_columns), physical, variants)
+
+    def of_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of the table with physical names and field ids."""
+        batch = batch.select([field.name for field in self.named])
+        if VOID.name in primitives_of(self.state.columns):
+            batch = conform(batch, StructType(self.named))
+        fields = to_arrow(self.physical, field_ids=self.state.mapping_mode != "none")
+        wanted = [
+            field.with_type(column.type) if field.name in self.variants else field
+            for field, column in zip(fields, batch.columns, strict=True)
+        ]
+        return retype_batch(batch, pa.schema(wanted))
+
+
+class PartitionedWriter:
+    """Splits batches by partition and writes them to files of their partition, below `folder`."""
+
+    def __init__(
+        self,
+        store: Store,
+        state: TableState,
+        options: WriteOptions,
+        invalid_values: InvalidValueHandler,
+        name: NameFile,
+        max_open: int = MAX_OPEN_PARTITIONS,
+        folder: str = "",
+        odd_rows: OddRowsWriter | None = None,
+    ) -> None:
+        self._store = store
+        self._folder = folder
+        self._state = state
+        self._invalid_values = invalid_values
+        self._name = name
+        self._max_open = max_open
+        self._partitions = state.metadata.partition_columns
+        self._options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
+        self._mode = state.mapping_mode
+        fields = {field.name: field for field in state.columns.fields}
+        self._physical_partitions = [physical_name(fields[name], self._mode) for name in self._partitions]
+        self._columns = _FileColumns.of(state)
+        self._nested = [field for field in state.columns.fields if _has_nested_variant(field)]
+        chains = stats_columns(state.columns, state.metadata.configuration, self._partitions)
+        self._indexed = {tuple(physical_name(field, self._mode) for field in chain) for chain in chains}
+        self._open: dict[PartitionValues, FileSeries[BatchOrigin]] = {}
+        self._small_files: dict[int, Mapping[Path, ShreddingSchema]] = {}
+        self._files: list[WrittenFile] = []
+        self._adds: list[AddFile] = []
+        self._paths: list[str] = []
+        self._numbers = count()
+        # The last sample of stored rows, its partition values and its columns in files.
+        self._sample: tuple[pa.RecordBatch, PartitionValues, pa.RecordBatch] | None = None
+        self._odd_rows = odd_rows
+        self._own_odd_rows: OddRowsWriter | None = None
+        if odd_rows is None and separates(options):
+            # Its names have the numbers of this writer, so that all are different.
+            self._own_odd_rows = self._odd_rows = OddRowsWriter(
+                store, state, options, lambda _: self._next_name(), max_open, folder
+            )
+
+    def add(self, batch: pa.RecordBatch, origin: Origin | PartRows | None = None, first: int = 0) -> None:
+        """Write a batch; `first` is the number of its first row in the source."""
+        conformed = conform(batch, self._state.row_columns)
+        _check_nested_variants(conformed, self._nested)
+        for values, positions in split_by_partition(conformed, self._state):
+            part = conformed if positions is None else conformed.take(positions)
+            self._add(values, self._columns.of_files(part), BatchOrigin(origin, first, positions))
+
+    def copy(self, rows: StoredRows, first: int = 0) -> None:
+        """Move a row group, or write its rows if the new file cannot take it."""
+        if self._sample is None or self._sample[0] is not rows.sample:
+            conformed = conform(rows.sample, self._state.row_columns)
+            ((values, _),) = split_by_partition(conformed, self._state)
+            self._sample = rows.sample, values, self._columns.of_files(conformed.slice(0, 0))
+        _, values, columns = self._sample
+        origin, series = BatchOrigin(None, first, None), self._series(values)
+        if not series.copy(columns, origin, rows.file, rows.row_group, as_pages=rows.is_large):
+            for batch in rows.batches():
+                self.add(batch, None, first)
+                first += batch.num_rows
+
+    def _add(self, values: PartitionValues, rows: pa.RecordBatch, origin: BatchOrigin) -> None:
+        """Add rows with the columns of files, and finish the largest files while all need too much memory."""
+        self._series(values).add(rows, origin)
+        limit = self._max_open * OPEN_PARTITION_BYTES
+        while len(self._open) > 1 and sum(series.memory for series in self._open.values()) > limit:
+            self._finish(max(self._open, key=lambda each: self._open[each].memory))
+
+    def _series(self, values: PartitionValues) -> FileSeries[BatchOrigin]:
+        if values not in self._open:
+            if len(self._open) == self._max_open:
+                self._finish(next(iter(self._open)))
+            self._open[values] = self._new_series(values)
+        return self._open[values]
+
+    def _new_series(self, values: PartitionValues) -> FileSeries[BatchOrigin]:
+        return FileSeries(
+            self._store,
+            partial(self._new_path, values),
+            self._options,
+            self._indexed,
+            self._columns.variants,
+            self._invalid_values.report,
+            self._infer_for_small_files if self._partitions else None,
+            None if self._odd_rows is None else partial(self._odd_rows.set_apart, values),
+        )
+
+    def _infer_for_small_files(self, rows: int) -> Mapping[Path, ShreddingSchema]:
+        """Return the schemas of files with about `rows` rows, inferred once from all buffered rows."""
+        size = rows.bit_length()
+        if size not in self._small_files:
+            batches = [batch for series in self._open.values() for batch in series.buffered]
+            self._small_files[size] = infer_shredding(batches, self._columns.variants, self._options, rows)
+        return self._small_files[size]
+
+    def _new_path(self, values: PartitionValues) -> str:
+        folder = _random_folder(self._state) or "".join(
+            f"{quote(name, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}/"
+            for name, value in zip(self._partitions, values, strict=True)
+        )
+        path = f"{self._folder}{folder}{self._next_name()}.{self._options.files.codec}.parquet"
+        self._paths.append(path)
+        return path
+
+    def _next_name(self) -> str:
+        return self._name(next(self._numbers))
+
+    def _finish(self, values: PartitionValues) -> None:
+        partition_values = dict(zip(self._physical_partitions, values, strict=True))
+        written = self._open[values].close(partial(self._few_odd_rows, values))
+        del self._open[values]
+        kept = [file for file in written if file.rows]
+        self._files += kept
+        self._adds += [_add_file(file, partition_values, self._state) for file in kept]
+        discard(self._store, [file.path for file in written if not file.rows])
+
+    def close(self) -> WrittenFiles:
+        """Finish all files and return them."""
+        while self._open:
+            self._finish(next(iter(self._open)))
+        files = WrittenFiles.of(self._files, self._adds)
+        if self._own_odd_rows is None:
+            return files
+        return WrittenFiles.join([files, self._own_odd_rows.close()])
+
+    def _few_odd_rows(self, values: PartitionValues, schema: pa.Schema) -> Sequence[pa.RecordBatch]:
+        return () if self._odd_rows is None else self._odd_rows.take_few(values, schema)
+
+    def discard(self) -> None:
+        """Remove all files written so far."""
+        if self._own_odd_rows is not None:
+            self._own_odd_rows.discard()
+        for series in self._open.values():
+            series.discard()
+        self._open.clear()
+        discard(self._store, self._paths)
+
+
+class OddRowsWriter(PartitionedWriter):
+    """Writes the odd rows of other files to files of their own, and whole rows like PartitionedWriter.
+
+    Several threads can set rows apart.
+    """
+
+    _open: dict[PartitionValues, OddFileSeries[BatchOrigin]]  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        store: Store,
+        state: TableState,
+        options: WriteOptions,
+        name: NameFile = new_name,
+        max_open: int = MAX_OPEN_PARTITIONS,
+        folder: str = "",
+    ) -> None:
+        """Take the options of the files that set rows apart."""
+        # These files have reported the values that are not valid JSON, and have no rows that are rejected.
+        null = replace(options.json, on_invalid="null", rejects=None)
+        options = replace(odd_file_options(options), json=null)
+        super().__init__(store, state, options, InvalidValueHandler("null"), name, max_open, folder)
+        self._lock = Lock()
+
+    def set_apart(self, values: PartitionValues, rows: pa.RecordBatch) -> None:
+        """Add rows with the columns of files of a partition."""
+        with self._lock:
+            self._add(values, rows, BatchOrigin(None, 0, None))
+
+    def take_few(self, values: PartitionValues, schema: pa.Schema) -> list[pa.RecordBatch]:
+        """Return the odd rows of a partition, and keep none of them, if they are too few for a file.
+
+        `schema` has the columns of the file that gets them.
+        """
+        with self._lock:
+            return self._open[values].take_few(schema) if values in self._open else []
+
+    def _new_series(self, values: PartitionValues) -> OddFileSeries[BatchOrigin]:
+        return OddFileSeries(
+            self._store,
+            partial(self._new_path, values),
+            self._options,
+            self._indexed,
+            self._columns.variants,
+            self._invalid_values.report,
+        )
+
+
+def _random_folder(state: TableState) -> str:
+    """Return a random folder for a file of a table that randomizes prefixes, so that stores spread load."""
+    settings = state.metadata.configuration
+    if not properties.get(settings, properties.RANDOMIZE_FILE_PREFIXES):
+        return ""
+    length = properties.get(settings, properties.RANDOM_PREFIX_LENGTH)
+    return f"{token_hex(length)[:length]}/"
+
+
+def _has_nested_variant(field: StructField) -> bool:
+    return field.type != VARIANT and has_variant(field.type)
+
+
+def _check_nested_variants(batch: pa.RecordBatch, fields: Iterable[StructField]) -> None:
+    """Raise MalformedVariantError for an invalid nested Variant; the kernel checks top-level Variants."""
+    for field in fields:
+        for path, variants in _nested_variants(batch.column(field.name), field.type, field.name):
+            with error_location(column=path):
+                variant_values.check(variants)
+
+
+def _nested_variants(array: Any, data_type: DataType, path: str) -> Iterator[tuple[str, Any]]:
+    if data_type == VARIANT:
+        yield path, array
+    elif isinstance(data_type, StructType):
+        for index, field in enumerate(data_type.fields):
+            yield from _nested_variants(pc.struct_field(array, [index]), field.type, f"{path}.{field.name}")
+    elif isinstance(data_type, ArrayType):
+        yield from _nested_variants(array.flatten(), data_type.element_type, f"{path}.element")
+    elif isinstance(data_type, MapType):
+        yield from _nested_variants(array.items, data_type.value_type, f"{path}.value")
+
+
+def _add_file(file: WrittenFile, partition_values: Mapping[str, str | None], state: TableState) -> AddFile:
+    """Return the action that adds a data file to the table."""
+    tight_bounds = True if features.supports(state.protocol, "deletionVectors") else None
+    return AddFile(
+        path=encode_path(file.path),
+        partition_values=dict(partition_values),
+        size=file.bytes,
+        modification_time=now(),
+        data_change=True,
+        stats=replace(file.stats, tight_bounds=tight_bounds).to_json(),
+        tags={ODD_ROWS_TAG: "true"} if file.has_odd_rows else None,
+    )
+
+
+def discard(store: Store, paths: Iterable[str]) -> None:
+    """Remove files and the folders that become empty, ignoring errors of the store."""
+    for path in paths:
+        with suppress(StoreError):
+            delete(store, path)
+            remove_empty_folders(store, path)

@@ -1,0 +1,180 @@
+"""The state of the table after a write: created, appended to, or overwritten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Literal
+from uuid import uuid4
+
+import msgspec
+
+from ..errors import UnsupportedFeatureError
+from ..log.commit_context import now
+from ..log.snapshot import Snapshot
+from ..protocol import features, properties
+from ..protocol.actions import CLUSTERING_DOMAIN, Format, Metadata
+from ..protocol.schema import widening
+from ..protocol.schema.indexed_columns import check_stats_columns
+from ..protocol.schema.json_text import to_json as schema_to_json
+from ..protocol.schema.merging import merge as merge_schemas
+from ..protocol.schema.rules import check_consistent, check_partition_columns
+from ..protocol.schema.rules import check_new as check_new_schema
+from ..protocol.schema.widening import find_widenings
+from ..protocol.types import VARIANT, DataType, StructField, StructType
+from .dependents import check_independent, check_read_columns_stay
+from .table_state import TableState, assign_column_ids
+
+__all__ = ["append_state", "create_state", "overwrite_state"]
+
+
+def create_state(
+    columns: StructType,
+    partition_by: tuple[str, ...] | None,
+    configuration: Mapping[str, str] | None,
+    name: str | None,
+    description: str | None,
+    enable_shredding: bool,
+    where: str,
+) -> TableState:
+    """Return the state of a new table; `where` is its URI.
+
+    Raises SchemaError and ProtocolError for an invalid schema or configuration, UnsupportedFeatureError for
+    a table that this version cannot write.
+    """
+    settings = dict(configuration or {})
+    is_unshredded = properties.get(settings, properties.COMPATIBILITY) == "unshredded"
+    if enable_shredding and not is_unshredded and _is_shredded(columns):
+        settings.setdefault(properties.ENABLE_VARIANT_SHREDDING.name, "true")
+    properties.check_new(settings)
+    if properties.get(settings, properties.ENABLE_ROW_TRACKING):
+        row_id = properties.MATERIALIZED_ROW_ID_COLUMN_NAME.name
+        commit_version = properties.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME.name
+        settings.setdefault(row_id, f"_row-id-col-{uuid4()}")
+        settings.setdefault(commit_version, f"_row-commit-version-col-{uuid4()}")
+    mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
+    check_new_schema(columns, mode=mode)
+    partitions = check_partition_columns(columns, partition_by or ())
+    check_stats_columns(columns, settings, partitions, where)
+    columns, settings = assign_column_ids(columns, settings)
+    metadata = Metadata(
+        id=str(uuid4()),
+        name=name,
+        description=description,
+        format=Format(provider="parquet", options={}),
+        schema_string=schema_to_json(columns),
+        partition_columns=partitions,
+        configuration=settings,
+        created_time=now(),
+    )
+    protocol = features.new_table_protocol(columns, settings)
+    features.check_may_append(protocol, settings, columns, where)
+    return TableState(protocol, metadata, columns, protocol, metadata)
+
+
+def _is_shredded(data_type: DataType) -> bool:
+    """Return whether a write can shred values of the type: Variants that are not in arrays or maps."""
+    if isinstance(data_type, StructType):
+        return any(_is_shredded(field.type) for field in data_type.fields)
+    return data_type == VARIANT
+
+
+def append_state(
+    snapshot: Snapshot,
+    columns: StructType,
+    partition_by: tuple[str, ...] | None,
+    schema_mode: Literal["merge"] | None,
+) -> TableState:
+    """Return the state of an existing table after an append, with columns that the data adds.
+
+    Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version
+    cannot append to, ValueError for options of new tables.
+    """
+    if partition_by is not None and partition_by != snapshot.partition_columns:
+        raise ValueError(
+            f"partition_by: expected the partition columns of the table, {list(snapshot.partition_columns)}, "
+            f"got {list(partition_by)}"
+        )
+    settings = dict(snapshot.configuration)
+    features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
+    check_consistent(snapshot.schema, snapshot.partition_columns)
+    before = _widened(snapshot, columns) if schema_mode == "merge" else snapshot.schema
+    merged = merge_schemas(before, columns, mode=schema_mode or "strict")
+    if merged == snapshot.schema:
+        return TableState(snapshot.protocol, snapshot.metadata, merged, None, None)
+    check_new_schema(merged, mode=properties.get(settings, properties.COLUMN_MAPPING_MODE))
+    merged, settings = assign_column_ids(merged, settings)
+    protocol = features.with_needed_features(snapshot.protocol, merged, settings)
+    features.check_may_append(protocol, settings, merged, snapshot.uri)
+    metadata = msgspec.structs.replace(
+        snapshot.metadata, schema_string=schema_to_json(merged), configuration=settings
+    )
+    return TableState(
+        protocol, metadata, merged, protocol if protocol != snapshot.protocol else None, metadata
+    )
+
+
+def _widened(snapshot: Snapshot, columns: StructType) -> StructType:
+    """Return the columns of the table with the wider types of the data if the table allows type widening."""
+    widened = snapshot.schema
+    if "typeWidening" not in features.supported_features(snapshot.protocol) or not properties.get(
+        snapshot.configuration, properties.ENABLE_TYPE_WIDENING
+    ):
+        return widened
+    for path, new_type in find_widenings(snapshot.schema, columns):
+        check_independent(snapshot, path)
+        widened = widening.widen_type(widened, path, new_type)
+    return widened
+
+
+def overwrite_state(
+    snapshot: Snapshot,
+    columns: StructType,
+    partition_by: tuple[str, ...] | None,
+) -> TableState:
+    """Return the state of an existing table whose columns are replaced by those of the data.
+
+    The table keeps its id and properties, and columns of the same type, whose names differ at most by case,
+    keep their metadata. Raises SchemaError for an invalid schema, UnsupportedFeatureError for a table that
+    this version cannot overwrite.
+    """
+    settings = dict(snapshot.configuration)
+    features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
+    mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
+    columns = StructType(tuple(_keep_field(field, snapshot.schema) for field in columns.fields))
+    check_new_schema(columns, mode=mode)
+    partitions = check_partition_columns(
+        columns, snapshot.partition_columns if partition_by is None else partition_by
+    )
+    _check_clustering(snapshot)
+    check_read_columns_stay(snapshot, columns)
+    check_stats_columns(columns, settings, partitions, snapshot.uri)
+    columns, settings = assign_column_ids(columns, settings)
+    protocol = features.with_needed_features(snapshot.protocol, columns, settings)
+    features.check_may_append(protocol, settings, columns, snapshot.uri)
+    metadata = msgspec.structs.replace(
+        snapshot.metadata,
+        schema_string=schema_to_json(columns),
+        partition_columns=partitions,
+        configuration=settings,
+    )
+    if metadata == snapshot.metadata:
+        return TableState.of(snapshot)
+    return TableState(
+        protocol, metadata, columns, protocol if protocol != snapshot.protocol else None, metadata
+    )
+
+
+def _keep_field(field: StructField, columns: StructType) -> StructField:
+    name = field.name.lower()
+    same = (each for each in columns.fields if each.name.lower() == name and each.type == field.type)
+    return next((replace(field, metadata=each.metadata) for each in same), field)
+
+
+def _check_clustering(snapshot: Snapshot) -> None:
+    if CLUSTERING_DOMAIN in snapshot.domain_metadata:
+        raise UnsupportedFeatureError(
+            f"this version cannot overwrite the schema of {snapshot.uri} because the table is clustered "
+            f"(domain {CLUSTERING_DOMAIN})",
+            table=snapshot.uri,
+        )
