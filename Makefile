@@ -84,6 +84,7 @@ build: .venv/built
 check: build $(ACTIONLINT)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/typos
 	$(BIN)/mypy
 	cargo fmt $(CRATE) --all --check
 	$(CARGO) clippy $(CRATE) --workspace --all-targets --all-features -- -D warnings

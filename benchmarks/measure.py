@@ -70,9 +70,10 @@ def run_worker(
     *arguments: str,
     environment: Mapping[str, str] | None = None,
     timeout: float = 900,
+    interpreter: str | Path = sys.executable,
 ) -> Outcome:
     """Run `script engine arguments…` in its own process and return its report."""
-    command = [sys.executable, str(script), engine, *arguments]
+    command = [str(interpreter), str(script), engine, *arguments]
     # Installed packages are compiled; else each run would compile the sources of an editable installation.
     inherited = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     try:
