@@ -138,6 +138,9 @@ $(WHEEL_ENV)/created: .venv/created pyproject.toml
 	$(BIN)/python -m venv $(WHEEL_ENV)
 	touch $@
 
+# The time of the commit in the list of crates, instead of that of the build: a commit builds to the same bytes.
+wheel dist: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+
 # The library is that of `build`. It runs on Linux systems with the C library of this one or a newer one; `make dist`
 # builds for older ones, and compiles everything again.
 wheel: build
