@@ -11,6 +11,7 @@ from delta_variant.read import ahead
 from delta_variant.read.file_reader import FileEntry
 
 PREFIX = "delta-variant_"
+OTHERS: list[threading.Thread] = []
 
 
 def files(sizes):
@@ -25,8 +26,15 @@ def fail(file):
     raise AssertionError(file)
 
 
+@pytest.fixture(autouse=True)
+def threads_before():
+    """Keep the threads that tests before may have left to the garbage collector."""
+    OTHERS[:] = threading.enumerate()
+
+
 def reading_threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith(PREFIX)]
+    found = threading.enumerate()
+    return [thread for thread in found if thread.name.startswith(PREFIX) and thread not in OTHERS]
 
 
 @pytest.fixture
