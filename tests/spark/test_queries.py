@@ -64,7 +64,7 @@ def steps(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     caplog.set_level(logging.DEBUG, "delta_variant.spark.queries.execution")
 
     def logged() -> list[str]:
-        found = [each.getMessage() for each in caplog.records if each.name.endswith("querying")]
+        found = [each.getMessage() for each in caplog.records if each.name.endswith("queries.execution")]
         caplog.clear()
         return found
 
