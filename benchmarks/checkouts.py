@@ -49,9 +49,9 @@ def main() -> int:
 
 def ratio_of(flow: Flow, source: Path, other: Path, *, is_here_first: bool) -> float:
     """Run a flow in both checkouts and return the ratio of their CPU times."""
-    here = HERE.parent
-    seconds = {root: run(flow, source, root) for root in ((here, other) if is_here_first else (other, here))}
-    return seconds[here] / seconds[other]
+    order = (is_here_first, not is_here_first)
+    seconds = {is_here: run(flow, source, HERE.parent if is_here else other) for is_here in order}
+    return seconds[True] / seconds[False]
 
 
 def run(flow: Flow, source: Path, root: Path) -> float:
