@@ -1,8 +1,6 @@
 //! The examples of parquet-testing: every type of the Variant encoding, written by Spark. E-Q5 is a rule of
 //! protocol_fixtures/README.md.
 
-mod corpora;
-
 use std::path::PathBuf;
 
 use _native::value::Zone;
@@ -58,7 +56,7 @@ const EXAMPLES: [(&str, &str); 29] = [
 ];
 
 fn examples() -> PathBuf {
-    corpora::corpus("parquet-testing/variant")
+    crate::corpora::corpus("parquet-testing/variant")
 }
 
 fn read(example: &str) -> (Vec<u8>, Vec<u8>) {

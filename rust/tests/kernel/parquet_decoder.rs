@@ -17,9 +17,7 @@ use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 
-mod columns;
-
-use columns::{Random, random_batch, random_type};
+use crate::columns::{Random, random_batch, random_type};
 
 /// Columns of leaves and structs, and sometimes of lists, which the parquet crate decodes.
 fn random_schema(random: &mut Random) -> SchemaRef {

@@ -1,7 +1,5 @@
 //! Random Variants and shredding schemas that fit them, or not.
 
-#![allow(dead_code)] // No test uses all of it.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

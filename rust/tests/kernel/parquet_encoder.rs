@@ -25,9 +25,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 use proptest::prelude::*;
 
-mod columns;
-
-use columns::{Random, leaf_types, random_batch, random_type};
+use crate::columns::{Random, leaf_types, random_batch, random_type};
 
 fn write(schema: &SchemaRef, batches: &[RecordBatch], options: WriteOptions) -> Bytes {
     let mut bytes = Vec::new();

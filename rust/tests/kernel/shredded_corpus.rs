@@ -1,7 +1,5 @@
 //! Unshredding of the shredded files of parquet-testing: every case of `cases.json`.
 
-mod corpora;
-
 use std::path::PathBuf;
 
 use _native::error::Error;
@@ -17,7 +15,7 @@ const REJECTED: [usize; 6] = [40, 42, 87, 127, 128, 137];
 const CONFLICTING: [usize; 3] = [43, 84, 125];
 
 fn files() -> PathBuf {
-    corpora::corpus("parquet-testing/shredded_variant")
+    crate::corpora::corpus("parquet-testing/shredded_variant")
 }
 
 /// Return the Variants of a file's column `var`, as `metadata‖value`.

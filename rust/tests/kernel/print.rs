@@ -1,9 +1,8 @@
 //! Printing by column gives the same text and the same errors as printing row by row.
 
-mod random;
-
 use std::sync::Arc;
 
+use crate::random::{Tree, schema, schema_of, tree, variants};
 use _native::shred::print::{to_json, to_json_in_ranges};
 use _native::shred::variants::shred;
 use _native::shred::{Numeric, OnConflict, ShreddingSchema};
@@ -15,7 +14,6 @@ use arrow_array::*;
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field};
 use proptest::prelude::*;
-use random::{Tree, schema, schema_of, tree, variants};
 
 /// Values that are valid in any `value` column.
 const VALID: [&[u8]; 7] = [

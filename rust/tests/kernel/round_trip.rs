@@ -1,7 +1,6 @@
 //! Unshredding restores every value, whatever schema it was shredded with.
 
-mod random;
-
+use crate::random::{Tree, schema, schema_of, tree, variants};
 use _native::shred::print::to_json;
 use _native::shred::unshred::unshred;
 use _native::shred::variants::shred;
@@ -11,7 +10,6 @@ use _native::value::{Decimal, Metadata, Value, validate};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, StructArray};
 use proptest::prelude::*;
-use random::{Tree, schema, schema_of, tree, variants};
 
 /// Return whether two values are equal. Exact numbers are compared by value unless they are shredded strictly; all
 /// other values by type and bits (E-Q1 and P-T1 of protocol_fixtures/README.md).

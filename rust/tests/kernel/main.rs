@@ -1,0 +1,32 @@
+//! The tests of the kernel, in one program: each program of its own would link all crates again.
+
+mod bounds;
+mod cast;
+mod check;
+mod columns;
+mod conditions;
+mod corpora;
+mod deletion_vector;
+mod extract;
+mod functions;
+mod infer;
+mod json_parse;
+mod json_write;
+mod layers;
+mod legacy;
+mod lines;
+mod modify;
+mod nested;
+mod odd_rows;
+mod parquet;
+mod parquet_decoder;
+mod parquet_encoder;
+mod print;
+mod random;
+mod round_trip;
+mod shredded_corpus;
+mod units;
+mod unshred;
+mod variant_bytes;
+mod variant_examples;
+mod variant_types;
