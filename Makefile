@@ -210,7 +210,7 @@ conformance: build engines
 	$(BIN)/maturin develop --release --extras dev,conformance
 	rm -rf $(SYSTEMATIC)
 	$(BIN)/python protocol_fixtures/build/systematic.py $(SYSTEMATIC)
-	$(BIN)/delta-variant conformance --cases delta_variant/conformance --cases $(DELTA_VARIANT_CORPORA)/parquet-testing \
+	$(BIN)/delta-variant conformance --cases protocol_fixtures --cases $(DELTA_VARIANT_CORPORA)/parquet-testing \
 	  --cases $(SYSTEMATIC) --packages $(ENGINES) --history docs/about/conformance-history.json \
 	  --html .cache/conformance.html --json > .cache/conformance.json
 	PYTHONPATH=tests $(BIN)/python tests/support/conformance_matrix.py

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from ..conformance.corpus import load_cases
+from ..conformance.corpus import find_own_cases, open_cases
 from ..conformance.engines import ENGINES
 from ..conformance.grade import Result
 from ..conformance.history import load_history
@@ -25,7 +25,7 @@ __all__ = ["conform"]
 
 
 def conform(
-    folders: Sequence[str],
+    paths: Sequence[str],
     engines: Sequence[str],
     packages: str | None,
     history: str | None,
@@ -35,19 +35,18 @@ def conform(
 ) -> int:
     """Run engines on cases, print the report, and return the exit status.
 
-    Without `engines` all of them run, and the status is that of this library. With `json` the matrix is
-    printed to standard error.
+    Without `paths` the cases of this project run. Without `engines` all engines run, and the status is about
+    this library. With `json` the matrix is printed to standard error.
     """
-    cases = load_cases(map(Path, folders))
     if history is not None:
         # An invalid file is an error before the engines run.
         load_history(Path(history))
-    out = console(stderr=True)
-    with out.status("") as status:
+    status = console(stderr=True).status("")
 
-        def show(result: Result) -> None:
-            status.update(printable(f"{result.engine}: {result.case.id}"))
+    def show(result: Result) -> None:
+        status.update(printable(f"{result.engine}: {result.case.id}"))
 
+    with open_cases(map(Path, paths) if paths else [find_own_cases()]) as cases, status:
         found = run(
             cases,
             engines or ENGINES,

@@ -1,9 +1,15 @@
-"""Load the cases of folders: ours, and checkouts of parquet-testing."""
+"""Load cases from folders and archives: this project's cases, and those of parquet-testing."""
 
 from __future__ import annotations
 
+import tarfile
+import tempfile
+import zipfile
+import zlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..errors import InvalidCaseError
@@ -11,10 +17,30 @@ from . import parquet_testing
 from .case import Case
 from .case import load_cases as load_folder
 
-__all__ = ["OWN_CASES", "load_cases"]
+__all__ = ["find_own_cases", "load_cases", "open_cases"]
 
-OWN_CASES = Path(__file__).resolve().parent
-"""The folder whose `cases` are part of this package, so that an installed package can run them."""
+CHECKOUT = Path(__file__).resolve().parents[2]
+FOLDER = "protocol_fixtures"
+PACKAGE = "delta_variant_cases"
+SOURCES = "https://github.com/delta-variant/delta-variant/archive/main.tar.gz"
+
+UNPACKING_ERRORS = (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
+
+
+def find_own_cases() -> Path:
+    """Return the folder of this project's cases: in the checkout of this package, or in an installed package.
+
+    Raises InvalidCaseError if there is neither.
+    """
+    if (CHECKOUT / FOLDER / "cases").is_dir():
+        return CHECKOUT / FOLDER
+    package = find_spec(PACKAGE)
+    for folder in (package and package.submodule_search_locations) or ():
+        return Path(folder)
+    raise InvalidCaseError(
+        "cannot find the conformance cases, because they are not part of this package: "
+        f"download {SOURCES} and pass it with --cases, or run `pip install ./{FOLDER}` in a clone"
+    )
 
 
 def load_cases(folders: Iterable[Path]) -> list[Case]:
@@ -26,6 +52,37 @@ def load_cases(folders: Iterable[Path]) -> list[Case]:
         if times > 1:
             raise InvalidCaseError(f"{times} cases have the id {name!r}")
     return cases
+
+
+@contextmanager
+def open_cases(paths: Iterable[Path]) -> Iterator[list[Case]]:
+    """Load the cases of folders and archives, whose unpacked files exist until the context ends.
+
+    Raises InvalidCaseError as `load_cases` does, and for a file that is not an archive.
+    """
+    with tempfile.TemporaryDirectory(prefix="cases-") as scratch:
+        yield load_cases(
+            _unpack(path, Path(scratch, str(number))) if path.is_file() else path
+            for number, path in enumerate(paths)
+        )
+
+
+def _unpack(archive: Path, folder: Path) -> Path:
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as zipped:
+                zipped.extractall(folder)
+        else:
+            with tarfile.open(archive) as packed:
+                packed.extractall(folder, filter="data")
+    except UNPACKING_ERRORS as error:
+        message = f"cannot unpack {archive}, expected a folder, a tar archive or a zip archive: {error}"
+        raise InvalidCaseError(message, file=str(archive)) from error
+    # An archive of sources has one folder at its top.
+    for pattern in ("cases", f"{FOLDER}/cases", "*/cases", f"*/{FOLDER}/cases"):
+        for found in folder.glob(pattern):
+            return found.parent
+    return next((child for child in folder.iterdir() if parquet_testing.is_checkout(child)), folder)
 
 
 def _load_folder(folder: Path) -> list[Case]:

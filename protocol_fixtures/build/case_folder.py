@@ -13,7 +13,7 @@ from guards import guards_of
 
 __all__ = ["CASES", "Case", "commit", "new_case", "write_parquet"]
 
-CASES = Path(__file__).resolve().parents[2] / "delta_variant" / "conformance" / "cases"
+CASES = Path(__file__).resolve().parents[1] / "cases"
 
 Case = dict[str, Any]
 

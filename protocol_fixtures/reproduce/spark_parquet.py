@@ -14,7 +14,7 @@ from typing import Any
 import pyspark
 from pyspark.sql import SparkSession
 
-from delta_variant.conformance.corpus import OWN_CASES, load_cases
+from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.engine import Engine, Query
 from delta_variant.conformance.engines.spark_rows import select_rows
 from delta_variant.conformance.grade import grade
@@ -46,7 +46,7 @@ def main() -> None:
     engine = Engine("spark", pyspark.__version__, select=select)
     print(f"spark {engine.version}")
     results = []
-    for case in load_cases([OWN_CASES]):
+    for case in load_cases([Path(__file__).parents[1]]):
         if case.kind == "select":
             with tempfile.TemporaryDirectory() as scratch:
                 results.append(grade(case, engine.name, invoke(engine, case, Path(scratch))))

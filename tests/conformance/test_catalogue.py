@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from delta_variant.conformance.corpus import OWN_CASES
+from support.locations import OWN_CASES
 
 PROJECT = Path(__file__).resolve().parents[2]
 CASES = OWN_CASES / "cases"

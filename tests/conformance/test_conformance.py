@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import sys
+import tarfile
 import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,13 +18,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.errors import raises_at
+from support.locations import OWN_CASES
 from typer.testing import CliRunner
 
 from delta_variant.cli import main
 from delta_variant.cli.app import app
-from delta_variant.conformance import decoding, memory
+from delta_variant.conformance import corpus, decoding, memory
 from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import OWN_CASES, load_cases
+from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.decoding import NotAVariantError, decode, decode_concatenated
 from delta_variant.conformance.engines import start
 from delta_variant.conformance.grade import Result, grade
@@ -428,6 +431,41 @@ def test_an_unknown_kind_or_a_file_outside_of_a_case_raises(tmp_path: Path):
     assert caught.value.file == str(tmp_path)
 
 
+def test_the_own_cases_are_those_of_the_checkout_or_an_error_says_where_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(corpus, "CHECKOUT", OWN_CASES.parent)
+    assert corpus.find_own_cases() == OWN_CASES
+    monkeypatch.setattr(corpus, "CHECKOUT", tmp_path)
+    with pytest.raises(InvalidCaseError, match=r"download https://.* pass it with --cases"):
+        corpus.find_own_cases()
+
+
+@pytest.mark.parametrize("archive_format", ["tar", "gztar", "zip"])
+@pytest.mark.parametrize("top", ["", "sources-1.0/protocol_fixtures"])
+def test_an_archive_has_the_cases_of_its_folder(tmp_path: Path, archive_format: str, top: str):
+    rows = {"rows": [None]}
+    case = write_case(tmp_path / "content" / top, "file", "a", input={"file": "a.parquet"}, expect=rows)
+    (case / "a.parquet").write_bytes(b"PAR1")
+    archive = shutil.make_archive(str(tmp_path / "packed"), archive_format, tmp_path / "content")
+    with corpus.open_cases([Path(archive)]) as cases:
+        assert [case.id for case in cases] == ["file/a"]
+        assert (cases[0].folder / "a.parquet").read_bytes() == b"PAR1"
+    assert not cases[0].folder.exists()
+
+
+def test_a_file_that_is_not_an_archive_or_writes_outside_of_its_folder_is_rejected(tmp_path: Path):
+    (tmp_path / "text").write_text("cases", encoding="utf-8")
+    with tarfile.open(tmp_path / "hostile", "w") as packed:
+        packed.add(tmp_path / "text", "../../outside")
+    for name in ("text", "hostile"):
+        with (
+            pytest.raises(InvalidCaseError, match=r"cannot unpack .*, expected a folder, a tar archive"),
+            corpus.open_cases([tmp_path / name]),
+        ):
+            pass
+
+
 def test_json_that_is_nested_too_deeply_raises_an_error_with_its_file(tmp_path: Path):
     path = write_case(tmp_path, "decode", "deep", input=ONE, expect={}) / "case.json"
     path.write_text('{"rules": ' + "[" * 100_000, encoding="utf-8")
@@ -668,10 +706,13 @@ def test_the_command_prints_the_matrix_and_exits_with_0_if_all_pass(tmp_path: Pa
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_the_command_runs_the_cases_of_the_package_from_any_folder(
+def test_the_command_runs_the_cases_of_an_installed_package_without_a_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "delta_variant_cases").mkdir()
+    (tmp_path / "delta_variant_cases" / "cases").symlink_to(OWN_CASES / "cases")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(corpus, "CHECKOUT", tmp_path)
     result = conformance("--engine", "ours", "--json")
     assert result.exit_code == 0
     assert {case["id"] for case in json.loads(result.stdout)["cases"]} == {

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.locations import ROOT, list_corpus
+from support.locations import OWN_CASES, ROOT, list_corpus
 
 from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import OWN_CASES, load_cases
+from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.engine import Engine
 from delta_variant.conformance.engines import start
 from delta_variant.conformance.grade import grade

@@ -139,6 +139,6 @@ def test_the_command_records_a_run_and_prints_what_changed(tmp_path: Path):
 def test_an_invalid_history_stops_the_command_before_an_engine_runs(tmp_path: Path):
     file = tmp_path / "history.json"
     file.write_text("{", encoding="utf-8")
-    result = CliRunner().invoke(app, ["conformance", "--engine", "ours", "--history", str(file)])
+    result = CliRunner().invoke(app, ["conformance", "--cases", str(tmp_path), "--history", str(file)])
     assert isinstance(result.exception, InvalidCaseError)
     assert file.read_text(encoding="utf-8") == "{"

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from conformance.test_conformance import ONE, write_case
-from support.locations import ROOT
+from support.locations import OWN_CASES, ROOT
 
 from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import OWN_CASES, load_cases
+from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.engine import Engine, VariantBytes
 from delta_variant.conformance.engines import start
 from delta_variant.conformance.grade import Result, grade

@@ -8,10 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.locations import ROOT
+from support.locations import OWN_CASES, ROOT
 
 from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import OWN_CASES, load_cases
+from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.decoding import PRIMITIVES
 from delta_variant.conformance.engines import start
 from delta_variant.conformance.grade import grade

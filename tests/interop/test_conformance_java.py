@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 
 import pytest
-from support.locations import ROOT
+from support.locations import OWN_CASES, ROOT
 
-from delta_variant.conformance.corpus import OWN_CASES, load_cases
+from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.runner import run
 
 PACKAGES = ROOT / ".cache" / "engines"

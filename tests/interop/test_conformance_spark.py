@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from support.locations import OWN_CASES
 
 from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import OWN_CASES, load_cases
+from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.engine import Engine
 from delta_variant.conformance.engines import start
 from delta_variant.conformance.grade import Result, grade

@@ -7,6 +7,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
+OWN_CASES = ROOT / "protocol_fixtures"
+"""The folder whose `cases` contains the conformance cases of this project."""
+
 # `make corpora` assembles this folder from public sources; `corpora.toml` lists its content.
 CORPORA = Path(os.environ.get("DELTA_VARIANT_CORPORA") or ROOT.parent / "shared" / "corpora").absolute()
 

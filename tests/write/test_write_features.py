@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.errors import raises_at
+from support.locations import OWN_CASES
 from support.tables import list_files
 
 import delta_variant as dv
 from delta_variant import write_table
-from delta_variant.conformance.corpus import OWN_CASES
 from delta_variant.errors import ProtocolError, SchemaError, ShreddingNotEnabledError, UnsupportedFeatureError
 
 CASES = OWN_CASES / "cases"

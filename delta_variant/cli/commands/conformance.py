@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from ...conformance.corpus import OWN_CASES
 from ...conformance.engines import ENGINES
 from ..arguments import Json
 from ..conformance import conform
@@ -18,8 +17,9 @@ def conformance(
     cases: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="DIR",
-            help="A folder of cases or of parquet-testing; repeatable. Default: the cases of this package.",
+            metavar="PATH",
+            help="A folder or an archive of cases or of parquet-testing; repeatable. Default: "
+            "protocol_fixtures in a clone, or the installed package delta-variant-cases.",
         ),
     ] = None,
     engine: Annotated[
@@ -54,6 +54,6 @@ def conformance(
     unknown = [name for name in engine or () if name not in ENGINES]
     if unknown:
         raise typer.BadParameter(f"unknown engine {unknown[0]!r}: expected one of {', '.join(ENGINES)}")
-    status = conform(cases or [str(OWN_CASES)], engine or [], packages, history, html, json, timeout)
+    status = conform(cases or [], engine or [], packages, history, html, json, timeout)
     if status:
         raise typer.Exit(status)
