@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from support.locations import CORPORA
-from tiers import DEFAULT, DEFAULT_OF_PATHS, FOLDERS, HERE, rank_of, tier_of
+from tiers import DEFAULT, DEFAULT_OF_PATHS, FOLDERS, HERE, lines_of_budgets, rank_of, tier_of
 
 from delta_variant import _native
 from delta_variant.data_file import reader
@@ -59,6 +59,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         item.add_marker(tier_of(item))
     items.sort(key=rank_of)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what each tier took of its budget, where a run has several processes."""
+    if not terminalreporter.config.option.numprocesses:
+        return
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    terminalreporter.section("budgets of the tiers")
+    for line in lines_of_budgets(report for report in reports if isinstance(report, pytest.TestReport)):
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,35 @@
-"""The tiers of the tests, which README.md describes, the rules that assign them, and the order of files."""
+"""The tiers of the tests (README.md), the rules that assign them, their budgets, and the order of files."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 HERE = Path(__file__).resolve().parent
 
 # Strongest first: a test that two rules assign belongs to the first of their tiers.
-TIERS = ("nightly", "faults", "interop", "slow", "unit")
+TIERS = ("nightly", "long", "faults", "interop", "slow", "unit")
+
+
+class Budget(NamedTuple):
+    """The seconds that a tier may take, as the sum over its tests, and the most that one test may take."""
+
+    tier: float
+    test: float
+
+
+# On two quiet cores. A busy machine exceeds them, so a run prints what exceeds them, and does not fail.
+BUDGETS = {
+    "unit": Budget(420, 5),
+    "slow": Budget(180, 10),
+    "interop": Budget(480, 10),
+    "faults": Budget(120, 15),
+    "long": Budget(1200, 60),
+}
 
 # The files that take longest run first, so that no process waits for one of them at the end.
 LONGEST = (
@@ -52,3 +72,19 @@ def tier_of(item: pytest.Item) -> str:
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         assigned.add("slow")
     return next(name for name in TIERS if name in assigned)
+
+
+def lines_of_budgets(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
+    """Yield a line for each tier, and one for each test that exceeds its budget."""
+    seconds: dict[str, dict[str, float]] = {tier: defaultdict(float) for tier in BUDGETS}
+    for report in reports:
+        if tier := next((name for name in seconds if name in report.keywords), None):
+            seconds[tier][report.nodeid] += report.duration
+    for tier, tests in seconds.items():
+        budget, total = BUDGETS[tier], sum(tests.values())
+        if tests:
+            exceeded = ", exceeded" if total > budget.tier else ""
+            yield f"{tier}: {len(tests):,} tests in {total:,.0f} s of {budget.tier:,.0f} s{exceeded}"
+        for test, spent in sorted(tests.items(), key=lambda item: -item[1]):
+            if spent > budget.test:
+                yield f"  {spent:.0f} s of {budget.test:.0f} s: {test}"
