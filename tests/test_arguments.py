@@ -345,7 +345,7 @@ def test_functions_of_variants_name_a_value_out_of_range(call: Callable[[], obje
 def test_names_may_come_from_a_generator(table: str):
     dv.set_properties(table, {"a": "1", "b": "2", "c": "3"})
     dv.unset_properties(table, (name for name in ("a", "b")))
-    configuration = dv.load_snapshot(table).configuration
+    configuration = dv.load_snapshot(table).properties
     assert [name for name in "abc" if name in configuration] == ["c"]
 
 
@@ -420,7 +420,7 @@ def test_the_last_column_is_not_dropped(tmp_path: Path):
 
 def test_a_constraint_is_stored_without_the_end_of_the_statement(table: str):
     dv.add_constraint(table, "positive", "i > 0; ")
-    assert dv.load_snapshot(table).configuration["delta.constraints.positive"] == "i > 0"
+    assert dv.load_snapshot(table).properties["delta.constraints.positive"] == "i > 0"
 
 
 def test_text_and_numbers_of_numpy_are_written_as_any_other(tmp_path: Path):
@@ -438,7 +438,7 @@ def test_text_and_numbers_of_numpy_are_written_as_any_other(tmp_path: Path):
     os.utime(file, (1, 1))
     dv.vacuum(tmp_path / "t", np.float64(0), dry_run=False, enforce_retention_duration=False)
     snapshot = dv.load_snapshot(tmp_path / "t", one)
-    assert (snapshot.metadata.name, snapshot.configuration) == ("x", {"x": "x", "team": "us"})
+    assert (snapshot.metadata.name, snapshot.properties) == ("x", {"x": "x", "team": "us"})
     assert snapshot.txns["x"].version == 1
     predicates = [
         entry.commit_info["operationParameters"].get("predicate") for entry in dv.history(file.parent)

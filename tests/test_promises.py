@@ -319,7 +319,7 @@ def test_unknown_properties_stay(tmp_path: Path):
     wider = ROWS.append_column("b", ROWS["id"])
     dv.write_table(table.path, wider, mode="append", schema_mode="merge")
     dv.write_table(table.path, ROWS, mode="overwrite", schema_mode="overwrite")
-    assert dv.load_snapshot(table.path).configuration == {"owner": "us", "delta.fromTheFuture": "1"}
+    assert dv.load_snapshot(table.path).properties == {"owner": "us", "delta.fromTheFuture": "1"}
 
 
 def test_the_rows_of_an_overwrite_match_where(tmp_path: Path):

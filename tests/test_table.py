@@ -106,7 +106,7 @@ def test_methods_read_and_change_the_table(table: dv.Table):
     table.restore(0)
     assert ids(table.scan()) == [1, 2]
     table.set_properties({"team": "x"})
-    assert table.snapshot().configuration["team"] == "x"
+    assert table.snapshot().properties["team"] == "x"
     assert table.vacuum().files == ()
     table.delete_all()
     assert table.scan().count() == 0

@@ -29,9 +29,9 @@ def print_description(snapshot: Snapshot, layout: Layout) -> None:
     out = console()
     print_lines(out, *_facts(snapshot), "")
     print_table(out, COLUMNS, _columns(snapshot), layout)
-    if snapshot.configuration:
+    if snapshot.properties:
         print_lines(out, "")
-        print_table(out, PROPERTIES, sorted(snapshot.configuration.items()), layout)
+        print_table(out, PROPERTIES, sorted(snapshot.properties.items()), layout)
 
 
 def _facts(snapshot: Snapshot) -> Iterator[str]:
@@ -83,7 +83,7 @@ def print_description_json(snapshot: Snapshot) -> None:
                 {"name": field.name, "type": sql_type(field.type), "nullable": field.nullable}
                 for field in snapshot.schema.fields
             ],
-            "properties": dict(snapshot.configuration),
+            "properties": dict(snapshot.properties),
             "schema": msgspec.Raw(metadata.schema_string.encode()),
         }
     )

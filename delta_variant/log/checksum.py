@@ -16,7 +16,6 @@ import msgspec
 import pyarrow.compute as pc
 
 from ..errors import MalformedLogError, StoreError, VersionExistsError
-from ..protocol import features
 from ..protocol.actions import DomainMetadata, Metadata, Protocol, Txn, decode_path
 from ..protocol.differences import describe_difference
 from ..storage.store import Store, put_if_absent, read_if_present
@@ -99,11 +98,11 @@ def _checksum_of(snapshot: Snapshot, txn_id: str) -> _Checksum:
         txn_id=txn_id,
     )
     # Which of the others are live depends on the time at which they are read.
-    if len(snapshot.txns) <= _MOST_ACTIONS and TXN_RETENTION not in snapshot.configuration:
+    if len(snapshot.txns) <= _MOST_ACTIONS and TXN_RETENTION not in snapshot.properties:
         checksum.set_transactions = list(snapshot.txns.values())
     if len(snapshot.domain_metadata) <= _MOST_ACTIONS:
         checksum.domain_metadata = list(snapshot.domain_metadata.values())
-    if features.supports(snapshot.protocol, "deletionVectors"):
+    if snapshot.configuration.supports("deletionVectors"):
         checksum.num_deleted_records_opt, checksum.num_deletion_vectors_opt = _count_vectors(snapshot)
     return checksum
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import accumulate, chain
 from operator import attrgetter
 from string import ascii_letters, digits
@@ -36,10 +35,10 @@ from ..protocol.actions import (
     file_key,
 )
 from ..protocol.schema.arrow import to_arrow
-from ..protocol.schema.json_text import parse as parse_schema
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import StructType, sql_type
 from ..storage.store import Store
-from ..variant.moments import UTC, check_timezone
+from ..variant.moments import check_timezone
 from .file_keys import FileKey, FileKeys, drop_files, drop_files_at_once
 from .file_list import FileList
 
@@ -159,8 +158,7 @@ class Snapshot:
 
     `files` has one row for each logical file (FILES_SCHEMA). The files of a large checkpoint are loaded when
     `files` is first used; a read that selects files does not use it. `timestamp` is the in-commit timestamp
-    of the version in milliseconds since 1970, None if the table does not have them. `timezone` is the time
-    zone of local times in SQL text, and of partition values of timestamps without a time zone.
+    of the version in milliseconds since 1970, None if the table does not have them.
 
     Example:
         >>> import delta_variant as dv
@@ -170,17 +168,13 @@ class Snapshot:
         (0, 1, ['id'])
     """
 
-    uri: str
     store: Store
     version: int
-    protocol: Protocol
-    metadata: Metadata
-    schema: StructType
+    configuration: TableConfiguration
     files: pa.Table
     txns: Mapping[str, Txn]
     domain_metadata: Mapping[str, DomainMetadata]
     timestamp: int | None = None
-    timezone: str = UTC
 
     def in_timezone(self, timezone: str) -> Snapshot:
         """Return the snapshot with local times in another time zone.
@@ -198,7 +192,33 @@ class Snapshot:
             'Europe/Berlin'
         """
         check_timezone(timezone)
-        return replace(self, timezone=timezone, files=self.__dict__["files"])
+        configuration = replace(self.configuration, timezone=timezone)
+        return replace(self, configuration=configuration, files=self.__dict__["files"])
+
+    @property
+    def uri(self) -> str:
+        """Return the URI or the path of the table."""
+        return self.configuration.uri
+
+    @property
+    def protocol(self) -> Protocol:
+        """Return the protocol of the table."""
+        return self.configuration.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        """Return the metadata of the table."""
+        return self.configuration.metadata
+
+    @property
+    def schema(self) -> StructType:
+        """Return the schema of the table."""
+        return self.configuration.schema
+
+    @property
+    def timezone(self) -> str:
+        """Return the time zone of local times."""
+        return self.configuration.timezone
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -206,9 +226,9 @@ class Snapshot:
         return to_arrow(self.schema)
 
     @property
-    def configuration(self) -> Mapping[str, str]:
-        """Return the table properties."""
-        return self.metadata.configuration
+    def properties(self) -> Mapping[str, str]:
+        """Return the texts of the table properties."""
+        return self.configuration.properties
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -246,7 +266,7 @@ class Snapshot:
             f"  protocol    {self.protocol.min_reader_version}, {self.protocol.min_writer_version}",
             f"  features    {', '.join(features)}",
             f"  partitions  {', '.join(self.partition_columns)}",
-            *(f"  property    {name} = {value}" for name, value in sorted(self.configuration.items())),
+            *(f"  property    {name} = {value}" for name, value in sorted(self.properties.items())),
             *(
                 f"  column      {_column(field.name, sql_type(field.type), field.nullable)}"
                 for field in self.schema.fields
@@ -260,7 +280,7 @@ class Snapshot:
             (each.name, sql_type(each.type), "" if each.nullable else "not null")
             for each in self.schema.fields
         ]
-        properties = [(name, value, "property") for name, value in sorted(self.configuration.items())]
+        properties = [(name, value, "property") for name, value in sorted(self.properties.items())]
         return html_table(caption, ("column", "type", ""), [*columns, *properties])
 
 
@@ -517,23 +537,14 @@ def _snapshot(store: Store, version: int, state: _State, files: Any) -> Snapshot
             version=version,
         )
     return Snapshot(
-        uri=store.uri,
         store=store,
         version=version,
-        protocol=state.protocol,
-        metadata=state.metadata,
-        schema=_schema_of(state.metadata.schema_string),
+        configuration=TableConfiguration.of(store.uri, state.protocol, state.metadata),
         files=files,
         txns=state.txns,
         domain_metadata=state.domains,
         timestamp=state.timestamp,
     )
-
-
-@lru_cache(maxsize=16)
-def _schema_of(text: str) -> StructType:
-    """Return the schema of a metaData action, which most commits do not change."""
-    return parse_schema(text)
 
 
 def _append(batches: list[pa.RecordBatch], added: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

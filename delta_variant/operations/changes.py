@@ -50,7 +50,7 @@ from ..read.file_reader import FileEntry, TableReader, files_of, load_deleted
 from ..read.plan import RowPlan, plan_files
 from ..read.predicate import pruning_predicate_of
 from ..read.query import Query
-from ..read.rows import RowBatches, check_readable, read_files
+from ..read.rows import RowBatches, read_files
 from ..read.scan import Scan
 from ..read.schema_changes import describe_incompatibility, describe_unreadable
 from ..storage.store import Store, TableLocation
@@ -187,7 +187,7 @@ def plan_changes(
 def load_end(store: Store, end: int | Timestamp | None) -> Snapshot:
     """Return the version that ends a range of changes; raises the errors of `read_changes`."""
     last = load_snapshot(store, _last_version(store, end))
-    check_readable(last)
+    last.configuration.check_may_read()
     return last
 
 
@@ -261,10 +261,9 @@ def _check_columns(end: Snapshot, metadata: Metadata, version: int, is_stream: b
     if is_stream:
         found = describe_unreadable(metadata, end.metadata)
     elif metadata.schema_string != end.metadata.schema_string:
-        before, after = metadata.configuration, end.configuration
-        modes = [properties.get(each, properties.COLUMN_MAPPING_MODE) for each in (before, after)]
+        mode = properties.get(metadata.configuration, properties.COLUMN_MAPPING_MODE)
         columns = parse_schema(metadata.schema_string)
-        found = describe_incompatibility(columns, end.schema, modes[0], modes[1])
+        found = describe_incompatibility(columns, end.schema, mode, end.configuration.mapping_mode)
     if found is not None:
         column, reason = found
     elif not is_stream and metadata.partition_columns != end.partition_columns:
@@ -335,7 +334,8 @@ class ChangeFeed:
                 table=end.uri,
                 column=taken[0],
             )
-        wide = replace(end, schema=StructType((*end.schema.fields, *COLUMNS)))
+        columns_of_changes = StructType((*end.schema.fields, *COLUMNS))
+        wide = replace(end, configuration=replace(end.configuration, schema=columns_of_changes))
         data_files, cdc_files = _partition_by(wide, _NAMES), _partition_by(wide, _NAMES[1:])
         return cls(end, data_files, cdc_files, Query.of(data_files, columns, where), on_conflict)
 
@@ -497,7 +497,8 @@ class Changes:
 
 def _partition_by(table: Snapshot, names: Sequence[str]) -> Snapshot:
     partitions = (*table.partition_columns, *names)
-    return replace(table, metadata=msgspec.structs.replace(table.metadata, partition_columns=partitions))
+    metadata = msgspec.structs.replace(table.metadata, partition_columns=partitions)
+    return replace(table, configuration=replace(table.configuration, metadata=metadata))
 
 
 def _with_values(change: _Change, values: Mapping[str, str | None]) -> _Change:

@@ -17,7 +17,6 @@ from ..read.scope import Scope
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
 from ..write.copy_on_write import RowChange, delete_rows, removal
-from ..write.rewrite_permission import check_may_rewrite
 from ..write.rewrite_plan import RewritePlan, commit_plan
 from ..write.rewrite_result import RewriteResult, skip_repeated
 from ..write.table_state import TableState
@@ -131,7 +130,7 @@ def plan_delete(
 ) -> RewritePlan:
     """Return the plan of a delete; raises the errors of `delete` that precede reading."""
     predicate = Scope.of_read(snapshot.schema, snapshot.timezone).predicate(where)
-    check_may_rewrite(snapshot, removes_rows=True)
+    snapshot.configuration.check_may_rewrite(removes_rows=True)
     parameters = {"predicate": [] if where is None else [where]}
     return RewritePlan(snapshot, predicate, Removal(predicate), "DELETE", parameters, options, commit)
 

@@ -10,7 +10,6 @@ from ..log.catalog import check_maintenance
 from ..log.cleanup import delete_expired, find_expired
 from ..log.commit_context import now
 from ..log.load import load_latest
-from ..protocol import features
 from ..storage.store import TableLocation
 
 __all__ = ["LogCleanupResult", "clean_up_log"]
@@ -75,9 +74,9 @@ def clean_up_log(
     """
     snapshot = load_latest(table, storage_options)
     check_maintenance("clean up the log of", snapshot.uri, snapshot.protocol)
-    features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
+    snapshot.configuration.check_may_commit()
     begin("listing files")
-    expired = find_expired(snapshot.store, snapshot.protocol, snapshot.configuration, now())
+    expired = find_expired(snapshot.store, snapshot.protocol, snapshot.properties, now())
     if not dry_run:
         begin("deleting", files=len(expired.files))
         delete_expired(snapshot.store, expired)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -27,6 +27,7 @@ from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
 from ..protocol.clustering import NO_CLUSTERING
 from ..protocol.schema.rules import check_consistent
+from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import Store, TableLocation, exists
 
 __all__ = ["RestoreResult", "find_missing_files", "restore", "restore_checked"]
@@ -229,16 +230,16 @@ def _any_row(adds: Sequence[AddFile]) -> bool:
 
 def _protocol(past: Snapshot, present: Snapshot) -> Protocol:
     where = f"version {past.version} of {past.uri}"
-    features.check_may_commit(past.protocol, past.configuration, past.schema, where)
+    replace(past.configuration, uri=where).check_may_commit()
     return features.with_features_of(present.protocol, past.protocol)
 
 
 def _metadata(past: Snapshot, present: Snapshot) -> Metadata:
     """Return the metadata of `past` with the log properties and the greatest column id of `present`."""
-    configuration = {name: text for name, text in past.configuration.items() if name not in LOG_PROPERTIES}
-    configuration |= {name: text for name, text in present.configuration.items() if name in LOG_PROPERTIES}
+    configuration = {name: text for name, text in past.properties.items() if name not in LOG_PROPERTIES}
+    configuration |= {name: text for name, text in present.properties.items() if name in LOG_PROPERTIES}
     greatest = properties.COLUMN_MAPPING_MAX_COLUMN_ID
-    ids = [properties.get(each.configuration, greatest) or 0 for each in (past, present)]
+    ids = [each.configuration.get(greatest) or 0 for each in (past, present)]
     if max(ids):
         configuration[greatest.name] = str(max(ids))
     return msgspec.structs.replace(past.metadata, id=present.metadata.id, configuration=configuration)
@@ -248,21 +249,19 @@ def _check(
     present: Snapshot, past: Snapshot, protocol: Protocol, metadata: Metadata, removed: pa.Table
 ) -> None:
     """Raise UnsupportedFeatureError, ProtocolError or SchemaError for a restore that is not allowed."""
-    features.check_may_commit(present.protocol, present.configuration, present.schema, present.uri)
-    features.check_may_commit(protocol, metadata.configuration, past.schema, present.uri)
+    present.configuration.check_may_commit()
+    TableConfiguration(present.uri, protocol, metadata, past.schema).check_may_commit()
     check_consistent(past.schema, past.partition_columns)
     for each in (present, past):
-        features.check_may_restore(each.configuration, each.schema, present.uri)
-    if removed.num_rows and properties.get(present.configuration, properties.APPEND_ONLY):
+        each.configuration.check_may_restore()
+    if removed.num_rows and present.configuration.get(properties.APPEND_ONLY):
         raise UnsupportedFeatureError(
             f"cannot restore version {past.version} of {present.uri} because it sets "
             f"{properties.APPEND_ONLY.name}=true and {removed.num_rows:,} files would be removed: unset it",
             table=present.uri,
             version=past.version,
         )
-    before, after = (
-        properties.get(each.configuration, properties.COLUMN_MAPPING_MODE) for each in (present, past)
-    )
+    before, after = (each.configuration.mapping_mode for each in (present, past))
     if before not in (after, "none"):
         raise UnsupportedFeatureError(
             f"cannot restore version {past.version} of {present.uri} because it has the column mapping mode "

@@ -25,7 +25,6 @@ from ..storage.store import TableLocation
 from ..variant.moments import UTC
 from ..write.assignment import Assignment, assign, assignments_of, replace_rows
 from ..write.copy_on_write import ChangedBatch, RowChange, rewrite_rows
-from ..write.rewrite_permission import check_may_rewrite
 from ..write.rewrite_plan import RewritePlan, commit_plan
 from ..write.rewrite_result import RewriteResult, skip_repeated
 from ..write.table_state import TableState
@@ -115,7 +114,7 @@ def plan_update(
     if not assignments:
         raise ValueError("updates is empty: pass a mapping from a column or path to an SQL expression")
     assigned = {each.column for each in assignments}
-    check_may_rewrite(snapshot, removes_rows=True, assigned=assigned)
+    snapshot.configuration.check_may_rewrite(removes_rows=True, assigned=assigned)
     parameters = {} if where is None else {"predicate": [where]}
     change = AssignedRows(predicate, assignments)
     return RewritePlan(snapshot, predicate, change, "UPDATE", parameters, options, commit)

@@ -37,7 +37,7 @@ from ..log.commits import read_all_commits, read_commits
 from ..log.conflicts import VACUUM_END, VACUUM_START
 from ..log.load import load_with_tombstones
 from ..log.snapshot import Snapshot, are_unencoded, tombstones_table
-from ..protocol import features, properties
+from ..protocol import properties
 from ..protocol.actions import AddFile, RemoveFile, decode_path, encode_path, is_absolute
 from ..protocol.schema.column_mapping import physical_name
 from ..storage.objects import StoredFile
@@ -173,7 +173,7 @@ def plan_vacuum(
     store = open_latest(table, storage_options)
     snapshot, tombstones = load_with_tombstones(store)
     check_maintenance("vacuum", snapshot.uri, snapshot.protocol)
-    features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
+    snapshot.configuration.check_may_commit()
     retention = _retention(snapshot, retention_hours, enforced=enforce_retention_duration)
     before = max(0, now() - retention)
     begin("listing files")
@@ -187,7 +187,7 @@ def plan_vacuum(
 
 def _retention(snapshot: Snapshot, hours: float | None, *, enforced: bool) -> int:
     """Return the retention of removed files in milliseconds."""
-    least = properties.get(snapshot.configuration, properties.DELETED_FILE_RETENTION_DURATION)
+    least = snapshot.configuration.get(properties.DELETED_FILE_RETENTION_DURATION)
     if hours is None:
         return least
     if not is_number(hours) or not 0 <= hours < inf:
@@ -207,7 +207,7 @@ def _retention(snapshot: Snapshot, hours: float | None, *, enforced: bool) -> in
 
 def _recent_tombstones(snapshot: Snapshot, tombstones: pa.Table, retention: int, before: int) -> pa.Table:
     """Return the tombstones of files that were removed within the retention."""
-    if retention > properties.get(snapshot.configuration, properties.DELETED_FILE_RETENTION_DURATION):
+    if retention > snapshot.configuration.get(properties.DELETED_FILE_RETENTION_DURATION):
         # Checkpoints omit tombstones that are older than the table's own retention.
         actions = (action for commit in read_all_commits(snapshot.store) for action in commit)
         removes = [action for action in actions if isinstance(action, RemoveFile)]
@@ -262,7 +262,7 @@ def _unused_files(snapshot: Snapshot, needed: _NeededFiles, before: int) -> Iter
             each.modification_time < before
             and not needed.has(each.path)
             and not _is_hidden(each.path, prefixes)
-            and not _is_of_iceberg(each.path, snapshot.configuration)
+            and not _is_of_iceberg(each.path, snapshot.properties)
             and (not others or others.isdisjoint(_folders(each.path)))
         ):
             yield each
@@ -270,7 +270,7 @@ def _unused_files(snapshot: Snapshot, needed: _NeededFiles, before: int) -> Iter
 
 def _partition_prefixes(snapshot: Snapshot) -> Iterator[str]:
     """Yield the prefixes of the names of partition folders, in each spelling that writers use."""
-    mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+    mode = snapshot.configuration.mapping_mode
     fields = [field for field in snapshot.schema.fields if field.name in snapshot.partition_columns]
     for name in {name for field in fields for name in (field.name, physical_name(field, mode))}:
         yield f"{name}="
@@ -300,7 +300,7 @@ def run_vacuum(plan: VacuumPlan, deletions: Deletions) -> VacuumResult:
     snapshot, found, hours, commit = plan.snapshot, plan.found, plan.retention_hours, plan.commit
     if found.dry_run or not found.files:
         return found
-    least = properties.get(snapshot.configuration, properties.DELETED_FILE_RETENTION_DURATION)
+    least = snapshot.configuration.get(properties.DELETED_FILE_RETENTION_DURATION)
     parameters = {
         "retentionCheckEnabled": hours is None or bool(hours * HOUR >= least),
         "defaultRetentionMillis": least,

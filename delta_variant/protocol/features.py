@@ -6,7 +6,7 @@ its table property is also set (PROTOCOL.md, "Table Features").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,21 +20,24 @@ __all__ = [
     "CATALOG_MANAGED",
     "CHANGE_COLUMNS",
     "FEATURES",
+    "GEOSPATIAL",
+    "READER_FEATURES_VERSION",
+    "VARIANT_TYPE",
+    "WRITER_FEATURES_VERSION",
+    "FindUnsupported",
     "TableFeature",
-    "check_may_append",
-    "check_may_change",
-    "check_may_commit",
-    "check_may_read",
-    "check_may_restore",
-    "check_may_rewrite",
-    "enables_shredding",
+    "check_lists",
+    "find_identity_columns",
+    "is_enabled",
     "new_table_protocol",
+    "reader_features",
     "supported_features",
     "supports",
     "supports_shredding",
     "with_features",
     "with_features_of",
     "with_needed_features",
+    "writer_features",
 ]
 
 READER_FEATURES_VERSION = 3
@@ -60,7 +63,8 @@ def _find_nothing(configuration: Mapping[str, str], schema: StructType) -> Itera
     return iter(())
 
 
-def _find_identity_columns(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
+def find_identity_columns(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
+    """Yield the identity columns, whose values this library does not assign."""
     for path, field in fields_of(schema):
         if any(key.startswith("delta.identity.") for key in field.metadata):
             column = ".".join(path)
@@ -165,7 +169,7 @@ _ROWS = (
         "identityColumns",
         legacy_writer_version=6,
         needed_by_key="delta.identity.",
-        find_unsupported_rows=_find_identity_columns,
+        find_unsupported_rows=find_identity_columns,
     ),
     VARIANT_TYPE,
     TableFeature("variantType-preview", is_reader_writer=True, preview_of="variantType"),
@@ -234,7 +238,7 @@ FEATURES: Mapping[str, TableFeature] = {feature.name: feature for feature in _RO
 
 def supported_features(protocol: Protocol) -> frozenset[str]:
     """Return the names of all features that `protocol` supports, including those of legacy versions."""
-    return _reader_features(protocol) | _writer_features(protocol)
+    return reader_features(protocol) | writer_features(protocol)
 
 
 def supports(protocol: Protocol, name: str) -> bool:
@@ -246,142 +250,8 @@ def supports_shredding(protocol: Protocol) -> bool:
     """Return whether `variantShredding` or its preview is in both lists of features."""
     return all(
         _has(features, VARIANT_SHREDDING.name)
-        for features in (_reader_features(protocol), _writer_features(protocol))
+        for features in (reader_features(protocol), writer_features(protocol))
     )
-
-
-def enables_shredding(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
-    """Return whether new files may be shredded: the feature is supported and the property is true."""
-    enabled = properties.get(configuration, properties.ENABLE_VARIANT_SHREDDING)
-    return enabled and supports_shredding(protocol)
-
-
-def check_may_read(protocol: Protocol, schema: StructType, table: str) -> None:
-    """Raise an error unless this library can read `table` correctly.
-
-    Raises UnsupportedFeatureError, which names each unknown reader feature, and ProtocolError if the protocol
-    contradicts itself or lacks the feature of a Variant or geospatial column.
-    """
-    if protocol.min_reader_version > READER_FEATURES_VERSION:
-        raise UnsupportedFeatureError(
-            f"{table} requires reader version {protocol.min_reader_version}; this version supports up to 3",
-            table=table,
-        )
-    unknown = [name for name in sorted(_reader_features(protocol)) if not _can_read(name)]
-    if unknown:
-        raise UnsupportedFeatureError(
-            f"cannot read {table} because this version does not support its table features "
-            f"{', '.join(unknown)}",
-            table=table,
-        )
-    _check_lists(protocol, table)
-    for feature in (VARIANT_TYPE, GEOSPATIAL):
-        _check_type_feature(feature, protocol, schema, table)
-
-
-def check_may_append(
-    protocol: Protocol, configuration: Mapping[str, str], schema: StructType, table: str
-) -> None:
-    """Raise an error unless this library can append to `table` correctly; includes `check_may_commit`.
-
-    Raises UnsupportedFeatureError, which names each constraint and property that is not supported.
-    """
-    check_may_commit(protocol, configuration, schema, table)
-    finders = (find for row in _ROWS for find in (row.find_unsupported, row.find_unsupported_rows))
-    _check_supported("add rows to", finders, configuration, schema, table)
-
-
-def _check_supported(
-    operation: str,
-    finders: Iterable[FindUnsupported],
-    configuration: Mapping[str, str],
-    schema: StructType,
-    table: str,
-) -> None:
-    unsupported = [each for find in finders for each in find(configuration, schema)]
-    if unsupported:
-        names = ", ".join(each.name for each in unsupported)
-        raise UnsupportedFeatureError(
-            f"cannot {operation} {table} because this version does not support {names}",
-            table=table,
-            column=unsupported[0].column,
-        )
-
-
-def check_may_commit(
-    protocol: Protocol, configuration: Mapping[str, str], schema: StructType, table: str
-) -> None:
-    """Raise an error unless this library may commit to `table`, even without new rows.
-
-    Raises UnsupportedFeatureError, which names each unknown writer feature, and ProtocolError if a property
-    or a type requires a feature that the protocol lacks.
-    """
-    check_may_read(protocol, schema, table)
-    if protocol.min_writer_version > WRITER_FEATURES_VERSION:
-        raise UnsupportedFeatureError(
-            f"{table} requires writer version {protocol.min_writer_version}; this version supports up to 7",
-            table=table,
-        )
-    unknown = [name for name in sorted(_writer_features(protocol)) if not _can_append(name)]
-    if unknown:
-        raise UnsupportedFeatureError(
-            f"cannot write to {table} because this version does not support its table features "
-            f"{', '.join(unknown)}",
-            table=table,
-        )
-    for feature in _ROWS:
-        _check_type_feature(feature, protocol, schema, table)
-        _check_property_feature(feature, protocol, configuration, table)
-
-
-def check_may_rewrite(
-    protocol: Protocol,
-    configuration: Mapping[str, str],
-    schema: StructType,
-    table: str,
-    *,
-    removes_rows: bool,
-) -> None:
-    """Raise an error unless this library can rewrite files of `table`; includes `check_may_commit`.
-
-    `removes_rows` means that rows are removed or changed. Raises UnsupportedFeatureError, which names each
-    construct that is not supported, or the table property that forbids to change rows.
-    """
-    check_may_commit(protocol, configuration, schema, table)
-    finders = (row.find_unsupported for row in _ROWS)
-    _check_supported("rewrite files of", finders, configuration, schema, table)
-    forbidding = [
-        f"{row.enabled_by.name}=true"
-        for row in _ROWS
-        if row.enabled_by is not None and row.is_append_only and _is_enabled(row, configuration)
-    ]
-    if removes_rows and forbidding:
-        raise UnsupportedFeatureError(
-            f"cannot rewrite rows of {table} because it sets {', '.join(forbidding)}", table=table
-        )
-
-
-def check_may_restore(configuration: Mapping[str, str], schema: StructType, table: str) -> None:
-    """Raise UnsupportedFeatureError if files of an earlier version cannot be added to `table` again.
-
-    Constraints on single rows are not checked: they were when the rows were written.
-    """
-    finders = (
-        _find_identity_columns,
-        *(FEATURES[name].find_unsupported for name in ("icebergCompatV1", "icebergCompatV2")),
-    )
-    _check_supported("restore", finders, configuration, schema, table)
-
-
-def check_may_change(columns: Collection[str], schema: StructType, table: str) -> None:
-    """Raise UnsupportedFeatureError if one of the columns, or its type, is final: an identity column."""
-    for identity in _find_identity_columns({}, schema):
-        if identity.column in columns:
-            raise UnsupportedFeatureError(
-                f"cannot change {identity.name} of {table}: leave it out of the changed columns",
-                table=table,
-                column=identity.column,
-            )
 
 
 def new_table_protocol(schema: StructType, configuration: Mapping[str, str]) -> Protocol:
@@ -425,7 +295,7 @@ def with_features_of(protocol: Protocol, other: Protocol) -> Protocol:
 
 
 def _with_added(protocol: Protocol, added: frozenset[str]) -> Protocol:
-    features = _reader_features(protocol) | _writer_features(protocol) | added
+    features = reader_features(protocol) | writer_features(protocol) | added
     reader_writer = frozenset(
         name for name in features if name in FEATURES and FEATURES[name].is_reader_writer
     )
@@ -434,7 +304,7 @@ def _with_added(protocol: Protocol, added: frozenset[str]) -> Protocol:
         return Protocol(
             min_reader_version=READER_FEATURES_VERSION,
             min_writer_version=WRITER_FEATURES_VERSION,
-            reader_features=_in_order(protocol.reader_features, _reader_features(protocol) | reader_writer),
+            reader_features=_in_order(protocol.reader_features, reader_features(protocol) | reader_writer),
             writer_features=_in_order(protocol.writer_features, features),
         )
     return Protocol(
@@ -452,10 +322,11 @@ def _in_order(listed: tuple[str, ...] | None, features: frozenset[str]) -> tuple
 def _is_needed(feature: TableFeature, types: frozenset[str], configuration: Mapping[str, str]) -> bool:
     beginning = feature.properties_from
     is_named = beginning is not None and any(name.lower().startswith(beginning) for name in configuration)
-    return is_named or not types.isdisjoint(feature.needed_by) or _is_enabled(feature, configuration)
+    return is_named or not types.isdisjoint(feature.needed_by) or is_enabled(feature, configuration)
 
 
-def _is_enabled(feature: TableFeature, configuration: Mapping[str, str]) -> bool:
+def is_enabled(feature: TableFeature, configuration: Mapping[str, str]) -> bool:
+    """Return whether the property of the feature differs from its default."""
     prop = feature.enabled_by
     return prop is not None and properties.get(configuration, prop) != prop.default
 
@@ -464,14 +335,16 @@ def _has(features: frozenset[str], name: str) -> bool:
     return name in features or any(row.name in features for row in _ROWS if row.preview_of == name)
 
 
-def _reader_features(protocol: Protocol) -> frozenset[str]:
+def reader_features(protocol: Protocol) -> frozenset[str]:
+    """Return the names of the features that a reader must support."""
     if protocol.min_reader_version >= READER_FEATURES_VERSION:
         return frozenset(protocol.reader_features or ())
     version = protocol.min_reader_version
     return frozenset(row.name for row in _ROWS if (row.legacy_reader_version or version + 1) <= version)
 
 
-def _writer_features(protocol: Protocol) -> frozenset[str]:
+def writer_features(protocol: Protocol) -> frozenset[str]:
+    """Return the names of the features that a writer must support."""
     if protocol.min_writer_version >= WRITER_FEATURES_VERSION:
         return frozenset(protocol.writer_features or ())
     return frozenset(
@@ -483,15 +356,8 @@ def _writer_features(protocol: Protocol) -> frozenset[str]:
     )
 
 
-def _can_read(name: str) -> bool:
-    return name in FEATURES and FEATURES[name].can_read
-
-
-def _can_append(name: str) -> bool:
-    return name in FEATURES and FEATURES[name].can_append
-
-
-def _check_lists(protocol: Protocol, table: str) -> None:
+def check_lists(protocol: Protocol, table: str) -> None:
+    """Raise ProtocolError if the versions and the lists of features contradict each other."""
     reader_version, writer_version = protocol.min_reader_version, protocol.min_writer_version
     reads_lists = reader_version >= READER_FEATURES_VERSION
     writes_lists = writer_version >= WRITER_FEATURES_VERSION
@@ -518,7 +384,7 @@ def _check_lists(protocol: Protocol, table: str) -> None:
 
 
 def _check_one_sided(protocol: Protocol, table: str) -> None:
-    reader, writer = _reader_features(protocol), _writer_features(protocol)
+    reader, writer = reader_features(protocol), writer_features(protocol)
     for name in sorted(frozenset(protocol.reader_features or ()) - writer):
         raise ProtocolError(
             f"the protocol of {table} lists {name} in readerFeatures but not in writerFeatures",
@@ -532,28 +398,3 @@ def _check_one_sided(protocol: Protocol, table: str) -> None:
                 table=table,
                 rule="T5",
             )
-
-
-def _check_type_feature(feature: TableFeature, protocol: Protocol, schema: StructType, table: str) -> None:
-    needing = sorted(primitive_kinds_of(schema).intersection(feature.needed_by))
-    if needing and not supports(protocol, feature.name):
-        raise ProtocolError(
-            f"{table} has columns of type {', '.join(needing)}, "
-            f"but its protocol lacks the feature {feature.name}",
-            table=table,
-            rule="T4" if feature is VARIANT_TYPE else None,
-        )
-
-
-def _check_property_feature(
-    feature: TableFeature, protocol: Protocol, configuration: Mapping[str, str], table: str
-) -> None:
-    prop = feature.enabled_by
-    if prop is None or not _is_enabled(feature, configuration) or supports(protocol, feature.name):
-        return
-    raise ProtocolError(
-        f"{table} sets {prop.name}={configuration[prop.name]}, "
-        f"but its protocol lacks the feature {feature.name}: add the feature or unset the property",
-        table=table,
-        rule="H4",
-    )

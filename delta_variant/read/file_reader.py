@@ -131,7 +131,7 @@ class TableReader:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> TableReader:
-        mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+        mode = snapshot.configuration.mapping_mode
         fields = {field.name: field for field in snapshot.schema.fields}
         return cls(snapshot, mode, fields, table_columns(physical_schema(snapshot.schema, mode), mode))
 

@@ -18,7 +18,6 @@ from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Expression, inputs
 from ..expressions.types import kind_of
 from ..log.snapshot import Snapshot
-from ..protocol import features, properties
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.column_mapping import physical_name
@@ -69,8 +68,8 @@ def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Boun
     Leaves without statistics are omitted. Variant bounds are used only if the protocol of the table supports
     the feature variantShredding, which defines them (PROTOCOL.md, "Variant Statistics").
     """
-    mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
-    has_variant_bounds = features.supports_shredding(snapshot.protocol)
+    mode = snapshot.configuration.mapping_mode
+    has_variant_bounds = snapshot.configuration.supports_shredding
     known = {
         leaf: names
         for leaf in leaves
@@ -278,7 +277,7 @@ def row_counts(files: pa.Table) -> Array:
 
 def null_counts(snapshot: Snapshot, names: tuple[str, ...]) -> Array:
     """Return how many values of a column are null in each file, deleted rows included; null if unknown."""
-    mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+    mode = snapshot.configuration.mapping_mode
     physical = _physical_names(names, snapshot.schema, mode)
     if physical is None:
         return pa.nulls(snapshot.num_files, pa.int64())
@@ -332,7 +331,7 @@ class _Partitions(msgspec.Struct, frozen=True):
         """Return the value of a partition column for each file."""
         field = _field(self.snapshot.schema, name)
         assert field is not None
-        mode = properties.get(self.snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+        mode = self.snapshot.configuration.mapping_mode
         maps = self.snapshot.files["partition_values"]
         texts = pc.map_lookup(maps, physical_name(field, mode), "first").combine_chunks()
         codes = texts.dictionary_encode()

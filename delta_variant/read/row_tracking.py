@@ -30,7 +30,7 @@ class RowTracking(msgspec.Struct, frozen=True):
 
         Raises ProtocolError if the table does not define the names or has columns with these names.
         """
-        if not properties.get(snapshot.configuration, properties.ENABLE_ROW_TRACKING):
+        if not snapshot.configuration.get(properties.ENABLE_ROW_TRACKING):
             return None
         return cls(
             _name(snapshot, properties.MATERIALIZED_ROW_ID_COLUMN_NAME),
@@ -73,12 +73,12 @@ def clear_commit_versions(moving: pa.RecordBatch, which: Array) -> pa.RecordBatc
 
 
 def _name(snapshot: Snapshot, prop: TableProperty[str | None]) -> str:
-    name = properties.get(snapshot.configuration, prop)
+    name = snapshot.configuration.get(prop)
     if not name:
         raise ProtocolError(
             f"{snapshot.uri} enables row tracking, but does not set {prop.name}", table=snapshot.uri
         )
-    mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+    mode = snapshot.configuration.mapping_mode
     if any(physical_name(field, mode) == name for field in snapshot.schema.fields):
         raise ProtocolError(
             f"{snapshot.uri} has a column {name!r}, but {prop.name} reserves this name",

@@ -16,10 +16,6 @@ from ..errors import error_location
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
-from ..protocol import features, properties
-from ..protocol.schema.column_mapping import physical_schema
-from ..protocol.schema.rules import check_consistent
-from ..protocol.schema.widening import check_type_changes
 from ..storage.store import TableLocation
 from .ahead import BYTES_AHEAD, read_ahead
 from .explanation import FileReport, ReadReport
@@ -28,7 +24,7 @@ from .plan import RowPlan, plan_rows
 from .predicate import PruningPredicate
 from .query import Query
 
-__all__ = ["RowBatches", "check_readable", "load_readable", "read_files"]
+__all__ = ["RowBatches", "load_readable", "read_files"]
 
 RowBatches: TypeAlias = Generator[pa.RecordBatch, None, None]
 """Rows that are read as they are requested; closing it stops the read."""
@@ -44,16 +40,8 @@ def load_readable(
 ) -> Snapshot:
     """Return a version of a table; raises the errors of `read_table` if this version cannot read it."""
     snapshot = load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options)
-    check_readable(snapshot)
+    snapshot.configuration.check_may_read()
     return snapshot
-
-
-def check_readable(snapshot: Snapshot) -> None:
-    """Raise UnsupportedFeatureError, ProtocolError or SchemaError if this version cannot read a table."""
-    features.check_may_read(snapshot.protocol, snapshot.schema, snapshot.uri)
-    check_consistent(snapshot.schema, snapshot.partition_columns)
-    physical_schema(snapshot.schema, properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE))
-    check_type_changes(snapshot.schema)
 
 
 def read_files(

@@ -15,7 +15,6 @@ from ..errors import InvalidStatisticsError, error_location
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.statistics_repair.compute import TableStatistics
-from ..protocol import properties
 from ..protocol.actions import has_odd_rows
 from ..protocol.schema.column_mapping import physical_schema
 from ..protocol.statistics import FileStatistics, value_at
@@ -71,7 +70,7 @@ def data_files(
 
 def files_of(snapshot: Snapshot) -> Iterator[InspectedFile]:
     """Yield the files of a table. Statistics that cannot be decoded are empty."""
-    mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
+    mode = snapshot.configuration.mapping_mode
     physical = fields_of(physical_schema(snapshot.schema, mode))
     variants = {
         path: ".".join(logical)

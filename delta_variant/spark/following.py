@@ -15,7 +15,6 @@ from ..log.snapshot import Snapshot
 from ..log.state import latest_version
 from ..log.timestamps import CommitTimes
 from ..operations.changes import READ_AGAIN, ChangedFile, ChangeFeed, check_commits
-from ..protocol import features
 from ..protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, decode_path
 from ..read.explanation import ReadReport
 from ..read.file_reader import FileEntry
@@ -154,7 +153,7 @@ class Follower:
     def _check_metadata(self, version: int, actions: Iterable[Action]) -> None:
         for action in actions:
             if isinstance(action, Protocol):
-                features.check_may_read(action, self.snapshot.schema, self.store.uri)
+                replace(self.snapshot.configuration, protocol=action).check_may_read()
             if isinstance(action, Metadata):
                 self._check_schema(action, version)
 

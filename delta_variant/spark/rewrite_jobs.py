@@ -108,7 +108,7 @@ class RewriteJob:
         )
         before = self.snapshot
         result = commit_won(lambda: commit(rewritten), [*done, *changes], self.job, [before.store])
-        if result.version is not None and compacts(before.protocol, before.configuration, self.auto_compact):
+        if result.version is not None and compacts(before.protocol, before.properties, self.auto_compact):
             new, options = rewritten.files, self.table.storage_options
             compact_partitions(self.spark, before.store, before, new, self.files, options)
         return result

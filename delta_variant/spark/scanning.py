@@ -14,7 +14,6 @@ from pyspark.sql.utils import is_remote
 
 from ..expressions.parse import parse_columns
 from ..log.snapshot import Snapshot
-from ..protocol import features, properties
 from ..protocol.actions import is_absolute
 from ..protocol.schema.char_types import char_widths
 from ..protocol.schema.partition_values import partition_value_from_string
@@ -38,9 +37,9 @@ def unsupported_by_scan(
     spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, own_credentials: bool
 ) -> str | None:
     """Return why Spark's Parquet scan cannot read these rows of `Snapshot.files` correctly, or None."""
-    if properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE) != "none":
+    if snapshot.configuration.mapping_mode != "none":
         return "it uses column mapping"
-    if any(features.supports(snapshot.protocol, name) for name in TYPE_WIDENING):
+    if any(snapshot.configuration.supports(name) for name in TYPE_WIDENING):
         return "the types of its columns were widened"
     if VOID.name in primitives_of(snapshot.schema):
         return "it has a column of the type void"

@@ -30,6 +30,7 @@ from ..log.commit_result import CommitResult
 from ..log.conflicts import Reads
 from ..log.provenance import CommitContext
 from ..log.snapshot import Snapshot, files_table
+from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import TableReader, files_of
 from ..read.plan import may_contain_matches
 from ..read.scope import Scope
@@ -174,16 +175,14 @@ def _written_rows(write: PreparedWrite, files: WrittenFiles) -> Batches:
     """Yield the rows of written files, with the columns of the data."""
     state = write.state
     table = Snapshot(
-        uri=write.store.uri,
         store=write.store,
         version=0,
-        protocol=state.protocol,
-        metadata=state.metadata,
-        schema=state.columns,
+        configuration=TableConfiguration(
+            write.store.uri, state.protocol, state.metadata, state.columns, state.timezone
+        ),
         files=files_table(files.adds),
         txns={},
         domain_metadata={},
-        timezone=state.timezone,
     )
     columns = Scope.of(state.columns).whole_columns()
     inputs = expression_inputs(columns.values())

@@ -34,6 +34,7 @@ from ..expressions.tree import inputs as expression_inputs
 from ..input.invalid_json import InvalidValueHandler
 from ..log.snapshot import Snapshot
 from ..protocol.statistics import counts_of, texts_at
+from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
 from ..read.log_statistics import partition_matches
 from ..read.plan import FilePlan, plan_files, plan_rows
@@ -200,7 +201,8 @@ def add_inserted_files(
     whole = replace(rewritten, files=WrittenFiles.join([rewritten.files, inserted]))
     if not rewritten.changes:
         return whole
-    written = replace(snapshot, metadata=state.metadata, schema=state.columns)
+    after = TableConfiguration(snapshot.uri, state.protocol, state.metadata, state.columns, state.timezone)
+    written = replace(snapshot, configuration=after)
     try:
         changes = write_whole_files(written, state, inserted.entries(), "insert")
     except BaseException:

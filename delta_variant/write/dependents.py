@@ -49,7 +49,7 @@ def check_read_columns_stay(snapshot: Snapshot, columns: StructType) -> None:
 
 def _expressions(snapshot: Snapshot, columns: StructType) -> Iterator[tuple[str, str]]:
     """Yield the SQL text of the constraints of a table and of its columns, each with a description."""
-    for name, text in check_constraints(snapshot.configuration):
+    for name, text in check_constraints(snapshot.properties):
         yield f"the CHECK constraint {name}", text
     for path, field in fields_of(columns):
         for key, what in ((GENERATION_EXPRESSION, "the generated column"), (INVARIANTS, "the invariant of")):

@@ -13,7 +13,7 @@ from ..expressions.tree import Expression
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
-from ..protocol import features, properties
+from ..protocol import properties
 from ..protocol.types import StructType
 from ..read.scope import Scope
 from ..storage.store import Store
@@ -182,7 +182,7 @@ def prepare(
 def _check_describes(snapshot: Snapshot, table: TableOptions) -> None:
     """Raise ValueError for options of a new table that differ from the existing table."""
     for name, text in (table.configuration or {}).items():
-        if snapshot.configuration.get(name) != text:
+        if snapshot.properties.get(name) != text:
             raise ValueError(
                 f"configuration: a write to an existing table cannot set {name}={text!r}: omit it, or call "
                 "set_properties"
@@ -205,7 +205,5 @@ def _configuration(options: WriteOptions, table: TableOptions) -> Mapping[str, s
 
 def _overwrite(snapshot: Snapshot, text: str | None) -> Overwrite:
     predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(text)
-    features.check_may_rewrite(
-        snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri, removes_rows=True
-    )
+    snapshot.configuration.check_may_replace(removes_rows=True)
     return Overwrite(text, predicate)

@@ -21,6 +21,7 @@ from ..protocol.schema.merging import merge as merge_schemas
 from ..protocol.schema.rules import check_consistent, check_partition_columns
 from ..protocol.schema.rules import check_new as check_new_schema
 from ..protocol.schema.widening import find_widenings
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import VARIANT, DataType, StructField, StructType
 from .dependents import check_independent, check_read_columns_stay
 from .table_state import TableState, assign_column_ids
@@ -68,7 +69,7 @@ def create_state(
         created_time=now(),
     )
     protocol = features.new_table_protocol(columns, settings)
-    features.check_may_append(protocol, settings, columns, where)
+    TableConfiguration(where, protocol, metadata, columns).check_may_append()
     return TableState(protocol, metadata, columns, protocol, metadata)
 
 
@@ -95,8 +96,8 @@ def append_state(
             f"partition_by: expected the partition columns of the table, {list(snapshot.partition_columns)}, "
             f"got {list(partition_by)}"
         )
-    settings = dict(snapshot.configuration)
-    features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
+    settings = dict(snapshot.properties)
+    snapshot.configuration.check_may_append()
     check_consistent(snapshot.schema, snapshot.partition_columns)
     before = _widened(snapshot, columns) if schema_mode == "merge" else snapshot.schema
     merged = merge_schemas(before, columns, mode=schema_mode or "strict")
@@ -105,10 +106,10 @@ def append_state(
     check_new_schema(merged, mode=properties.get(settings, properties.COLUMN_MAPPING_MODE))
     merged, settings = assign_column_ids(merged, settings)
     protocol = features.with_needed_features(snapshot.protocol, merged, settings)
-    features.check_may_append(protocol, settings, merged, snapshot.uri)
     metadata = msgspec.structs.replace(
         snapshot.metadata, schema_string=schema_to_json(merged), configuration=settings
     )
+    TableConfiguration(snapshot.uri, protocol, metadata, merged).check_may_append()
     return TableState(
         protocol, metadata, merged, protocol if protocol != snapshot.protocol else None, metadata
     )
@@ -117,9 +118,8 @@ def append_state(
 def _widened(snapshot: Snapshot, columns: StructType) -> StructType:
     """Return the columns of the table with the wider types of the data if the table allows type widening."""
     widened = snapshot.schema
-    if "typeWidening" not in features.supported_features(snapshot.protocol) or not properties.get(
-        snapshot.configuration, properties.ENABLE_TYPE_WIDENING
-    ):
+    is_supported = "typeWidening" in features.supported_features(snapshot.protocol)
+    if not is_supported or not snapshot.configuration.get(properties.ENABLE_TYPE_WIDENING):
         return widened
     for path, new_type in find_widenings(snapshot.schema, columns):
         check_independent(snapshot, path)
@@ -138,8 +138,8 @@ def overwrite_state(
     keep their metadata. Raises SchemaError for an invalid schema, UnsupportedFeatureError for a table that
     this version cannot overwrite.
     """
-    settings = dict(snapshot.configuration)
-    features.check_may_append(snapshot.protocol, settings, snapshot.schema, snapshot.uri)
+    settings = dict(snapshot.properties)
+    snapshot.configuration.check_may_append()
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     columns = StructType(tuple(_keep_field(field, snapshot.schema) for field in columns.fields))
     check_new_schema(columns, mode=mode)
@@ -151,13 +151,13 @@ def overwrite_state(
     check_stats_columns(columns, settings, partitions, snapshot.uri)
     columns, settings = assign_column_ids(columns, settings)
     protocol = features.with_needed_features(snapshot.protocol, columns, settings)
-    features.check_may_append(protocol, settings, columns, snapshot.uri)
     metadata = msgspec.structs.replace(
         snapshot.metadata,
         schema_string=schema_to_json(columns),
         partition_columns=partitions,
         configuration=settings,
     )
+    TableConfiguration(snapshot.uri, protocol, metadata, columns).check_may_append()
     if metadata == snapshot.metadata:
         return TableState.of(snapshot)
     return TableState(

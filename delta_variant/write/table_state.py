@@ -118,7 +118,11 @@ def restrict_to_table(options: WriteOptions, state: TableState, where: str) -> W
         files = replace(files, annotate=False)
     page_version = properties.get(settings, properties.PARQUET_FORMAT_VERSION)
     options = replace(options, files=files, page_version=page_version)
-    if features.enables_shredding(state.protocol, settings) and not is_unshredded:
+    if (
+        features.supports_shredding(state.protocol)
+        and properties.get(settings, properties.ENABLE_VARIANT_SHREDDING)
+        and not is_unshredded
+    ):
         return options
     if isinstance(options.shredding, ShreddingSchema) or options.schemas:
         raise ShreddingNotEnabledError(

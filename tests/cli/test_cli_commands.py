@@ -302,7 +302,7 @@ def test_write_reads_parquet_and_csv_from_folders_and_globs(tmp_path: Path):
     assert json.loads(run("read", table, "--where", "id = 7", "--json").stdout)["event"] == {"n": 1}
     assert json.loads(run("read", table, "--where", "id = 8", "--json").stdout)["event"] is None
     snapshot = dv.load_snapshot(table)
-    assert (snapshot.partition_columns, snapshot.configuration["team"]) == (("id",), "us")
+    assert (snapshot.partition_columns, snapshot.properties["team"]) == (("id",), "us")
 
 
 @pytest.mark.parametrize(

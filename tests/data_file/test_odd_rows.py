@@ -401,7 +401,7 @@ def test_rows_keep_their_ids(tmp_path: Path):
 def row_ids(table: Path) -> dict[int, int]:
     """Return the row id of each row by its `id`."""
     snapshot = dv.load_snapshot(str(table))
-    name = snapshot.configuration["delta.rowTracking.materializedRowIdColumnName"]
+    name = snapshot.properties["delta.rowTracking.materializedRowIdColumnName"]
     found = {}
     for file in snapshot.files.select(["path", "base_row_id"]).to_pylist():
         rows = pq.read_table(table / file["path"])

@@ -270,7 +270,7 @@ def _check_snapshot(
         for name, key in _SAME_FIELDS.items():
             assert file[name] == add.get(key), f"version {snapshot.version}, {path}: {name} {file[name]}"
         assert (file["deletion_vector"] is None) == ("deletionVector" not in add)
-    assert dict(snapshot.configuration) == table["metaData"]["configuration"]
+    assert dict(snapshot.properties) == table["metaData"]["configuration"]
     assert snapshot.metadata.schema_string == table["metaData"]["schemaString"]
     assert set(snapshot.protocol.writer_features or ()) == set(table["protocol"].get("writerFeatures", ()))
     for prefix, kept in (("txn ", snapshot.txns), ("domain ", snapshot.domain_metadata)):

@@ -140,7 +140,7 @@ def test_a_log_has_the_state_that_deltalake_reads(
         "writer features": sorted(protocol.writer_features or ()),
         "id": snapshot.metadata.id,
         "partitions": list(snapshot.partition_columns),
-        "configuration": dict(snapshot.configuration),
+        "configuration": dict(snapshot.properties),
         "schema": json.loads(snapshot.metadata.schema_string),
     }
     assert snapshot.version == int(outcome.version)

@@ -62,7 +62,7 @@ def test_a_commit_of_the_kernel_is_read_and_published(catalog):
     assert kernel(catalog, table, "seven") == "2"
     assert (table.published, catalog.unpublished(table)) == ([0, 1], [2])
     snapshot = dv.load_snapshot(table.uri)
-    assert (snapshot.version, snapshot.configuration["kernel"]) == (2, "seven")
+    assert (snapshot.version, snapshot.properties["kernel"]) == (2, "seven")
     append(table, 3)
     assert (table.published, catalog.unpublished(table)) == ([0, 1, 2, 3], [])
     assert kernel(catalog, table) == "3 [1, 3]"

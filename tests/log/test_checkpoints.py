@@ -546,7 +546,7 @@ class TestCompactions:
         assert sorted(snapshot.files["path"].to_pylist()) == ["c", "e"]
         assert sorted(tombstones["path"].to_pylist()) == ["a", "b"]
         assert (snapshot.protocol.min_reader_version, snapshot.protocol.min_writer_version) == (1, 2)
-        assert snapshot.configuration == {"round": "new"}
+        assert snapshot.properties == {"round": "new"}
         assert snapshot.txns["app"].version == 2
         assert snapshot.domain_metadata["d"].configuration == "new"
         protocol, last = load_protocol_and_metadata(store.open_store(tmp_path), 3)

@@ -319,7 +319,7 @@ def write_checkpoint(root, version, snapshot):
         "format": {"provider": "parquet", "options": []},
         "schemaString": SCHEMA,
         "partitionColumns": [],
-        "configuration": list(snapshot.configuration.items()),
+        "configuration": list(snapshot.properties.items()),
     }
     text_map = pa.map_(pa.string(), pa.string())
     meta_type = pa.struct(

@@ -157,7 +157,7 @@ def agrees_with_deltalake(folder, version=None):
     described = pa.table(theirs.get_add_actions()).to_pylist()
     assert ours.version == theirs.version()
     assert json.loads(ours.metadata.schema_string) == json.loads(theirs.schema().to_json())
-    assert ours.configuration == theirs.metadata().configuration
+    assert ours.properties == theirs.metadata().configuration
     # deltalake returns the percent-encoded paths of the log.
     assert sorted((row["path"], row["size_bytes"]) for row in described) == sorted(
         (encode_path(row["path"]), row["size"]) for row in ours.files.to_pylist()

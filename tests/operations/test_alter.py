@@ -96,7 +96,7 @@ def test_unsetting_a_property_keeps_its_feature(table: str):
     assert dv.unset_properties(table, ["delta.enableVariantShredding"]).version == 3
     after = dv.load_snapshot(table)
     assert after.protocol == before
-    assert after.configuration == {}
+    assert after.properties == {}
 
 
 def test_unchanged_properties_are_not_committed(table: str):
@@ -173,7 +173,7 @@ def test_row_tracking_can_be_enabled_when_all_rows_have_ids(tmp_path: Path):
     assert "domainMetadata" in dv.load_snapshot(table).protocol.writer_features
     dv.write_table(table, ROWS, mode="append")
     dv.set_properties(table, {"delta.enableRowTracking": "true"})
-    configuration = dv.load_snapshot(table).configuration
+    configuration = dv.load_snapshot(table).properties
     assert configuration["delta.rowTracking.materializedRowIdColumnName"].startswith("_row-id-col-")
     with pytest.raises(ProtocolError, match="directly: it is the name of an internal column"):
         dv.unset_properties(table, ["delta.rowTracking.materializedRowIdColumnName"])
@@ -272,13 +272,13 @@ def test_new_columns_of_a_mapped_table_get_new_ids_and_physical_names(tmp_path: 
     """PROTOCOL.md, "Writer Requirements for Column Mapping"."""
     table = str(tmp_path / "t")
     dv.write_table(table, ROWS, configuration=COLUMN_MAPPING)
-    before = int(dv.load_snapshot(table).configuration["delta.columnMapping.maxColumnId"])
+    before = int(dv.load_snapshot(table).properties["delta.columnMapping.maxColumnId"])
     dv.add_columns(table, {"x y": "struct<z:int>"})
     found = fields_by_name(table)
     ids = [found[name].metadata["delta.columnMapping.id"] for name in ("x y", "x y.z")]
     assert ids == [before + 1, before + 2]
     assert found["x y"].metadata["delta.columnMapping.physicalName"].startswith("col-")
-    assert dv.load_snapshot(table).configuration["delta.columnMapping.maxColumnId"] == str(before + 2)
+    assert dv.load_snapshot(table).properties["delta.columnMapping.maxColumnId"] == str(before + 2)
 
 
 @pytest.mark.parametrize(
@@ -324,7 +324,7 @@ def test_mapping_an_existing_table_keeps_its_files_and_their_names(table: str):
     assert names == {"id": "id", "s": "s", "s.a": "a", "s.b": "b", "day": "day"}
     ids = sorted(field.metadata["delta.columnMapping.id"] for field in found.values())
     assert ids == [1, 2, 3, 4, 5]
-    assert snapshot.configuration["delta.columnMapping.maxColumnId"] == "5"
+    assert snapshot.properties["delta.columnMapping.maxColumnId"] == "5"
     assert read_rows(table) == before
     dv.write_table(table, ROWS, mode="append")
     assert len(read_rows(table)) == 4
@@ -350,7 +350,7 @@ def test_renamed_columns_keep_their_values_partitions_and_statistics(table: str)
     dv.rename_column(table, "v", "event")
     snapshot = dv.load_snapshot(table)
     assert snapshot.partition_columns == ("the day",)
-    assert snapshot.configuration["delta.dataSkippingStatsColumns"] == "number,s.`x.y`"
+    assert snapshot.properties["delta.dataSkippingStatsColumns"] == "number,s.`x.y`"
     row = {"number": 3, "s": {"x.y": 3, "b": "z"}, "the day": "m", "event": '{"a":1}'}
     dv.write_table(table, pa.Table.from_pylist([row]), mode="append", variant_columns=["event"])
     assert read_rows(table, "number", "s", "`the day`", "to_json(event) as event") == [
@@ -371,11 +371,11 @@ def test_a_new_column_does_not_read_values_of_a_dropped_one(table: str):
     dv.set_properties(table, {**COLUMN_MAPPING, "delta.dataSkippingStatsColumns": "id,s"})
     dv.drop_column(table, "s.a")
     dv.drop_column(table, "id")
-    assert dv.load_snapshot(table).configuration["delta.dataSkippingStatsColumns"] == "s"
+    assert dv.load_snapshot(table).properties["delta.dataSkippingStatsColumns"] == "s"
     assert read_rows(table) == [{"s": None, "day": "t"}, {"s": {"b": "x"}, "day": "m"}]
     dv.add_columns(table, {"id": "bigint", "s.a": "string"})
     assert read_rows(table, "id", "s") == [{"id": None, "s": None}, {"id": None, "s": {"b": "x", "a": None}}]
-    assert dv.load_snapshot(table).configuration["delta.columnMapping.maxColumnId"] == "7"
+    assert dv.load_snapshot(table).properties["delta.columnMapping.maxColumnId"] == "7"
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ class Reader:
             each.name: each.metadata.get("delta.columnMapping.physicalName", each.name)
             for each in snapshot.schema.fields
         }
-        return cls(table, names, dict(snapshot.configuration))
+        return cls(table, names, dict(snapshot.properties))
 
     def rows(self, file: dict[str, Any]) -> Iterator[tuple[Content, int, dict[str, Any]]]:
         """Yield the content of the rows of a file, their positions, and all of their columns."""

@@ -199,7 +199,7 @@ def write_v2(table: Path, version: int, sidecar: str, unique_id: str) -> None:
     pq.write_table(adds, log / "_sidecars" / sidecar)
     classic.unlink()
     snapshot = load_snapshot(table, version)
-    configuration = dict(snapshot.configuration)
+    configuration = dict(snapshot.properties)
     lines: list[dict[str, Any]] = [
         {"checkpointMetadata": {"version": version}},
         {"protocol": json.loads((log / f"{version:020d}.crc").read_bytes())["protocol"]},
@@ -270,7 +270,7 @@ def protect(table: Path, before: int) -> None:
         new_protocol=replace(
             snapshot.protocol, min_writer_version=7, writer_features=tuple(sorted({*features}))
         ),
-        new_metadata=replace(snapshot.metadata, configuration={**snapshot.configuration, **protected}),
+        new_metadata=replace(snapshot.metadata, configuration={**snapshot.properties, **protected}),
     )
 
 
@@ -281,7 +281,7 @@ def test_protected_checkpoints_expire_together_or_not_at_all(tmp_path: Path):
     protect(table, 6)
     assert dv.clean_up_log(table).first_version == 6
     dv.restore(table, 8)
-    assert "delta.requireCheckpointProtectionBeforeVersion" in dv.load_snapshot(table).configuration
+    assert "delta.requireCheckpointProtectionBeforeVersion" in dv.load_snapshot(table).properties
 
 
 def test_commits_are_deleted_before_checkpoints(tmp_path: Path):

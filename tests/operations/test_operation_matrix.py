@@ -133,7 +133,7 @@ def run_query(table: Path) -> None:
 
 
 def run_columns(table: Path) -> None:
-    if dv.load_snapshot(table).configuration.get("delta.columnMapping.mode") != "id":
+    if dv.load_snapshot(table).properties.get("delta.columnMapping.mode") != "id":
         dv.set_properties(table, {"delta.columnMapping.mode": "name"})
     dv.add_columns(table, {"extra": "struct<a: int>"})
     dv.rename_column(table, "day", "the day")
@@ -144,7 +144,7 @@ def run_columns(table: Path) -> None:
 
 def run_widening(table: Path) -> None:
     dv.set_properties(table, {"delta.enableTypeWidening": "true"})
-    if "delta.constraints.natural" in dv.load_snapshot(table).configuration:
+    if "delta.constraints.natural" in dv.load_snapshot(table).properties:
         dv.drop_constraint(table, "natural")
     dv.change_type(table, "id", "decimal(20,0)")
 

@@ -235,10 +235,10 @@ def test_a_version_without_a_change_data_feed_is_an_error(tmp_path):
         reader_features=state.protocol.reader_features,
         writer_features=features,
     )
-    on = {**state.configuration, **FEED}
+    on = {**state.properties, **FEED}
     set_metadata(table, protocol, configuration=on)
     append(table, 1)
-    set_metadata(table, configuration=state.configuration)
+    set_metadata(table, configuration=state.properties)
     append(table, 2)
     set_metadata(table, configuration=on)
     with pytest.raises(ChangesNotRecordedError) as first:

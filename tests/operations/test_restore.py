@@ -40,7 +40,7 @@ def edit_metadata(table: Path, *more: Any, **configuration: str | None) -> None:
     """Commit properties of a table; None unsets one."""
     state = dv.load_snapshot(table)
     settings: dict[str, Any] = {
-        **state.configuration,
+        **state.properties,
         **{name.replace("_", "."): text for name, text in configuration.items()},
     }
     metadata = Metadata(
@@ -255,7 +255,7 @@ def test_a_restore_keeps_in_commit_timestamps(tmp_path):
     edit_metadata(table, protocol, **enabled)
     append(table, 2)
     dv.restore(table, 0)
-    configuration = dv.load_snapshot(table).configuration
+    configuration = dv.load_snapshot(table).properties
     assert configuration["delta.inCommitTimestampEnablementVersion"] == "1"
     assert "inCommitTimestamp" in read_actions(table, "commitInfo", 3)[0]
     assert [row[0] for row in rows(table)] == [1]
@@ -266,10 +266,10 @@ def test_column_ids_are_never_reused(tmp_path):
     append(table, 1, configuration={"delta.columnMapping.mode": "name"})
     more = pa.table({"id": [2], "v": pa.array(["1"], pa.json_()), "more": ["x"]})
     dv.write_table(table, more, mode="append", schema_mode="merge")
-    greatest = dv.load_snapshot(table).configuration["delta.columnMapping.maxColumnId"]
+    greatest = dv.load_snapshot(table).properties["delta.columnMapping.maxColumnId"]
     dv.restore(table, 0)
     assert rows(table) == [(1, '{"n":1,"s":"x1"}')]
-    assert dv.load_snapshot(table).configuration["delta.columnMapping.maxColumnId"] == greatest
+    assert dv.load_snapshot(table).properties["delta.columnMapping.maxColumnId"] == greatest
 
 
 def test_a_version_without_column_mapping_cannot_be_restored(tmp_path):

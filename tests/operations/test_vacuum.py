@@ -307,7 +307,7 @@ def test_iceberg_metadata_is_kept_for_uniform_tables(table):
     old = put(table, "metadata/v1.metadata.json")
     assert dv.vacuum(table).files == (old,)
     state = dv.load_snapshot(table)
-    settings = {**state.configuration, "delta.universalFormat.enabledFormats": "iceberg"}
+    settings = {**state.properties, "delta.universalFormat.enabledFormats": "iceberg"}
     commit(table, type(state.metadata)(**{**_fields(state.metadata), "configuration": settings}))
     assert dv.vacuum(table).files == ()
 

@@ -10,8 +10,9 @@ from support.errors import raises_at
 
 from delta_variant.errors import ProtocolError, UnsupportedFeatureError
 from delta_variant.protocol import features
-from delta_variant.protocol.actions import Metadata, Protocol, decode_commit
-from delta_variant.protocol.schema.json_text import parse
+from delta_variant.protocol.actions import Format, Metadata, Protocol, decode_commit
+from delta_variant.protocol.schema.json_text import parse, to_json
+from delta_variant.protocol.table_configuration import TableConfiguration
 from delta_variant.protocol.types import VARIANT, ArrayType, MapType, PrimitiveType, StructField, StructType
 
 LONG, STRING = PrimitiveType("long"), PrimitiveType("string")
@@ -32,6 +33,17 @@ def legacy(reader, writer):
 
 
 GA = listed("variantType", "variantShredding")
+
+
+def events(protocol, schema, configuration=None):
+    metadata = Metadata(
+        id="id",
+        format=Format(),
+        schema_string=to_json(schema),
+        partition_columns=(),
+        configuration=configuration or {},
+    )
+    return TableConfiguration("events", protocol, metadata, schema)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +117,7 @@ def test_shredding_is_supported_when_either_name_is_in_both_lists(protocol, answ
 )
 def test_shredding_is_enabled_when_supported_and_the_property_is_true(protocol, configuration, answer):
     """PROTOCOL.md, "Variant Shredding": the property enables a supported feature."""
-    assert features.enables_shredding(protocol, configuration) is answer
+    assert events(protocol, PLAIN, configuration).enables_shredding is answer
 
 
 @pytest.mark.parametrize(
@@ -122,7 +134,7 @@ def test_shredding_is_enabled_when_supported_and_the_property_is_true(protocol, 
 )
 def test_tables_of_known_reader_features_can_be_read(protocol):
     """A reader ignores writer features that it does not know."""
-    features.check_may_read(protocol, WITH_VARIANT, "events")
+    events(protocol, WITH_VARIANT).check_may_read()
 
 
 def test_every_table_that_delta_spark_wrote_can_be_read_and_appended_to(corpora):
@@ -130,7 +142,7 @@ def test_every_table_that_delta_spark_wrote_can_be_read_and_appended_to(corpora)
     assert len(tables) >= 19
     for table in tables:
         protocol, metadata = first_actions(table)
-        features.check_may_append(protocol, metadata.configuration, parse(metadata.schema_string), table.name)
+        events(protocol, parse(metadata.schema_string), metadata.configuration).check_may_append()
 
 
 def first_actions(table):
@@ -146,41 +158,41 @@ def first_actions(table):
 
 def test_legacy_tables_can_be_read_and_appended_to():
     for protocol in (legacy(1, 1), legacy(1, 2), legacy(2, 5), legacy(1, 6)):
-        features.check_may_append(protocol, {}, PLAIN, "events")
+        events(protocol, PLAIN).check_may_append()
 
 
 @pytest.mark.parametrize("name", ["catalogOwned-preview", "someReaderFeature"])
 def test_an_unknown_reader_feature_prevents_reads_and_is_named(name):
     with pytest.raises(UnsupportedFeatureError, match=f"cannot read .* {name}") as caught:
-        features.check_may_read(listed("variantType", name), WITH_VARIANT, "events")
+        events(listed("variantType", name), WITH_VARIANT).check_may_read()
     assert caught.value.table == "events"
 
 
 @pytest.mark.parametrize("name", ["icebergCompatV3", "materializePartitionColumns", "someWriterFeature"])
 def test_an_unknown_writer_feature_prevents_appends_and_is_named(name):
     with pytest.raises(UnsupportedFeatureError, match=f"cannot write .* {name}") as caught:
-        features.check_may_append(listed("variantType", writer=(name,)), {}, WITH_VARIANT, "events")
+        events(listed("variantType", writer=(name,)), WITH_VARIANT).check_may_append()
     assert caught.value.table == "events"
 
 
 def test_all_unknown_features_are_named_at_once():
     with pytest.raises(UnsupportedFeatureError, match=r"cannot write .* featureA, featureB") as caught:
-        features.check_may_append(listed(writer=("featureB", "featureA")), {}, PLAIN, "events")
+        events(listed(writer=("featureB", "featureA")), PLAIN).check_may_append()
     assert caught.value.table == "events"
 
 
 @pytest.mark.parametrize(("reader", "writer"), [(4, 7), (99, 99)])
 def test_a_newer_reader_version_prevents_reads(reader, writer):
     with pytest.raises(UnsupportedFeatureError, match=f"reader version {reader}") as caught:
-        features.check_may_read(legacy(reader, writer), PLAIN, "events")
+        events(legacy(reader, writer), PLAIN).check_may_read()
     assert caught.value.table == "events"
 
 
 def test_a_newer_writer_version_prevents_only_appends():
     protocol = Protocol(min_reader_version=1, min_writer_version=8, writer_features=())
-    features.check_may_read(protocol, PLAIN, "events")
+    events(protocol, PLAIN).check_may_read()
     with raises_at(UnsupportedFeatureError, "writer version 8", table="events"):
-        features.check_may_append(protocol, {}, PLAIN, "events")
+        events(protocol, PLAIN).check_may_append()
 
 
 @pytest.mark.parametrize(
@@ -199,14 +211,14 @@ def test_a_variant_at_any_depth_without_the_feature_is_rejected(data_type, proto
     with pytest.raises(
         ProtocolError, match="type variant, but its protocol lacks the feature variantType"
     ) as caught:
-        features.check_may_read(protocol, schema, "events")
+        events(protocol, schema).check_may_read()
     assert caught.value.table == "events"
 
 
 def test_a_timestamp_ntz_without_the_feature_is_read_but_not_appended_to():
-    features.check_may_read(legacy(1, 2), WITH_NTZ, "events")
+    events(legacy(1, 2), WITH_NTZ).check_may_read()
     with raises_at(ProtocolError, "lacks the feature timestampNtz", table="events"):
-        features.check_may_append(legacy(1, 2), {}, WITH_NTZ, "events")
+        events(legacy(1, 2), WITH_NTZ).check_may_append()
 
 
 def test_a_feature_in_only_one_list_is_rejected():
@@ -215,7 +227,7 @@ def test_a_feature_in_only_one_list_is_rejected():
     with pytest.raises(
         ProtocolError, match="variantShredding in writerFeatures but not in readerFeatures"
     ) as caught:
-        features.check_may_read(only_writer, WITH_VARIANT, "events")
+        events(only_writer, WITH_VARIANT).check_may_read()
     assert caught.value.table == "events"
     only_reader = Protocol(
         min_reader_version=3,
@@ -226,17 +238,16 @@ def test_a_feature_in_only_one_list_is_rejected():
     with pytest.raises(
         ProtocolError, match="variantShredding in readerFeatures but not in writerFeatures"
     ) as caught:
-        features.check_may_read(only_reader, WITH_VARIANT, "events")
+        events(only_reader, WITH_VARIANT).check_may_read()
     assert caught.value.table == "events"
 
 
 def test_column_mapping_of_reader_version_2_needs_no_reader_list():
-    features.check_may_append(
+    events(
         Protocol(min_reader_version=2, min_writer_version=7, writer_features=("columnMapping",)),
-        {"delta.columnMapping.mode": "name"},
         PLAIN,
-        "events",
-    )
+        {"delta.columnMapping.mode": "name"},
+    ).check_may_append()
 
 
 @pytest.mark.parametrize(
@@ -253,21 +264,19 @@ def test_column_mapping_of_reader_version_2_needs_no_reader_list():
 )
 def test_contradictory_versions_and_lists_are_rejected(protocol, message):
     with pytest.raises(ProtocolError, match=message) as caught:
-        features.check_may_read(protocol, PLAIN, "events")
+        events(protocol, PLAIN).check_may_read()
     assert caught.value.table == "events"
 
 
 def test_the_shredding_property_without_the_feature_prevents_only_writes():
     """PROTOCOL.md, "Writer Requirements for Variant Shredding"."""
-    features.check_may_read(listed("variantType"), WITH_VARIANT, "events")
+    events(listed("variantType"), WITH_VARIANT).check_may_read()
     with pytest.raises(
         ProtocolError, match=r"sets delta\.enableVariantShredding=true, but .* variantShredding"
     ) as caught:
-        features.check_may_append(listed("variantType"), SHREDDED, WITH_VARIANT, "events")
+        events(listed("variantType"), WITH_VARIANT, SHREDDED).check_may_append()
     assert caught.value.table == "events"
-    features.check_may_append(
-        listed("variantType", "variantShredding-preview"), SHREDDED, WITH_VARIANT, "events"
-    )
+    events(listed("variantType", "variantShredding-preview"), WITH_VARIANT, SHREDDED).check_may_append()
 
 
 def field(name, **metadata):
@@ -304,9 +313,9 @@ def test_an_unsupported_construct_prevents_appends_and_is_named(configuration, f
     """Writes need every check, reads do not."""
     schema = StructType((*PLAIN.fields, *fields))
     protocol = listed("variantType", "columnMapping", writer=("invariants", "icebergCompatV2"))
-    features.check_may_read(protocol, schema, "events")
+    events(protocol, schema).check_may_read()
     with raises_at(UnsupportedFeatureError, re.escape(named), table="events", column=column):
-        features.check_may_append(protocol, configuration, schema, "events")
+        events(protocol, schema, configuration).check_may_append()
 
 
 def test_constraint_features_without_a_constraint_do_not_hinder_an_append():
@@ -323,7 +332,7 @@ def test_constraint_features_without_a_constraint_do_not_hinder_an_append():
         ),
     )
     schema = StructType((StructField("v", VARIANT, metadata={"CURRENT_DEFAULT": "null"}),))
-    features.check_may_append(protocol, {}, schema, "events")
+    events(protocol, schema).check_may_append()
 
 
 def test_a_new_table_without_needs_has_the_legacy_protocol():
@@ -358,7 +367,7 @@ def test_a_new_table_has_the_features_of_its_properties(configuration, reader, w
     protocol = features.new_table_protocol(PLAIN, configuration)
     assert (set(protocol.reader_features) if protocol.reader_features else None) == reader
     assert set(protocol.writer_features) == writer | {"appendOnly", "invariants"}
-    features.check_may_append(protocol, configuration, PLAIN, "events")
+    events(protocol, PLAIN, configuration).check_may_append()
 
 
 def test_a_new_table_with_timestamp_ntz_has_its_feature():
@@ -380,7 +389,7 @@ def test_adding_a_variant_to_a_table_with_legacy_column_mapping_keeps_it_in_both
     protocol = features.with_needed_features(legacy(2, 5), WITH_VARIANT, {})
     assert set(protocol.reader_features) == {"columnMapping", "variantType"}
     assert "columnMapping" in protocol.writer_features
-    features.check_may_append(protocol, {}, WITH_VARIANT, "events")
+    events(protocol, WITH_VARIANT).check_may_append()
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def content(table: Path) -> dict[str, Any]:
         "txns": {name: txn.version for name, txn in snapshot.txns.items()},
         "read": info.get("readVersion"),
     }
-    if properties.get(snapshot.configuration, properties.ENABLE_CHANGE_DATA_FEED):
+    if properties.get(snapshot.properties, properties.ENABLE_CHANGE_DATA_FEED):
         changes = ["_change_type", "_commit_version", *columns]
         feed = dv.read_changes(table, start=snapshot.version, columns=changes).to_table().to_pylist()
         found["changes"] = sorted(feed, key=str)

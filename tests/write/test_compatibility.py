@@ -45,7 +45,7 @@ def check_readable_by_others(table: Path) -> None:
     frame = pl.scan_delta(str(table)).collect()
     assert sorted(dv.Variant(**each).to_json() for each in frame["event"]) == sorted(texts)
     snapshot = dv.load_snapshot(table)
-    assert snapshot.configuration[PROPERTY] == "unshredded"
+    assert snapshot.properties[PROPERTY] == "unshredded"
     for path in snapshot.files["path"].to_pylist():
         file = pq.ParquetFile(table / path)
         assert "Variant" not in str(file.schema)

@@ -455,7 +455,7 @@ def test_overwrite_of_a_mapped_schema_gives_new_columns_new_ids(tmp_path: Path):
     after = load_snapshot(tmp_path / "t")
     assert after.schema.fields[0] == before.schema.fields[0]
     assert after.schema.fields[1].metadata["delta.columnMapping.id"] == 3
-    assert after.configuration["delta.columnMapping.maxColumnId"] == "3"
+    assert after.properties["delta.columnMapping.maxColumnId"] == "3"
     assert dv.read_table(str(tmp_path / "t")).to_table().to_pylist() == [{"id": 2, "x": "two"}]
 
 

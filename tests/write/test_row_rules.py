@@ -82,12 +82,12 @@ def planted(path: Path, columns: pa.Table, metadata: dict[str, dict[str, Any]], 
 def test_a_constraint_goes_to_the_properties_and_its_feature_to_the_protocol(table: str):
     assert dv.add_constraint(table, "Positive", "amount > 0").version == 1
     snapshot = dv.load_snapshot(table)
-    assert snapshot.configuration["delta.constraints.positive"] == "amount > 0"
+    assert snapshot.properties["delta.constraints.positive"] == "amount > 0"
     assert "checkConstraints" in snapshot.protocol.writer_features
     with pytest.raises(SchemaError, match="has a constraint 'POSITIVE' already"):
         dv.add_constraint(table, "POSITIVE", "id > 0")
     assert dv.drop_constraint(table, "positive").version == 2
-    assert "delta.constraints.positive" not in dv.load_snapshot(table).configuration
+    assert "delta.constraints.positive" not in dv.load_snapshot(table).properties
     with pytest.raises(SchemaError, match="has no constraint 'positive'"):
         dv.drop_constraint(table, "positive")
 

@@ -52,7 +52,7 @@ def table(tmp_path: Path) -> Path:
 def tracked(table: Path) -> Tracked:
     """Return the row id and the row commit version of each row by its `id`, as PROTOCOL.md defines them."""
     snapshot = load_snapshot(table)
-    names = [snapshot.configuration[key] for key in (ID_COLUMN, VERSION_COLUMN)]
+    names = [snapshot.properties[key] for key in (ID_COLUMN, VERSION_COLUMN)]
     (field, *_) = snapshot.schema.fields
     found: Tracked = {}
     for file in snapshot.files.to_pylist():
@@ -288,9 +288,9 @@ def test_a_concurrent_metadata_change_prevents_ids(tmp_path: Path):
     store = commit_first(table, None, None, lambda: dv.set_properties(table, {"mine": "x"}))
     with pytest.raises(CommitConflictError, match="changed the metadata"):
         dv.set_properties(store, TRACKED)
-    assert load_snapshot(table).configuration["mine"] == "x"
+    assert load_snapshot(table).properties["mine"] == "x"
     dv.set_properties(str(table), TRACKED)
-    assert load_snapshot(table).configuration["mine"] == "x"
+    assert load_snapshot(table).properties["mine"] == "x"
     assert len(tracked(table)) == 5
 
 

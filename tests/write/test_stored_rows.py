@@ -317,7 +317,7 @@ def test_the_change_data_feed_has_the_changed_rows_alone(tmp_path: Path, copied:
 def test_tracked_rows_are_not_copied_because_their_ids_become_a_column(tmp_path: Path, copied: list[int]):
     rows = in_batches(pa.table({"id": list(range(30))}), 10)
     dv.write_table(tmp_path / "t", rows, configuration={"delta.enableRowTracking": "true"})
-    name = load_snapshot(tmp_path / "t").configuration["delta.rowTracking.materializedRowIdColumnName"]
+    name = load_snapshot(tmp_path / "t").properties["delta.rowTracking.materializedRowIdColumnName"]
     dv.delete(tmp_path / "t", "id = 13")
     assert copied == []
     found = pq.read_table(new_file(tmp_path / "t"), columns=["id", name])

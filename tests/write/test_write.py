@@ -261,7 +261,7 @@ def test_a_table_with_unknown_properties_is_read_and_appended_to(tmp_path: Path)
     Table(tmp_path / "t").set_property("delta.nope", "1")
     write_table(tmp_path / "t", events(), mode="append")
     assert len(rows(tmp_path / "t")) == 6
-    assert load_snapshot(tmp_path / "t").configuration["delta.nope"] == "1"
+    assert load_snapshot(tmp_path / "t").properties["delta.nope"] == "1"
 
 
 def test_the_version_of_a_txn_may_be_of_numpy(tmp_path: Path):
@@ -1059,7 +1059,7 @@ def test_mapped_columns_have_other_names_in_files_partitions_and_statistics(mode
     }
     ids = {field.name: field.metadata["delta.columnMapping.id"] for field in snapshot.schema.fields}
     assert ids == {"id": 1, "event": 2, "p": 3, "s": 4, "q": 6}
-    assert snapshot.configuration["delta.columnMapping.maxColumnId"] == "6"
+    assert snapshot.properties["delta.columnMapping.maxColumnId"] == "6"
     added = read_actions(tmp_path / "t", "add")[1]
     assert added["partitionValues"] == {physical["p"]: "x"}
     stats = json.loads(added["stats"])

@@ -162,6 +162,6 @@ def _load_log(folder: Path, version: int | None) -> Mapping[str, Any]:
         "files": snapshot.files["path"].to_pylist(),
         "reader_features": list(snapshot.protocol.reader_features or ()),
         "writer_features": list(snapshot.protocol.writer_features or ()),
-        "properties": dict(snapshot.configuration),
+        "properties": dict(snapshot.properties),
         "schema": {field.name: describe(field.type) for field in snapshot.schema.fields},
     }

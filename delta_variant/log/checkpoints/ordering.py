@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._arrow import Array
-from ...protocol import properties
 from ...protocol.schema.column_mapping import physical_name
 from ..file_list import Summary
 from ..snapshot import FILES_SCHEMA, Snapshot
@@ -69,7 +68,7 @@ class Layout:
     @classmethod
     def of(cls, state: Snapshot, files: Files) -> Layout:
         """Return the layout for the files of a snapshot."""
-        mode = properties.get(state.configuration, properties.COLUMN_MAPPING_MODE)
+        mode = state.configuration.mapping_mode
         by_name = {each.name: each for each in state.schema.fields}
         partitions = [physical_name(by_name[name], mode) for name in state.partition_columns]
         sample = _Sample()

@@ -23,11 +23,9 @@ from ..._arrow import Array
 from ..._options import JsonKind
 from ...errors import InvalidStatisticsError
 from ...expressions.cast import cast_values
-from ...protocol import properties
 from ...protocol.actions import Sidecar
 from ...protocol.schema.arrow import to_arrow_type
 from ...protocol.schema.column_mapping import physical_name
-from ...protocol.schema.indexed_columns import stats_columns
 from ...protocol.statistics import (
     bounds_at,
     counts_of,
@@ -159,8 +157,8 @@ def _path(member: str, leaf: StatsLeaf) -> tuple[str, ...]:
 
 def leaves_of(state: Snapshot, stats: pa.ChunkedArray[Any]) -> list[StatsLeaf]:
     """Return the columns and paths that may have bounds in all of some files."""
-    mode = properties.get(state.configuration, properties.COLUMN_MAPPING_MODE)
-    columns = stats_columns(state.schema, state.configuration, state.partition_columns)
+    mode = state.configuration.mapping_mode
+    columns = state.configuration.stats_columns
     named = [(tuple(physical_name(step, mode) for step in path), path[-1].type) for path in columns]
     return list(chain.from_iterable(_leaves(names, kind, stats) for names, kind in named))
 

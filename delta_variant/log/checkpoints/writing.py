@@ -35,7 +35,6 @@ from ...protocol.actions import (
 )
 from ...protocol.schema.arrow import from_arrow, to_arrow_type
 from ...protocol.schema.column_mapping import physical_name
-from ...protocol.schema.indexed_columns import stats_columns
 from ...protocol.schema.json_text import to_json
 from ...protocol.schema.partition_values import partition_value_from_string
 from ...protocol.types import DataType
@@ -127,7 +126,7 @@ def write_checkpoint(store: Store, version: int, *, now: int, unique_id: str) ->
             table=store.uri,
             version=version,
         )
-    contents = _Contents(state, _unexpired(tombstones, state.configuration, now))
+    contents = _Contents(state, _unexpired(tombstones, state.properties, now))
     try:
         written = _write(contents, unique_id, now)
     except MalformedLogError:
@@ -181,8 +180,8 @@ class _Contents:
     @property
     def is_v2(self) -> bool:
         """Return whether the table's policy requires a V2 checkpoint; a classic one is always allowed."""
-        policy = properties.get(self.state.configuration, properties.CHECKPOINT_POLICY)
-        return policy == "v2" and features.supports(self.state.protocol, "v2Checkpoint")
+        policy = self.state.configuration.get(properties.CHECKPOINT_POLICY)
+        return policy == "v2" and self.state.configuration.supports("v2Checkpoint")
 
     @property
     def has_sidecars(self) -> bool:
@@ -365,8 +364,8 @@ class _Encoder:
     @classmethod
     def of(cls, state: Snapshot) -> _Encoder:
         """Return the encoder for the checkpoints of a table."""
-        codec = properties.get(state.configuration, properties.COMPRESSION_CODEC) or "snappy"
-        page_version = properties.get(state.configuration, properties.PARQUET_FORMAT_VERSION)
+        codec = state.configuration.get(properties.COMPRESSION_CODEC) or "snappy"
+        page_version = state.configuration.get(properties.PARQUET_FORMAT_VERSION)
         return cls(_AddLayout.of(state), codec, "2.0" if page_version == 2 else "1.0")
 
     @property
@@ -546,11 +545,11 @@ class _AddLayout:
     @classmethod
     def of(cls, state: Snapshot) -> _AddLayout:
         fields = list(_ADD_LAYOUT)
-        if not properties.get(state.configuration, properties.WRITE_STATS_AS_JSON):
+        if not state.configuration.get(properties.WRITE_STATS_AS_JSON):
             fields = [field for field in fields if field.name != "stats"]
-        if not properties.get(state.configuration, properties.WRITE_STATS_AS_STRUCT):
+        if not state.configuration.get(properties.WRITE_STATS_AS_STRUCT):
             return cls(fields, {})
-        mode = properties.get(state.configuration, properties.COLUMN_MAPPING_MODE)
+        mode = state.configuration.mapping_mode
         by_name = {field.name: field for field in state.schema.fields}
         partitions = {
             physical_name(by_name[name], mode): by_name[name].type for name in state.partition_columns
@@ -558,7 +557,7 @@ class _AddLayout:
         if partitions:
             parsed = [(name, to_arrow_type(data_type)) for name, data_type in partitions.items()]
             fields.append(pa.field("partitionValues_parsed", pa.struct(parsed)))
-        columns = stats_columns(state.schema, state.configuration, state.partition_columns)
+        columns = state.configuration.stats_columns
         named = [(tuple(physical_name(step, mode) for step in path), path[-1].type) for path in columns]
         fields.append(pa.field("stats_parsed", statistics_type(named)))
         return cls(fields, partitions, is_parsed=True)

@@ -18,9 +18,9 @@ from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.actions import CLUSTERING_DOMAIN
 from ...protocol.clustering import decode_clustering_columns
-from ...protocol.properties import ColumnMappingMode
 from ...protocol.schema.json_text import to_json as schema_to_json
 from ...protocol.schema.paths import FieldPath
+from ...protocol.table_configuration import TableConfiguration
 from ...protocol.types import StructType
 from ...storage.store import TableLocation
 from ...write.table_state import assign_column_ids
@@ -30,7 +30,6 @@ __all__ = [
     "clustering_columns",
     "commit_alteration",
     "load_for_alter",
-    "mapping_mode",
     "metadata_options",
 ]
 
@@ -40,7 +39,7 @@ ICEBERG = (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT
 def load_for_alter(table: TableLocation, storage_options: Mapping[str, str] | None) -> Snapshot:
     """Return the latest snapshot of a table; raise UnsupportedFeatureError if this version cannot commit."""
     snapshot = load_latest(table, storage_options)
-    features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
+    snapshot.configuration.check_may_commit()
     return snapshot
 
 
@@ -52,17 +51,12 @@ def metadata_options(commit: object, operation: str) -> CommitOptions:
 def check_schema_may_change(snapshot: Snapshot) -> None:
     """Raise UnsupportedFeatureError for a table with rules on schema changes that are not implemented."""
     for prop in ICEBERG:
-        if properties.get(snapshot.configuration, prop):
+        if snapshot.configuration.get(prop):
             raise UnsupportedFeatureError(
                 f"cannot change the schema of {snapshot.uri} because this version does not support "
                 f"{prop.name}=true: unset it first",
                 table=snapshot.uri,
             )
-
-
-def mapping_mode(snapshot: Snapshot) -> ColumnMappingMode:
-    """Return the column mapping mode of a table."""
-    return properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
 
 
 def clustering_columns(snapshot: Snapshot) -> tuple[FieldPath, ...]:
@@ -95,12 +89,10 @@ def commit_alteration(
     """
     columns, settings = assign_column_ids(
         snapshot.schema if columns is None else columns,
-        snapshot.configuration if configuration is None else configuration,
+        snapshot.properties if configuration is None else configuration,
     )
     protocol = features.with_features(snapshot.protocol, table_features)
     protocol = features.with_needed_features(protocol, columns, settings)
-    features.check_may_commit(protocol, settings, columns, snapshot.uri)
-    _check_names(columns, settings)
     same = columns == snapshot.schema
     partitions = snapshot.partition_columns if partition_columns is None else tuple(partition_columns)
     metadata = msgspec.structs.replace(
@@ -109,6 +101,9 @@ def commit_alteration(
         partition_columns=partitions,
         configuration=settings,
     )
+    after = TableConfiguration(snapshot.uri, protocol, metadata, columns)
+    after.check_may_commit()
+    _check_names(after)
     if (protocol, metadata) == (snapshot.protocol, snapshot.metadata):
         return CommitResult(None)
     arguments: dict[str, Any] = {
@@ -123,10 +118,10 @@ def commit_alteration(
     return CommitResult(transaction.replace_files(snapshot, removed, [], reads=reads, **arguments))
 
 
-def _check_names(columns: StructType, settings: Mapping[str, str]) -> None:
-    if not properties.get(settings, properties.ENABLE_CHANGE_DATA_FEED):
+def _check_names(table: TableConfiguration) -> None:
+    if not table.get(properties.ENABLE_CHANGE_DATA_FEED):
         return
-    for field in columns.fields:
+    for field in table.schema.fields:
         if field.name.lower() in features.CHANGE_COLUMNS:
             raise SchemaError(
                 f"cannot have a column {field.name!r} with {properties.ENABLE_CHANGE_DATA_FEED.name}=true "

@@ -27,7 +27,6 @@ from .alteration import (
     clustering_columns,
     commit_alteration,
     load_for_alter,
-    mapping_mode,
     metadata_options,
 )
 
@@ -105,7 +104,7 @@ def add_columns(
     altered = snapshot.schema
     for parent, field in added:
         altered = _with_field(altered, resolve(altered, parent), field)
-    check_new_schema(altered, mode=mapping_mode(snapshot))
+    check_new_schema(altered, mode=snapshot.configuration.mapping_mode)
     parameters = [
         {"column": {"name": path_text((*parent, field.name)), "type": describe(field.type), "nullable": True}}
         for parent, field in added
@@ -163,7 +162,7 @@ def rename_column(
         return tuple(replace(field, name=new_name) if field.name == path[-1] else field for field in fields)
 
     altered = edit_fields(snapshot.schema, path[:-1], rename)
-    check_new_schema(altered, mode=mapping_mode(snapshot))
+    check_new_schema(altered, mode=snapshot.configuration.mapping_mode)
     partitions = snapshot.partition_columns
     if len(path) == 1:
         partitions = tuple(new_name if name == path[0] else name for name in partitions)
@@ -346,7 +345,7 @@ def _resolve_mapped(snapshot: Snapshot, column: ColumnPath, verb: str) -> FieldP
     """Return the path of a field that column mapping allows to change."""
     check_schema_may_change(snapshot)
     path = resolve(snapshot.schema, parse_path(column))
-    if mapping_mode(snapshot) == "none":
+    if snapshot.configuration.mapping_mode == "none":
         raise UnsupportedFeatureError(
             f"cannot {verb} {path_text(path)} because {snapshot.uri} does not use column mapping: set the "
             f"table property {properties.COLUMN_MAPPING_MODE.name}=name first",
@@ -365,7 +364,7 @@ def _resolve_mapped(snapshot: Snapshot, column: ColumnPath, verb: str) -> FieldP
 
 def _with_statistics_of(snapshot: Snapshot, path: FieldPath, new_path: FieldPath | None) -> dict[str, str]:
     """Return the properties with the columns that have statistics under their new names, or without them."""
-    settings = dict(snapshot.configuration)
+    settings = dict(snapshot.properties)
     named = properties.get(settings, properties.DATA_SKIPPING_STATS_COLUMNS)
     if named is None:
         return settings
@@ -386,7 +385,7 @@ def _is_clustered_by(snapshot: Snapshot, path: FieldPath) -> bool:
 
 
 def _physical_path(snapshot: Snapshot, path: FieldPath) -> FieldPath:
-    mode, physical = mapping_mode(snapshot), list[str]()
+    mode, physical = snapshot.configuration.mapping_mode, list[str]()
     for length, step in enumerate(path):
         parent = type_at(snapshot.schema, path[:length])
         fields = parent.fields if isinstance(parent, StructType) else ()

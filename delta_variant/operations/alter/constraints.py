@@ -80,7 +80,7 @@ def add_constraint(
     _check_rows(snapshot, RowConstraint(f"the CHECK constraint {name}", check, predicate))
     return commit_alteration(
         snapshot,
-        configuration={**snapshot.configuration, f"{CONSTRAINT}{name.lower()}": check},
+        configuration={**snapshot.properties, f"{CONSTRAINT}{name.lower()}": check},
         relies_on_rows=True,
         operation="ADD CONSTRAINT",
         parameters={"name": name, "expr": check},
@@ -123,13 +123,13 @@ def drop_constraint(
     snapshot = load_for_alter(table, storage_options)
     key = _key_of(snapshot, name)
     if key is None:
-        known = [each[len(CONSTRAINT) :] for each in snapshot.configuration if each.startswith(CONSTRAINT)]
+        known = [each[len(CONSTRAINT) :] for each in snapshot.properties if each.startswith(CONSTRAINT)]
         raise SchemaError(
             f"{snapshot.uri} has no constraint {name!r}: its constraints are {list_names(known) or 'none'}",
             table=snapshot.uri,
         )
-    remaining = {each: text for each, text in snapshot.configuration.items() if each != key}
-    parameters = {"name": name, "expr": snapshot.configuration[key], "existed": "true"}
+    remaining = {each: text for each, text in snapshot.properties.items() if each != key}
+    parameters = {"name": name, "expr": snapshot.properties[key], "existed": "true"}
     return commit_alteration(
         snapshot, configuration=remaining, operation="DROP CONSTRAINT", parameters=parameters, commit=commit
     )
@@ -137,7 +137,7 @@ def drop_constraint(
 
 def _key_of(snapshot: Snapshot, name: str) -> str | None:
     expected = f"{CONSTRAINT}{name}".lower()
-    return next((key for key in snapshot.configuration if key.lower() == expected), None)
+    return next((key for key in snapshot.properties if key.lower() == expected), None)
 
 
 def _check_rows(snapshot: Snapshot, constraint: RowConstraint) -> None:

@@ -9,7 +9,7 @@ from ...log import transaction
 from ...log.commit_context import commit_context
 from ...log.load import refresh as refresh_snapshot
 from ...log.snapshot import Snapshot
-from ...protocol import features, properties
+from ...protocol import properties
 from .alteration import commit_alteration
 
 __all__ = ["assign_row_ids", "lacks_row_ids"]
@@ -19,7 +19,7 @@ FEATURE = "rowTracking"
 
 def lacks_row_ids(snapshot: Snapshot) -> bool:
     """Return whether rows of a file, or rows that a concurrent writer adds, can have no ids."""
-    enabled = properties.get(snapshot.configuration, properties.ENABLE_ROW_TRACKING)
+    enabled = snapshot.configuration.get(properties.ENABLE_ROW_TRACKING)
     return not enabled or snapshot.files["base_row_id"].null_count > 0
 
 
@@ -41,7 +41,7 @@ def assign_row_ids(snapshot: Snapshot) -> Snapshot:
 
 
 def _commit_row_ids(snapshot: Snapshot) -> Snapshot:
-    if not features.supports(snapshot.protocol, FEATURE):
+    if not snapshot.configuration.supports(FEATURE):
         parameters = {"properties": {f"delta.feature.{FEATURE}": "supported"}}
         commit_alteration(
             snapshot, table_features=[FEATURE], operation="SET TBLPROPERTIES", parameters=parameters

@@ -24,7 +24,6 @@ from .alteration import (
     clustering_columns,
     commit_alteration,
     load_for_alter,
-    mapping_mode,
     metadata_options,
 )
 from .row_ids import assign_row_ids, lacks_row_ids
@@ -99,7 +98,7 @@ def set_properties(
         properties.check_set(name, text)
     return _commit(
         snapshot,
-        {**snapshot.configuration, **settings},
+        {**snapshot.properties, **settings},
         added_features,
         "SET TBLPROPERTIES",
         {"properties": dict(values)},
@@ -142,13 +141,13 @@ def unset_properties(
     snapshot = load_for_alter(table, storage_options)
     for name in given:
         _check_not_reserved(name)
-        if name not in snapshot.configuration:
-            known = list_names(sorted(snapshot.configuration)) or "none"
+        if name not in snapshot.properties:
+            known = list_names(sorted(snapshot.properties)) or "none"
             raise ProtocolError(
                 f"{snapshot.uri} has no table property {name!r}: its properties are {known}",
                 table=snapshot.uri,
             )
-    remaining = {name: text for name, text in snapshot.configuration.items() if name not in given}
+    remaining = {name: text for name, text in snapshot.properties.items() if name not in given}
     return _commit(
         snapshot, remaining, [], "UNSET TBLPROPERTIES", {"properties": list(given), "ifExists": False}, commit
     )
@@ -165,7 +164,7 @@ def _commit(
     for rule in RULES:
         rule(snapshot, settings)
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
-    enables_mapping = mode != mapping_mode(snapshot)
+    enables_mapping = mode != snapshot.configuration.mapping_mode
     assigns_ids = properties.get(settings, properties.ENABLE_ROW_TRACKING) and lacks_row_ids(snapshot)
     if assigns_ids:
         snapshot = assign_row_ids(snapshot)
@@ -203,12 +202,13 @@ def _parse_feature(name: str, text: str) -> str:
 
 
 def _enables(snapshot: Snapshot, settings: Mapping[str, str], prop: TableProperty[bool]) -> bool:
-    return properties.get(settings, prop) and not properties.get(snapshot.configuration, prop)
+    return properties.get(settings, prop) and not snapshot.configuration.get(prop)
 
 
 def _check_column_mapping(snapshot: Snapshot, settings: dict[str, str]) -> None:
     """Allow no change of the column mapping mode but from `none` to `name`, like delta-spark."""
-    before, after = mapping_mode(snapshot), properties.get(settings, properties.COLUMN_MAPPING_MODE)
+    before = snapshot.configuration.mapping_mode
+    after = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     name = properties.COLUMN_MAPPING_MODE.name
     if before == after:
         return
@@ -236,7 +236,7 @@ def _enable_row_tracking(snapshot: Snapshot, settings: dict[str, str]) -> None:
         properties.check_row_tracking(settings)
     if not enables:
         return
-    if properties.get(snapshot.configuration, suspend):
+    if snapshot.configuration.get(suspend):
         raise ProtocolError(
             f"cannot set {enable.name}=true because {snapshot.uri} sets {suspend.name}=true and its files "
             f"get no ids: unset {suspend.name} in an earlier commit",
@@ -251,7 +251,7 @@ def _enable_row_tracking(snapshot: Snapshot, settings: dict[str, str]) -> None:
 def _check_compatibility(snapshot: Snapshot, settings: dict[str, str]) -> None:
     """Reject to exclude shredding from a table that enables it, and the reverse."""
     names = (properties.COMPATIBILITY.name, properties.ENABLE_VARIANT_SHREDDING.name)
-    if any(settings.get(name) != snapshot.configuration.get(name) for name in names):
+    if any(settings.get(name) != snapshot.properties.get(name) for name in names):
         properties.check_compatibility(settings)
 
 
@@ -266,7 +266,7 @@ def _reject_iceberg(snapshot: Snapshot, settings: dict[str, str]) -> None:
 def _check_statistics_columns(snapshot: Snapshot, settings: dict[str, str]) -> None:
     """Check new names of columns with statistics."""
     prop = properties.DATA_SKIPPING_STATS_COLUMNS
-    if settings.get(prop.name) == snapshot.configuration.get(prop.name):
+    if settings.get(prop.name) == snapshot.properties.get(prop.name):
         return
     check_stats_columns(snapshot.schema, settings, snapshot.partition_columns, snapshot.uri)
 
@@ -274,9 +274,9 @@ def _check_statistics_columns(snapshot: Snapshot, settings: dict[str, str]) -> N
 def _keep_clustering_statistics(snapshot: Snapshot, settings: dict[str, str]) -> None:
     """Reject properties without statistics of a clustering column (PROTOCOL.md, "Clustered Table")."""
     names = (properties.DATA_SKIPPING_STATS_COLUMNS.name, properties.DATA_SKIPPING_NUM_INDEXED_COLS.name)
-    if all(settings.get(name) == snapshot.configuration.get(name) for name in names):
+    if all(settings.get(name) == snapshot.properties.get(name) for name in names):
         return
-    mode = mapping_mode(snapshot)
+    mode = snapshot.configuration.mapping_mode
     leaves = stats_columns(snapshot.schema, settings, snapshot.partition_columns)
     indexed = {tuple(physical_name(field, mode) for field in leaf) for leaf in leaves}
     missing = [path_text(path) for path in clustering_columns(snapshot) if path not in indexed]

@@ -82,7 +82,7 @@ def change_type(
             column=".".join(path),
         )
     _check_enabled(snapshot)
-    features.check_may_change([".".join(path)], snapshot.schema, snapshot.uri)
+    snapshot.configuration.check_may_change([".".join(path)])
     check_independent(snapshot, path)
     return _commit(snapshot, path, widen_type(snapshot.schema, path, after), after, commit)
 
@@ -99,7 +99,7 @@ def _commit(
 
 def _check_enabled(snapshot: Snapshot) -> None:
     prop = properties.ENABLE_TYPE_WIDENING
-    if not properties.get(snapshot.configuration, prop):
+    if not snapshot.configuration.get(prop):
         raise ProtocolError(
             f"cannot widen a column of {snapshot.uri}: set {prop.name}=true first", table=snapshot.uri
         )

@@ -12,7 +12,6 @@ from ...expressions.tree import Expression
 from ...log.commit_context import CommitOptions
 from ...log.snapshot import Snapshot
 from ...write.copy_on_write import RewrittenFiles
-from ...write.rewrite_permission import check_may_rewrite
 from ...write.rewrite_result import RewriteResult, commit_rewrite
 from ...write.written_files import WrittenFiles
 from .clauses import Clause
@@ -50,8 +49,7 @@ class MergePlan:
         """Raise the errors of `check_may_rewrite` if the table does not permit the merge."""
         inserts = [clause for clause in self.clauses if clause.action == "insert"]
         updates = [clause for clause in self.clauses if clause.action == "update"]
-        check_may_rewrite(
-            self.snapshot,
+        self.snapshot.configuration.check_may_rewrite(
             removes_rows=len(inserts) < len(self.clauses),
             adds_rows=bool(inserts),
             assigned=frozenset().union(*(clause.columns for clause in updates)),

@@ -38,7 +38,6 @@ from ...variant.moments import UTC
 from ...write.background import BackgroundOddRowsWriter
 from ...write.copy_on_write import RewrittenFiles, is_partition_predicate
 from ...write.partitions import OddRowsWriter, discard, infer_shared_shredding, new_name, write_files
-from ...write.rewrite_permission import check_may_rewrite
 from ...write.rewrite_result import commit_rewrite
 from ...write.stored_rows import StoredRows
 from ...write.table_state import TableState, restrict_to_table, with_row_tracking_columns
@@ -239,7 +238,7 @@ def plan_optimize(
     keys = _sort_keys(scope, texts)
     selected = _select_files(snapshot, scope.predicate(where), where)
     check_maintenance("optimize", snapshot.uri, snapshot.protocol)
-    check_may_rewrite(snapshot, removes_rows=False)
+    snapshot.configuration.check_may_rewrite(removes_rows=False)
     bins = plan_bins(selected, options.files.target_file_size, everything=bool(keys), reshred=reshred)
     return OptimizePlan(
         snapshot,
@@ -257,7 +256,7 @@ def plan_compaction(snapshot: Snapshot, chosen: pa.Table, files: FileOptions) ->
 
     Raises UnsupportedFeatureError if rows of the table must not be moved.
     """
-    check_may_rewrite(snapshot, removes_rows=False)
+    snapshot.configuration.check_may_rewrite(removes_rows=False)
     bins = plan_bins(chosen, files.target_file_size, everything=False, reshred=False)
     options = restrict_to_table(WriteOptions(files=files), TableState.of(snapshot), snapshot.uri)
     return OptimizePlan(snapshot, tuple(bins), options, (), (), None, CommitOptions(), is_automatic=True)

@@ -19,7 +19,6 @@ from ...log.commit_context import CommitOptions, commit_context, without_txn
 from ...log.commit_result import CommitResult
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot, add_actions
-from ...protocol import features
 from ...read.selection import select_files
 from ...storage.store import TableLocation
 from ..audit import file_subjects, statistics_findings
@@ -137,14 +136,14 @@ def repair_statistics(
 
 def check_may_repair(snapshot: Snapshot) -> None:
     """Raise UnsupportedFeatureError or ProtocolError for a table that this version cannot commit to."""
-    features.check_may_commit(snapshot.protocol, snapshot.configuration, snapshot.schema, snapshot.uri)
+    snapshot.configuration.check_may_commit()
 
 
 def compare_files(
     snapshot: Snapshot, files: Iterable[Mapping[str, Any]], max_variant_stats_paths: int
 ) -> tuple[FileRepair, ...]:
     """Return the repairs of those files, rows of `Snapshot.files`, that have wrong or missing statistics."""
-    limit = max_variant_stats_paths if features.supports_shredding(snapshot.protocol) else 0
+    limit = max_variant_stats_paths if snapshot.configuration.supports_shredding else 0
     chosen = list(files)
     begin("comparing statistics", files=len(chosen), bytes_=sum(int(add["size"]) for add in chosen))
     repairs = []

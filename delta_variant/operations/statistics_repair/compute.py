@@ -9,9 +9,7 @@ from ...data_file.options import MAX_STATS_BYTES, MAX_STATS_PATHS
 from ...data_file.reader import NativeFile, TableColumns, open_file, table_columns
 from ...data_file.statistics import compute_stats
 from ...log.snapshot import Snapshot
-from ...protocol import features, properties
 from ...protocol.schema.column_mapping import physical_name, physical_schema
-from ...protocol.schema.indexed_columns import stats_columns
 from ...protocol.statistics import FileStatistics, Path
 from ...protocol.types import VARIANT, DataType
 
@@ -36,10 +34,10 @@ class TableStatistics:
     @classmethod
     def of(cls, snapshot: Snapshot, max_variant_stats_paths: int = MAX_STATS_PATHS) -> TableStatistics:
         """Return the statistics that the schema, the protocol and the properties of a table require."""
-        mode = properties.get(snapshot.configuration, properties.COLUMN_MAPPING_MODE)
-        chains = stats_columns(snapshot.schema, snapshot.configuration, snapshot.partition_columns)
+        mode = snapshot.configuration.mapping_mode
+        chains = snapshot.configuration.stats_columns
         columns = {tuple(physical_name(field, mode) for field in chain): chain[-1].type for chain in chains}
-        limit = max_variant_stats_paths if features.supports_shredding(snapshot.protocol) else 0
+        limit = max_variant_stats_paths if snapshot.configuration.supports_shredding else 0
         stored = table_columns(physical_schema(snapshot.schema, mode), mode)
         return cls(snapshot, columns, limit, stored)
 

@@ -1,0 +1,254 @@
+"""The configuration of a table: its protocol, metadata and schema, and what they permit.
+
+A protocol *supports* a feature that it lists or that its legacy version implies. A feature is *enabled* if
+its table property is also set (PROTOCOL.md, "Table Features").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from ..errors import ProtocolError, UnsupportedFeatureError
+from ..variant.moments import UTC
+from . import features, properties
+from .actions import Metadata, Protocol
+from .features import FEATURES, FindUnsupported, TableFeature
+from .properties import ColumnMappingMode, TableProperty
+from .schema.column_mapping import physical_schema
+from .schema.indexed_columns import ColumnPath, stats_columns
+from .schema.json_text import parse as parse_schema
+from .schema.rules import check_consistent
+from .schema.widening import check_type_changes
+from .types import StructType, primitive_kinds_of
+
+__all__ = ["TableConfiguration"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TableConfiguration:
+    """A table without its files: `schema` is that of the metadata.
+
+    `timezone` is the time zone of local times in SQL text, and of partition values of timestamps without a
+    time zone.
+    """
+
+    uri: str
+    protocol: Protocol
+    metadata: Metadata
+    schema: StructType
+    timezone: str = UTC
+
+    @classmethod
+    def of(cls, uri: str, protocol: Protocol, metadata: Metadata) -> TableConfiguration:
+        """Return the configuration that a log records; raises what `parse_schema` raises for the schema."""
+        return cls(uri, protocol, metadata, _schema_of(metadata.schema_string))
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Return the texts of the table properties."""
+        return self.metadata.configuration
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """Return the logical names of the partition columns, in order."""
+        return self.metadata.partition_columns
+
+    @property
+    def mapping_mode(self) -> ColumnMappingMode:
+        """Return the column mapping mode."""
+        return self.get(properties.COLUMN_MAPPING_MODE)
+
+    @property
+    def physical_schema(self) -> StructType:
+        """Return the schema with the names in data files; raises SchemaError for a column without one."""
+        return physical_schema(self.schema, self.mapping_mode)
+
+    @property
+    def stats_columns(self) -> tuple[ColumnPath, ...]:
+        """Return the leaf columns that get statistics, each as its chain of fields from the top."""
+        return stats_columns(self.schema, self.properties, self.partition_columns)
+
+    def get(self, prop: TableProperty[T]) -> T:
+        """Return the value of a property or its default; raises ProtocolError if its text is invalid."""
+        return properties.get(self.properties, prop)
+
+    def supports(self, feature: str) -> bool:
+        """Return whether the protocol has the feature, under this name or that of its preview."""
+        return features.supports(self.protocol, feature)
+
+    def enables(self, feature: str) -> bool:
+        """Return whether the protocol supports the feature, and its property is set."""
+        return features.is_enabled(FEATURES[feature], self.properties) and self.supports(feature)
+
+    @property
+    def supports_shredding(self) -> bool:
+        """Return whether `variantShredding` or its preview is in both lists of features."""
+        return features.supports_shredding(self.protocol)
+
+    @property
+    def enables_shredding(self) -> bool:
+        """Return whether new files may be shredded."""
+        return self.get(properties.ENABLE_VARIANT_SHREDDING) and self.supports_shredding
+
+    def check_may_read(self) -> None:
+        """Raise an error unless this library can read the table correctly.
+
+        Raises UnsupportedFeatureError, which names each unknown reader feature, ProtocolError if the protocol
+        contradicts itself or lacks the feature of a Variant or geospatial column, and SchemaError for a
+        schema that contradicts itself or the partition columns.
+        """
+        self._check_reader_features()
+        check_consistent(self.schema, self.partition_columns)
+        physical_schema(self.schema, self.mapping_mode)
+        check_type_changes(self.schema)
+
+    def check_may_commit(self) -> None:
+        """Raise an error unless this library may commit to the table, even without new rows.
+
+        Raises UnsupportedFeatureError, which names each unknown writer feature, and ProtocolError if a
+        property or a type requires a feature that the protocol lacks.
+        """
+        self._check_reader_features()
+        if self.protocol.min_writer_version > features.WRITER_FEATURES_VERSION:
+            raise UnsupportedFeatureError(
+                f"{self.uri} requires writer version {self.protocol.min_writer_version}; "
+                "this version supports up to 7",
+                table=self.uri,
+            )
+        unknown = [
+            name
+            for name in sorted(features.writer_features(self.protocol))
+            if name not in FEATURES or not FEATURES[name].can_append
+        ]
+        if unknown:
+            raise UnsupportedFeatureError(
+                f"cannot write to {self.uri} because this version does not support its table features "
+                f"{', '.join(unknown)}",
+                table=self.uri,
+            )
+        for feature in FEATURES.values():
+            self._check_feature_of_types(feature)
+            self._check_feature_of_property(feature)
+
+    def check_may_append(self) -> None:
+        """Raise an error unless this library can append to the table; includes `check_may_commit`.
+
+        Raises UnsupportedFeatureError, which names each constraint and property that is not supported.
+        """
+        self.check_may_commit()
+        rows = FEATURES.values()
+        finders = (find for row in rows for find in (row.find_unsupported, row.find_unsupported_rows))
+        self._check_supported("add rows to", finders)
+
+    def check_may_rewrite(
+        self, *, removes_rows: bool, adds_rows: bool = False, assigned: Collection[str] = ()
+    ) -> None:
+        """Raise an error unless this library can rewrite files of the table; includes `check_may_commit`.
+
+        `removes_rows` means that rows are removed or changed, `adds_rows` that rows are inserted. `assigned`
+        are the columns of rows of the table that get other values. Raises UnsupportedFeatureError, which
+        names each construct that is not supported, or the property that forbids to change rows, and
+        SchemaError for a Variant where Delta allows none.
+        """
+        if adds_rows:
+            self.check_may_append()
+        self.check_may_replace(removes_rows=removes_rows)
+        self.check_may_change(assigned)
+        check_consistent(self.schema, self.partition_columns)
+        check_type_changes(self.schema)
+
+    def check_may_replace(self, *, removes_rows: bool) -> None:
+        """Raise the errors of `check_may_rewrite` that do not depend on the schema of stored rows."""
+        self.check_may_commit()
+        self._check_supported("rewrite files of", (row.find_unsupported for row in FEATURES.values()))
+        forbidding = [
+            f"{row.enabled_by.name}=true"
+            for row in FEATURES.values()
+            if row.enabled_by is not None and row.is_append_only and features.is_enabled(row, self.properties)
+        ]
+        if removes_rows and forbidding:
+            raise UnsupportedFeatureError(
+                f"cannot rewrite rows of {self.uri} because it sets {', '.join(forbidding)}", table=self.uri
+            )
+
+    def check_may_restore(self) -> None:
+        """Raise UnsupportedFeatureError if files of an earlier version cannot be added to the table again.
+
+        Constraints on single rows are not checked: they were when the rows were written.
+        """
+        compat = (FEATURES[name].find_unsupported for name in ("icebergCompatV1", "icebergCompatV2"))
+        self._check_supported("restore", (features.find_identity_columns, *compat))
+
+    def check_may_change(self, columns: Collection[str]) -> None:
+        """Raise UnsupportedFeatureError if one of the columns, or its type, is final: an identity column."""
+        for identity in features.find_identity_columns({}, self.schema):
+            if identity.column in columns:
+                raise UnsupportedFeatureError(
+                    f"cannot change {identity.name} of {self.uri}: leave it out of the changed columns",
+                    table=self.uri,
+                    column=identity.column,
+                )
+
+    def _check_reader_features(self) -> None:
+        if self.protocol.min_reader_version > features.READER_FEATURES_VERSION:
+            raise UnsupportedFeatureError(
+                f"{self.uri} requires reader version {self.protocol.min_reader_version}; "
+                "this version supports up to 3",
+                table=self.uri,
+            )
+        unknown = [
+            name
+            for name in sorted(features.reader_features(self.protocol))
+            if name not in FEATURES or not FEATURES[name].can_read
+        ]
+        if unknown:
+            raise UnsupportedFeatureError(
+                f"cannot read {self.uri} because this version does not support its table features "
+                f"{', '.join(unknown)}",
+                table=self.uri,
+            )
+        features.check_lists(self.protocol, self.uri)
+        for feature in (features.VARIANT_TYPE, features.GEOSPATIAL):
+            self._check_feature_of_types(feature)
+
+    def _check_supported(self, operation: str, finders: Iterable[FindUnsupported]) -> None:
+        unsupported = [each for find in finders for each in find(self.properties, self.schema)]
+        if unsupported:
+            names = ", ".join(each.name for each in unsupported)
+            raise UnsupportedFeatureError(
+                f"cannot {operation} {self.uri} because this version does not support {names}",
+                table=self.uri,
+                column=unsupported[0].column,
+            )
+
+    def _check_feature_of_types(self, feature: TableFeature) -> None:
+        needing = sorted(primitive_kinds_of(self.schema).intersection(feature.needed_by))
+        if needing and not self.supports(feature.name):
+            raise ProtocolError(
+                f"{self.uri} has columns of type {', '.join(needing)}, "
+                f"but its protocol lacks the feature {feature.name}",
+                table=self.uri,
+                rule="T4" if feature is features.VARIANT_TYPE else None,
+            )
+
+    def _check_feature_of_property(self, feature: TableFeature) -> None:
+        prop = feature.enabled_by
+        if prop is None or not features.is_enabled(feature, self.properties) or self.supports(feature.name):
+            return
+        raise ProtocolError(
+            f"{self.uri} sets {prop.name}={self.properties[prop.name]}, "
+            f"but its protocol lacks the feature {feature.name}: add the feature or unset the property",
+            table=self.uri,
+            rule="H4",
+        )
+
+
+@lru_cache(maxsize=16)
+def _schema_of(text: str) -> StructType:
+    """Return the schema of a metaData action, which most commits do not change."""
+    return parse_schema(text)
