@@ -14,7 +14,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("benchmarks", "delta_variant", "docs", "examples", "protocol_fixtures", "rust", "tests")
 SUFFIXES = {".md", ".py", ".pyi", ".rs"}
 SKIPPED = {"target", "cases", "__pycache__"}
-GLOSSARY = re.compile(r"^## Glossary$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -88,10 +87,10 @@ RULES = (
 
 @cache
 def texts() -> tuple[tuple[Path, str], ...]:
-    """Return every text of the repository that people read, without the glossary."""
+    """Return every text of the repository that people read."""
     files = [*ROOT.glob("*.md"), *(file for folder in FOLDERS for file in (ROOT / folder).rglob("*"))]
     return tuple(
-        (file, GLOSSARY.sub("", file.read_text(encoding="utf-8")))
+        (file, file.read_text(encoding="utf-8"))
         for file in sorted(files)
         if file.suffix in SUFFIXES
         and not SKIPPED.intersection(file.relative_to(ROOT).parts)
