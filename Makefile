@@ -10,10 +10,8 @@ ZIG := ziglang==0.15.2
 BIN := .venv/bin
 CARGO := cargo --locked
 CRATE := --manifest-path rust/Cargo.toml
-DEMO := .cache/demo
 JARS := $(CURDIR)/.cache/jars
 DELTA_JAR := $(JARS)/delta-spark_4.2_2.13-4.4.0.jar
-STORAGE_JAR := $(JARS)/delta-storage-4.4.0.jar
 # Delta has no JARs for the newest Spark yet: it is tested without them, beside the one of .venv.
 NEWEST_SPARK := 4.3.0
 NEWEST_PYSPARK := $(CURDIR)/.cache/pyspark-$(NEWEST_SPARK)
@@ -21,10 +19,8 @@ OLD_SPARKS := 4.0.2 4.1.1
 OLD_PYSPARKS := $(addprefix $(CURDIR)/.cache/pyspark-,$(OLD_SPARKS))
 # The master of the server of Spark Connect.
 CONNECT := 'local[2,3]'
-# A folder for each engine of the conformance kit that has packages of its own.
+# A folder for each engine of the conformance kit that has packages of its own: `tools/engines.sh` installs the others.
 ENGINES := .cache/engines
-SYSTEMATIC := .cache/systematic
-PYTHON_ENGINES := $(addprefix $(ENGINES)/,chdb datafusion delta-kernel pyiceberg)
 JAVA_ENGINES := $(addprefix $(ENGINES)/,parquet-java iceberg)
 # Delta Kernel for Java, a reference of catalog-managed tables.
 KERNEL := $(CURDIR)/.cache/kernel
@@ -55,8 +51,6 @@ TESTED_WHEEL = $(abspath $(or $(WHEEL),$(shell ls .cache/wheels/*.whl)))
 # Without Go, the workflows are not checked here.
 ACTIONLINT := $(if $(shell command -v go),$(CURDIR)/.cache/go/bin/actionlint)
 ACTIONLINT_VERSION := 1.7.12
-CARGO_DENY_VERSION := 0.20.2
-CARGO_DENY := $(CURDIR)/.cache/cargo/bin/cargo-deny
 
 # Lines that the unit tier and the Rust tests cover, in per cent: `make coverage` fails below them.
 PYTHON_FLOOR := 93
@@ -169,19 +163,10 @@ $(AZURITE):
 	@! command -v npm > /dev/null || { npm install --silent --no-save --fetch-timeout 60000 --prefix $@.part \
 	  azurite@$(AZURITE_VERSION) && mv $@.part $@; } || rm -rf $@.part
 
-# Licenses, known vulnerabilities and sources of the crates and of the Python packages.
-advisories: .venv/created $(CARGO_DENY)
-	$(CARGO_DENY) --manifest-path rust/Cargo.toml --locked --workspace check
-	$(BIN)/pip install --quiet 'pip-audit>=2.9'
-	$(BIN)/pip-audit .
-
 ifneq ($(ACTIONLINT),)
 $(ACTIONLINT):
 	GOBIN=$(dir $@) go install github.com/rhysd/actionlint/cmd/actionlint@v$(ACTIONLINT_VERSION)
 endif
-
-$(CARGO_DENY):
-	cargo install --quiet --locked --root .cache/cargo cargo-deny@$(CARGO_DENY_VERSION)
 
 # The corpora of tests/support/corpora.toml, from the repositories that they come from. DELTA_VARIANT_CORPORA names the
 # folder.
@@ -189,56 +174,22 @@ corpora: DIR := $(DELTA_VARIANT_CORPORA)
 corpora: .venv/created
 	$(BIN)/python tests/support/corpora.py $(DIR)
 
-# Interleavings of concurrent operations, which take 15 to 30 minutes on two cores; then concurrent writers on a
-# disk and on S3, and processes that are killed at any step, with figures; then drivers and executors of Spark that
-# are killed, which needs Java. A seed that fails is repeated by `tests/faults/interleavings.py --seed N`.
-INTERLEAVINGS := 20000
-faults: build
-	$(BIN)/python tests/faults/interleavings.py --count $(INTERLEAVINGS) --workers 2
-	$(BIN)/python tests/faults/measure.py
-	RANDOM_CRASHES=20 $(BIN)/pytest -m nightly tests/spark/test_driver_crashes.py
-	CLUSTER_RUNS=20 $(BIN)/pytest -m nightly tests/spark/test_killed_executors.py tests/spark/test_speculation.py
-
 # The page of an audit is looked at in Chromium. Where it cannot be installed here, a test says what is missing.
 browser:
 	@command -v chromedriver > /dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get > /dev/null || \
 	  { apt-get update --quiet; DEBIAN_FRONTEND=noninteractive apt-get install --quiet --yes \
     --no-install-recommends chromium chromium-driver; }
 
-# An engine that does not start, such as Spark without Java, is reported and left out.
-conformance: build engines
-	$(BIN)/maturin develop --release --extras dev,conformance
-	rm -rf $(SYSTEMATIC)
-	$(BIN)/python protocol_fixtures/build/systematic.py $(SYSTEMATIC)
-	$(BIN)/delta-variant conformance --cases protocol_fixtures --cases $(DELTA_VARIANT_CORPORA)/parquet-testing \
-	  --cases $(SYSTEMATIC) --packages $(ENGINES) --history docs/about/conformance-history.json \
-	  --html .cache/conformance.html --json > .cache/conformance.json
-	PYTHONPATH=tests $(BIN)/python tests/support/conformance_matrix.py
-
-# Engines whose packages are large or exclude others have a folder of their own, with fixed versions. They use the
-# pyarrow of .venv.
-$(ENGINES)/chdb: PACKAGES := --no-deps chdb==4.4.0 chdb-core==26.9.0
-$(ENGINES)/datafusion: PACKAGES := --no-deps datafusion==55.0.0 cloudpickle==3.1.2
-$(ENGINES)/delta-kernel: PACKAGES := --no-deps delta-kernel-rust-sharing-wrapper==0.3.3
-$(ENGINES)/pyiceberg: PACKAGES := pyiceberg==0.12.0
-
-engines: $(PYTHON_ENGINES) $(ENGINES)/spark-newest
-
-$(PYTHON_ENGINES): | build
-	$(BIN)/pip install --quiet --target $@.part $(PACKAGES)
-	mv $@.part $@
-
 $(ENGINES)/spark-newest: $(NEWEST_PYSPARK)
 	mkdir -p $(ENGINES)
 	ln -sfn $< $@
 
-# Without Maven, Spark fetches Delta's JARs by itself at each start, and the engines of Java are left out.
+# The JARs of Delta, and of the engines of the conformance kit that run in a JVM.
+.PHONY: jars
 ifneq ($(shell command -v mvn),)
-engines test: $(JAVA_ENGINES) $(KERNEL)
-test conformance: $(DELTA_JAR)
-conformance: export PYSPARK_SUBMIT_ARGS := --jars $(DELTA_JAR),$(STORAGE_JAR) \
-  --driver-class-path $(DELTA_JAR):$(STORAGE_JAR) pyspark-shell
+jars: $(DELTA_JAR) $(JAVA_ENGINES) $(KERNEL)
 endif
+test: jars
 
 # Maven waits for half an hour for a server that does not answer, unless told otherwise: version 3.8 and 3.9.
 MAVEN_TIMEOUTS := -Dmaven.wagon.rto=60000 -Daether.connector.requestTimeout=60000
@@ -269,42 +220,8 @@ docs: build
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -c docs . .cache/site
 	@echo 'file://$(CURDIR)/.cache/site/index.html'
 
-# Each target for so many seconds; by default 24 minutes in all.
-fuzz: SECONDS := 240
-fuzz: build
-	$(BIN)/python rust/fuzz/run.py --seconds $(SECONDS)
-
-demo: build $(DEMO)/bioregistry.ndjson
-	rm -rf $(DEMO)/registry
-	@printf '\n== Write JSON lines to a Delta table: common paths become columns of their own ==\n'
-	$(BIN)/delta-variant write $(DEMO)/bioregistry.ndjson $(DEMO)/registry --column entry
-	@printf '\n== How the file is shredded: paths, types, how full they are, bytes, bounds (the first 24) ==\n'
-	$(BIN)/delta-variant inspect $(DEMO)/registry | head -n 24
-	@printf '\n== A query over paths: only their columns are read ==\n'
-	$(BIN)/delta-variant read $(DEMO)/registry -c prefix=entry:prefix::string -c name=entry:name::string \
-	  -c license=entry:license::string --where "entry:license::string like 'CC0%'" --limit 10
-	@printf '\n== The statistics that other engines skip files by ==\n'
-	$(BIN)/delta-variant stats $(DEMO)/registry
-
-demo-spark: build $(DEMO)/landing
-	rm -rf $(DEMO)/spark
-	$(BIN)/python examples/spark_pipeline.py $(DEMO)/landing $(DEMO)/spark stream monitor maintain \
-	  --files-per-batch 1 --master 'local[2]'
-
-# The changes between two releases.
-$(DEMO)/landing: $(DEMO)/bioregistry.ndjson examples/registry_changes.py
-	$(BIN)/pip install --quiet --no-deps --ignore-requires-python --target $(DEMO)/old bioregistry==0.12.0
-	rm -rf $@
-	$(BIN)/python examples/registry_changes.py $(DEMO)/old/bioregistry/data/bioregistry.json \
-	  $(DEMO)/package/bioregistry/data/bioregistry.json $@
-
-# Bioregistry is MIT, its data CC0. Its one JSON object becomes one line for each prefix.
-$(DEMO)/bioregistry.ndjson: | build
-	$(BIN)/pip install --quiet --no-deps --ignore-requires-python --target $(DEMO)/package bioregistry==0.15.6
-	$(BIN)/python -c 'import json, sys; \
-	  entries = json.load(open("$(DEMO)/package/bioregistry/data/bioregistry.json", encoding="utf-8")); \
-	  sys.stdout.writelines(json.dumps({"prefix": prefix, **entry}) + "\n" for prefix, entry in entries.items())' > $@.part
-	mv $@.part $@
+demo:
+	tools/demo.sh
 
 clean:
 	rm -rf .cache .venv rust/target

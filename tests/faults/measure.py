@@ -1,4 +1,4 @@
-"""The figures of `make faults`: many concurrent writers, and crashes at random points.
+"""The figures of `tools/faults.sh`: many concurrent writers, and crashes at random points.
 
 `python measure.py [--writers 16] [--appends 100] [--crashes 200] [--seed N]`
 """

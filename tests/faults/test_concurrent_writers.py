@@ -1,4 +1,4 @@
-"""Processes that write to one table at the same time: a short form of `make faults`."""
+"""Processes that write to one table at the same time: a short form of `tools/faults.sh`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concurrent operations in orders that seeds determine: a short form of `make faults`."""
+"""Concurrent operations in orders that seeds determine: a short form of `tools/faults.sh`."""
 
 from __future__ import annotations
 

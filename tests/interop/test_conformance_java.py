@@ -1,4 +1,4 @@
-"""The conformance kit runs on parquet-java and Iceberg, with the JARs that `make engines` downloads."""
+"""The conformance kit runs on parquet-java and Iceberg, with the JARs that `make jars` downloads."""
 
 from __future__ import annotations
 

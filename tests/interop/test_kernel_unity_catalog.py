@@ -24,7 +24,7 @@ def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog
     if shutil.which("mvn") is None:
         pytest.skip("Maven downloads the JARs")
     if not JARS.is_dir():
-        pytest.fail("`make engines` downloads the JARs")
+        pytest.fail("`make jars` downloads the JARs")
     with unity_catalog(f"file://{tmp_path}") as catalog:
         monkeypatch.setenv("UNITY_CATALOG_URL", catalog.url)
         monkeypatch.setenv("UNITY_ACCESS_TOKEN", TOKEN)

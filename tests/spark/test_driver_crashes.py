@@ -19,7 +19,7 @@ from support import processes
 
 DRIVER = Path(__file__).with_name("crash_driver.py")
 STEPS = ("tasks", "commit", "done")
-# How often the driver is killed at a random moment, in addition to once at each step; `make faults` has more.
+# How often the driver is killed at a random moment, and once at each step; `tools/faults.sh` has more.
 RANDOM_CRASHES = int(os.environ.get("RANDOM_CRASHES", "3"))
 BATCHES_PER_RUN = 3
 ROWS_PER_BATCH = 100

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from spark.cluster_runs import run_driver
 
-# How often the driver writes and merges a table; `make faults` does more.
+# How often the driver writes and merges a table; `tools/faults.sh` does more.
 RUNS = int(os.environ.get("CLUSTER_RUNS", "1"))
 # A busy machine takes minutes to start the processes again.
 SECONDS_PER_RUN = 600

@@ -1,7 +1,7 @@
 //! Fuzzing of the kernel: no input may panic, hang or use excessive memory, and different ways to read the same bytes
 //! must agree.
 //!
-//! [`check`] runs one input. libFuzzer finds inputs (`make fuzz`), and the tests replay the kept ones.
+//! [`check`] runs one input. libFuzzer finds inputs (`tools/fuzz.sh`), and the tests replay the kept ones.
 
 pub mod canonical;
 pub mod memory;
