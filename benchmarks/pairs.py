@@ -148,23 +148,23 @@ WRITES = (
         targets=(Target(3), Target(600, "worker_megabytes", at_least=False), Target(95, "typed_percent")),
     ),
 )
-ODD_ROWS = (
+RESIDUAL_ROWS = (
     Pair(
-        "odd-rows/write",
+        "residual-rows/write",
         OURS,
-        _write("ours, odd rows inline", "ours-inline"),
+        _write("ours, residual rows inline", "ours-inline"),
         targets=(Target(0.95),),
     ),
     Pair(
-        "odd-rows/duckdb",
+        "residual-rows/duckdb",
         _read("DuckDB, our Parquet", "duckdb", "paths", Table()),
-        _read("DuckDB, our Parquet with odd rows inline", "duckdb", "paths", Table("ours-inline")),
+        _read("DuckDB, our Parquet with residual rows inline", "duckdb", "paths", Table("ours-inline")),
         targets=(Target(0.5, "cpu_seconds", at_least=False), Target(5, "percent_in", at_least=False)),
     ),
     Pair(
-        "odd-rows/pruned",
-        Flow("ours", "read.py", "ours", "pruned", "apart"),
-        Flow("ours, odd rows inline", "read.py", "ours", "pruned", "inline"),
+        "residual-rows/pruned",
+        Flow("ours", "read.py", "ours", "pruned", "separate"),
+        Flow("ours, residual rows inline", "read.py", "ours", "pruned", "inline"),
     ),
 )
 COUNTS = (
@@ -286,4 +286,4 @@ OTHERS = (
         rate="rows_per_second",
     ),
 )
-PAIRS = {pair.name: pair for pair in (*WRITES, *ODD_ROWS, *COUNTS, *TEXTS, *SELECTIVES, *OTHERS)}
+PAIRS = {pair.name: pair for pair in (*WRITES, *RESIDUAL_ROWS, *COUNTS, *TEXTS, *SELECTIVES, *OTHERS)}

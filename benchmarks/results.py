@@ -17,7 +17,7 @@ from pairs import PAIRS, Target
 PACKAGES = ("delta-variant", "deltalake", "duckdb", "pyspark", "pysail", "chdb", "pyarrow", "orjson")
 TITLES = {
     "write": "JSON lines to a shredded table",
-    "odd-rows": "Rows with values of another type in files of their own",
+    "residual-rows": "Rows with values of another type in files of their own",
     "count": "Count over one path",
     "json": "All rows to JSON text",
     "selective": "A query that 1 % of the files can match",
@@ -35,7 +35,7 @@ NOTES = {
     "count": "`x > 900000`, warm, the medians of five runs in one process. DuckDB's writer leaves the "
     "integers of JSON in `value`, so it rebuilds every Variant of its own file. Our file of clean events has "
     "no values there, and DuckDB reads its typed column.",
-    "odd-rows": "The peer has all rows in order in one file. `duckdb` counts the values of `x` and of "
+    "residual-rows": "The peer has all rows in order in one file. `duckdb` counts the values of `x` and of "
     "`geo.lat`, warm. `pruned` counts 1 row in 200 of a table that is sorted by `x`, in files of 5 MiB.",
     "json": "The peer `orjson.loads` parses the same rows.",
     "stats": "The rows are leaf values.",

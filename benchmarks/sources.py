@@ -15,7 +15,7 @@ from pairs import Flow, Table
 HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "bench"
 EVENT_FLAGS = {"events": [], "shuffled": ["--shuffle"], "clean": ["--clean"]}
-ODD_ROWS = ("apart", "inline")
+RESIDUAL_ROWS = ("separate", "inline")
 COMMITS = {"sixteen": 16, "hundred": 100, "thousand": 1000}
 PACKAGES = {
     "duckdb": "duckdb",
@@ -39,9 +39,9 @@ def generated(name: str, rows: int) -> Path:
         return _generate(out, "generate_log.py", str(generate_log.FILES))
     if name == "sorted":
         return _generate(CACHE / f"sorted-{rows}", "generate_sorted.py", str(generated("clean", rows)))
-    if name in ODD_ROWS:
+    if name in RESIDUAL_ROWS:
         events = str(generated("events", rows))
-        return _generate(CACHE / f"{name}-{rows}", "generate_odd.py", events, name)
+        return _generate(CACHE / f"{name}-{rows}", "generate_residual.py", events, name)
     if name in COMMITS:
         events = str(generated("events", rows))
         return _generate(CACHE / f"{name}-{rows}", "generate_rewrites.py", events, str(COMMITS[name]))
@@ -71,7 +71,7 @@ def forget_own_tables() -> None:
     for name in ("ours", "ours-inline", "ours-unshredded"):
         for folder in (CACHE / "tables").glob(f"{name}-*"):
             shutil.rmtree(folder)
-    for name in ("sorted", *ODD_ROWS, *COMMITS):
+    for name in ("sorted", *RESIDUAL_ROWS, *COMMITS):
         for folder in CACHE.glob(f"{name}-*"):
             shutil.rmtree(folder)
 

@@ -37,10 +37,10 @@ def _ours(
     source: Path,
     target: Path,
     shredding: Literal["infer"] | None,
-    odd_rows: Literal["apart", "inline"] = "apart",
+    residual_rows: Literal["separate", "inline"] = "separate",
 ) -> Work:
     dv = engines.ours()
-    files = dv.FileOptions(odd_rows=odd_rows)
+    files = dv.FileOptions(residual_rows=residual_rows)
     # The first use of a public name imports its modules.
     read_json, write_table = dv.read_json, dv.write_table
 

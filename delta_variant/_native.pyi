@@ -506,30 +506,30 @@ class DataFileWriter:
         """Append a row group of another file without encoding it again, and return whether this was done.
 
         It is not done unless this library wrote the file with the same schema and compression, and with an
-        index of its pages, and if some of its rows are to be set apart. Raises DataFileError; then the caller
-        must discard the file that is written.
+        index of its pages, and if some of its rows are residual and separated. Raises DataFileError; then the
+        caller must discard the file that is written.
         """
 
     def transfer(self, file: DataFile, row_group: int) -> bool:
         """Append the rows of a row group of another file, and return whether this was done.
 
-        The columns are decoded and encoded again, and odd rows are set apart. It is not done unless the file
-        has the same schema and all columns are written as they are stored, for a large row group, and for
-        one that cannot be decoded. The rows are written together with the next ones, or by `flush`. Raises
-        DataFileError; then the caller must discard the file that is written.
+        The columns are decoded and encoded again, and residual rows are separated. It is not done unless the
+        file has the same schema and all columns are written as they are stored, for a large row group, and
+        for one that cannot be decoded. The rows are written together with the next ones, or by `flush`.
+        Raises DataFileError; then the caller must discard the file that is written.
         """
 
     def flush(self) -> None:
         """Write the rows that were transferred last. Raises DataFileError."""
 
     def separate(self, is_separating: bool) -> None:
-        """Set the odd rows of all following batches apart, or write them to the file again.
+        """Separate the residual rows of all following batches, or write them to the file again.
 
-        A row is odd if a `value` that has a `typed_value` next to it is neither null nor Variant null.
+        A row is residual if a `value` that has a `typed_value` next to it is neither null nor Variant null.
         """
 
     def take_odd_rows(self, least: int) -> list[pa.RecordBatch]:
-        """Take the rows that were set apart, as they were in the batches.
+        """Take the rows that were separated, as they were in the batches.
 
         While they are fewer than `least` rows and of little size, take none.
         """
@@ -669,7 +669,7 @@ class DataFile:
 
     @property
     def is_separated(self) -> bool:
-        """Whether the rows are as a writer leaves them that sets odd rows apart."""
+        """Whether the rows are as a writer leaves them that separates residual rows."""
 
     def has_schema_of(self, other: DataFile) -> bool:
         """Whether another file has the same columns, with the same names, types and annotations."""

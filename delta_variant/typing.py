@@ -7,7 +7,7 @@ in `delta_variant` itself.
 from __future__ import annotations
 
 from ._options import DuplicateKeys, Floats, Numeric, OnConflict
-from .data_file.options import Compatibility, Compression, OddRows, OnInvalid, Shredding
+from .data_file.options import Compatibility, Compression, OnInvalid, ResidualRows, Shredding
 from .data_file.writer import WrittenFile
 from .input.json_lines import Format, JsonLines, Progress, Source
 from .log.timestamps import Timestamp
@@ -51,11 +51,11 @@ __all__ = [
     "Mode",
     "NewShredding",
     "Numeric",
-    "OddRows",
     "OnConflict",
     "OnInvalid",
     "Progress",
     "Protocol",
+    "ResidualRows",
     "RuleSummary",
     "SchemaMode",
     "Severity",

@@ -95,16 +95,16 @@ class _NativeOfLargeFiles:
 
 @pytest.fixture
 def small_files_are_separated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set odd rows apart from the first row on, and from files of any size."""
+    """Separate residual rows from the first row on, and from files of any size."""
     create = file_writer.FileSeries.__init__
 
-    def init(series: Any, store: Any, new_path: Any, options: Any, *others: Any) -> None:
-        size = options.sample_bytes if options.has_odd_rows else 1
-        create(series, store, new_path, replace(options, sample_bytes=size), *others)
+    def init(series: Any, store: Any, new_path: Any, options: Any, *others: Any, **named: Any) -> None:
+        size = options.sample_bytes if options.is_residual else 1
+        create(series, store, new_path, replace(options, sample_bytes=size), *others, **named)
 
     monkeypatch.setattr(file_writer.FileSeries, "__init__", init)
-    monkeypatch.setattr(file_writer, "MIN_CLEAN_BYTES", 0)
-    monkeypatch.setattr(layout, "MIN_CLEAN_BYTES", 0)
+    monkeypatch.setattr(file_writer, "MIN_SEPARATED_BYTES", 0)
+    monkeypatch.setattr(layout, "MIN_SEPARATED_BYTES", 0)
 
 
 @pytest.fixture

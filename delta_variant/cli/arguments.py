@@ -15,7 +15,7 @@ __all__ = [
     "Expanded",
     "FileOrTable",
     "Json",
-    "OddRows",
+    "ResidualRows",
     "Table",
     "TargetFileSize",
     "Texts",
@@ -68,8 +68,8 @@ TimeZone = Annotated[
     str,
     typer.Option(metavar="ZONE", help="Time zone of local times in SQL, such as Europe/Berlin or +02:00."),
 ]
-OddRows = Annotated[
-    Literal["apart", "inline"],
+ResidualRows = Annotated[
+    Literal["separate", "inline"],
     typer.Option(help="Write rows that do not fit the shredded columns to other files, or in order."),
 ]
 TargetFileSize = Annotated[str, typer.Option(metavar="SIZE", help="Target size of data files.")]

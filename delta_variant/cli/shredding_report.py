@@ -26,9 +26,9 @@ def print_tree(name: str, shredding: FileShredding, layout: Layout) -> None:
     out = console()
     files, groups = count(shredding.files, "file"), count(shredding.row_groups, "row group")
     counts = f"{count(shredding.rows, 'row')}, {size_text(shredding.bytes)} in {files}, {groups}"
-    if shredding.odd_files:
-        apart = count(shredding.odd_files, "file")
-        counts = f"{counts}, {count(shredding.odd_rows, 'odd row')} apart in {apart}"
+    if shredding.residual_files:
+        own = count(shredding.residual_files, "file")
+        counts = f"{counts}, {count(shredding.residual_rows, 'residual row')} separated into {own}"
     print_lines(out, f"{name}: {counts}", *(f"written by {writer}" for writer in shredding.created_by))
     for column, content in shredding.columns.items():
         print_lines(out, "")

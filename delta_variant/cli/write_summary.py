@@ -51,9 +51,9 @@ class WriteSummary:
         return sum(file.bytes for file in self.result.files)
 
     @property
-    def rows_apart(self) -> int:
-        """Return the number of odd rows in files of their own."""
-        return sum(file.rows for file in self.result.files if file.has_odd_rows)
+    def residual_rows(self) -> int:
+        """Return the number of residual rows in files of their own."""
+        return sum(file.rows for file in self.result.files if file.is_residual)
 
     def print_json(self) -> None:
         """Print one JSON object."""
@@ -61,7 +61,7 @@ class WriteSummary:
             "table": self.table,
             "version": self.result.version,
             "rows": self.result.rows,
-            "rows_apart": self.rows_apart,
+            "residual_rows": self.residual_rows,
             "invalid": self.result.invalid,
             "rows_deleted": self.result.rows_deleted,
             "rows_copied": self.result.rows_copied,
@@ -99,9 +99,9 @@ class WriteSummary:
         yield f"{self.table}: version {result.version}, {rows} in {files}"
         sizes = f"{size_text(intake.bytes)} in, {size_text(self.bytes_out)} out"
         yield f"{sizes}, {intake.seconds:.1f} s, {result.rows / max(intake.seconds, 1e-6):,.0f} rows/s"
-        if self.rows_apart:
-            own = count(sum(file.has_odd_rows for file in result.files), "file")
-            yield f"{count(self.rows_apart, 'odd row')} apart in {own}"
+        if self.residual_rows:
+            own = count(sum(file.is_residual for file in result.files), "file")
+            yield f"{count(self.residual_rows, 'residual row')} separated into {own}"
         if result.rows_deleted or result.rows_copied:
             copied = f", {count(result.rows_copied, 'row')} copied" if result.rows_copied else ""
             yield f"{count(result.rows_deleted, 'row')} replaced{copied}"

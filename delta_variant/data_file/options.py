@@ -22,8 +22,8 @@ __all__ = [
     "Compression",
     "FileOptions",
     "JsonOptions",
-    "OddRows",
     "OnInvalid",
+    "ResidualRows",
     "Shredding",
     "WriteOptions",
 ]
@@ -34,7 +34,7 @@ inferred from the first rows of each file (`"infer"`, also for columns without a
 at all (None)."""
 
 OnInvalid: TypeAlias = Literal["error", "reject", "null"]
-OddRows: TypeAlias = Literal["apart", "inline"]
+ResidualRows: TypeAlias = Literal["separate", "inline"]
 Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
 
 Compatibility: TypeAlias = Literal["unshredded"] | None
@@ -80,11 +80,11 @@ class FileOptions:
             statistics of a file, 32 by default.
         max_variant_stats_bytes: The maximum number of bytes of these bounds in the log, 8 KiB by default for
             each Variant column of a file. The most filled paths are kept.
-        odd_rows: Where to write odd rows: rows with a value of another type than the shredded column of its
-            path, or with fields that have no column. `"apart"`, the default, writes them to files of their
-            own, so that the paths of all other files have bounds and are as fast as typed columns in other
-            engines. They stay in a file of which they are more than a quarter, and in a small one. `"inline"`
-            keeps the order of the rows.
+        residual_rows: Where to write residual rows: rows with a value of another type than the shredded
+            column of its path, or with fields that have no column. `"separate"`, the default, writes them to
+            files of their own, so that the paths of all other files have bounds and are as fast as typed
+            columns in other engines. They stay in a small file, and in a file with more than a quarter of
+            such rows. `"inline"` keeps the order of the rows.
 
     Raises:
         ArgumentTypeError: An option has the wrong type.
@@ -107,7 +107,7 @@ class FileOptions:
     spark_compatible: bool = True
     max_variant_stats_paths: int = MAX_STATS_PATHS
     max_variant_stats_bytes: int = MAX_STATS_BYTES
-    odd_rows: OddRows = "apart"
+    residual_rows: ResidualRows = "separate"
 
     def __post_init__(self) -> None:
         """Raise ArgumentTypeError or ValueError for an invalid option."""
@@ -122,7 +122,7 @@ class FileOptions:
         check_option("spark_compatible", self.spark_compatible, (True, False))
         to_integer("max_variant_stats_paths", self.max_variant_stats_paths, 0)
         to_integer("max_variant_stats_bytes", self.max_variant_stats_bytes, 0)
-        check_option("odd_rows", self.odd_rows, get_args(OddRows))
+        check_option("residual_rows", self.residual_rows, get_args(ResidualRows))
 
     @property
     def codec(self) -> Compression:
@@ -179,7 +179,7 @@ class WriteOptions:
     """How data files are written.
 
     `shredding` may also map the path of each Variant column to its schema. `schemas` has the path of each
-    column whose schema is not inferred. With `has_odd_rows`, the rows were set apart from other files, and
+    column whose schema is not inferred. With `is_residual`, all rows are residual rows of other files, and
     are not separated again.
     """
 
@@ -187,7 +187,7 @@ class WriteOptions:
     files: FileOptions = FileOptions()
     json: JsonOptions = JsonOptions()
     sample_bytes: int = SAMPLE_BYTES
-    has_odd_rows: bool = False
+    is_residual: bool = False
     page_version: PageVersion = 1
     schemas: Mapping[Path, ShreddingSchema] = field(default_factory=dict)
 
@@ -197,6 +197,12 @@ class WriteOptions:
             _check_schemas(self.shredding)
         elif not isinstance(self.shredding, ShreddingSchema):
             check_option("shredding", self.shredding, ("infer", None))
+
+    @property
+    def separates(self) -> bool:
+        """Return whether residual rows are separated; files without shredding have none."""
+        is_separate = self.files.residual_rows == "separate" and not self.is_residual
+        return is_separate and self.shredding is not None
 
 
 def _check_schemas(shredding: Mapping[Any, ShreddingSchema]) -> None:

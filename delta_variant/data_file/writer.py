@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path as FilePath
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,40 +25,30 @@ from ..errors import DataFileError, StoreError
 from ..protocol.statistics import FileStatistics, Path, from_report, variant_bytes
 from ..storage import store as storage
 from ..storage.store import Store, Upload
-from ..variant.shredding import ShreddingSchema
 from .options import ROW_GROUP_BYTES, WriteOptions
 from .reader import NativeFile
 from .shredding import FileShredding, encoding, infer_shredding
 
 __all__ = [
     "EXPECTED_GROWTH",
-    "MIN_CLEAN_BYTES",
-    "Context",
+    "MIN_SEPARATED_BYTES",
     "FileSeries",
     "InvalidValue",
     "ShreddedPath",
-    "SmallFileShredding",
-    "TakeFew",
     "WrittenFile",
 ]
 
 _LOGGER = logging.getLogger(__name__)
 
-SmallFileShredding: TypeAlias = Callable[[int], Mapping[Path, ShreddingSchema]]
-"""Returns the shredding schemas of a file whose number of rows is known because all of them are buffered."""
-
-TakeFew: TypeAlias = Callable[[pa.Schema], Iterable[pa.RecordBatch]]
-"""Returns few odd rows for a small file with the columns of a schema, or none."""
-
 EXPECTED_GROWTH = 8
 """How many times the rows of a full sample a file is expected to have, while more rows come."""
 
-MIN_CLEAN_BYTES = 4 << 20
-"""Size in bytes of the smallest file that few odd rows are kept out of: to request another file takes as long
-as to read one of this size, and each small commit would add two files."""
+MIN_SEPARATED_BYTES = 4 << 20
+"""Size in bytes of the smallest file that few residual rows are separated from: to request another file takes
+as long as to read one of this size, and each small commit would add two files."""
 
-ODD_ROWS = 8 << 10
-"""The number of odd rows that are set apart at a time."""
+RESIDUAL_ROWS = 8 << 10
+"""The number of residual rows that are taken from an open file at a time."""
 
 LARGE_VALUE_BYTES = 1 << 20
 LARGE_VALUE_BUFFERS = 8
@@ -91,7 +81,7 @@ class WrittenFile:
         bytes: The size of the file.
         stats: The statistics that the log has.
         variants: The shredded paths of each Variant column.
-        has_odd_rows: Whether the rows were set apart from other files.
+        is_residual: Whether the file has the residual rows of other files.
     """
 
     path: str
@@ -99,7 +89,7 @@ class WrittenFile:
     bytes: int
     stats: FileStatistics
     variants: Mapping[str, tuple[ShreddedPath, ...]]
-    has_odd_rows: bool = False
+    is_residual: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,10 +110,10 @@ class FileSeries(Generic[Context]):
 
     Each batch has a context, which is passed to `report` together with the invalid values of the batch. With
     `on_invalid="error"`, `report` must raise. All Variants of a column of one file are shredded by one
-    schema, so the first rows are buffered until there are enough to infer it. If the rows end before,
-    `small_files` returns it, None to infer it from these rows.
+    schema, so the first rows are buffered until there are enough to infer it.
 
-    A file with more rows passes its odd rows to `set_apart`; None writes them to the file.
+    If `separates`, residual rows are not written to a file whose rows exceed the buffer. `take_residual_rows`
+    returns them.
     """
 
     def __init__(
@@ -134,8 +124,8 @@ class FileSeries(Generic[Context]):
         indexed: Collection[Path] | None,
         variants: Collection[str],
         report: Callable[[Context, pa.RecordBatch, list[InvalidValue]], None],
-        small_files: SmallFileShredding | None = None,
-        set_apart: Callable[[pa.RecordBatch], None] | None = None,
+        *,
+        separates: bool = False,
     ) -> None:
         self._store = store
         self._new_path = new_path
@@ -143,10 +133,10 @@ class FileSeries(Generic[Context]):
         self._indexed = indexed
         self._variants = frozenset(variants)
         self._report = report
-        self._small_files = small_files
-        self._set_apart = set_apart
+        self._separates = separates
         self._buffer: list[tuple[pa.RecordBatch, Context]] = []
         self._buffered_bytes = 0
+        self._residual_rows: list[pa.RecordBatch] = []
         self._open: _FileWriter | None = None
         self._group_start = self._group_bytes = 0
         self._largest_value = 0
@@ -156,17 +146,14 @@ class FileSeries(Generic[Context]):
 
     def add(self, batch: pa.RecordBatch, context: Context) -> None:
         """Write a batch, or buffer it."""
-        self._add(batch, context)
-
-    def _add(self, batch: pa.RecordBatch, context: Context) -> None:
         if self._open is not None:
             self._write(self._open, batch, context)
             return
         self._buffer.append((batch, context))
         self._buffered_bytes += batch.nbytes
-        waits = self._options.shredding == "infer" or self._set_apart is not None
+        waits = self._options.shredding == "infer" or self._separates
         if not waits or self._buffered_bytes >= self._options.sample_bytes:
-            self._begin(is_complete=False)
+            self._begin(self._shredding(EXPECTED_GROWTH), separates=self._separates)
 
     @property
     def buffered(self) -> list[pa.RecordBatch]:
@@ -178,46 +165,62 @@ class FileSeries(Generic[Context]):
         """Return about how many bytes of memory the buffered rows and the open file use."""
         return self._buffered_bytes + self._group_bytes + LARGE_VALUE_BUFFERS * self._largest_value
 
-    def close(self, take_few: TakeFew | None = None) -> list[WrittenFile]:
-        """Complete the open file and return all files.
+    def write_buffered(self, shredding: FileShredding | None = None) -> None:
+        """Write buffered rows, after which no others follow. Rows of another file may stay in the buffer.
 
-        If that file is small, it also gets the odd rows that `take_few` returns for its columns.
+        None infers the shredding from these rows, if it is to be inferred.
         """
-        while self._buffer:
-            # A file that is full before the last of these rows leaves the rest in the buffer.
-            self._begin(is_complete=True)
+        self._begin(self._shredding() if shredding is None else shredding, separates=False)
+
+    def flush(self) -> None:
+        """Write the rows that were transferred last, so that all residual rows of the open file are known."""
         if self._open is not None:
-            self._flush(self._open)
-        is_small = self._open is not None and self._open.writer.bytes_written < MIN_CLEAN_BYTES
-        if self._open is not None and is_small and take_few is not None:
-            self._open.writer.separate(False)
-            for batch in take_few(self._open.schema):
-                # Values that are not valid JSON were reported before the rows were set apart.
+            self._open.flush()
+            self._separate(self._open, 0)
+
+    def take_residual_rows(self) -> list[pa.RecordBatch]:
+        """Return the residual rows that were found since the last call, as they were in the batches."""
+        taken, self._residual_rows = self._residual_rows, []
+        return taken
+
+    @property
+    def small_file_columns(self) -> pa.Schema | None:
+        """Return the columns of the open file, None if there is none or it is not small."""
+        if self._open is None or self._open.writer.bytes_written >= MIN_SEPARATED_BYTES:
+            return None
+        return self._open.schema
+
+    def write_residual_rows(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Write residual rows to the open file. Their invalid values were reported before."""
+        for batch in batches:
+            if self._open is not None:
+                self._open.writer.separate(False)
                 self._open.write(batch)
+
+    def close(self) -> list[WrittenFile]:
+        """Write all rows, complete the open file and return all files."""
+        while self._buffer:
+            self.write_buffered()
         self._end()
         return self.files
 
-    def _begin(self, *, is_complete: bool) -> None:
-        shredding = self._shredding(is_complete=is_complete)
+    def _begin(self, shredding: FileShredding, *, separates: bool) -> None:
+        """Begin a file with the buffered rows."""
         buffer, self._buffer, self._buffered_bytes = self._buffer, [], 0
         path = self._new_path()
         self.paths.append(path)
         schema = buffer[0][0].schema
         self._open = _FileWriter.create(self._store, path, schema, self._variants, self._options, shredding)
-        self._open.writer.separate(self._set_apart is not None and not is_complete)
+        self._open.writer.separate(separates)
         for batch, context in buffer:
-            self._add(batch, context)
+            self.add(batch, context)
 
-    def _shredding(self, *, is_complete: bool) -> FileShredding:
-        """Return how the next file is shredded; its first rows are buffered, or all if `is_complete`."""
+    def _shredding(self, growth: int = 1) -> FileShredding:
+        """Return how a file is shredded whose first rows are buffered, one in `growth` of its rows."""
         if self._options.shredding != "infer":
             return self._options.shredding
-        batches = self.buffered
-        rows = sum(batch.num_rows for batch in batches)
-        if is_complete and self._small_files is not None:
-            return self._small_files(rows)
-        expected = rows if is_complete else rows * EXPECTED_GROWTH
-        return infer_shredding(batches, self._variants, self._options, expected, rows)
+        rows = sum(batch.num_rows for batch in self.buffered)
+        return infer_shredding(self.buffered, self._variants, self._options, rows * growth, rows)
 
     def _write(self, file: _FileWriter, batch: pa.RecordBatch, context: Context) -> None:
         invalid = file.write(batch)
@@ -233,11 +236,11 @@ class FileSeries(Generic[Context]):
         """Append a row group of another file, and return whether this was possible.
 
         `columns` is a batch without rows of the columns of the file. With `as_pages`, the row group stays as
-        it is encoded if no row of it is set apart.
+        it is encoded if it has no residual rows.
         """
         if as_pages and self._open is None and self._options.shredding != "infer":
             self._buffer.append((columns, context))
-            self._begin(is_complete=False)
+            self._begin(self._options.shredding, separates=self._separates)
         if self._open is None:
             return False
         opened = self._open
@@ -247,7 +250,7 @@ class FileSeries(Generic[Context]):
         return copied
 
     def _end_if_full(self, file: _FileWriter) -> None:
-        self._pass_on_odd_rows(file)
+        self._separate(file, RESIDUAL_ROWS)
         written = file.writer.bytes_written
         if written - self._group_start >= ROW_GROUP_BYTES:
             self._group_start = written
@@ -257,22 +260,17 @@ class FileSeries(Generic[Context]):
 
     def _end(self) -> None:
         if self._open is not None:
-            self._flush(self._open)
+            self.flush()
             file, self._open = self._open, None
             self._group_start = self._group_bytes = self._largest_value = 0
             written = file.close(self._options, self._indexed)
             _LOGGER.debug("wrote %s: %d rows, %d bytes", file.uri, written.rows, written.bytes)
             self.files.append(written)
 
-    def _flush(self, file: _FileWriter) -> None:
-        """Write the rows that were transferred last."""
-        file.flush()
-        self._pass_on_odd_rows(file, 0)
-
-    def _pass_on_odd_rows(self, file: _FileWriter, least: int = ODD_ROWS) -> None:
-        if self._set_apart is not None:
-            for odd_rows in file.writer.take_odd_rows(least):
-                self._set_apart(odd_rows)
+    def _separate(self, file: _FileWriter, least: int) -> None:
+        """Take the residual rows of the open file, unless they are fewer than `least`."""
+        if self._separates:
+            self._residual_rows += file.writer.take_odd_rows(least)
 
     def discard(self) -> None:
         """Remove every file that was started."""
@@ -366,7 +364,7 @@ class _FileWriter:
         }
         statistics = from_report(report["rows"], report["columns"], self.schema.names, indexed)
         rows, size = report["rows"], report["bytes"]
-        return WrittenFile(self.path, rows, size, statistics, variants, options.has_odd_rows)
+        return WrittenFile(self.path, rows, size, statistics, variants, options.is_residual)
 
 
 def _largest_value(array: Array) -> int:

@@ -430,7 +430,7 @@ class ChangeFeed:
                     yield result
         finally:
             plan, bytes_read = RowPlan(rows), opened.native.bytes_read
-            report.files.append(FileReport(plan, bytes_read, decoded, file.has_odd_rows))
+            report.files.append(FileReport(plan, bytes_read, decoded, file.is_residual))
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,9 @@ from ..storage.store import Store, TableLocation, open_latest, removing_new_fold
 from ..variant.moments import UTC
 from ..write.commit import WriteResult, commit_files, result_without_writing
 from ..write.overwrite import check_overwrite_predicate
-from ..write.partitions import Batches, apply_row_rules, discard, write_files
+from ..write.partitions import Batches, apply_row_rules, discard
 from ..write.preparation import Mode, PreparedWrite, SchemaMode, TableOptions, load_existing, prepare
+from ..write.router import write_files
 from ..write.written_files import WrittenFiles
 
 __all__ = ["write_table"]

@@ -44,9 +44,9 @@ __all__ = [
     "encode_parameters",
     "encode_path",
     "file_key",
-    "has_odd_rows",
     "identity",
     "is_absolute",
+    "is_residual",
     "local_path_of",
     "path_key",
     "reconciliation_key",
@@ -110,13 +110,13 @@ class DeletionVector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
         return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
 
 
-ODD_ROWS_TAG = "deltaVariant.oddRows"
-"""The tag of data files with rows that were set apart from other files; its value is `true`."""
+RESIDUAL_ROWS_TAG = "deltaVariant.residualRows"
+"""The tag of files of residual rows: rows that were separated from other files. Its value is `true`."""
 
 
-def has_odd_rows(tags: Iterable[tuple[str, str | None]] | None) -> bool:
-    """Return whether the tags of a data file, as a snapshot has them, state that its rows were set apart."""
-    return dict(tags or ()).get(ODD_ROWS_TAG) == "true"
+def is_residual(tags: Iterable[tuple[str, str | None]] | None) -> bool:
+    """Return whether a data file has residual rows of other files, by its tags, as a snapshot has them."""
+    return dict(tags or ()).get(RESIDUAL_ROWS_TAG) == "true"
 
 
 class AddFile(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel", omit_defaults=True):

@@ -19,13 +19,13 @@ __all__ = ["Explanation", "FileReport", "ReadReport"]
 class FileReport:
     """The cost of reading one file: its plan, the bytes read and the rows decoded.
 
-    With `has_odd_rows`, its rows were set apart from other files.
+    With `is_residual`, it has the residual rows of other files.
     """
 
     plan: RowPlan
     bytes_read: int
     rows_decoded: int
-    has_odd_rows: bool = False
+    is_residual: bool = False
 
 
 @dataclass
@@ -56,7 +56,7 @@ class ReadReport:
             name: sum(getattr(report.plan, name) for report in self.files)
             for name in RowPlan.__struct_fields__[1:]
         }
-        odd = [report for report in self.files if report.has_odd_rows]
+        residual = [report for report in self.files if report.is_residual]
         bounded: Counter[str] = Counter()
         for plan in self.plans:
             for leaf, count in plan.bounded.items():
@@ -67,13 +67,13 @@ class ReadReport:
             files_by_statistics=sum(plan.by_statistics for plan in self.plans),
             files_by_variant_bounds=sum(plan.by_variant_bounds for plan in self.plans),
             files_read=len(self.files),
-            odd_files_read=len(odd),
+            residual_files_read=len(residual),
             **totals,
             bytes=self.num_bytes,
             # The end of a small file is read for the footer, and its pages again.
             bytes_read=min(sum(report.bytes_read for report in self.files), self.num_bytes),
             rows_decoded=sum(report.rows_decoded for report in self.files),
-            odd_rows_decoded=sum(report.rows_decoded for report in odd),
+            residual_rows_decoded=sum(report.rows_decoded for report in residual),
             rows=rows,
             bounded_files=dict(bounded),
         )
@@ -89,7 +89,7 @@ class Explanation:
         files_by_statistics: The number of further files skipped by column statistics.
         files_by_variant_bounds: The number of further files skipped by Variant bounds.
         files_read: The number of files read.
-        odd_files_read: The number of these with odd rows, which have a file of their own.
+        residual_files_read: The number of these with residual rows, which have a file of their own.
         row_groups: The number of row groups in the files read.
         row_groups_read: The number of row groups read.
         pages: The number of pages in the row groups read; a page is a range of rows that is not split in any
@@ -98,7 +98,7 @@ class Explanation:
         bytes: The size of the table's files in bytes.
         bytes_read: The number of bytes read, at most `bytes`: those that are read again do not count twice.
         rows_decoded: The number of rows decoded.
-        odd_rows_decoded: The number of these in files of odd rows.
+        residual_rows_decoded: The number of these in files of residual rows.
         rows: The number of matching rows.
         bounded_files: For each column or path of the predicate, the number of files with a bound for it. The
             other files cannot be skipped.
@@ -116,7 +116,7 @@ class Explanation:
     files_by_statistics: int
     files_by_variant_bounds: int
     files_read: int
-    odd_files_read: int
+    residual_files_read: int
     row_groups: int
     row_groups_read: int
     pages: int
@@ -124,7 +124,7 @@ class Explanation:
     bytes: int
     bytes_read: int
     rows_decoded: int
-    odd_rows_decoded: int
+    residual_rows_decoded: int
     rows: int
     bounded_files: dict[str, int]
 
@@ -138,9 +138,9 @@ class Explanation:
                 yield f"            {count:,} skipped by {text}"
         for name, count in self.bounded_files.items():
             yield f"            {count:,} of {self.files:,} have bounds of {name}"
-        if self.odd_files_read:
-            odd = f"{self.odd_rows_decoded:,} rows decoded"
-            yield f"            {self.odd_files_read:,} of those read with odd rows, {odd}"
+        if self.residual_files_read:
+            residual = f"{self.residual_rows_decoded:,} rows decoded"
+            yield f"            {self.residual_files_read:,} of those read with residual rows, {residual}"
         if self.row_groups:
             yield f"row groups  {self.row_groups_read:,} of {self.row_groups:,} read"
             yield f"pages       {self.pages_read:,} of {self.pages:,} read"

@@ -37,7 +37,7 @@ from ..expressions.tree import Column, Extraction, Input, input_name, is_whole
 from ..log import deletion_vectors
 from ..log.snapshot import Snapshot
 from ..protocol import properties
-from ..protocol.actions import DeletionVector, has_odd_rows
+from ..protocol.actions import DeletionVector, is_residual
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
@@ -81,9 +81,9 @@ class FileEntry:
     tags: Sequence[tuple[str, str | None]] | None = None
 
     @property
-    def has_odd_rows(self) -> bool:
-        """Return whether the rows were set apart from other files."""
-        return has_odd_rows(self.tags)
+    def is_residual(self) -> bool:
+        """Return whether the file has the residual rows of other files."""
+        return is_residual(self.tags)
 
 
 def files_of(files: pa.Table) -> Iterator[FileEntry]:

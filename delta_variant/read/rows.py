@@ -159,7 +159,7 @@ def _consume(started: Iterable[_Started], report: ReadReport | None) -> RowBatch
             # A limit closes this generator in the middle of a file.
             if report is not None:
                 report.files.append(
-                    FileReport(each.plan, native.bytes_read, decoded, each.file.file.has_odd_rows)
+                    FileReport(each.plan, native.bytes_read, decoded, each.file.file.is_residual)
                 )
         _LOGGER.debug("read %s: %d rows decoded, %d bytes", each.file.file.path, decoded, native.bytes_read)
         advance(files=1, bytes_=native.bytes_read)

@@ -173,7 +173,7 @@ def _file_list(audit: Audit) -> Iterator[str]:
         lines = "?" if file.rows is None else f"{file.rows:,}"
         cells = (
             (chips, "chips"),
-            (f"{lines} <small>{'odd rows' if file.has_odd_rows else 'rows'}</small>", "number"),
+            (f"{lines} <small>{'residual rows' if file.is_residual else 'rows'}</small>", "number"),
             (html_text(size_text(file.bytes)), "number"),
         )
         rows.append(Row(html_text(file.path), cells, file.bytes, weight))

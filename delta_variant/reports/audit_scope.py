@@ -15,6 +15,7 @@ def scope_of(audit: Audit) -> str:
     rows = sum(file.rows or 0 for file in audit.files)
     what = "log, files and every row" if audit.data else "log and files; --data checks every row"
     counts = f"{count(len(audit.files), 'file')}, {count(rows, 'row')}"
-    if odd := [file.rows or 0 for file in audit.files if file.has_odd_rows]:
-        counts = f"{counts}, {count(sum(odd), 'odd row')} apart in {count(len(odd), 'file')}"
+    if residual := [file.rows or 0 for file in audit.files if file.is_residual]:
+        own = count(len(residual), "file")
+        counts = f"{counts}, {count(sum(residual), 'residual row')} separated into {own}"
     return f"{audit.uri}: version {audit.version}, {counts} ({what})"

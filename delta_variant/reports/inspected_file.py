@@ -15,7 +15,7 @@ from ..errors import InvalidStatisticsError, error_location
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.statistics_repair.compute import TableStatistics
-from ..protocol.actions import has_odd_rows
+from ..protocol.actions import is_residual
 from ..protocol.schema.column_mapping import physical_schema
 from ..protocol.statistics import FileStatistics, value_at
 from ..protocol.statistics import decode as decode_statistics
@@ -30,15 +30,15 @@ __all__ = ["InspectedFile", "data_files", "files_of", "undecodable_bounds"]
 class InspectedFile:
     """A data file with the statistics of the log, or with statistics computed from its data.
 
-    `variants` maps the path of each Variant column in the file to its logical name. With `has_odd_rows`, the
-    rows were set apart from other files.
+    `variants` maps the path of each Variant column in the file to its logical name. With `is_residual`, it
+    has the residual rows of other files.
     """
 
     store: Store
     path: str
     stats: FileStatistics
     variants: Mapping[tuple[str, ...], str]
-    has_odd_rows: bool = False
+    is_residual: bool = False
 
     @cached_property
     def bounds(self) -> Mapping[tuple[str, ...], Mapping[str, Bounds]]:
@@ -78,8 +78,8 @@ def files_of(snapshot: Snapshot) -> Iterator[InspectedFile]:
         if field.type == VARIANT
     }
     for row in snapshot.files.select(["path", "stats", "tags"]).to_pylist():
-        stats, is_odd = _decode_or_empty(row["stats"]), has_odd_rows(row["tags"])
-        yield InspectedFile(snapshot.store, row["path"], stats, variants, is_odd)
+        stats = _decode_or_empty(row["stats"])
+        yield InspectedFile(snapshot.store, row["path"], stats, variants, is_residual(row["tags"]))
 
 
 def _compute_statistics(snapshot: Snapshot, files: Iterable[InspectedFile]) -> Iterator[InspectedFile]:

@@ -42,7 +42,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     `type` is the type of `typed_value`: a SQL type, `object`, `array`, or `variant` without `typed_value`.
     Objects and arrays have no leaf column of their own.
 
-    `files` is the number of files with this path, without those of odd rows. Those that are clean have
+    `files` is the number of files with this path, without residual files. Those that are clean have
     nothing in the `value` of the path and of the objects around it, so that other engines read the path
     alone.
     """
@@ -67,13 +67,13 @@ class VariantColumn(msgspec.Struct, frozen=True):
 class FileShredding(msgspec.Struct, frozen=True, kw_only=True):
     """The shredding of one data file, or of all files of a table.
 
-    `odd_files` of the files have `odd_rows`, which were set apart from the other files.
+    `residual_files` of the files have `residual_rows`, which were separated from the other files.
     """
 
     rows: int
     files: int = 1
-    odd_rows: int = 0
-    odd_files: int = 0
+    residual_rows: int = 0
+    residual_files: int = 0
     bytes: int
     row_groups: int
     created_by: tuple[str, ...]
@@ -96,8 +96,8 @@ def shredding_of(subject: InspectedFile) -> FileShredding:
     }
     return FileShredding(
         rows=footer["rows"],
-        odd_rows=footer["rows"] if subject.has_odd_rows else 0,
-        odd_files=int(subject.has_odd_rows),
+        residual_rows=footer["rows"] if subject.is_residual else 0,
+        residual_files=int(subject.is_residual),
         bytes=footer["bytes"],
         row_groups=footer["row_groups"],
         created_by=tuple(filter(None, [footer["created_by"]])),
@@ -118,7 +118,7 @@ def _variant_column(
     leaves = (_leaf(leaf) for leaf in footer["leaves"] if tuple(leaf["path"][: len(column)]) == column)
     own, nodes = _group(group, (), leaves)
     nodes = [_with_bounds(node, subject.bounds[column]) for node in nodes]
-    if subject.has_odd_rows:
+    if subject.is_residual:
         nodes = [msgspec.structs.replace(node, files=0, clean_files=0) for node in nodes]
     return VariantColumn(own.get("metadata", Leaf(0, 0)), tuple(nodes))
 
@@ -208,8 +208,8 @@ def merge(parts: Sequence[FileShredding]) -> FileShredding:
     return FileShredding(
         rows=sum(part.rows for part in parts),
         files=len(parts),
-        odd_rows=sum(part.odd_rows for part in parts),
-        odd_files=sum(part.odd_files for part in parts),
+        residual_rows=sum(part.residual_rows for part in parts),
+        residual_files=sum(part.residual_files for part in parts),
         bytes=sum(part.bytes for part in parts),
         row_groups=sum(part.row_groups for part in parts),
         created_by=tuple(dict.fromkeys(writer for part in parts for writer in part.created_by)),

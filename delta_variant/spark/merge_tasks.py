@@ -37,7 +37,8 @@ from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
 from ..variant.values import plain_variants
 from ..write.copy_on_write import ChangedBatch, RewrittenPart, RowChange, rewrite_files
-from ..write.partitions import NameFile, apply_row_rules, write_files
+from ..write.partitions import NameFile, apply_row_rules
+from ..write.router import write_files
 from ..write.table_state import TableState, restrict_to_table
 from ..write.written_files import WrittenFiles
 from .attempts import Job

@@ -31,8 +31,9 @@ from ..input.invalid_json import InvalidValueHandler
 from ..protocol import properties
 from ..protocol.types import has_variant
 from ..storage.store import open_store
-from ..write.partitions import infer_shared_shredding, write_files
+from ..write.partitions import infer_shared_shredding
 from ..write.preparation import PreparedWrite
+from ..write.router import write_files
 from ..write.table_state import TableState
 from .chunk_tasks import CHUNK, Chunk, ChunkTask, FirstRowsTask
 from .running import map_by_task, parallelism

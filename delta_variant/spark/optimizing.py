@@ -134,7 +134,7 @@ def optimize_files(
     else:
         parts = [replace(group, files=group.files.select(READ_COLUMNS)) for group in groups]
         written = write_by_tasks(distribute(spark, parts), GroupTask(task_table, job), job, folders)
-    written = _merge_odd_files(spark, work, task_table, job, written)
+    written = _merge_residual_files(spark, work, task_table, job, written)
     new = files_written(written)
     return commit_won(lambda: commit_groups(work, groups, new), written, job, folders)
 
@@ -153,22 +153,22 @@ def _plan_groups(spark: SparkSession, work: OptimizePlan, table: TaskTable) -> l
     return [replace(groups[number], files=work.bins[number].files) for number in sorted(groups)]
 
 
-def _merge_odd_files(
+def _merge_residual_files(
     spark: SparkSession, work: OptimizePlan, table: TaskTable, job: Job, written: Sequence[Written]
 ) -> list[Written]:
-    """Return the results of tasks with one file of odd rows for each partition, and not one for each task."""
+    """Return the results of tasks with one residual file for each partition, and not one for each task."""
     store, target = work.snapshot.store, work.options.files.target_file_size
-    odd: defaultdict[str, list[FileEntry]] = defaultdict(list)
+    residual: defaultdict[str, list[FileEntry]] = defaultdict(list)
     for file in (file for each in written for file in each.files.entries()):
-        if file.has_odd_rows and not is_large(file.size or 0, target):
+        if file.is_residual and not is_large(file.size or 0, target):
             # All of its rows have their row ids, if the table tracks them.
             entry = replace(file, base_row_id=0, default_row_commit_version=0)
-            odd[repr(sorted(file.partition_values.items()))].append(entry)
-    parts = [files for files in odd.values() if len(files) > 1]
+            residual[repr(sorted(file.partition_values.items()))].append(entry)
+    parts = [files for files in residual.values() if len(files) > 1]
     if not parts:
         return list(written)
-    options = replace(work.options, has_odd_rows=True)
-    new = write_by_tasks(distribute(spark, parts), OddFilesTask(table, job, options), job, [store])
+    options = replace(work.options, is_residual=True)
+    new = write_by_tasks(distribute(spark, parts), ResidualFilesTask(table, job, options), job, [store])
     replaced = {file.path for files in parts for file in files}
     discard(store, replaced)
     return [*(replace(each, files=each.files.without(replaced)) for each in written), *new]
@@ -225,8 +225,8 @@ class GroupTask(RewriteTask):
 
 
 @dataclass(frozen=True)
-class OddFilesTask(RewriteTask):
-    """Writes the rows of new files of odd rows to one file."""
+class ResidualFilesTask(RewriteTask):
+    """Writes the rows of new residual files to one file."""
 
     options: WriteOptions
 

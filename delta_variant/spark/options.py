@@ -127,7 +127,7 @@ WRITE: Mapping[str, Parse] = {
     "spark_compatible": _flag,
     "max_variant_stats_paths": int,
     "max_variant_stats_bytes": int,
-    "odd_rows": str,
+    "residual_rows": str,
     "configuration": json.loads,
     "name": str,
     "description": str,

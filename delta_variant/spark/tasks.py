@@ -21,7 +21,8 @@ from ..log.snapshot import FILES_SCHEMA, Snapshot
 from ..storage import store as storage
 from ..storage.store import Store, open_store
 from ..write.overwrite import check_overwrite_predicate
-from ..write.partitions import Batches, apply_row_rules, write_files
+from ..write.partitions import Batches, apply_row_rules
+from ..write.router import write_files
 from ..write.table_state import TableState
 from ..write.written_files import WrittenFiles
 from .attempts import Attempt, Job

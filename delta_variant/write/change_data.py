@@ -22,7 +22,8 @@ from ..protocol import features, properties
 from ..protocol.types import PrimitiveType, StructField
 from ..read.file_reader import FileEntry, TableReader
 from ..read.scope import Scope
-from .partitions import NameFile, PartitionedWriter, new_name
+from .partitions import NameFile, new_name
+from .router import Router
 from .table_state import TableState
 from .written_files import WrittenFiles
 
@@ -46,7 +47,7 @@ class ChangeWriter:
     def __init__(self, snapshot: Snapshot, state: TableState, name: NameFile = new_name) -> None:
         state = replace(state, extra_columns=(CHANGE_TYPE,))
         options = WriteOptions(shredding=None, files=FileOptions(max_variant_stats_paths=0))
-        self._writer = PartitionedWriter(
+        self._router = Router(
             snapshot.store, state, options, InvalidValueHandler("error"), _names_of(name), folder=FOLDER
         )
 
@@ -54,15 +55,15 @@ class ChangeWriter:
         """Write rows that have the columns of the table."""
         if rows.num_rows:
             kind: Any = pa.repeat(pa.scalar(change), rows.num_rows)
-            self._writer.add(rows.append_column(CHANGE_TYPE.name, kind))
+            self._router.add(rows.append_column(CHANGE_TYPE.name, kind))
 
     def close(self) -> WrittenFiles:
         """Finish the files and return them."""
-        return self._writer.close()
+        return self._router.close()
 
     def discard(self) -> None:
         """Remove all files written so far."""
-        self._writer.discard()
+        self._router.discard()
 
 
 def _names_of(name: NameFile) -> NameFile:

@@ -37,8 +37,9 @@ from ..read.scope import Scope
 from ..storage.store import Store
 from .copy_on_write import RewrittenFiles, add_inserted_files, delete_rows
 from .overwrite import check_overwrite_predicate
-from .partitions import Batches, apply_row_rules, discard, write_files
+from .partitions import Batches, apply_row_rules, discard
 from .preparation import Mode, Overwrite, PreparedWrite, load_existing, prepare
+from .router import write_files
 from .written_files import WrittenFiles
 
 __all__ = ["NOT_COMMITTED", "WriteResult", "commit_files", "result_without_writing"]

@@ -1,9 +1,9 @@
 """Copy-on-write: rewrite the files that contain changed rows, and no other files.
 
-A rewritten file keeps the shredding of the original, and its rows stay apart from odd rows. Large row groups
-without changed rows are copied as they are encoded. In other row groups, Variant columns that the change does
-not read are copied in shredded form. In other columns numbers are shredded only by their own type if the file
-has numbers of another type, so that an unchanged Variant keeps its bytes.
+A rewritten file keeps the shredding of the original, and its residual rows stay in other files. Large row
+groups without changed rows are copied as they are encoded. In other row groups, Variant columns that the
+change does not read are copied in shredded form. In other columns numbers are shredded only by their own type
+if the file has numbers of another type, so that an unchanged Variant keeps its bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from .._options import Numeric
 from .._progress import advance, begin
 from .._threads import Threads
 from ..data_file.layout import numbers_are_typed, shredding_of
-from ..data_file.odd_rows import separates
 from ..data_file.options import WriteOptions
 from ..data_file.reader import RowRange, filter_rows
 from ..errors import CastError, VariantPathError
@@ -42,7 +41,8 @@ from ..read.predicate import PruningPredicate
 from ..read.row_tracking import RowTracking, append_row_ids, clear_commit_versions
 from ..read.scope import Scope
 from .change_data import ChangeWriter, has_change_data_feed, write_whole_files
-from .partitions import NameFile, OddRowsWriter, discard, new_name, write_files
+from .partitions import NameFile, discard, new_name
+from .router import ResidualFiles, write_files
 from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
 from .table_state import TableState, restrict_to_table, with_row_tracking_columns
 from .written_files import NO_FILES, WrittenFiles
@@ -320,21 +320,21 @@ def rewrite_files(
         return RewrittenPart(
             pa.array(replaced, pa.string()),
             tuple(emptied),
-            WrittenFiles.join([*(each.files for each in done), *new.close_odd_rows()]),
+            WrittenFiles.join([*(each.files for each in done), *new.close_residual()]),
             WrittenFiles.join(each.changes for each in done),
             changed + deleted,
             sum(each.rows_read for each in done) - changed,
         )
     except BaseException:
         _discard(snapshot, begun)
-        new.discard_odd_rows()
+        new.discard_residual()
         raise
 
 
 class _NewFileWriters:
     """Writers of the files that replace others.
 
-    They share the writers of odd rows, so that the odd rows of a partition are in few files.
+    They share the residual files, so that the residual rows of a partition are in few files.
     """
 
     def __init__(self, snapshot: Snapshot, state: TableState, options: WriteOptions, name: NameFile) -> None:
@@ -344,29 +344,29 @@ class _NewFileWriters:
         self.stored = with_row_tracking_columns(state, RowTracking.of(snapshot))
         """The state with the columns that files of moved rows have."""
         self._store = snapshot.store
-        self._odd_rows: dict[Numeric, OddRowsWriter] = {}
+        self._residual: dict[Numeric, ResidualFiles] = {}
         self._lock = Lock()
 
-    def odd_rows(self, options: WriteOptions) -> OddRowsWriter | None:
-        """Return the writer for a file with these options, None if it sets no rows apart."""
-        if not separates(options):
+    def residual(self, options: WriteOptions) -> ResidualFiles | None:
+        """Return the residual files for a file with these options, None if it separates no rows."""
+        if not options.separates:
             return None
         numeric = options.files.numeric
         with self._lock:
-            if numeric not in self._odd_rows:
-                self._odd_rows[numeric] = OddRowsWriter(self._store, self.stored, options, self.name)
-            return self._odd_rows[numeric]
+            if numeric not in self._residual:
+                self._residual[numeric] = ResidualFiles(self._store, self.stored, options, self.name)
+            return self._residual[numeric]
 
     def changes(self, snapshot: Snapshot) -> ChangeWriter | None:
         """Return a writer of change data files, None if the table has no change data feed."""
         return ChangeWriter(snapshot, self.state, self.name) if has_change_data_feed(self.state) else None
 
-    def close_odd_rows(self) -> list[WrittenFiles]:
-        return [writer.close() for writer in self._odd_rows.values()]
+    def close_residual(self) -> list[WrittenFiles]:
+        return [files.close() for files in self._residual.values()]
 
-    def discard_odd_rows(self) -> None:
-        for writer in self._odd_rows.values():
-            writer.discard()
+    def discard_residual(self) -> None:
+        for files in self._residual.values():
+            files.discard()
 
 
 @dataclass(frozen=True)
@@ -435,19 +435,19 @@ def _rewrite(
 ) -> _NewFiles:
     """Rewrite a file; row groups other than `touched` are copied as they are encoded where possible.
 
-    The odd rows of a file that has none before go to the writers that files share.
+    The residual rows of a file that has none before go to the residual files that all files share.
     """
     snapshot, options = file.table.snapshot, new.options
     tracking = RowTracking.of(snapshot)
     writer = new.changes(snapshot)
     numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
-    # Files that have odd rows keep them: otherwise each of them would become two files.
-    layout = options.files.odd_rows if file.native.is_separated else "inline"
+    # Files that have residual rows keep them: otherwise each of them would become two files.
+    layout = options.files.residual_rows if file.native.is_separated else "inline"
     same = replace(
         options,
         shredding=shredding_of(file.native),
-        files=replace(options.files, numeric=numeric, odd_rows=layout),
-        has_odd_rows=file.file.has_odd_rows,
+        files=replace(options.files, numeric=numeric, residual_rows=layout),
+        is_residual=file.file.is_residual,
     )
     limited = restrict_to_table(same, new.state, snapshot.uri)
     # Change data files do not have the shredding of the file.
@@ -478,7 +478,7 @@ def _rewrite(
             limited,
             InvalidValueHandler("error"),
             name=new.name,
-            odd_rows=new.odd_rows(limited),
+            residual=new.residual(limited),
         )
         vector = file.file.deletion_vector
         rows = file.native.num_rows - (vector["cardinality"] if vector else 0)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from secrets import token_hex
-from threading import Lock
-from typing import Any, TypeAlias
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -17,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array, positions_by_number, retype_batch
-from ..data_file.odd_rows import OddFileSeries, odd_file_options, separates
 from ..data_file.options import WriteOptions
 from ..data_file.shredding import infer_shredding
 from ..data_file.writer import FileSeries, WrittenFile
@@ -26,13 +24,12 @@ from ..input.invalid_json import BatchOrigin, InvalidValueHandler, PartRows
 from ..input.json_lines import Origin
 from ..log.commit_context import now
 from ..protocol import features, properties
-from ..protocol.actions import ODD_ROWS_TAG, AddFile, encode_path
+from ..protocol.actions import RESIDUAL_ROWS_TAG, AddFile, encode_path
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.indexed_columns import stats_columns
 from ..protocol.schema.partition_values import partition_value_to_string
-from ..protocol.statistics import Path
 from ..protocol.types import (
     VARIANT,
     VOID,
@@ -46,23 +43,23 @@ from ..protocol.types import (
 )
 from ..storage.store import Store, delete, remove_empty_folders
 from ..variant import values as variant_values
-from ..variant.shredding import ShreddingSchema
-from .stored_rows import StoredRows
 from .table_state import TableState
 from .written_files import WrittenFiles
 
 __all__ = [
+    "MAX_OPEN_PARTITIONS",
     "Batches",
+    "FileColumns",
     "NameFile",
-    "OddRowsWriter",
     "PartitionValues",
-    "PartitionedWriter",
+    "PartitionedFiles",
     "apply_row_rules",
+    "check_nested_variants",
     "discard",
+    "has_nested_variant",
     "infer_shared_shredding",
     "new_name",
     "split_by_partition",
-    "write_files",
 ]
 
 Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | PartRows | None]]
@@ -87,42 +84,6 @@ PartitionValues: TypeAlias = tuple[str | None, ...]
 def new_name(number: int) -> str:
     """Return a unique name for the file of a write with the given number."""
     return f"part-{number:05}-{uuid4()}-c000"
-
-
-def write_files(
-    store: Store,
-    batches: Batches | Iterable[StoredRows | tuple[pa.RecordBatch, None]],
-    state: TableState,
-    options: WriteOptions,
-    invalid_values: InvalidValueHandler,
-    *,
-    name: NameFile = new_name,
-    max_open_partitions: int = MAX_OPEN_PARTITIONS,
-    odd_rows: OddRowsWriter | None = None,
-) -> WrittenFiles:
-    """Write batches to data files and return the files; after an error, remove all of them.
-
-    Does not apply row rules, because rows may come from other files of the table: see `apply_row_rules`.
-    `name` returns the name of the file of a given number. If the rows of each partition are contiguous, one
-    open partition is enough. Odd rows go to `odd_rows`, which the caller closes, None to files of this write.
-    """
-    writer = PartitionedWriter(
-        store, state, options, invalid_values, name, max_open_partitions, odd_rows=odd_rows
-    )
-    try:
-        first = 0
-        for each in batches:
-            if isinstance(each, StoredRows):
-                writer.copy(each, first)
-                first += each.num_rows
-            else:
-                batch, origin = each
-                writer.add(batch, origin, first)
-                first += batch.num_rows
-        return writer.close()
-    except BaseException:
-        writer.discard()
-        raise
 
 
 def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) -> Batches:
@@ -154,7 +115,7 @@ def infer_shared_shredding(
     fields = (field for field in state.data_columns.fields if has_variant(field.type))
     variants = StructType(tuple(replace(field, nullable=True) for field in fields))
     names = {field.name.lower() for field in variants.fields}
-    columns = _FileColumns.of(replace(state, columns=variants, extra_columns=()))
+    columns = FileColumns.of(replace(state, columns=variants, extra_columns=()))
     batches = [columns.of_files(conform(_selected(batch, names), variants)) for batch in sample]
     return replace(options, shredding=infer_shredding(batches, columns.variants, options, rows))
 
@@ -200,7 +161,7 @@ def _selected(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
 
 
 @dataclass(frozen=True)
-class _FileColumns:
+class FileColumns:
     """The columns that data files store, with their physical names."""
 
     state: TableState
@@ -209,7 +170,7 @@ class _FileColumns:
     variants: tuple[str, ...]
 
     @classmethod
-    def of(cls, state: TableState) -> _FileColumns:
+    def of(cls, state: TableState) -> FileColumns:
         columns = state.data_columns
         physical = physical_schema(columns, state.mapping_mode)
         physical = StructType((*physical.fields, *state.extra_columns))
@@ -229,122 +190,111 @@ class _FileColumns:
         return retype_batch(batch, pa.schema(wanted))
 
 
-class PartitionedWriter:
-    """Splits batches by partition and writes them to files of their partition, below `folder`."""
+class Series(Protocol):
+    """Files of one partition, written one after another."""
+
+    @property
+    def memory(self) -> int:
+        """Return about how many bytes of memory the series uses."""
+
+    def add(self, rows: pa.RecordBatch, origin: BatchOrigin) -> None:
+        """Write rows with the columns of files."""
+
+    def close(self) -> list[WrittenFile]:
+        """Write all rows and return all files."""
+
+    def discard(self) -> None:
+        """Remove every file that was started."""
+
+
+AnySeries = TypeVar("AnySeries", bound=Series)
+
+
+class PartitionedFiles(Generic[AnySeries]):
+    """The files of the partitions of a write, below `folder`, of which a limited number is open.
+
+    `new_series` returns the files of a partition, which call `new_files`.
+    """
 
     def __init__(
         self,
         store: Store,
         state: TableState,
         options: WriteOptions,
-        invalid_values: InvalidValueHandler,
         name: NameFile,
-        max_open: int = MAX_OPEN_PARTITIONS,
-        folder: str = "",
-        odd_rows: OddRowsWriter | None = None,
+        max_open: int,
+        folder: str,
+        new_series: Callable[[PartitionValues], AnySeries],
     ) -> None:
         self._store = store
         self._folder = folder
         self._state = state
-        self._invalid_values = invalid_values
         self._name = name
         self._max_open = max_open
+        self._new_series = new_series
         self._partitions = state.metadata.partition_columns
-        self._options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
-        self._mode = state.mapping_mode
+        self.options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
         fields = {field.name: field for field in state.columns.fields}
-        self._physical_partitions = [physical_name(fields[name], self._mode) for name in self._partitions]
-        self._columns = _FileColumns.of(state)
-        self._nested = [field for field in state.columns.fields if _has_nested_variant(field)]
-        chains = stats_columns(state.columns, state.metadata.configuration, self._partitions)
-        self._indexed = {tuple(physical_name(field, self._mode) for field in chain) for chain in chains}
-        self._open: dict[PartitionValues, FileSeries[BatchOrigin]] = {}
-        self._small_files: dict[int, Mapping[Path, ShreddingSchema]] = {}
+        self._physical_partitions = [
+            physical_name(fields[name], state.mapping_mode) for name in self._partitions
+        ]
+        self.columns = FileColumns.of(state)
+        self._indexed = {
+            tuple(physical_name(field, state.mapping_mode) for field in chain)
+            for chain in stats_columns(state.columns, state.metadata.configuration, self._partitions)
+        }
+        self.open: dict[PartitionValues, AnySeries] = {}
         self._files: list[WrittenFile] = []
         self._adds: list[AddFile] = []
         self._paths: list[str] = []
         self._numbers = count()
-        # The last sample of stored rows, its partition values and its columns in files.
-        self._sample: tuple[pa.RecordBatch, PartitionValues, pa.RecordBatch] | None = None
-        self._odd_rows = odd_rows
-        self._own_odd_rows: OddRowsWriter | None = None
-        if odd_rows is None and separates(options):
-            # Its names have the numbers of this writer, so that all are different.
-            self._own_odd_rows = self._odd_rows = OddRowsWriter(
-                store, state, options, lambda _: self._next_name(), max_open, folder
-            )
 
-    def add(self, batch: pa.RecordBatch, origin: Origin | PartRows | None = None, first: int = 0) -> None:
-        """Write a batch; `first` is the number of its first row in the source."""
-        conformed = conform(batch, self._state.row_columns)
-        _check_nested_variants(conformed, self._nested)
-        for values, positions in split_by_partition(conformed, self._state):
-            part = conformed if positions is None else conformed.take(positions)
-            self._add(values, self._columns.of_files(part), BatchOrigin(origin, first, positions))
-
-    def copy(self, rows: StoredRows, first: int = 0) -> None:
-        """Move a row group, or write its rows if the new file cannot take it."""
-        if self._sample is None or self._sample[0] is not rows.sample:
-            conformed = conform(rows.sample, self._state.row_columns)
-            ((values, _),) = split_by_partition(conformed, self._state)
-            self._sample = rows.sample, values, self._columns.of_files(conformed.slice(0, 0))
-        _, values, columns = self._sample
-        origin, series = BatchOrigin(None, first, None), self._series(values)
-        if not series.copy(columns, origin, rows.file, rows.row_group, as_pages=rows.is_large):
-            for batch in rows.batches():
-                self.add(batch, None, first)
-                first += batch.num_rows
-
-    def _add(self, values: PartitionValues, rows: pa.RecordBatch, origin: BatchOrigin) -> None:
+    def add(self, values: PartitionValues, rows: pa.RecordBatch, origin: BatchOrigin) -> None:
         """Add rows with the columns of files, and finish the largest files while all need too much memory."""
-        self._series(values).add(rows, origin)
+        self.series(values).add(rows, origin)
         limit = self._max_open * OPEN_PARTITION_BYTES
-        while len(self._open) > 1 and sum(series.memory for series in self._open.values()) > limit:
-            self._finish(max(self._open, key=lambda each: self._open[each].memory))
+        while len(self.open) > 1 and sum(series.memory for series in self.open.values()) > limit:
+            self._finish(max(self.open, key=lambda each: self.open[each].memory))
 
-    def _series(self, values: PartitionValues) -> FileSeries[BatchOrigin]:
-        if values not in self._open:
-            if len(self._open) == self._max_open:
-                self._finish(next(iter(self._open)))
-            self._open[values] = self._new_series(values)
-        return self._open[values]
+    def series(self, values: PartitionValues) -> AnySeries:
+        """Return the open files of a partition."""
+        if values not in self.open:
+            if len(self.open) == self._max_open:
+                self._finish(next(iter(self.open)))
+            self.open[values] = self._new_series(values)
+        return self.open[values]
 
-    def _new_series(self, values: PartitionValues) -> FileSeries[BatchOrigin]:
+    def new_files(
+        self, values: PartitionValues, invalid_values: InvalidValueHandler, *, separates: bool = False
+    ) -> FileSeries[BatchOrigin]:
+        """Return a series of new files of a partition."""
         return FileSeries(
             self._store,
             partial(self._new_path, values),
-            self._options,
+            self.options,
             self._indexed,
-            self._columns.variants,
-            self._invalid_values.report,
-            self._infer_for_small_files if self._partitions else None,
-            None if self._odd_rows is None else partial(self._odd_rows.set_apart, values),
+            self.columns.variants,
+            invalid_values.report,
+            separates=separates,
         )
 
-    def _infer_for_small_files(self, rows: int) -> Mapping[Path, ShreddingSchema]:
-        """Return the schemas of files with about `rows` rows, inferred once from all buffered rows."""
-        size = rows.bit_length()
-        if size not in self._small_files:
-            batches = [batch for series in self._open.values() for batch in series.buffered]
-            self._small_files[size] = infer_shredding(batches, self._columns.variants, self._options, rows)
-        return self._small_files[size]
+    def next_name(self) -> str:
+        """Return the name of the next file."""
+        return self._name(next(self._numbers))
 
     def _new_path(self, values: PartitionValues) -> str:
         folder = _random_folder(self._state) or "".join(
             f"{quote(name, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}/"
             for name, value in zip(self._partitions, values, strict=True)
         )
-        path = f"{self._folder}{folder}{self._next_name()}.{self._options.files.codec}.parquet"
+        path = f"{self._folder}{folder}{self.next_name()}.{self.options.files.codec}.parquet"
         self._paths.append(path)
         return path
 
-    def _next_name(self) -> str:
-        return self._name(next(self._numbers))
-
     def _finish(self, values: PartitionValues) -> None:
         partition_values = dict(zip(self._physical_partitions, values, strict=True))
-        written = self._open[values].close(partial(self._few_odd_rows, values))
-        del self._open[values]
+        written = self.open[values].close()
+        del self.open[values]
         kept = [file for file in written if file.rows]
         self._files += kept
         self._adds += [_add_file(file, partition_values, self._state) for file in kept]
@@ -352,72 +302,16 @@ class PartitionedWriter:
 
     def close(self) -> WrittenFiles:
         """Finish all files and return them."""
-        while self._open:
-            self._finish(next(iter(self._open)))
-        files = WrittenFiles.of(self._files, self._adds)
-        if self._own_odd_rows is None:
-            return files
-        return WrittenFiles.join([files, self._own_odd_rows.close()])
-
-    def _few_odd_rows(self, values: PartitionValues, schema: pa.Schema) -> Sequence[pa.RecordBatch]:
-        return () if self._odd_rows is None else self._odd_rows.take_few(values, schema)
+        while self.open:
+            self._finish(next(iter(self.open)))
+        return WrittenFiles.of(self._files, self._adds)
 
     def discard(self) -> None:
         """Remove all files written so far."""
-        if self._own_odd_rows is not None:
-            self._own_odd_rows.discard()
-        for series in self._open.values():
+        for series in self.open.values():
             series.discard()
-        self._open.clear()
+        self.open.clear()
         discard(self._store, self._paths)
-
-
-class OddRowsWriter(PartitionedWriter):
-    """Writes the odd rows of other files to files of their own, and whole rows like PartitionedWriter.
-
-    Several threads can set rows apart.
-    """
-
-    _open: dict[PartitionValues, OddFileSeries[BatchOrigin]]  # type: ignore[assignment]
-
-    def __init__(
-        self,
-        store: Store,
-        state: TableState,
-        options: WriteOptions,
-        name: NameFile = new_name,
-        max_open: int = MAX_OPEN_PARTITIONS,
-        folder: str = "",
-    ) -> None:
-        """Take the options of the files that set rows apart."""
-        # These files have reported the values that are not valid JSON, and have no rows that are rejected.
-        null = replace(options.json, on_invalid="null", rejects=None)
-        options = replace(odd_file_options(options), json=null)
-        super().__init__(store, state, options, InvalidValueHandler("null"), name, max_open, folder)
-        self._lock = Lock()
-
-    def set_apart(self, values: PartitionValues, rows: pa.RecordBatch) -> None:
-        """Add rows with the columns of files of a partition."""
-        with self._lock:
-            self._add(values, rows, BatchOrigin(None, 0, None))
-
-    def take_few(self, values: PartitionValues, schema: pa.Schema) -> list[pa.RecordBatch]:
-        """Return the odd rows of a partition, and keep none of them, if they are too few for a file.
-
-        `schema` has the columns of the file that gets them.
-        """
-        with self._lock:
-            return self._open[values].take_few(schema) if values in self._open else []
-
-    def _new_series(self, values: PartitionValues) -> OddFileSeries[BatchOrigin]:
-        return OddFileSeries(
-            self._store,
-            partial(self._new_path, values),
-            self._options,
-            self._indexed,
-            self._columns.variants,
-            self._invalid_values.report,
-        )
 
 
 def _random_folder(state: TableState) -> str:
@@ -429,11 +323,11 @@ def _random_folder(state: TableState) -> str:
     return f"{token_hex(length)[:length]}/"
 
 
-def _has_nested_variant(field: StructField) -> bool:
+def has_nested_variant(field: StructField) -> bool:
     return field.type != VARIANT and has_variant(field.type)
 
 
-def _check_nested_variants(batch: pa.RecordBatch, fields: Iterable[StructField]) -> None:
+def check_nested_variants(batch: pa.RecordBatch, fields: Iterable[StructField]) -> None:
     """Raise MalformedVariantError for an invalid nested Variant; the kernel checks top-level Variants."""
     for field in fields:
         for path, variants in _nested_variants(batch.column(field.name), field.type, field.name):
@@ -463,7 +357,7 @@ def _add_file(file: WrittenFile, partition_values: Mapping[str, str | None], sta
         modification_time=now(),
         data_change=True,
         stats=replace(file.stats, tight_bounds=tight_bounds).to_json(),
-        tags={ODD_ROWS_TAG: "true"} if file.has_odd_rows else None,
+        tags={RESIDUAL_ROWS_TAG: "true"} if file.is_residual else None,
     )
 
 

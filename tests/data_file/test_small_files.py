@@ -14,7 +14,7 @@ from support.locations import ROOT, list_corpus
 
 import delta_variant as dv
 from delta_variant.data_file.options import MAX_STATS_BYTES
-from delta_variant.write import partitions
+from delta_variant.write import router
 
 ROW_COUNTS = (1, 3, 10, 100, 1_200, 100_000)
 """A corpus with fewer rows is measured with all that it has."""
@@ -103,8 +103,8 @@ def test_small_partitions_of_one_write_share_one_schema(tmp_path, monkeypatch):
         inferred.append((sum(batch.num_rows for batch in batches), rows))
         return original(batches, variants, options, rows)
 
-    original = partitions.infer_shredding
-    monkeypatch.setattr(partitions, "infer_shredding", infer)
+    original = router.infer_shredding
+    monkeypatch.setattr(router, "infer_shredding", infer)
     write(tmp_path, events(300), "infer", partitions=50)
     assert inferred == [(300, 6)]
 

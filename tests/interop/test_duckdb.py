@@ -68,7 +68,7 @@ def bytes_read() -> int:
 
 
 @pytest.mark.usefixtures("small_files_are_separated")
-def test_duckdb_reads_one_column_of_files_whose_odd_rows_are_apart(
+def test_duckdb_reads_one_column_of_files_whose_residual_rows_are_separate(
     duckdb_connection: duckdb.DuckDBPyConnection, tmp_path: Path
 ):
     """JSON nulls stay in the file, and `always_null` has a column: DuckDB still reads a path alone."""
@@ -80,16 +80,16 @@ def test_duckdb_reads_one_column_of_files_whose_odd_rows_are_apart(
         rows.append({"x": x, "text": f"{random.getrandbits(400):x}", **null})
     data, read = json_table([json.dumps(row) for row in rows]), {}
     duckdb_connection.execute("SET enable_external_file_cache = false")
-    layouts: tuple[Literal["apart", "inline"], ...] = ("apart", "inline")
-    for odd_rows in layouts:
-        table = tmp_path / odd_rows
-        dv.write_table(str(table), data, files=dv.FileOptions(odd_rows=odd_rows))
+    layouts: tuple[Literal["separate", "inline"], ...] = ("separate", "inline")
+    for residual_rows in layouts:
+        table = tmp_path / residual_rows
+        dv.write_table(str(table), data, files=dv.FileOptions(residual_rows=residual_rows))
         before = bytes_read()
         query = f"SELECT sum(event.x::BIGINT), count(event.x::BIGINT) FROM '{table}/*.parquet'"
         found = duckdb_connection.execute(query).fetchall()
         assert found == [(sum(number for number in range(3000) if number % 10), 2700)]
-        read[odd_rows] = bytes_read() - before
-    assert read["apart"] < read["inline"] / 2
+        read[residual_rows] = bytes_read() - before
+    assert read["separate"] < read["inline"] / 2
 
 
 @pytest.mark.usefixtures("small_files_are_separated", "small_files_are_shredded")

@@ -57,12 +57,12 @@ def test_spark_reads_every_value_as_its_parse_json_returns_it(
 
 
 @pytest.mark.usefixtures("small_files_are_separated", "small_files_are_shredded")
-def test_spark_reads_rows_that_are_apart(spark: SparkSession, tmp_path: Path):
+def test_spark_reads_residual_files(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "table"
-    odd = {3: '{"x": "3"}', 5: '{"new": true, "x": 5}', 7: "7", 8: '{"x": null}'}
-    lines = [odd.get(number, f'{{"x": {number}}}') for number in range(200)]
+    residual = {3: '{"x": "3"}', 5: '{"new": true, "x": 5}', 7: "7", 8: '{"x": null}'}
+    lines = [residual.get(number, f'{{"x": {number}}}') for number in range(200)]
     result = dv.write_table(str(table), json_table(lines))
-    assert [(file.has_odd_rows, file.rows) for file in result.files] == [(False, 197), (True, 3)]
+    assert [(file.is_residual, file.rows) for file in result.files] == [(False, 197), (True, 3)]
     expected = [{"line": number, "text": line.replace(" ", "")} for number, line in enumerate(lines)]
     columns = {"line": "line", "text": "to_json(event)"}
     assert rows_by_spark(spark, table, columns) == in_order(expected)

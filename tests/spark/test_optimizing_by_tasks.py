@@ -110,7 +110,7 @@ def test_the_plan_equals_that_of_one_process_and_is_executed(spark: SparkSession
 
 @pytest.mark.usefixtures("small_files_are_separated", "small_files_are_shredded")
 @pytest.mark.parametrize("configuration", [{}, {"delta.enableRowTracking": "true"}], ids=["plain", "tracked"])
-def test_the_odd_rows_of_all_tasks_have_one_file(
+def test_the_residual_rows_of_all_tasks_have_one_file(
     spark: SparkSession, tmp_path: Path, configuration: dict[str, str]
 ):
     table = tmp_path / "t"
@@ -120,13 +120,13 @@ def test_the_odd_rows_of_all_tasks_have_one_file(
         data = pa.table({"id": numbers, "event": pa.array(texts, pa.json_())})
         dv.write_table(table, data, mode="append", configuration=configuration if first == 0 else None)
     before = rows(table, id="id", text="to_json(event)")
-    odd = [file["size"] for file in dv.load_snapshot(table).files.to_pylist() if file["tags"]]
-    assert len(odd) == 4
-    # Two files of odd rows fit into one of this size, so that two tasks write odd rows.
-    files = dv.FileOptions(target_file_size=max(odd) * 2 + 100)
+    residual = [file["size"] for file in dv.load_snapshot(table).files.to_pylist() if file["tags"]]
+    assert len(residual) == 4
+    # Two files of residual rows fit into one of this size, so that two tasks write residual rows.
+    files = dv.FileOptions(target_file_size=max(residual) * 2 + 100)
     done = dvs.optimize(spark, table, files=files)
-    assert sum(len(group.paths) == 2 and group.options.has_odd_rows for group in done.groups) == 2
-    assert [file.rows for file in done.files if file.has_odd_rows] == [8]
+    assert sum(len(group.paths) == 2 and group.options.is_residual for group in done.groups) == 2
+    assert [file.rows for file in done.files if file.is_residual] == [8]
     assert sum(file.rows for file in done.files) == 80
     assert rows(table, id="id", text="to_json(event)") == before
     listed = {file.path for file in done.files}

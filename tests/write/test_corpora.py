@@ -34,18 +34,18 @@ COMPARED_EVERY = {"cve_vulnrichment": 8, "windows_events": 20}
 
 @pytest.fixture(scope="module")
 def written(corpora: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Return a function that writes a corpus once for each shredding and each place of odd rows."""
+    """Return a function that writes a corpus once for each shredding and each place of residual rows."""
     tables: dict[tuple[str, Any, str], Path] = {}
 
-    def write(name: str, shredding: Any = "infer", odd_rows: Any = "inline") -> Path:
-        if (name, shredding, odd_rows) not in tables:
+    def write(name: str, shredding: Any = "infer", residual_rows: Any = "inline") -> Path:
+        if (name, shredding, residual_rows) not in tables:
             table = tmp_path_factory.mktemp(name) / "table"
             source = dv.read_json(corpora / "json" / f"{name}.ndjson.xz", column="event")
-            files = dv.FileOptions(odd_rows=odd_rows)
+            files = dv.FileOptions(residual_rows=residual_rows)
             result = dv.write_table(table, source, shredding=shredding, files=files)
             assert (result.rows, result.invalid) == (ROWS[name], 0)
-            tables[name, shredding, odd_rows] = table
-        return tables[name, shredding, odd_rows]
+            tables[name, shredding, residual_rows] = table
+        return tables[name, shredding, residual_rows]
 
     return write
 
@@ -84,12 +84,13 @@ def frozen(value: Any) -> Hashable:
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_setting_odd_rows_apart_changes_no_value(name: str, written: Callable[..., Path]):
+def test_separating_residual_rows_changes_no_value(name: str, written: Callable[..., Path]):
     inline = Counter(column(written(name), "to_json(event)"))
-    apart = Counter(column(written(name, odd_rows="apart"), "to_json(event)"))
+    separate = Counter(column(written(name, residual_rows="separate"), "to_json(event)"))
     # A number may be in a decimal column of another scale, and thus have other zeros at its end.
     values = [
-        Counter(frozen(exact(text)) for text in each.elements()) for each in (inline - apart, apart - inline)
+        Counter(frozen(exact(text)) for text in each.elements())
+        for each in (inline - separate, separate - inline)
     ]
     assert values[0] == values[1]
 

@@ -56,12 +56,12 @@ def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def events(count: int) -> list[str | None]:
     """Return JSON texts with shredded paths, values of other types, nulls, long texts and lists."""
-    odd: list[str | None] = [None, "null", "7", '{"n": "text", "o": 1}', '{"o": {"new": 1}}']
+    residual: list[str | None] = [None, "null", "7", '{"n": "text", "o": 1}', '{"o": {"new": 1}}']
     texts = []
     for number in range(count):
         value = {"n": number, "f": number / 4, "s": LONG + str(number), "l": [number]}
         text = json.dumps({**value, "o": {"a": -number, "b": number > 9}})
-        texts.append(odd[number // 11 % len(odd)] if number % 11 == 10 else text)
+        texts.append(residual[number // 11 % len(residual)] if number % 11 == 10 else text)
     return texts
 
 

@@ -45,12 +45,12 @@ def optimizing(*, transfers: bool, is_clean: bool = True) -> Iterator[list[bool]
         patch.setattr(optimize, "WriteOptions", partial(WriteOptions, sample_bytes=1))
         if is_clean:
             for module in (file_writer, layout):
-                patch.setattr(module, "MIN_CLEAN_BYTES", 0)
+                patch.setattr(module, "MIN_SEPARATED_BYTES", 0)
         yield found
 
 
 def contents(table: Path) -> list[tuple[Any, ...]]:
-    """Return for each file of the latest version its statistics, whether it has odd rows, and its rows."""
+    """Return for each file of the latest version its statistics, whether it is residual, and its rows."""
     found = []
     for row in dv.load_snapshot(str(table)).files.select(["path", "stats", "tags"]).to_pylist():
         ids = pq.read_table(table / row["path"], columns=["id"])["id"].to_pylist()
@@ -88,16 +88,18 @@ def test_small_row_groups_are_transferred(tmp_path: Path):
     assert dv.Table(tmp_path / "t").audit(data=True).findings == ()
 
 
-def test_odd_rows_of_transferred_row_groups_are_set_apart(tmp_path: Path):
+def test_residual_rows_of_transferred_row_groups_are_separated(tmp_path: Path):
     for first in range(0, 50, 10):
         rows = [f'{{"n": {number}}}' for number in range(first, first + 10)]
         rows[3] = '{"n": "odd", "more": 1}'
-        append_events(tmp_path / "t", rows, first, shredding=SCHEMA, files=dv.FileOptions(odd_rows="inline"))
+        append_events(
+            tmp_path / "t", rows, first, shredding=SCHEMA, files=dv.FileOptions(residual_rows="inline")
+        )
     before = read_by_id(tmp_path / "t")
     with optimizing(transfers=True) as transferred:
         dv.optimize(tmp_path / "t")
     assert transferred == [True] * 4
-    assert [(is_odd, sorted(ids)) for ids, is_odd, _ in contents(tmp_path / "t")] == [
+    assert [(is_residual, sorted(ids)) for ids, is_residual, _ in contents(tmp_path / "t")] == [
         (False, [number for number in range(50) if number % 10 != 3]),
         (True, [3, 13, 23, 33, 43]),
     ]
@@ -168,7 +170,7 @@ def test_random_files_have_the_same_outcome_whether_their_rows_are_transferred_o
         tables = [Path(folder) / name for name in ("transferred", "read")]
         first = 0
         for schema, rows in [(SCHEMA, ['{"n": 1}']), *files]:
-            options = dv.FileOptions(odd_rows="inline")
+            options = dv.FileOptions(residual_rows="inline")
             append_events(tables[0], rows, first, shredding=schema, files=options)
             first += len(rows)
         shutil.copytree(*tables)

@@ -59,7 +59,7 @@ from delta_variant.errors import (
 from delta_variant.log.commit_context import Transaction
 from delta_variant.storage.store import Store
 from delta_variant.write import partitions
-from delta_variant.write.partitions import PartitionedWriter
+from delta_variant.write.partitions import PartitionedFiles
 
 EVENTS = ['{"type":"buy","n":1}', '{"type":"view","n":2}', '{"n":"three"}']
 
@@ -697,12 +697,12 @@ def test_fewer_partitions_are_open_if_their_rows_need_much_memory(
     """Each open file of values of 1 MiB counts as at least 8 MiB: two may be open at a time."""
     open_files: list[int] = []
 
-    def add(writer: PartitionedWriter, *arguments: Any) -> None:
-        real_add(writer, *arguments)
-        open_files.append(len(writer._open))
+    def add(files: PartitionedFiles[Any], *arguments: Any) -> None:
+        real_add(files, *arguments)
+        open_files.append(len(files.open))
 
-    real_add = PartitionedWriter._add
-    monkeypatch.setattr(PartitionedWriter, "_add", add)
+    real_add = PartitionedFiles.add
+    monkeypatch.setattr(PartitionedFiles, "add", add)
     monkeypatch.setattr(partitions, "OPEN_PARTITION_BYTES", (20 << 20) // partitions.MAX_OPEN_PARTITIONS)
     lengths, numbers = range(1 << 20, (1 << 20) + 12), [number // 2 % 3 for number in range(12)]
     texts = pa.array([f'"{"x" * length}"' for length in lengths], pa.json_())

@@ -101,7 +101,7 @@ FILES = (
         10,
         FileStatistics(1, {"x": 1}),
         {"v": (ShreddedPath(("at",), pa.timestamp("us", "UTC"), 0, 1),)},
-        has_odd_rows=True,
+        is_residual=True,
     ),
 )
 
@@ -125,7 +125,7 @@ ADDS = (
         None,
         10,
         FILES[1].stats.to_json(),
-        {"deltaVariant.oddRows": "true"},
+        {"deltaVariant.residualRows": "true"},
     ),
 )
 WRITTEN = WrittenFiles.of(FILES, ADDS)
@@ -144,9 +144,9 @@ class TestWrittenFiles:
         assert list(written.paths()) == [file.path for file in FILES]
         assert list(written.entries()) == [
             FileEntry(FILES[0].path, {"day": "2026-11-24"}, size=100),
-            FileEntry(FILES[1].path, {"day": None}, size=10, tags=(("deltaVariant.oddRows", "true"),)),
+            FileEntry(FILES[1].path, {"day": None}, size=10, tags=(("deltaVariant.residualRows", "true"),)),
         ]
-        assert [each.has_odd_rows for each in written.entries()] == [False, True]
+        assert [each.is_residual for each in written.entries()] == [False, True]
         assert list(written.change_actions()) == [
             AddCDCFile(
                 path=each.path, partition_values=each.partition_values, size=each.size, data_change=False

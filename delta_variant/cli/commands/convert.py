@@ -8,7 +8,7 @@ import typer
 
 from ...data_file.options import FileOptions
 from ...operations.convert import convert as convert_to_table
-from ..arguments import Json, OddRows, Table, TargetFileSize, Texts, parse_pairs, parse_size
+from ..arguments import Json, ResidualRows, Table, TargetFileSize, Texts, parse_pairs, parse_size
 from ..common_options import storage_options
 from ..interrupts import all_or_nothing
 from ..progress import Intake, showing_progress
@@ -51,7 +51,7 @@ def convert(
         typer.Option(help="The compression of data files; by default that of the table, or zstd."),
     ] = "zstd",
     target_file_size: TargetFileSize = "128MB",
-    odd_rows: OddRows = "apart",
+    residual_rows: ResidualRows = "separate",
     json: Json = False,
 ) -> None:
     """Write the rows of Parquet files or a Delta table to a new table with shredded Variants.
@@ -67,7 +67,7 @@ def convert(
             partition_by=partition_by,
             configuration=parse_pairs("--property", table_property) or None,
             shredding=parse_shredding(shredding),
-            files=FileOptions(parse_size(target_file_size), compression, odd_rows=odd_rows),
+            files=FileOptions(parse_size(target_file_size), compression, residual_rows=residual_rows),
             storage_options=storage_options(),
         )
     intake.bytes = meter.bytes

@@ -19,7 +19,7 @@ from ..arguments import (
     DryRun,
     Expanded,
     Json,
-    OddRows,
+    ResidualRows,
     Table,
     TargetFileSize,
     Timestamp,
@@ -64,7 +64,7 @@ def optimize(
         bool, typer.Option("--reshred", help="Infer new shredding schemas for all files.")
     ] = False,
     target_file_size: TargetFileSize = "128MB",
-    odd_rows: OddRows = "apart",
+    residual_rows: ResidualRows = "separate",
     dry_run: DryRun = False,
     json: Json = False,
     timezone: TimeZone = UTC,
@@ -78,7 +78,7 @@ def optimize(
             timezone=timezone,
             sort_by=sort_by,
             reshred=reshred,
-            files=FileOptions(target_file_size=size, odd_rows=odd_rows),
+            files=FileOptions(target_file_size=size, residual_rows=residual_rows),
             dry_run=dry_run,
             storage_options=storage_options(),
         )

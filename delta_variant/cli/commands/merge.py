@@ -9,7 +9,7 @@ import typer
 from ...data_file.options import FileOptions
 from ...operations.merge.builder import merge as merge_into
 from ...variant.moments import UTC
-from ..arguments import DryRun, Json, OddRows, Table, TargetFileSize, Texts, TimeZone, Yes, parse_size
+from ..arguments import DryRun, Json, ResidualRows, Table, TargetFileSize, Texts, TimeZone, Yes, parse_size
 from ..common_options import storage_options
 from ..confirmation import confirm
 from ..help import ARGUMENTS
@@ -76,7 +76,7 @@ def merge(
         ),
     ] = None,
     target_file_size: TargetFileSize = "128MB",
-    odd_rows: OddRows = "apart",
+    residual_rows: ResidualRows = "separate",
     yes: Yes = False,
     dry_run: DryRun = False,
     json: Json = False,
@@ -102,7 +102,7 @@ def merge(
             on,
             variant_columns=variant_column or (),
             timezone=timezone,
-            files=FileOptions(target_file_size=parse_size(target_file_size), odd_rows=odd_rows),
+            files=FileOptions(target_file_size=parse_size(target_file_size), residual_rows=residual_rows),
             storage_options=storage_options(),
         )
         result = add_clauses(started, clauses).execute()

@@ -15,7 +15,7 @@ from ...write.preparation import TableOptions
 from ..arguments import (
     DryRun,
     Json,
-    OddRows,
+    ResidualRows,
     Table,
     TargetFileSize,
     Texts,
@@ -108,7 +108,7 @@ def write(
         typer.Option(help="The compression of data files; by default that of the table, or zstd."),
     ] = "zstd",
     target_file_size: TargetFileSize = "128MB",
-    odd_rows: OddRows = "apart",
+    residual_rows: ResidualRows = "separate",
     txn: Annotated[
         str | None,
         typer.Option(
@@ -141,7 +141,7 @@ def write(
     properties = parse_pairs("--property", table_property)
     transaction = parse_transaction(txn)
     shredded = parse_shredding(shredding)
-    files = FileOptions(parse_size(target_file_size), compression, odd_rows=odd_rows)
+    files = FileOptions(parse_size(target_file_size), compression, residual_rows=residual_rows)
     if mode == "overwrite" and not dry_run:
         confirm("write --mode overwrite", lambda: plan_overwrite(table, where, timezone), yes=yes)
     with all_or_nothing(), showing_progress() as meter:

@@ -15,7 +15,7 @@ from ...errors import printable
 from ...log.load import open_to_read, version_to_read
 from ...log.snapshot import Snapshot
 from ...log.timestamps import version_at
-from ...protocol.actions import has_odd_rows
+from ...protocol.actions import is_residual
 from ...read.selection import select_files
 from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
@@ -68,13 +68,13 @@ class AuditedFile:
         path: The decoded path.
         rows: The number of rows in the file, None if its footer cannot be read.
         bytes: The size in the log, in bytes.
-        has_odd_rows: Whether the rows were set apart from other files.
+        is_residual: Whether the file has the residual rows of other files.
     """
 
     path: str
     rows: int | None
     bytes: int
-    has_odd_rows: bool = False
+    is_residual: bool = False
 
 
 @dataclass(frozen=True)
@@ -260,8 +260,8 @@ def _audit_files(
 def _audit_file(subject: FileSubject) -> tuple[AuditedFile, list[Finding]]:
     rows = None if subject.opened is None else int(subject.opened.num_rows)
     findings = [replace(finding, file_path=subject.path) for finding in _file_findings(subject)]
-    size, is_odd = int(subject.add["size"]), has_odd_rows(subject.add["tags"])
-    return AuditedFile(subject.path, rows, size, is_odd), findings
+    size = int(subject.add["size"])
+    return AuditedFile(subject.path, rows, size, is_residual(subject.add["tags"])), findings
 
 
 def _file_findings(subject: FileSubject) -> Iterator[Finding]:

@@ -12,8 +12,9 @@ from ..._arrow import Array
 from ...input.invalid_json import InvalidValueHandler
 from ...read.plan import plan_files
 from ...write.copy_on_write import ChangedBatch, RowChange, rewrite_rows
-from ...write.partitions import apply_row_rules, discard, write_files
+from ...write.partitions import apply_row_rules, discard
 from ...write.rewrite_result import RewriteResult, skip_repeated
+from ...write.router import write_files
 from ...write.table_state import TableState, restrict_to_table
 from .joining import Join
 from .plan import MergeCounts, MergePlan, commit_merge

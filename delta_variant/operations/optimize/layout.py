@@ -15,18 +15,17 @@ import pyarrow as pa
 from ..._arrow import row_numbers
 from ..._packing import pack_by_size
 from ...data_file.layout import PerSchema, shredding_of
-from ...data_file.odd_rows import separates
 from ...data_file.options import WriteOptions
 from ...data_file.reader import RowRange
 from ...data_file.shredding import shred_column
-from ...data_file.writer import MIN_CLEAN_BYTES
+from ...data_file.writer import MIN_SEPARATED_BYTES
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.types import type_name
 from ...input.invalid_json import InvalidValueHandler
 from ...log.snapshot import Snapshot
-from ...protocol.actions import has_odd_rows
+from ...protocol.actions import is_residual
 from ...protocol.schema.column_mapping import physical_name, physical_schema
 from ...protocol.types import VARIANT, fields_of
 from ...read.file_reader import FileEntry, FileReader, TableReader, files_of
@@ -34,7 +33,8 @@ from ...read.row_tracking import RowTracking, append_row_ids
 from ...read.scope import Scope
 from ...storage.store import open_store
 from ...variant.shredding import ShreddingSchema
-from ...write.partitions import infer_shared_shredding, write_files
+from ...write.partitions import infer_shared_shredding
+from ...write.router import write_files
 from ...write.stored_rows import StoredRows, copyable_row_groups, read_or_copy
 from ...write.table_state import TableState
 
@@ -77,14 +77,14 @@ class Bin:
     """Files of one partition, rows of `Snapshot.files`, that can form one group.
 
     `is_due` means that they are rewritten in any case, and not only if the inferred shredding schema has
-    changed. `reshred` means that the schema of the new files is inferred again. `has_odd_rows` means that
-    their rows were set apart from other files, and stay apart.
+    changed. `reshred` means that the schema of the new files is inferred again. `is_residual` means that
+    they have the residual rows of other files, and stay separate.
     """
 
     files: pa.Table
     is_due: bool
     reshred: bool
-    has_odd_rows: bool = False
+    is_residual: bool = False
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshr
     `everything` these are all files, one bin for each partition. With `reshred` these are also the files
     whose shredding schema can have changed.
 
-    Files of odd rows are in bins of their own, before the other bins of their partition, unless all rows are
+    Residual files are in bins of their own, before the other bins of their partition, unless all rows are
     written again.
     """
     columns = files.select(["path", "size", "partition_values", "deletion_vector", "tags"]).to_pylist()
@@ -145,24 +145,24 @@ def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshr
     rows.sort(key=lambda row: (str(row["partition"]), row["path"]))
     bins = []
     for _, members in groupby(rows, key=lambda row: row["partition"]):
-        for some, is_odd, is_due in _bins_of(list(members), target_file_size, everything=everything):
-            if is_due or (reshred and not is_odd):
-                bins.append(Bin(files.take([row["number"] for row in some]), is_due, reshred, is_odd))
+        for some, are_residual, is_due in _bins_of(list(members), target_file_size, everything=everything):
+            if is_due or (reshred and not are_residual):
+                bins.append(Bin(files.take([row["number"] for row in some]), is_due, reshred, are_residual))
     return bins
 
 
 def _bins_of(
     rows: Sequence[Row], target: int, *, everything: bool
 ) -> Iterator[tuple[Sequence[Row], bool, bool]]:
-    """Yield files of one partition, whether they have odd rows, and whether they are due in any case."""
+    """Yield files of one partition, whether they are residual files, and whether they are due in any case."""
     if everything:
         yield rows, False, True
         return
-    odd = _pack([row for row in rows if has_odd_rows(row["tags"])], target)
-    others = list(_pack([row for row in rows if not has_odd_rows(row["tags"])], target))
-    # The rewrite of other files sets rows apart, which are to be in one file with those that are already.
+    residual = _pack([row for row in rows if is_residual(row["tags"])], target)
+    others = list(_pack([row for row in rows if not is_residual(row["tags"])], target))
+    # Rewriting the other files separates residual rows: put them into the existing residual file.
     joins = any(map(_is_due, others))
-    for some in odd:
+    for some in residual:
         yield some, True, _is_due(some) or (joins and not is_large(some[0]["size"], target))
     yield from ((some, False, _is_due(some)) for some in others)
 
@@ -191,15 +191,15 @@ def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
 def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
     """Return how the files of a bin are rewritten, None if they stay. `snapshot.files` is not used.
 
-    Files of odd rows are not in the sample that a schema is inferred from. The schemas of sorted files are
+    Residual files are not in the sample that a schema is inferred from. The schemas of sorted files are
     inferred again when they are written, from their rows.
     """
     schemas, rows, is_separated = _inspect_files(snapshot, chosen.files)
     bytes_before = sum(int(size or 0) for size in chosen.files["size"].to_pylist())
     bytes_after = bytes_before
     is_inferred = False
-    if chosen.has_odd_rows:
-        return _group(chosen, rows, bytes_before, replace(options, has_odd_rows=True), is_inferred)
+    if chosen.is_residual:
+        return _group(chosen, rows, bytes_before, replace(options, is_residual=True), is_inferred)
     if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
         options = replace(options, shredding=schemas[0])
     else:
@@ -216,7 +216,7 @@ def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGr
         options = possible[estimates.index(bytes_after)]
     before = {leaf for each in schemas for leaf in _leaves(snapshot, each)}
     after = _leaves_of(snapshot, options)
-    is_mixed = separates(options) and not is_separated and bytes_before >= MIN_CLEAN_BYTES
+    is_mixed = options.separates and not is_separated and bytes_before >= MIN_SEPARATED_BYTES
     if not chosen.is_due and before == after and not is_mixed:
         return None
     return _group(chosen, rows, bytes_after, options, is_inferred, after - before, before - after)
@@ -250,15 +250,15 @@ def _sorted(leaves: Iterable[LeafPath]) -> tuple[LeafPath, ...]:
 
 
 def _typical_files(files: pa.Table) -> pa.Table:
-    """Return the files without those of odd rows, and all of them if there are no others."""
-    typical = [not has_odd_rows(tags) for tags in files["tags"].to_pylist()]
+    """Return the files that are not residual, and all of them if there are no others."""
+    typical = [not is_residual(tags) for tags in files["tags"].to_pylist()]
     return files.filter(pa.array(typical)) if any(typical) else files
 
 
 def _inspect_files(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int, bool]:
     """Return the distinct shredding schemas of files, and the number of rows that are not deleted.
 
-    Also return whether odd rows are set apart from all files.
+    Also return whether residual rows are separated from all files.
     """
     schemas: list[Shreddings] = []
     rows = 0
@@ -343,7 +343,7 @@ def read_or_copy_files(
             return (batch for batch, _ in read(file, ranges))
 
         copied: Sequence[int] = ()
-        if has_shredding(file) and not options.has_odd_rows:
+        if has_shredding(file) and not options.is_residual:
             copied = copyable_row_groups(file, tracking, with_small=True)
         yield from read_or_copy(file, batches, copied, samples)
 

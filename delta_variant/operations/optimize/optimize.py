@@ -14,7 +14,6 @@ import pyarrow as pa
 from ..._checks import one_or_more, options_of
 from ..._progress import advance, begin
 from ..._threads import Threads
-from ...data_file.odd_rows import separates
 from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import ExpressionError, printable
@@ -35,13 +34,13 @@ from ...read.row_tracking import RowTracking
 from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
-from ...write.background import BackgroundOddRowsWriter
 from ...write.copy_on_write import RewrittenFiles, is_partition_predicate
-from ...write.partitions import OddRowsWriter, discard, infer_shared_shredding, new_name, write_files
+from ...write.partitions import discard, infer_shared_shredding, new_name
 from ...write.rewrite_result import commit_rewrite
+from ...write.router import ResidualFiles, write_files
 from ...write.stored_rows import StoredRows
 from ...write.table_state import TableState, restrict_to_table, with_row_tracking_columns
-from ...write.written_files import NO_FILES, WrittenFiles
+from ...write.written_files import WrittenFiles
 from .layout import Bin, FileGroup, LeafPath, plan_bins, plan_group, read_or_copy_files
 from .sorting import SortedRun, sort_into_runs
 
@@ -267,16 +266,16 @@ def write_rows(
     batches: Iterable[pa.RecordBatch | StoredRows],
     options: WriteOptions,
     name: Callable[[int], str] = new_name,
-    odd_rows: OddRowsWriter | None = None,
+    residual: ResidualFiles | None = None,
 ) -> WrittenFiles:
     """Write rows of a table, as `read_rows` or `read_or_copy_files` yields them, to new files.
 
-    `name` returns the name of each file by its number. Odd rows go to `odd_rows`, or to files among those
-    that are returned. After an error, all new files are deleted.
+    `name` returns the name of each file by its number. Residual rows go to `residual`, or to files among
+    those that are returned. After an error, all new files are deleted.
     """
     rows = (each if isinstance(each, StoredRows) else (each, None) for each in batches)
     target, invalid_values = _target(snapshot), InvalidValueHandler("error")
-    return write_files(snapshot.store, rows, target, options, invalid_values, name=name, odd_rows=odd_rows)
+    return write_files(snapshot.store, rows, target, options, invalid_values, name=name, residual=residual)
 
 
 def _target(snapshot: Snapshot) -> TableState:
@@ -334,33 +333,21 @@ def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> tuple[list[FileGr
     if not work.keys:
         files, rows = sum(len(group.paths) for group in groups), sum(group.rows for group in groups)
         begin("rewriting", files=files, rows=rows)
-    # The odd rows of all groups of a partition, so that they are in few files.
-    odd_rows = BackgroundOddRowsWriter(work.snapshot.store, _target(work.snapshot), work.options)
+    # The residual rows of all groups of a partition, so that they are in few files.
+    residual = ResidualFiles(work.snapshot.store, _target(work.snapshot), work.options)
     try:
         for group in groups:
             used = []
             for options, batches in _rows_of_new_files(work, group):
-                written.append(_write_group(work, options, _count_rows(batches), odd_rows))
+                written.append(write_rows(work.snapshot, _count_rows(batches), options, residual=residual))
                 used.append(options)
             done.append(group.written_with(work.snapshot, used))
             advance(files=len(group.paths))
-        return done, WrittenFiles.join([*written, odd_rows.close()])
+        return done, WrittenFiles.join([*written, residual.close()])
     except BaseException:
         discard(work.snapshot.store, WrittenFiles.join(written).paths())
-        odd_rows.discard()
+        residual.discard()
         raise
-
-
-def _write_group(
-    work: OptimizePlan, options: WriteOptions, rows: Iterable[Rows], odd_rows: OddRowsWriter
-) -> WrittenFiles:
-    if not options.has_odd_rows:
-        set_apart = odd_rows if separates(options) else None
-        return write_rows(work.snapshot, rows, options, odd_rows=set_apart)
-    for each in rows:
-        for batch in each.batches() if isinstance(each, StoredRows) else [each]:
-            odd_rows.add(batch)
-    return NO_FILES
 
 
 def _count_rows(batches: Iterable[Rows]) -> Iterator[Rows]:
