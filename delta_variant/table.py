@@ -15,6 +15,7 @@ from ._options import OnConflict
 from ._redaction import redact_location
 from .data_file.options import MAX_STATS_PATHS, FileOptions, JsonOptions, Shredding
 from .errors import DeltaVariantError, TableNotFoundError, printable
+from .execution import Engine
 from .log.commit_context import CommitOptions
 from .log.commit_result import CommitResult
 from .log.load import load_snapshot as _load_snapshot
@@ -79,6 +80,8 @@ class Table:
     Attributes:
         location: A path, a URI, or a `deltalake.DeltaTable`, whose options are used by default.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
+        engine: The processes that run operations on data files, such as a `delta_variant.spark.SparkEngine`.
+            None, the default, is this process.
         version: The version that reads return if `as_of` selected one, else None.
         timestamp: The timestamp that reads return if `as_of` selected one, else None.
 
@@ -95,15 +98,20 @@ class Table:
 
     location: str | PathLike[str] | HasTableUri
     storage_options: Mapping[str, str] | None = field(default=None, hash=False)
+    engine: Engine | None = field(default=None, hash=False, kw_only=True)
     version: int | None = field(default=None, init=False)
     timestamp: Timestamp | None = field(default=None, init=False)
     _memo: Memo = field(default_factory=Memo.of_handle, init=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "storage_options", merged_storage_options(self.location, self.storage_options)
-        )
-        object.__setattr__(self, "location", uri_of_table(self.location))
+        location, options = self.location, self.storage_options
+        if self.engine is None:
+            options = merged_storage_options(location, options)
+        else:
+            location = self.engine.locate(location)
+            options = self.engine.storage_options(location, options)
+        object.__setattr__(self, "storage_options", options)
+        object.__setattr__(self, "location", uri_of_table(location))
 
     @property
     def table_uri(self) -> str:
@@ -134,7 +142,7 @@ class Table:
         """
         if (version is None) == (timestamp is None):
             raise ValueError("as_of: pass a version or a timestamp")
-        table = Table(self.location, self.storage_options)
+        table = Table(self.location, self.storage_options, engine=self.engine)
         object.__setattr__(table, "version", None if version is None else to_integer("version", version, 0))
         object.__setattr__(table, "timestamp", timestamp)
         return table

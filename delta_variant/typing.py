@@ -9,6 +9,7 @@ from __future__ import annotations
 from ._options import DuplicateKeys, Floats, Numeric, OnConflict
 from .data_file.options import Compatibility, Compression, OnInvalid, ResidualRows, Shredding
 from .data_file.writer import WrittenFile
+from .execution import Engine
 from .input.json_lines import Format, JsonLines, Progress, Source
 from .log.timestamps import Timestamp
 from .operations.alter.columns import ColumnPath, Columns
@@ -37,6 +38,7 @@ __all__ = [
     "Compression",
     "DomainMetadata",
     "DuplicateKeys",
+    "Engine",
     "FileGroup",
     "FilePath",
     "FileRepair",

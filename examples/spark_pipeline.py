@@ -192,7 +192,7 @@ def maintain(spark: SparkSession, pipeline: Pipeline) -> None:
     for table in pipeline.tables:
         dvs.optimize(spark, table)
         dvs.repair_statistics(spark, table, dry_run=False)
-        dvs.vacuum(spark, table, dry_run=False)
+        dv.Table(table, engine=dvs.SparkEngine(spark)).vacuum(dry_run=False)
         audit = dvs.audit_table(spark, table, data=True)
         print(
             f"   {table}: version {audit.version}, {len(audit.files)} files, {len(audit.findings)} findings"

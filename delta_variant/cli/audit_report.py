@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from .._text import count, size_text
 from ..errors import printable
 from ..operations.audit import Audit
 from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity, summarize
 from ..reports.audit_scope import NOUNS, scope_of
 from ..reports.rule_texts import rule_url
-from ..reports.text import count, size_text
 from .terminal import console, print_hint, print_json, print_lines, wrapped
 
 __all__ = [

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import typer
 
-from ..reports.text import count
+from .._text import count
+from ..execution import Description
 from .exit_codes import ERROR
 from .terminal import console, print_json, print_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["DESTRUCTIVE", "RULE", "Destructive", "Plan", "confirm", "print_plan"]
+__all__ = ["DESTRUCTIVE", "RULE", "Destructive", "confirm", "print_plan"]
 
 Destructive: TypeAlias = Literal[
     "alter --drop-column",
@@ -55,21 +55,9 @@ RULE = (
 MAX_SHOWN_FILES = 10
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a command will do: sentences for a person, facts for a program.
-
-    `files` are printed before the sentences: all of them by `--dry-run`, the first ones before the question.
-    """
-
-    sentences: tuple[str, ...]
-    facts: Mapping[str, Any]
-    files: tuple[str, ...] = ()
-
-
 def confirm(
     command: Destructive,
-    plan: Callable[[], Plan],
+    plan: Callable[[], Description],
     *,
     yes: bool,
     dry_run: bool = False,
@@ -99,14 +87,14 @@ def confirm(
     raise typer.Exit(ERROR)
 
 
-def _print_question(err: Console, plan: Plan) -> None:
+def _print_question(err: Console, plan: Description) -> None:
     print_lines(err, *plan.files[:MAX_SHOWN_FILES])
     if more := len(plan.files[MAX_SHOWN_FILES:]):
         print_lines(err, f"and {count(more, 'more file')}: --dry-run lists all")
     print_lines(err, *plan.sentences)
 
 
-def print_plan(plan: Plan, *, json: bool) -> None:
+def print_plan(plan: Description, *, json: bool) -> None:
     """Print the plan of a command for `--dry-run`."""
     if json:
         print_json({"dry_run": True, **plan.facts})

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from .._text import count, size_text
 from ..log.snapshot import Snapshot
 from ..protocol.types import sql_type
-from ..reports.text import count, size_text
 from ..write.copy_on_write import count_rows
 from .tables import Heading, Layout, print_table
 from .terminal import console, print_json, print_lines

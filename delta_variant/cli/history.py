@@ -8,12 +8,12 @@ from datetime import datetime
 
 import msgspec
 
+from .._text import count, size_text
 from ..log.commit_result import CommitResult
 from ..operations.history import HistoryEntry
 from ..operations.log_cleanup import LogCleanupResult
 from ..operations.restore import RestoreResult
 from ..operations.vacuum import VacuumResult
-from ..reports.text import count, size_text
 from .tables import Heading, Layout, print_table
 from .terminal import console, print_json, print_lines
 

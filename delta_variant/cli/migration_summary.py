@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .._text import count, size_text
 from ..operations.legacy.migration import MigratedFile, Migration
-from ..reports.text import count, size_text
 from .tables import Heading, print_table
 from .terminal import console, print_hint, print_json, print_lines
 

@@ -63,7 +63,7 @@ def drop_output(descriptor: int = 1) -> None:
 def write_page(path: str | os.PathLike[str], text: str) -> None:
     """Write a page to a file. Raise StoreError if that fails."""
     # Imported here, because the start of every command imports this module.
-    from ..reports.text import size_text
+    from .._text import size_text
     from ..storage.store import local_location
     from .terminal import print_hint
 

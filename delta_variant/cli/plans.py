@@ -4,40 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from .._text import count, size_text
 from ..data_file.options import WriteOptions
 from ..errors import TableNotFoundError
+from ..execution import Description, Plan
 from ..log.commit_context import CommitOptions
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.log_cleanup import LogCleanupResult
 from ..operations.read import read_table
-from ..operations.vacuum import VacuumResult
 from ..protocol.types import StructType, sql_type
-from ..reports.text import count, size_text
 from ..storage.store import open_latest
 from ..write.copy_on_write import count_rows, known_rows
 from ..write.preparation import TableOptions, load_existing, prepare
 from .common_options import storage_options
-from .confirmation import Plan
 
 __all__ = [
+    "describe",
     "plan_drop",
     "plan_log_cleanup",
     "plan_merge",
     "plan_overwrite",
-    "plan_restore",
     "plan_rewrite",
-    "plan_vacuum",
     "plan_write",
 ]
 
 
-def plan_rewrite(table: str, where: str | None, timezone: str, verb: str) -> Plan:
+def describe(table: str, plan: Plan) -> Description:
+    """Return what a plan will do to a table, which the user names."""
+    described = plan.describe()
+    first, *others = described.sentences
+    return Description((f"{table}: {first}", *others), {"table": table, **described.facts}, described.files)
+
+
+def plan_rewrite(table: str, where: str | None, timezone: str, verb: str) -> Description:
     """Return the plan of a command that deletes, updates or replaces the rows that match."""
     snapshot = load_snapshot(table, storage_options=storage_options())
     rows = _matching_rows(snapshot, where, timezone)
     which = "all rows" if where is None else f"rows where {where}"
-    return Plan(
+    return Description(
         (f"{table}: version {snapshot.version}, {verb} {which}: {count(rows, 'row')}",),
         {"table": table, "version": snapshot.version, "where": where, "rows": rows},
     )
@@ -49,16 +54,16 @@ def _matching_rows(snapshot: Snapshot, where: str | None, timezone: str) -> int:
     return read_table(snapshot, where=where, timezone=timezone).count()
 
 
-def plan_overwrite(table: str, where: str | None, timezone: str) -> Plan:
+def plan_overwrite(table: str, where: str | None, timezone: str) -> Description:
     """Return the plan of a write that replaces rows, which may create the table."""
     try:
         return plan_rewrite(table, where, timezone, "replace")
     except TableNotFoundError:
         facts = {"table": table, "version": None, "where": where, "rows": 0}
-        return Plan((f"{table}: create the table; there are no rows to replace",), facts)
+        return Description((f"{table}: create the table; there are no rows to replace",), facts)
 
 
-def plan_write(table: str, columns: StructType, options: WriteOptions, request: TableOptions) -> Plan:
+def plan_write(table: str, columns: StructType, options: WriteOptions, request: TableOptions) -> Description:
     """Return the plan of a write of data with `columns`, which the write would accept.
 
     It has the columns of a table that the write creates or changes. The rows are not read.
@@ -67,14 +72,14 @@ def plan_write(table: str, columns: StructType, options: WriteOptions, request: 
     snapshot = load_existing(store, request.mode)
     if snapshot is not None and request.mode == "ignore":
         nothing = f"{table}: version {snapshot.version}, write nothing because the table exists"
-        return Plan((nothing,), {"table": table, "version": snapshot.version})
+        return Description((nothing,), {"table": table, "version": snapshot.version})
     state = prepare(store, snapshot, columns, options, request, CommitOptions()).state
     if request.overwrite:
         plan = plan_overwrite(table, request.where, request.timezone)
     else:
         version = None if snapshot is None else snapshot.version
         action = "create the table" if version is None else f"version {version}, append rows"
-        plan = Plan((f"{table}: {action}",), {"table": table, "version": version})
+        plan = Description((f"{table}: {action}",), {"table": table, "version": version})
     if state.new_metadata is None:
         return plan
     fields = [{"name": field.name, "type": sql_type(field.type)} for field in state.columns.fields]
@@ -82,10 +87,10 @@ def plan_write(table: str, columns: StructType, options: WriteOptions, request: 
     lines = [f"  {field['name']} {field['type']}" for field in fields]
     lines += [f"  partitioned by {', '.join(partitions)}"] if partitions else []
     facts = {"columns": fields, "partition_columns": partitions}
-    return Plan((*plan.sentences, *lines), {**plan.facts, **facts})
+    return Description((*plan.sentences, *lines), {**plan.facts, **facts})
 
 
-def plan_merge(table: str, source: Sequence[str], clauses: Sequence[str]) -> Plan:
+def plan_merge(table: str, source: Sequence[str], clauses: Sequence[str]) -> Description:
     """Return the plan of a merge: its source, its clauses, and the size of the table.
 
     Which rows match is known only after both sides are read. The statistics give the rows of the table.
@@ -95,7 +100,7 @@ def plan_merge(table: str, source: Sequence[str], clauses: Sequence[str]) -> Pla
     size = count(snapshot.num_files, "file")
     size = size if rows is None else f"{count(rows, 'row')} in {size}"
     heading = f"{table}: version {snapshot.version}, {size}: merge {', '.join(source)}"
-    return Plan(
+    return Description(
         (heading, *(f"  {clause}" for clause in clauses)),
         {
             "table": table,
@@ -108,42 +113,11 @@ def plan_merge(table: str, source: Sequence[str], clauses: Sequence[str]) -> Pla
     )
 
 
-def plan_restore(table: str, version: int | None, timestamp: str | None) -> Plan:
-    """Return the plan of a restore: the files that it removes and adds again."""
-    present = load_snapshot(table, storage_options=storage_options())
-    past = load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options())
-    now, then = (set(each.files["path"].to_pylist()) for each in (present, past))
-    added, removed = len(then - now), len(now - then)
-    changes = f"{count(removed, 'file')} removed, {count(added, 'file')} added again"
-    return Plan(
-        (f"{table}: version {present.version}, restore version {past.version}: {changes}",),
-        {
-            "table": table,
-            "version": present.version,
-            "restored": past.version,
-            "files_removed": removed,
-            "files_added": added,
-        },
-    )
-
-
-def plan_vacuum(table: str, found: VacuumResult) -> Plan:
-    """Return the plan of a vacuum: the files that it deletes."""
-    them = "it" if len(found.files) == 1 else "them"
-    files = f"{count(len(found.files), 'file')}, {size_text(found.bytes)}"
-    heading = f"{table}: delete {files}; earlier versions that need {them} can no longer be read"
-    return Plan(
-        (heading if found.files else f"{table}: there is no file to delete",),
-        {"table": table, "files": list(found.files), "bytes": found.bytes},
-        found.files,
-    )
-
-
-def plan_log_cleanup(table: str, found: LogCleanupResult) -> Plan:
+def plan_log_cleanup(table: str, found: LogCleanupResult) -> Description:
     """Return the plan of a cleanup of the log: the files that it deletes."""
     files = f"{count(len(found.files), 'file')} of the log, {size_text(found.bytes)}"
     heading = f"{table}: delete {files}; versions before {found.first_version} can no longer be loaded"
-    return Plan(
+    return Description(
         (heading if found.files else f"{table}: no file of the log has expired",),
         {
             "table": table,
@@ -155,10 +129,10 @@ def plan_log_cleanup(table: str, found: LogCleanupResult) -> Plan:
     )
 
 
-def plan_drop(table: str, column: str) -> Plan:
+def plan_drop(table: str, column: str) -> Description:
     """Return the plan of dropping a column."""
     snapshot = load_snapshot(table, storage_options=storage_options())
-    return Plan(
+    return Description(
         (f"{table}: version {snapshot.version}, drop the column {column!r} with its values",),
         {"table": table, "version": snapshot.version, "column": column},
     )

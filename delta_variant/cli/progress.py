@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 from .._progress import observe
-from ..reports.text import count, size_text
+from .._text import count, size_text
 from .terminal import console
 
 __all__ = ["Intake", "Meter", "showing_progress"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .._text import count
 from ..operations.statistics_repair import FileRepair, RepairResult
-from ..reports.text import count
 from .terminal import console, print_hint, print_json, print_lines
 
 __all__ = ["print_repair", "print_repair_json"]

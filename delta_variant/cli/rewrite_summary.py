@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .._text import count, path_text, size_text
 from ..operations.optimize.layout import LeafPath
 from ..operations.optimize.optimize import OptimizeResult
-from ..reports.text import count, path_text, size_text
 from ..write.rewrite_result import RewriteResult
 from .terminal import console, print_json, print_lines
 

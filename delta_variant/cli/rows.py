@@ -12,9 +12,9 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 import pyarrow as pa
 
+from .._text import count
 from ..errors import printable
 from ..expressions.cast import cast_values
-from ..reports.text import count
 from ..variant.values import to_json
 from .tables import FIT, Heading, Layout, print_table
 from .terminal import console, escaped_json, print_hint

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .._text import count, fill, path_step, size_text
 from ..reports.shredding_tree import FileShredding, Node
-from ..reports.text import count, fill, path_step, size_text
 from .tables import Heading, Layout, print_table
 from .terminal import console, print_lines
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from .._text import path_text
 from ..errors import InvalidStatisticsError
 from ..protocol.statistics import leaves_of, value_at
 from ..reports.inspected_file import InspectedFile
-from ..reports.text import path_text
 from ..variant import paths as variant_paths
 from .tables import Heading, Layout, print_table
 from .terminal import console, print_lines

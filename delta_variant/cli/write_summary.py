@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .._text import count, fill, path_text, size_text
 from ..expressions.types import type_name
-from ..reports.text import count, fill, path_text, size_text
 from ..write.commit import WriteResult
 from .progress import Intake
 from .tables import Heading, print_table

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -13,8 +12,10 @@ import pyarrow.compute as pc
 
 from .._checks import options_of
 from .._progress import advance, begin
+from .._text import count
 from .._threads import Threads
 from ..errors import CommitConflictError, DataFileError, UnsupportedFeatureError
+from ..execution import Description, Executor, NameFile, executor_of
 from ..log import deletion_vectors, transaction
 from ..log.commit_context import CommitOptions, commit_context, now, without_txn
 from ..log.commit_result import CommitResult
@@ -30,7 +31,7 @@ from ..protocol.schema.rules import check_consistent
 from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import Store, TableLocation, exists
 
-__all__ = ["RestoreResult", "find_missing_files", "restore", "restore_checked"]
+__all__ = ["FindTask", "RestorePlan", "RestoreResult", "plan_restore", "restore"]
 
 LOG_PROPERTIES = (
     properties.CHECKPOINT_PROTECTION_VERSION.name,
@@ -42,8 +43,8 @@ LOG_PROPERTIES = (
 
 MAX_NAMED_FILES = 5
 
-FindMissing: TypeAlias = Callable[[Store, Sequence[str]], Iterable[str]]
-"""Returns those of the files of a table that do not exist."""
+FILES_OF_TASK = 1000
+"""The files that a task looks for, with a request for each."""
 
 LONGEST_VACUUM = 24 * 3_600_000
 """The milliseconds after which a vacuum without an end is one that was killed."""
@@ -123,26 +124,78 @@ def restore(
         >>> dv.restore(table, 0).version
         2
     """
-    return restore_checked(
-        table,
-        version,
-        timestamp=timestamp,
-        commit=commit,
-        storage_options=storage_options,
-        find_missing=find_missing_files,
+    plan = plan_restore(table, version, timestamp=timestamp, commit=commit, storage_options=storage_options)
+    _check_files_exist(plan, executor_of(table, plan.present.store, storage_options))
+    if plan.added.num_rows:
+        _check_no_vacuum_runs(plan.present)
+    committed = _commit(plan) if plan.has_changes else CommitResult(None)
+    return RestoreResult(
+        committed.version,
+        plan.past.version,
+        plan.added.num_rows,
+        plan.removed.num_rows,
+        _bytes(plan.added),
+        _bytes(plan.removed),
+        metrics=committed.metrics,
     )
 
 
-def restore_checked(
+@dataclass(frozen=True)
+class RestorePlan:
+    """The changes of a restore.
+
+    Attributes:
+        present: The latest version.
+        past: The version to restore.
+        timestamp: The timestamp that selected it, None for a version.
+        added: The files to add again, rows of `Snapshot.files`.
+        removed: The files to remove, rows of `Snapshot.files`.
+        protocol: The new protocol, None if it stays.
+        metadata: The new metadata, None if it stays.
+        domains: The changed domain metadata.
+        commit: The metadata of the commit.
+    """
+
+    present: Snapshot
+    past: Snapshot
+    timestamp: Timestamp | None
+    added: pa.Table
+    removed: pa.Table
+    protocol: Protocol | None
+    metadata: Metadata | None
+    domains: Sequence[DomainMetadata]
+    commit: CommitOptions
+
+    @property
+    def has_changes(self) -> bool:
+        """Return whether the table is not in the state to restore."""
+        files = self.added.num_rows or self.removed.num_rows
+        return bool(files or self.protocol or self.metadata or self.domains)
+
+    def describe(self) -> Description:
+        """Return which files the restore removes and adds again."""
+        added, removed = self.added.num_rows, self.removed.num_rows
+        changes = f"{count(removed, 'file')} removed, {count(added, 'file')} added again"
+        return Description(
+            (f"version {self.present.version}, restore version {self.past.version}: {changes}",),
+            {
+                "version": self.present.version,
+                "restored": self.past.version,
+                "files_removed": removed,
+                "files_added": added,
+            },
+        )
+
+
+def plan_restore(
     table: TableLocation,
-    version: int | None,
+    version: int | None = None,
     *,
-    timestamp: Timestamp | None,
-    commit: CommitOptions | None,
-    storage_options: Mapping[str, str] | None,
-    find_missing: FindMissing,
-) -> RestoreResult:
-    """Restore a table as `restore` does, with a function that finds the missing ones among files."""
+    timestamp: Timestamp | None = None,
+    commit: CommitOptions | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> RestorePlan:
+    """Return the changes of a restore; raises the errors of its arguments and of the table."""
     if version is None and timestamp is None:
         raise ValueError("pass the version or the timestamp to restore")
     commit = without_txn(options_of("commit", commit, CommitOptions), "restore")
@@ -151,75 +204,47 @@ def restore_checked(
     added, removed = subtract_files(past.files, present.files), subtract_files(present.files, past.files)
     protocol, metadata = _protocol(past, present), _metadata(past, present)
     _check(present, past, protocol, metadata, removed)
-    _check_files_exist(past, added, find_missing)
-    if added.num_rows:
-        _check_no_vacuum_runs(present)
-    changes = _Changes(
+    return RestorePlan(
+        present,
+        past,
+        timestamp,
         added,
         removed,
         protocol if protocol != present.protocol else None,
         metadata if metadata != present.metadata else None,
         _clustering(past, present),
-    )
-    committed = _commit(present, past, changes, timestamp, commit) if changes else CommitResult(None)
-    return RestoreResult(
-        committed.version,
-        past.version,
-        added.num_rows,
-        removed.num_rows,
-        _bytes(added),
-        _bytes(removed),
-        metrics=committed.metrics,
+        commit,
     )
 
 
-@dataclass(frozen=True)
-class _Changes:
-    """The changes of a restore: rows of `Snapshot.files`, and actions, None for each that stays."""
-
-    added: pa.Table
-    removed: pa.Table
-    protocol: Protocol | None
-    metadata: Metadata | None
-    domains: Sequence[DomainMetadata]
-
-    def __bool__(self) -> bool:
-        files = self.added.num_rows or self.removed.num_rows
-        return bool(files or self.protocol or self.metadata or self.domains)
-
-
-def _commit(
-    present: Snapshot,
-    past: Snapshot,
-    changes: _Changes,
-    timestamp: Timestamp | None,
-    commit: CommitOptions,
-) -> CommitResult:
+def _commit(plan: RestorePlan) -> CommitResult:
+    past = plan.past
     context = commit_context(
         "RESTORE",
         {
-            "version": past.version if timestamp is None else None,
-            "timestamp": None if timestamp is None else str(timestamp),
+            "version": past.version if plan.timestamp is None else None,
+            "timestamp": None if plan.timestamp is None else str(plan.timestamp),
         },
         {
             "tableSizeAfterRestore": past.num_bytes,
             "numOfFilesAfterRestore": past.num_files,
-            "numRemovedFiles": changes.removed.num_rows,
-            "numRestoredFiles": changes.added.num_rows,
-            "removedFilesSize": _bytes(changes.removed),
-            "restoredFilesSize": _bytes(changes.added),
+            "numRemovedFiles": plan.removed.num_rows,
+            "numRestoredFiles": plan.added.num_rows,
+            "removedFilesSize": _bytes(plan.removed),
+            "restoredFilesSize": _bytes(plan.added),
         },
-        commit,
+        plan.commit,
     )
+    reads = Reads(plan.present.files, _any_row, with_appends=True, returns_files=plan.added.num_rows > 0)
     version = transaction.replace_files(
-        present,
-        changes.removed,
-        changes.added,
+        plan.present,
+        plan.removed,
+        plan.added,
         context=context,
-        reads=Reads(present.files, _any_row, with_appends=True, returns_files=changes.added.num_rows > 0),
-        new_metadata=changes.metadata,
-        new_protocol=changes.protocol,
-        domains=changes.domains,
+        reads=reads,
+        new_metadata=plan.metadata,
+        new_protocol=plan.protocol,
+        domains=plan.domains,
     )
     return CommitResult(version, metrics=context.metrics)
 
@@ -271,20 +296,31 @@ def _check(
         )
 
 
-def find_missing_files(store: Store, paths: Sequence[str]) -> Iterator[str]:
-    """Yield the files that do not exist."""
-    with Threads(16) as threads:
-        for path, is_found in zip(paths, threads.map(partial(exists, store), paths), strict=True):
-            advance(files=1)
-            if not is_found:
-                yield path
+@dataclass(frozen=True)
+class FindTask:
+    """Looks for files of a table."""
+
+    paths: Sequence[str]
+
+    def run(self, store: Store, name: NameFile) -> list[str]:
+        """Return the files that do not exist."""
+        missing = []
+        with Threads(16) as threads:
+            found = threads.map(partial(exists, store), self.paths)
+            for path, is_found in zip(self.paths, found, strict=True):
+                advance(files=1)
+                if not is_found:
+                    missing.append(path)
+        return missing
 
 
-def _check_files_exist(past: Snapshot, files: pa.Table, find_missing: FindMissing) -> None:
+def _check_files_exist(plan: RestorePlan, executor: Executor) -> None:
     """Raise DataFileError if a data file or a deletion vector is missing."""
-    paths = list(_paths(files))
+    past, paths = plan.past, list(_paths(plan.added))
     begin("checking files", files=len(paths))
-    missing = sorted(set(find_missing(past.store, paths)))
+    groups = executor.split(paths, lambda _: 1, len(paths), FILES_OF_TASK)
+    tasks = (FindTask(tuple(group)) for group in groups)
+    missing = sorted({path for found in executor.run(tasks) for path in found})
     if missing:
         named = ", ".join(missing[:MAX_NAMED_FILES])
         more = f" and {len(missing) - MAX_NAMED_FILES:,} more" if len(missing) > MAX_NAMED_FILES else ""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import logging
 import posixpath
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from dataclasses import field as dataclass_field
+from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._checks import is_number, options_of
+from .._packing import pack_by_size
 from .._progress import advance, begin
+from .._text import count, size_text
 from .._threads import Threads
 from ..errors import (
     ArgumentTypeError,
@@ -29,6 +30,7 @@ from ..errors import (
     RetentionDurationError,
     StoreError,
 )
+from ..execution import Description, Executor, NameFile, executor_of
 from ..log import deletion_vectors, transaction
 from ..log.catalog import check_maintenance
 from ..log.commit_context import CommitOptions, commit_context, now, without_txn
@@ -40,15 +42,15 @@ from ..log.snapshot import Snapshot, are_unencoded, tombstones_table
 from ..protocol import properties
 from ..protocol.actions import AddFile, RemoveFile, decode_path, encode_path, is_absolute
 from ..protocol.schema.column_mapping import physical_name
-from ..storage.objects import StoredFile
-from ..storage.store import Store, TableLocation, delete, open_latest, walk
+from ..storage.objects import DeletesInBulk, StoredFile
+from ..storage.store import Store, TableLocation, delete_all, open_latest, walk
 
 __all__ = [
-    "Deletions",
+    "DeleteTask",
     "VacuumInterrupted",
+    "VacuumPlan",
     "VacuumResult",
     "plan_vacuum",
-    "run_vacuum",
     "vacuum",
 ]
 
@@ -58,6 +60,9 @@ HOUR = 3_600_000
 CHANGE_DATA = "_change_data"
 TASK_RECORDS = "_delta_variant"
 """The folder of the records of Spark tasks that write to the table, which killed drivers leave."""
+
+FILES_OF_TASK = 1000
+"""The files that a task deletes: as many as object stores delete by one request."""
 
 LOG_FOLDER = "/_delta_log/"
 ICEBERG_FOLDER = "metadata"
@@ -141,12 +146,14 @@ def vacuum(
     plan = plan_vacuum(
         table,
         retention_hours,
-        dry_run=dry_run,
         enforce_retention_duration=enforce_retention_duration,
         commit=commit,
         storage_options=storage_options,
     )
-    return run_vacuum(plan, ThreadDeletions(plan.snapshot.store, plan.found.files))
+    if dry_run or not plan.files:
+        return VacuumResult(None, plan.files, plan.bytes, dry_run)
+    committed = _run(plan, executor_of(table, plan.snapshot.store, storage_options))
+    return VacuumResult(committed.version, plan.files, plan.bytes, dry_run, metrics=committed.metrics)
 
 
 @dataclass(frozen=True)
@@ -154,19 +161,30 @@ class VacuumPlan:
     """The files that a vacuum of a version deletes, and the arguments that its commits record."""
 
     snapshot: Snapshot
-    found: VacuumResult
+    files: tuple[str, ...]
+    bytes: int
     retention_hours: float | None
     commit: CommitOptions
+
+    def describe(self) -> Description:
+        """Return what the vacuum deletes."""
+        them = "it" if len(self.files) == 1 else "them"
+        size = f"{count(len(self.files), 'file')}, {size_text(self.bytes)}"
+        sentence = f"delete {size}; earlier versions that need {them} can no longer be read"
+        return Description(
+            (sentence if self.files else "there is no file to delete",),
+            {"files": list(self.files), "bytes": self.bytes},
+            self.files,
+        )
 
 
 def plan_vacuum(
     table: TableLocation,
-    retention_hours: float | None,
+    retention_hours: float | None = None,
     *,
-    dry_run: bool,
-    enforce_retention_duration: bool,
-    commit: CommitOptions | None,
-    storage_options: Mapping[str, str] | None,
+    enforce_retention_duration: bool = True,
+    commit: CommitOptions | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> VacuumPlan:
     """Return the files that `vacuum` deletes; raises the errors of its arguments and of the table."""
     commit = without_txn(options_of("commit", commit, CommitOptions), "vacuum")
@@ -179,10 +197,8 @@ def plan_vacuum(
     begin("listing files")
     needed = _NeededFiles.of(snapshot, _recent_tombstones(snapshot, tombstones, retention, before))
     unused = list(_unused_files(snapshot, needed, before))
-    found = VacuumResult(
-        None, tuple(each.path for each in unused), sum(each.size for each in unused), dry_run
-    )
-    return VacuumPlan(snapshot, found, retention_hours, commit)
+    paths = tuple(file.path for file in unused)
+    return VacuumPlan(snapshot, paths, sum(file.size for file in unused), retention_hours, commit)
 
 
 def _retention(snapshot: Snapshot, hours: float | None, *, enforced: bool) -> int:
@@ -295,38 +311,78 @@ def _folders(path: str) -> Iterator[str]:
         yield path
 
 
-def run_vacuum(plan: VacuumPlan, deletions: Deletions) -> VacuumResult:
-    """Delete the files of a plan between two commits, unless it is a dry run; raises `vacuum`'s errors."""
-    snapshot, found, hours, commit = plan.snapshot, plan.found, plan.retention_hours, plan.commit
-    if found.dry_run or not found.files:
-        return found
+@dataclass(frozen=True)
+class DeleteTask:
+    """Deletes files of a table."""
+
+    paths: Sequence[str]
+
+    def run(self, store: Store, name: NameFile) -> dict[str, StoreError]:
+        """Return the errors of the files that could not be deleted, by path."""
+        size = FILES_OF_TASK if isinstance(store.objects, DeletesInBulk) else 1
+        parts = list(pack_by_size(self.paths, lambda _: 1, size))
+        failures: dict[str, StoreError] = {}
+        with Threads(16) as threads:
+            for part, failed in zip(parts, threads.map(partial(_delete, store), parts), strict=True):
+                advance(files=len(part))
+                failures.update(failed)
+        return failures
+
+
+def _delete(store: Store, paths: Sequence[str]) -> dict[str, StoreError]:
+    try:
+        delete_all(store, paths)
+    except StoreError as error:
+        if len(paths) == 1:
+            return {paths[0]: error}
+        return {path: error for each in paths for path, error in _delete(store, [each]).items()}
+    return {}
+
+
+def _run(plan: VacuumPlan, executor: Executor) -> CommitResult:
+    """Delete the files of a plan between two commits, and return the result of the last one."""
+    snapshot, hours, commit = plan.snapshot, plan.retention_hours, plan.commit
     least = snapshot.configuration.get(properties.DELETED_FILE_RETENTION_DURATION)
     parameters = {
         "retentionCheckEnabled": hours is None or bool(hours * HOUR >= least),
         "defaultRetentionMillis": least,
         "specifiedRetentionMillis": None if hours is None else int(hours * HOUR),
     }
-    metrics = {"numFilesToDelete": len(found.files), "sizeOfDataToDelete": found.bytes}
+    metrics = {"numFilesToDelete": len(plan.files), "sizeOfDataToDelete": plan.bytes}
     committed = _commit(snapshot, VACUUM_START, parameters, metrics, commit)
     try:
-        _check_not_added_again(snapshot, found.files)
-        deletions.run()
+        _check_not_added_again(snapshot, plan.files)
+        failures = _delete_files(plan, executor)
     except BaseException as error:
-        _commit_end(snapshot, deletions, commit)
+        # The results of tasks that have ended are lost.
+        left = {file.path for file in walk(snapshot.store)}
+        deleted = sum(path not in left for path in plan.files)
+        _commit_end(plan, deleted)
         if not isinstance(error, KeyboardInterrupt):
             raise
         raise VacuumInterrupted(
-            f"interrupted: {len(deletions.deleted):,} of {len(found.files):,} unused files were deleted; the "
-            "latest version of the table needs none of them, and is intact"
+            f"interrupted: {deleted:,} of {len(plan.files):,} unused files were deleted; the latest version "
+            "of the table needs none of them, and is intact"
         ) from error
-    committed = _commit_end(snapshot, deletions, commit) or committed
-    if failures := deletions.failures:
+    committed = _commit_end(plan, len(plan.files) - len(failures)) or committed
+    if failures:
+        first = next(iter(failures.values()))
         raise StoreError(
-            f"cannot delete {len(failures):,} of {len(found.files):,} files: {failures[0]}",
+            f"cannot delete {len(failures):,} of {len(plan.files):,} files: {first}",
             table=snapshot.uri,
-            file=failures[0].file,
+            file=first.file,
         )
-    return replace(found, version=committed.version, metrics=committed.metrics)
+    return committed
+
+
+def _delete_files(plan: VacuumPlan, executor: Executor) -> Mapping[str, StoreError]:
+    """Delete the files, and return the errors of those that could not be deleted, by path."""
+    begin("deleting", files=len(plan.files))
+    groups = executor.split(plan.files, lambda _: 1, len(plan.files), FILES_OF_TASK)
+    failures: dict[str, StoreError] = {}
+    for failed in executor.run(DeleteTask(tuple(paths)) for paths in groups):
+        failures.update(failed)
+    return failures or executor.find_kept(plan.files)
 
 
 def _check_not_added_again(snapshot: Snapshot, paths: Sequence[str]) -> None:
@@ -345,49 +401,13 @@ def _check_not_added_again(snapshot: Snapshot, paths: Sequence[str]) -> None:
             )
 
 
-def _commit_end(snapshot: Snapshot, deletions: Deletions, commit: CommitOptions) -> CommitResult | None:
+def _commit_end(plan: VacuumPlan, deleted: int) -> CommitResult | None:
     """Commit the end of a vacuum; log a warning if that is not possible."""
-    is_complete = len(deletions.deleted) == len(deletions.paths)
-    status = {"status": "COMPLETED" if is_complete else "FAILED"}
-    metrics = {"numDeletedFiles": len(deletions.deleted)}
+    status = {"status": "COMPLETED" if deleted == len(plan.files) else "FAILED"}
     try:
-        return _commit(snapshot, VACUUM_END, status, metrics, commit)
+        return _commit(plan.snapshot, VACUUM_END, status, {"numDeletedFiles": deleted}, plan.commit)
     except DeltaVariantError:
-        _LOGGER.warning("%s: cannot commit VACUUM END", snapshot.uri, exc_info=True)
-        return None
-
-
-@dataclass
-class Deletions(ABC):
-    """The deletions of a vacuum: the paths that were deleted, and the errors of those that could not be."""
-
-    store: Store
-    paths: Sequence[str]
-    deleted: list[str] = dataclass_field(default_factory=list)
-    failures: list[StoreError] = dataclass_field(default_factory=list)
-
-    @abstractmethod
-    def run(self) -> None:
-        """Delete the files. If it raises, `deleted` has those that were deleted before."""
-
-
-class ThreadDeletions(Deletions):
-    """Deletions by threads. An interrupt waits for those that have started, and cancels the others."""
-
-    def run(self) -> None:
-        begin("deleting", files=len(self.paths))
-        with Threads(16) as threads:
-            for error in threads.map(self._delete, self.paths):
-                advance(files=1)
-                if error is not None:
-                    self.failures.append(error)
-
-    def _delete(self, path: str) -> StoreError | None:
-        try:
-            delete(self.store, path)
-        except StoreError as error:
-            return error
-        self.deleted.append(path)
+        _LOGGER.warning("%s: cannot commit VACUUM END", plan.snapshot.uri, exc_info=True)
         return None
 
 

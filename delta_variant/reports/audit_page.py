@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from .._text import count, path_step, size_text
 from ..errors import DeltaVariantError
 from ..log.snapshot import Snapshot
 from ..operations.audit import Audit
@@ -29,7 +30,6 @@ from .page import (
 )
 from .rule_texts import rule_text, rule_url
 from .shredding_tree import FileShredding, Node, merge, shredding_of
-from .text import count, path_step, size_text
 
 __all__ = ["audit_page"]
 

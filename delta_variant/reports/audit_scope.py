@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .._text import count
 from ..operations.audit import Audit
-from .text import count
 
 __all__ = ["NOUNS", "scope_of"]
 

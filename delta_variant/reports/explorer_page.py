@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from .._text import count, path_step, path_text, shorten, size_text
 from ..errors import printable
 from .explorer import Column, Exploration, PathSample, ShreddingChange, distinct_values
 from .page import (
@@ -21,7 +22,6 @@ from .page import (
     values_of,
 )
 from .shredding_tree import Node
-from .text import count, path_step, path_text, shorten, size_text
 
 __all__ = ["explorer_page"]
 

@@ -15,11 +15,11 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
+from .._text import path_text, shorten
 from ..errors import InvalidStatisticsError, printable
 from ..variant import paths as variant_paths
 from .bounds_picture import PathBounds, picture
 from .shredding_tree import Leaf, Node
-from .text import path_text, shorten
 
 __all__ = [
     "Row",

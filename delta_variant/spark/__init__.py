@@ -9,19 +9,19 @@ check_installed("sqlglot", "delta_variant[spark]")
 
 from .auditing import audit_table, repair_statistics
 from .data_source import register
+from .engine import SparkEngine
 from .merging import merge
 from .optimizing import optimize
 from .queries.execution import sql
 from .queries.table_names import create_view, drop_view
 from .reading import read_changes, read_table
-from .restoring import restore
 from .rewriting import delete, update
 from .streams import batch_merger, batch_writer
 from .task_errors import restore_errors
-from .vacuuming import vacuum
 from .writing import write_table
 
 __all__ = [
+    "SparkEngine",
     "audit_table",
     "batch_merger",
     "batch_writer",
@@ -34,10 +34,8 @@ __all__ = [
     "read_table",
     "register",
     "repair_statistics",
-    "restore",
     "restore_errors",
     "sql",
     "update",
-    "vacuum",
     "write_table",
 ]

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from .._arrow import Array
 from ..data_file.options import WriteOptions
+from ..execution import NameFile
 from ..expressions.tree import Column
 from ..input.invalid_json import InvalidValueHandler
 from ..log.snapshot import Snapshot
@@ -37,7 +38,7 @@ from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
 from ..variant.values import plain_variants
 from ..write.copy_on_write import ChangedBatch, RewrittenPart, RowChange, rewrite_files
-from ..write.partitions import NameFile, apply_row_rules
+from ..write.partitions import apply_row_rules
 from ..write.router import write_files
 from ..write.table_state import TableState, restrict_to_table
 from ..write.written_files import WrittenFiles

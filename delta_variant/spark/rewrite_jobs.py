@@ -10,13 +10,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from ..data_file.options import FileOptions
+from ..execution import NameFile
 from ..log.commit_context import CommitOptions, transaction_of
 from ..log.snapshot import Snapshot
 from ..read.file_reader import FileEntry
 from ..read.plan import FilePlan
 from ..write.change_data import ChangeType, write_whole_files
 from ..write.copy_on_write import RewrittenFiles, RewrittenPart, combine_parts
-from ..write.partitions import NameFile
 from ..write.rewrite_result import RewriteResult, skip_repeated
 from ..write.table_state import TableState
 from ..write.written_files import NO_FILES, WrittenFiles

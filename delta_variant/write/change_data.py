@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from ..data_file.options import FileOptions, WriteOptions
+from ..execution import NameFile, new_name
 from ..expressions.evaluate import evaluate
 from ..expressions.tree import inputs as expression_inputs
 from ..input.invalid_json import InvalidValueHandler
@@ -22,7 +23,6 @@ from ..protocol import features, properties
 from ..protocol.types import PrimitiveType, StructField
 from ..read.file_reader import FileEntry, TableReader
 from ..read.scope import Scope
-from .partitions import NameFile, new_name
 from .router import Router
 from .table_state import TableState
 from .written_files import WrittenFiles

@@ -27,6 +27,7 @@ from ..data_file.layout import numbers_are_typed, shredding_of
 from ..data_file.options import WriteOptions
 from ..data_file.reader import RowRange, filter_rows
 from ..errors import CastError, VariantPathError
+from ..execution import NameFile, new_name
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Column, Expression, Input
 from ..expressions.tree import inputs as expression_inputs
@@ -41,7 +42,7 @@ from ..read.predicate import PruningPredicate
 from ..read.row_tracking import RowTracking, append_row_ids, clear_commit_versions
 from ..read.scope import Scope
 from .change_data import ChangeWriter, has_change_data_feed, write_whole_files
-from .partitions import NameFile, discard, new_name
+from .partitions import discard
 from .router import ResidualFiles, write_files
 from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
 from .table_state import TableState, restrict_to_table, with_row_tracking_columns

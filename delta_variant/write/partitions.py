@@ -10,7 +10,6 @@ from itertools import count
 from secrets import token_hex
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +19,7 @@ from ..data_file.options import WriteOptions
 from ..data_file.shredding import infer_shredding
 from ..data_file.writer import FileSeries, WrittenFile
 from ..errors import SchemaError, StoreError, error_location
+from ..execution import NameFile
 from ..input.invalid_json import BatchOrigin, InvalidValueHandler, PartRows
 from ..input.json_lines import Origin
 from ..log.commit_context import now
@@ -50,7 +50,6 @@ __all__ = [
     "MAX_OPEN_PARTITIONS",
     "Batches",
     "FileColumns",
-    "NameFile",
     "PartitionValues",
     "PartitionedFiles",
     "apply_row_rules",
@@ -58,15 +57,11 @@ __all__ = [
     "discard",
     "has_nested_variant",
     "infer_shared_shredding",
-    "new_name",
     "split_by_partition",
 ]
 
 Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | PartRows | None]]
 """Batches of a source, each with its origin if it comes from a file of JSON or was moved."""
-
-NameFile: TypeAlias = Callable[[int], str]
-"""Returns the name of the file of a write with a number, without folder and suffix."""
 
 MAX_OPEN_PARTITIONS = 64
 PARTITION_SAMPLE_BYTES = 1 << 20
@@ -79,11 +74,6 @@ Buffers of large values need more. Then fewer partitions are open."""
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 PartitionValues: TypeAlias = tuple[str | None, ...]
-
-
-def new_name(number: int) -> str:
-    """Return a unique name for the file of a write with the given number."""
-    return f"part-{number:05}-{uuid4()}-c000"
 
 
 def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) -> Batches:

@@ -18,6 +18,7 @@ from .._threads import Threads
 from ..data_file.options import Shredding, WriteOptions
 from ..data_file.shredding import FileShredding, infer_shredding
 from ..data_file.writer import FileSeries, WrittenFile
+from ..execution import NameFile, new_name
 from ..input.invalid_json import BatchOrigin, InvalidValueHandler, PartRows
 from ..input.json_lines import Origin
 from ..protocol.schema.conforming import conform
@@ -27,12 +28,10 @@ from ..variant.shredding import ShreddingSchema, unshred
 from .partitions import (
     MAX_OPEN_PARTITIONS,
     Batches,
-    NameFile,
     PartitionedFiles,
     PartitionValues,
     check_nested_variants,
     has_nested_variant,
-    new_name,
     split_by_partition,
 )
 from .stored_rows import StoredRows

@@ -16,13 +16,13 @@ import pytest
 from support.processes import WAIT, read_terminal, start
 from typer.testing import CliRunner
 
+from delta_variant._text import fill, path_text, size_text
 from delta_variant.cli import main
 from delta_variant.cli.app import app
 from delta_variant.cli.terminal import printable
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.write import write_table
 from delta_variant.reports import bounds
-from delta_variant.reports.text import fill, path_text, size_text
 
 EVENTS = [
     {"user": {"id": 7}, "action": "buy", "amount": 12.5, "tags": ["a", "b"]},

@@ -25,11 +25,12 @@ from typer.testing import CliRunner
 import delta_variant as dv
 from delta_variant.cli import main
 from delta_variant.cli.app import MODULES, app
-from delta_variant.cli.confirmation import DESTRUCTIVE, RULE, Plan, confirm
+from delta_variant.cli.confirmation import DESTRUCTIVE, RULE, confirm
 from delta_variant.cli.examples import EXAMPLES
 from delta_variant.cli.tables import Heading, Layout, print_table
 from delta_variant.cli.terminal import wrapped
 from delta_variant.conformance.engines import ENGINES
+from delta_variant.execution import Description
 
 ROWS = pa.table({"id": [1, 2, 3], "event": [f'{{"n": {number}}}' for number in (1, 2, 3)]})
 PROGRAM = "from delta_variant.cli import main; main()"
@@ -254,7 +255,7 @@ def test_a_plan_with_many_files_names_the_first_ones_before_the_question(capsys,
     monkeypatch.setattr("sys.stdin", terminal)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     names = tuple(f"{number}.parquet" for number in range(12))
-    plan = Plan(("t: delete 12 files",), {}, names)
+    plan = Description(("t: delete 12 files",), {}, names)
     with pytest.raises(typer.Exit):
         confirm("vacuum", lambda: plan, yes=False, dry_run=False)
     lines = capsys.readouterr().err.splitlines()

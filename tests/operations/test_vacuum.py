@@ -378,7 +378,7 @@ def test_the_command_line_says_what_an_interrupted_vacuum_deleted(
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("delta_variant.operations.vacuum.delete", interrupt)
+    monkeypatch.setattr("delta_variant.operations.vacuum.delete_all", interrupt)
     with pytest.raises(SystemExit) as exited:
         main(["vacuum", str(table), "--yes"])
     assert exited.value.code == 130

@@ -1,4 +1,4 @@
-"""The Spark session, shared with the tests of interop, and the marker of tests that need a classic one."""
+"""The Spark session, shared with the tests of interop, the engines, and the marker of classic sessions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,18 @@ import os
 
 import pytest
 from interop.conftest import compiled_casts, spark, spark_with_delta
+from pyspark.sql import SparkSession
+
+from delta_variant.spark import SparkEngine
+from delta_variant.typing import Engine
 
 __all__ = ["compiled_casts", "spark", "spark_with_delta"]
+
+
+@pytest.fixture(params=["in one process", "by tasks"])
+def engine(request: pytest.FixtureRequest, spark: SparkSession) -> Engine | None:
+    """Return the engine of a table: none, or the executors of the session."""
+    return SparkEngine(spark) if request.param == "by tasks" else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

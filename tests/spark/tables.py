@@ -6,9 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import delta_variant as dv
+from delta_variant.spark import SparkEngine
 
 LONGEST_QUERY = 240
 """Seconds after which a query that has all its input counts as stuck."""
@@ -21,6 +23,11 @@ def finished(query: StreamingQuery) -> StreamingQuery:
     finally:
         query.stop()
     return query
+
+
+def on_spark(spark: SparkSession, table: Any) -> dv.Table:
+    """Return a table whose operations run on the executors of a session."""
+    return dv.Table(table, engine=SparkEngine(spark))
 
 
 def data_files(table: Path) -> set[str]:

@@ -1,9 +1,7 @@
-"""A vacuum and a restore by tasks are those of one process and of Delta."""
+"""A vacuum and a restore delete and find the same files in one process, by tasks, and as Delta does."""
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -15,40 +13,39 @@ from spark.tables import commits
 from support.tables import list_files
 
 import delta_variant as dv
-from delta_variant import spark as dvs
-from delta_variant.errors import StoreError
-from delta_variant.spark import vacuuming
+from delta_variant.errors import (
+    ArgumentTypeError,
+    DataFileError,
+    RetentionDurationError,
+    StoreError,
+    VersionNotFoundError,
+)
+from delta_variant.operations import vacuum
+from delta_variant.spark import SparkEngine
+from delta_variant.spark.engine import SparkExecutor
+from delta_variant.typing import Engine
+
+UNKNOWN = {"part-old.parquet", "day=d0/a b.parquet", "_delta_variant/1/0.json"}
 
 
 @pytest.fixture
-def twins(tmp_path: Path) -> tuple[Path, Path]:
-    """Return two equal tables with current, removed and unknown files, and those of changes and tasks."""
-    here, there = tmp_path / "here", tmp_path / "there"
+def table(tmp_path: Path) -> Path:
+    """Return a table with current, removed and unknown files, and those of changes and tasks."""
+    folder = tmp_path / "t"
     feed = {"delta.enableChangeDataFeed": "true"}
-    append(here, 0, 1, 2, 3, partition_by=["day"], configuration=feed)
-    dv.update(here, {"v:n": "10"}, "id = 1")
-    dv.delete(here, "day = 'd0'")
-    for name in ("part-old.parquet", "day=d0/a b.parquet", "_delta_variant/1/0.json", "_hidden/x", "inner/x"):
-        put(here, name)
-    age(here)
-    append(here, 5)
-    put(here, "part-new.parquet", days=1)
-    shutil.copytree(here, there)
-    return here, there
+    append(folder, 0, 1, 2, 3, partition_by=["day"], configuration=feed)
+    dv.update(folder, {"v:n": "10"}, "id = 1")
+    dv.delete(folder, "day = 'd0'")
+    for name in (*UNKNOWN, "_hidden/x", "inner/x"):
+        put(folder, name)
+    age(folder)
+    append(folder, 5)
+    put(folder, "part-new.parquet", days=1)
+    return folder
 
 
-def outcome(call: Callable[[], Any]) -> Any:
-    try:
-        result = call()
-    except (dv.DeltaVariantError, ValueError) as error:
-        return type(error), str(error).replace("/here", "/there")
-    found = {name: getattr(result, name) for name in type(result).__dataclass_fields__}
-    return {name: sorted(each) if name == "files" else each for name, each in found.items()}
-
-
-def infos(table: Path) -> list[tuple[Any, ...]]:
-    names = ("operation", "operationParameters", "operationMetrics", "userMetadata")
-    return [tuple(info.get(name) for name in names) for info in commits(table, "commitInfo")]
+def ids(table: Path) -> list[int]:
+    return sorted(dv.read_table(table, columns=["id"]).to_table()["id"].to_pylist())
 
 
 VACUUMS: dict[str, tuple[dict[str, Any], int]] = {
@@ -63,41 +60,49 @@ VACUUMS: dict[str, tuple[dict[str, Any], int]] = {
 
 
 @pytest.mark.parametrize("case", VACUUMS)
-def test_a_vacuum_is_that_of_one_process(spark: SparkSession, twins: tuple[Path, Path], case: str):
-    here, there = twins
+def test_a_vacuum_deletes_and_records_the_unused_files(engine: Engine | None, table: Path, case: str):
     options, count = VACUUMS[case]
-    found = outcome(lambda: dvs.vacuum(spark, there, **options))
-    assert found == outcome(lambda: dv.vacuum(here, **options))
-    assert list_files(there) == list_files(here)
-    assert infos(there) == infos(here)
-    assert len(found["files"]) == count
-    assert sorted(dv.read_table(there, columns=["id"]).to_table()["id"].to_pylist()) == [1, 3, 5]
+    before = set(list_files(table))
+    result = dv.Table(table, engine=engine).vacuum(**options)
+    assert len(result.files) == count
+    assert count == 0 or set(result.files) > UNKNOWN
+    assert ids(table) == [1, 3, 5]
+    if result.dry_run or not count:
+        assert (set(list_files(table)), result.version) == (before, None)
+        return
+    left = {path for path in list_files(table) if not path.startswith("_delta_log")}
+    assert left == {path for path in before if not path.startswith("_delta_log")} - set(result.files)
+    *_, start, end = commits(table, "commitInfo")
+    assert (start["operation"], end["operation"], result.version) == ("VACUUM START", "VACUUM END", 5)
+    assert start["operationMetrics"]["numFilesToDelete"] == str(count)
+    assert (end["operationMetrics"], end["operationParameters"]) == (
+        {"numDeletedFiles": str(count)},
+        {"status": "COMPLETED"},
+    )
+    metadata = options.get("commit", dv.CommitOptions()).metadata
+    assert [each.get("userMetadata") for each in (start, end)] == [metadata, metadata]
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "error"),
     [
-        {"retention_hours": 1},
-        {"retention_hours": -1},
-        {"retention_hours": "1"},
-        {"commit": {"txn": ("a", 1)}},
+        ({"retention_hours": 1}, RetentionDurationError),
+        ({"retention_hours": -1}, ValueError),
+        ({"retention_hours": "1"}, ArgumentTypeError),
+        ({"commit": dv.CommitOptions(txn=("a", 1))}, ValueError),
     ],
 )
-def test_the_errors_of_a_vacuum_are_those_of_one_process(
-    spark: SparkSession, twins: tuple[Path, Path], options: dict[str, Any]
+def test_a_vacuum_rejects_arguments_before_it_deletes(
+    engine: Engine | None, table: Path, options: dict[str, Any], error: type[Exception]
 ):
-    if "commit" in options:
-        options = {"commit": dv.CommitOptions(**options["commit"])}
-    here, there = twins
-    found = outcome(lambda: dvs.vacuum(spark, there, dry_run=False, **options))
-    assert found == outcome(lambda: dv.vacuum(here, dry_run=False, **options))
-    assert isinstance(found, tuple)
+    before = list_files(table)
+    with pytest.raises(error):
+        dv.Table(table, engine=engine).vacuum(dry_run=False, **options)
+    assert list_files(table) == before
 
 
-def test_a_vacuum_deletes_the_files_that_delta_deletes(
-    spark_with_delta: SparkSession, twins: tuple[Path, Path]
-):
-    spark, table = spark_with_delta, twins[0]
+def test_a_vacuum_deletes_the_files_that_delta_deletes(spark_with_delta: SparkSession, table: Path):
+    spark = spark_with_delta
     # Delta lists the folders with as many tasks.
     setting = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
     spark.conf.set(setting, "2")
@@ -106,29 +111,23 @@ def test_a_vacuum_deletes_the_files_that_delta_deletes(
     named = {unquote(row[0]).split(f"{table}/")[-1] for row in rows}
     # Delta does not know the records of tasks, and deletes empty folders.
     expected = {name for name in named if (table / name).is_file()}
-    assert {*dvs.vacuum(spark, table).files} == expected | {"_delta_variant/1/0.json"}
-
-
-def swap(table: Path, name: str) -> None:
-    """Replace a file by a folder, which cannot be deleted."""
-    (table / name).unlink()
-    (table / name).mkdir()
+    assert {*dv.vacuum(table).files} == expected | {"_delta_variant/1/0.json"}
 
 
 def test_a_file_that_cannot_be_deleted_is_an_error_after_all_others(
-    spark: SparkSession, twins: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    engine: Engine | None, table: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    table = twins[0]
+    def swap(*arguments: Any) -> None:
+        """Replace a file by a folder, which cannot be deleted."""
+        (table / "part-old.parquet").unlink()
+        (table / "part-old.parquet").mkdir()
+        check(*arguments)
 
-    def run(*arguments: Any) -> Any:
-        swap(table, "part-old.parquet")
-        return run_task(*arguments)
-
-    run_task = vacuuming.run_task
-    monkeypatch.setattr(vacuuming, "run_task", run)
-    monkeypatch.setattr(vacuuming, "FILES_OF_TASK", 2)
+    check = vacuum._check_not_added_again
+    monkeypatch.setattr(vacuum, "_check_not_added_again", swap)
+    monkeypatch.setattr(vacuum, "FILES_OF_TASK", 2)
     with pytest.raises(StoreError, match="cannot delete 1 of 7 files: ") as caught:
-        dvs.vacuum(spark, table, dry_run=False)
+        dv.Table(table, engine=engine).vacuum(dry_run=False)
     assert str(caught.value.file).endswith("part-old.parquet")
     end = dv.history(table)[0]
     assert (end.parameters["status"], end.metrics) == ("FAILED", {"numDeletedFiles": 6})
@@ -136,55 +135,65 @@ def test_a_file_that_cannot_be_deleted_is_an_error_after_all_others(
 
 
 def test_a_vacuum_whose_job_fails_records_what_was_deleted(
-    spark: SparkSession, twins: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    engine: Engine | None, table: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    table = twins[0]
-
     def fail(*_: Any) -> None:
         (table / "part-old.parquet").unlink()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(vacuuming, "run_task", fail)
+    monkeypatch.setattr(vacuum, "_delete_files", fail)
     with pytest.raises(KeyboardInterrupt, match="interrupted: 1 of 7 unused files were deleted"):
-        dvs.vacuum(spark, table, dry_run=False)
+        dv.Table(table, engine=engine).vacuum(dry_run=False)
     assert dv.history(table)[0].metrics == {"numDeletedFiles": 1}
 
 
-RESTORES: list[dict[str, Any]] = [
-    {"version": 1},
-    {"version": 9},
-    {},
-    {"version": 1, "timestamp": "2026-01-01T00:00:00Z"},
-    {"version": 1, "commit": dv.CommitOptions(metadata="back")},
-    {"version": 3},
+def test_a_file_that_executors_do_not_share_with_the_driver_is_not_deleted(
+    spark: SparkSession, table: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(SparkExecutor, "run", lambda *_: iter([{}]))
+    with pytest.raises(StoreError, match="executors have a disk of their own"):
+        dv.Table(table, engine=SparkEngine(spark)).vacuum(dry_run=False)
+
+
+RESTORES: list[tuple[dict[str, Any], type[Exception] | list[int]]] = [
+    ({"version": 1}, [0, 1, 2, 3]),
+    ({"version": 9}, VersionNotFoundError),
+    ({}, ValueError),
+    ({"version": 1, "timestamp": "2026-01-01T00:00:00Z"}, ValueError),
+    ({"version": 1, "commit": dv.CommitOptions(metadata="back")}, [0, 1, 2, 3]),
+    ({"version": 3}, [1, 3, 5]),
 ]
 
 
-@pytest.mark.parametrize("arguments", RESTORES)
-def test_a_restore_is_that_of_one_process(
-    spark: SparkSession, twins: tuple[Path, Path], arguments: dict[str, Any]
+@pytest.mark.parametrize(("arguments", "expected"), RESTORES)
+def test_a_restore_returns_the_rows_of_the_version(
+    engine: Engine | None, table: Path, arguments: dict[str, Any], expected: Any
 ):
-    here, there = twins
-    found = outcome(lambda: dvs.restore(spark, there, **arguments))
-    assert found == outcome(lambda: dv.restore(here, **arguments))
-    assert infos(there) == infos(here)
-    assert dv.read_table(there).to_table().equals(dv.read_table(here).to_table())
+    handle = dv.Table(table, engine=engine)
+    if isinstance(expected, type):
+        with pytest.raises(expected):
+            handle.restore(**arguments)
+        return
+    result = handle.restore(**arguments)
+    assert ids(table) == expected
+    assert result.version == (None if arguments["version"] == 3 else 4)
+    if result.version:
+        metadata = arguments.get("commit", dv.CommitOptions()).metadata
+        assert (dv.history(table)[0].operation, dv.history(table)[0].metadata) == ("RESTORE", metadata)
 
 
-def test_a_restore_of_a_version_without_files_names_them(spark: SparkSession, twins: tuple[Path, Path]):
-    for table in twins:
-        for path in sorted(table.glob("day=d0/part-*"))[:1]:
-            path.unlink()
-    here, there = twins
-    found = outcome(lambda: dvs.restore(spark, there, 0))
-    assert found == outcome(lambda: dv.restore(here, 0))
-    assert found[0] is dv.errors.DataFileError
+def test_a_restore_of_a_version_without_files_names_them(engine: Engine | None, table: Path):
+    path = sorted(table.glob("day=d0/part-*"))[0]
+    path.unlink()
+    with pytest.raises(DataFileError, match=path.name):
+        dv.Table(table, engine=engine).restore(0)
 
 
-def test_a_restore_is_that_of_delta(spark_with_delta: SparkSession, twins: tuple[Path, Path]):
-    here, there = twins
-    spark_with_delta.sql(f"RESTORE TABLE delta.`{here}` TO VERSION AS OF 1")
-    dvs.restore(spark_with_delta, there, 1)
-    rows = [sorted(dv.read_table(table).to_pylist(), key=str) for table in twins]
-    assert rows[0] == rows[1]
-    assert len(rows[0]) == 4
+def test_a_restore_is_that_of_delta(spark_with_delta: SparkSession, table: Path):
+    expected = sorted(dv.Table(table).as_of(1).scan().to_pylist(), key=str)
+    dv.Table(table, engine=SparkEngine(spark_with_delta)).restore(1)
+    ours = sorted(dv.read_table(table).to_pylist(), key=str)
+    dv.restore(table, 3)
+    spark_with_delta.sql(f"RESTORE TABLE delta.`{table}` TO VERSION AS OF 1")
+    assert sorted(dv.read_table(table).to_pylist(), key=str) == ours == expected
+    assert len(ours) == 4

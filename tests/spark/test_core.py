@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 from spark.queries import TABLES, QueryGenerator, differences, write_tables
-from spark.tables import data_files, finished, listed_files, rows
+from spark.tables import data_files, finished, listed_files, on_spark, rows
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -196,8 +196,8 @@ def test_changes_are_read_and_old_files_deleted(spark: SparkSession, tmp_path: P
         spark.read.format("delta_variant").option("readChangeFeed", "true").option("startingVersion", "1")
     )
     assert reader.load(str(table)).select("id").count() == 2
-    assert dvs.restore(spark, table, 0).version == 2
-    unused = dvs.vacuum(spark, table, 0, dry_run=False, enforce_retention_duration=False).files
+    assert on_spark(spark, table).restore(0).version == 2
+    unused = on_spark(spark, table).vacuum(0, dry_run=False, enforce_retention_duration=False).files
     assert len(unused) == 2
     assert data_files(table) == listed_files(table)
     assert len(rows(table, n="event:n::int")) == 10

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from faults.buckets import Bucket, new_bucket, options_for, s3_server
 from pyspark.sql import SparkSession
+from spark.tables import on_spark
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -177,8 +178,8 @@ def test_credentials_of_the_session_reach_the_driver_and_the_executors(
     assert dvs.audit_table(spark, table).is_clean
     assert dv.read_table(table, storage_options=options).count() == 20
     assert dvs.delete(spark, table, "id < 5").version == 3
-    assert dvs.restore(spark, table, 2).version == 4
-    unused = dvs.vacuum(spark, table, 0, dry_run=False, enforce_retention_duration=False)
+    assert on_spark(spark, table).restore(2).version == 4
+    unused = on_spark(spark, table).vacuum(0, dry_run=False, enforce_retention_duration=False)
     assert len(unused.files) == 5
     assert dv.read_table(table, storage_options=options).count() == 20
     # Records of attempts are deleted with the API of many files.

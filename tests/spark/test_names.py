@@ -11,6 +11,7 @@ from interop.conftest import HAS_DELTA
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from spark.driver import count_jobs
+from spark.tables import on_spark
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -34,9 +35,9 @@ CHANGES: dict[str, Callable[[SparkSession, Any], object]] = {
     "UPDATE": lambda spark, table: dvs.update(spark, table, {"n": "n + 1"}, "id = 1"),
     "DELETE": lambda spark, table: dvs.delete(spark, table, "id = 0"),
     "OPTIMIZE": lambda spark, table: dvs.optimize(spark, table, sort_by="id"),
-    "RESTORE": lambda spark, table: dvs.restore(spark, table, 1),
-    "VACUUM END": lambda spark, table: dvs.vacuum(
-        spark, table, 0, dry_run=False, enforce_retention_duration=False
+    "RESTORE": lambda spark, table: on_spark(spark, table).restore(1),
+    "VACUUM END": lambda spark, table: on_spark(spark, table).vacuum(
+        0, dry_run=False, enforce_retention_duration=False
     ),
 }
 READS: dict[str, Callable[[SparkSession, Any], object]] = {

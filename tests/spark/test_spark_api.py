@@ -22,7 +22,6 @@ def test_the_public_api_of_spark_is_that_of_the_checked_in_text():
     ("name", "missing"),
     [
         *((name, {"timezone"}) for name in ("delete", "merge", "optimize", "update", "write_table")),
-        *((name, set()) for name in ("restore", "vacuum")),
         ("read_changes", {"limit", "timezone"}),
         ("repair_statistics", {"files"}),
     ],

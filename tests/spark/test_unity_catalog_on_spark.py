@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 from interop.tables import load
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import finished
+from spark.tables import finished, on_spark
 from support.unity_catalog import Catalog, ManagedTable, copy_without_features, unity_catalog
 
 import delta_variant as dv
@@ -71,9 +72,9 @@ def test_the_format_reads_and_writes_by_name(spark, catalog, table, tmp_path):
 
 def test_maintenance_by_tasks_is_rejected(spark, catalog, table):
     handle = dv.Table(table.uri, storage_options=catalog.options)
-    for operation in (dvs.optimize, dvs.vacuum):
+    for operation in (partial(dvs.optimize, spark, handle), on_spark(spark, handle).vacuum):
         with pytest.raises(UnsupportedFeatureError, match="only the catalog may do this"):
-            operation(spark, handle)
+            operation()
 
 
 def test_auto_compaction_is_skipped(spark, catalog, table, caplog):

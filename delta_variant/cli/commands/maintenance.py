@@ -7,12 +7,14 @@ from typing import Annotated
 import typer
 
 from ...data_file.options import FileOptions
+from ...execution import Description
 from ...operations.history import history as history_of
 from ...operations.log_cleanup import LogCleanupResult
 from ...operations.log_cleanup import clean_up_log as clean_up_log_of
 from ...operations.optimize.optimize import optimize as optimize_table
+from ...operations.restore import plan_restore
 from ...operations.restore import restore as restore_table
-from ...operations.vacuum import VacuumResult
+from ...operations.vacuum import plan_vacuum
 from ...operations.vacuum import vacuum as vacuum_table
 from ...variant.moments import UTC
 from ..arguments import (
@@ -41,7 +43,7 @@ from ..history import (
     print_vacuum_json,
 )
 from ..interrupts import all_or_nothing
-from ..plans import plan_log_cleanup, plan_restore, plan_vacuum
+from ..plans import describe, plan_log_cleanup
 from ..progress import showing_progress
 from ..rewrite_summary import print_optimization, print_optimization_json
 from ..tables import Layout
@@ -119,9 +121,12 @@ def restore(
     """Restore a table to a version or timestamp with a new commit."""
     if (version is None) == (timestamp is None):
         raise typer.BadParameter("pass exactly one of --version and --timestamp")
-    if not confirm(
-        "restore", lambda: plan_restore(table, version, timestamp), yes=yes, dry_run=dry_run, json=json
-    ):
+
+    def plan() -> Description:
+        found = plan_restore(table, version, timestamp=timestamp, storage_options=storage_options())
+        return describe(table, found)
+
+    if not confirm("restore", plan, yes=yes, dry_run=dry_run, json=json):
         return
     with all_or_nothing(), showing_progress():
         restoration = restore_table(table, version, timestamp=timestamp, storage_options=storage_options())
@@ -151,26 +156,23 @@ def vacuum(
 ) -> None:
     """Delete files that no version within the retention period references, one week by default."""
 
-    def run(*, only_plan: bool) -> VacuumResult:
+    def plan() -> Description:
         with showing_progress():
-            return vacuum_table(
-                table,
-                retention_hours,
-                dry_run=only_plan,
-                enforce_retention_duration=enforce,
-                storage_options=storage_options(),
+            found = plan_vacuum(
+                table, retention_hours, enforce_retention_duration=enforce, storage_options=storage_options()
             )
+            return describe(table, found)
 
-    if not confirm(
-        "vacuum",
-        lambda: plan_vacuum(table, run(only_plan=True)),
-        yes=yes,
-        dry_run=dry_run,
-        json=json,
-    ):
+    if not confirm("vacuum", plan, yes=yes, dry_run=dry_run, json=json):
         return
-    with all_or_nothing("nothing was deleted"):
-        result = run(only_plan=False)
+    with all_or_nothing("nothing was deleted"), showing_progress():
+        result = vacuum_table(
+            table,
+            retention_hours,
+            dry_run=False,
+            enforce_retention_duration=enforce,
+            storage_options=storage_options(),
+        )
     if json:
         print_vacuum_json(table, result)
     else:

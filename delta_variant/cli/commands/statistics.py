@@ -8,12 +8,12 @@ from typing import Annotated
 
 import typer
 
+from ..._text import count
 from ...reports import bounds
 from ...reports.explorer import explore
 from ...reports.explorer_page import explorer_page
 from ...reports.inspected_file import data_files, undecodable_bounds
 from ...reports.shredding_tree import merge, shredding_of
-from ...reports.text import count
 from .. import statistics_report
 from ..arguments import Expanded, FileOrTable, Json, Version, Wide
 from ..common_options import storage_options

@@ -17,6 +17,7 @@ from ..._threads import Threads
 from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import ExpressionError, printable
+from ...execution import new_name
 from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Expression, output_type
 from ...expressions.tree import describe as describe_expression
@@ -35,7 +36,7 @@ from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
 from ...write.copy_on_write import RewrittenFiles, is_partition_predicate
-from ...write.partitions import discard, infer_shared_shredding, new_name
+from ...write.partitions import discard, infer_shared_shredding
 from ...write.rewrite_result import commit_rewrite
 from ...write.router import ResidualFiles, write_files
 from ...write.stored_rows import StoredRows

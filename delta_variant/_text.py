@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..variant import paths as variant_paths
+from .variant import paths as variant_paths
 
 __all__ = ["count", "fill", "path_step", "path_text", "shorten", "size_text"]
 

@@ -1,0 +1,61 @@
+"""One operation has the same tasks, rows, bounds and commits in one process and by tasks of Spark."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from spark.twins import FEATURES, content, orphans, twins
+
+import delta_variant as dv
+from delta_variant.execution import LocalExecutor, Task
+from delta_variant.spark import SparkEngine
+from delta_variant.spark.engine import SparkExecutor
+
+OPERATIONS: dict[str, Callable[[dv.Table], object]] = {
+    "vacuum": lambda table: table.vacuum(0, dry_run=False, enforce_retention_duration=False),
+    "restore": lambda table: table.restore(1),
+}
+
+
+@pytest.fixture
+def classes(monkeypatch: pytest.MonkeyPatch) -> dict[type, list[type]]:
+    """Return the classes of the tasks that each executor runs, without repetitions."""
+    found: dict[type, list[type]] = {LocalExecutor: [], SparkExecutor: []}
+    for executor, classes in found.items():
+        monkeypatch.setattr(executor, "run", recording(executor.run, classes))
+    return found
+
+
+def recording(run: Callable[..., Iterator[Any]], classes: list[type]) -> Callable[..., Iterator[Any]]:
+    def record(executor: Any, tasks: Iterable[Task[Any]]) -> Iterator[Any]:
+        listed = list(tasks)
+        classes.extend(type(task) for task in listed if type(task) not in classes)
+        return run(executor, listed)
+
+    return record
+
+
+def bounds(table: Path) -> dict[str, Any]:
+    """Return the least and the greatest values in the statistics of the latest version."""
+    wanted = {"first": "min(id)", "last": "max(id)", "least": "min(n)", "most": "max(event:n::bigint)"}
+    return dict(dv.aggregate(table, wanted).values)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_tasks_rows_bounds_and_commits_are_the_same(
+    spark: SparkSession, tmp_path: Path, classes: dict[type, list[type]], operation: str
+):
+    here, there = twins(tmp_path, FEATURES["partitioned"], random.Random(operation))
+    for table, engine in ((here, None), (there, SparkEngine(spark))):
+        handle = dv.Table(table, engine=engine)
+        handle.delete("day = 'a'")
+        OPERATIONS[operation](handle)
+    assert classes[LocalExecutor] == classes[SparkExecutor] != []
+    assert content(there) == content(here)
+    assert bounds(there) == bounds(here)
+    assert orphans(there) == orphans(here) == set()
