@@ -1,4 +1,4 @@
-# `make` builds the package into .venv; `make test` is what continuous integration runs.
+# `make` builds the package into .venv; `make test` and `make test-all` are what continuous integration runs.
 # It needs Python 3.10 or newer, cargo and the package registries; `make test` also Java 17 or 21, for Spark,
 # Chromium, which it installs as root on Debian, and npm, for Azure's emulator.
 
@@ -58,7 +58,7 @@ RUST_FLOOR := 89
 LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
-.PHONY: build check test spark-connect newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser faults \
+.PHONY: build check test test-all spark-connect newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser faults \
   conformance engines fuzz bench docs demo demo-spark wheel dist advisories clean
 .DEFAULT_GOAL := build
 
@@ -88,9 +88,13 @@ check: build $(ACTIONLINT)
 
 test: build browser $(AZURITE)
 	$(MAKE) test-rust
-	$(PYTEST) -m "not nightly"
+	$(PYTEST) -m "not long and not nightly"
 	SPARK_REMOTE=$(CONNECT) $(PYTEST) tests/spark/test_core.py
-	$(MAKE) docs
+
+# What `make test` leaves out, except what runs at night.
+test-all: build $(AZURITE)
+	$(PYTEST) -m long
+	$(MAKE) coverage-python docs
 
 # All tests of the pipeline on Spark Connect: `make test` runs its core. The driver of the crashes has a session of its
 # own.
@@ -189,7 +193,7 @@ $(ENGINES)/spark-newest: $(NEWEST_PYSPARK)
 ifneq ($(shell command -v mvn),)
 jars: $(DELTA_JAR) $(JAVA_ENGINES) $(KERNEL)
 endif
-test: jars
+test test-all: jars
 
 # Maven waits for half an hour for a server that does not answer, unless told otherwise: version 3.8 and 3.9.
 MAVEN_TIMEOUTS := -Dmaven.wagon.rto=60000 -Daether.connector.requestTimeout=60000

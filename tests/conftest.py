@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from support.locations import CORPORA
 from tiers import DEFAULT, DEFAULT_OF_PATHS, FOLDERS, HERE, lines_of_budgets, rank_of, tier_of
 
@@ -27,9 +27,12 @@ os.environ.update(SPARK_LOCAL_IP="127.0.0.1", SPARK_LOCAL_HOSTNAME="localhost")
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Property tests draw the same few examples in each run, and many with `--hypothesis-profile nightly`.
 # A busy machine is not a fault of the code.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", UNTIMED, max_examples=30, derandomize=True)
+settings.register_profile("nightly", UNTIMED, max_examples=500)
+settings.load_profile("quick")
 
 
 def pytest_configure(config: pytest.Config) -> None:

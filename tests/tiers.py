@@ -46,8 +46,30 @@ LONGEST = (
     "read/test_skipping.py",
 )
 
-# The tier of the tests in a folder, and of the tests that request a fixture, also through other fixtures.
-FOLDERS = {"faults": "faults", "foreign": "interop", "interop": "interop", "spark": "interop"}
+# The tier of the tests in a folder, in a file, and of those that request a fixture, also through others.
+FOLDERS = {"faults": "faults", "foreign": "interop", "interop": "interop", "spark": "long"}
+FILES = {
+    "interop/test_conformance_java.py": "long",
+    "interop/test_conformance_spark.py": "long",
+    "interop/test_kernel_unity_catalog.py": "long",
+    "interop/test_spark_alters.py": "long",
+    "interop/test_spark_changes.py": "long",
+    "interop/test_spark_checkpoints.py": "long",
+    "interop/test_spark_checksums.py": "long",
+    "interop/test_spark_feed.py": "long",
+    "interop/test_spark_pipeline.py": "long",
+    "interop/test_spark_rewrites.py": "long",
+    "interop/test_spark_row_tracking.py": "long",
+    "interop/test_spark_statistics.py": "long",
+    "interop/test_spark_timeline.py": "long",
+    "spark/test_core.py": "interop",
+    "spark/test_executors.py": "interop",
+    "spark/test_locations.py": "interop",
+    "spark/test_spark_api.py": "interop",
+    "spark/test_spark_columns.py": "interop",
+    "spark/test_statement_rewriting.py": "interop",
+    "spark/test_statements.py": "interop",
+}
 FIXTURES = {"corpora": "interop", "browser": "interop"}
 
 # The marker expression where the command line has none: alone, and where it names files or folders.
@@ -62,12 +84,13 @@ def rank_of(item: pytest.Item) -> int:
 
 
 def tier_of(item: pytest.Item) -> str:
-    """Return the tier of a test: that of its own marker, its fixtures or its folder, or else `unit`.
+    """Return the tier of a test: that of its marker, its fixtures, its file or its folder, or else `unit`.
 
     A property test is slow, because it draws many examples.
     """
     assigned = {name for name in TIERS if item.get_closest_marker(name)}
-    assigned.add(FOLDERS.get(item.path.relative_to(HERE).parts[0], "unit"))
+    file = item.path.relative_to(HERE)
+    assigned.add(FILES.get(file.as_posix()) or FOLDERS.get(file.parts[0], "unit"))
     assigned.update(FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES)
     if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
         assigned.add("slow")

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.commits import commit_actions
 from support.errors import raises_at
@@ -430,7 +430,6 @@ class TestOtherFormsOfCheckpoints:
         assert state_of(load_snapshot(tmp_path)) == before
 
     @given(st.integers(0, 20_000), st.binary(min_size=1, max_size=8))
-    @settings(max_examples=60, deadline=None)
     def test_a_damaged_checkpoint_is_read_or_raises_a_delta_variant_error(self, tmp_path_factory, at, junk):
         root = tmp_path_factory.mktemp("damaged")
         table = write_versions(root, *FULL)
@@ -652,7 +651,6 @@ KEYS = st.tuples(st.sampled_from("abc% ü"), st.sampled_from([None, VECTOR]))
     commits=st.lists(st.dictionaries(KEYS, st.booleans(), max_size=4), min_size=1, max_size=8),
     data=st.data(),
 )
-@settings(max_examples=60, deadline=None)
 def test_a_replay_with_checkpoints_equals_a_replay_without(tmp_path_factory, commits, data):
     root = tmp_path_factory.mktemp("replay")
     versions = [

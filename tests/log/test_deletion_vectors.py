@@ -12,7 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.archives import unpack_spark_table
 from support.errors import raises_at
@@ -240,7 +240,6 @@ def test_row_numbers_may_exceed_32_bits():
 
 
 @given(st.sets(st.integers(0, 1 << 18)), st.sets(st.integers(0, 1 << 18)), st.booleans())
-@settings(max_examples=50, deadline=None)
 def test_the_rows_of_another_vector_are_subtracted(rows, others, runs):
     first, second = (bitmap_of(each, runs=runs) if each else None for each in (rows, others))
     assert rows_of(deletion_vectors.subtract_rows(first, second)) == sorted(rows - others)

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.commits import commit_actions
 from support.errors import raises_at
@@ -812,7 +812,6 @@ def commits(draw: st.DrawFn) -> list[AddFile | RemoveFile]:
     ]
 
 
-@settings(max_examples=150)
 @given(
     files=st.lists(adds(st.integers(0, 49)), max_size=30, unique_by=lambda each: each.path),
     between=st.lists(commits(), max_size=2),

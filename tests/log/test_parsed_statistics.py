@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from delta_variant.log.checkpoints.parsed_statistics import from_text, statistics_type, to_text
@@ -135,7 +135,6 @@ entries = st.fixed_dictionaries(
 
 
 @given(st.lists(st.none() | entries, max_size=4))
-@settings(deadline=None)
 def test_a_round_trip_through_columns_keeps_statistics(files):
     written = [None if entry is None else json.dumps(entry) for entry in files]
     read = texts(from_text(pa.array(written, pa.string()), STATISTICS))

@@ -15,7 +15,7 @@ from weakref import ref
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.commits import commit_actions
 from support.intercepted_store import commit_first, intercept
@@ -262,7 +262,6 @@ def contents(snapshot: Snapshot) -> dict[str, Any]:
 
 
 @given(st.lists(STEPS, min_size=1, max_size=16), st.sampled_from(["true", "false"]))
-@settings(max_examples=400, deadline=None)
 def test_a_refreshed_snapshot_equals_a_full_load(steps: list[Step], timestamps: str):
     log = Log.new()
     create(log, "m", timestamps)
@@ -272,7 +271,6 @@ def test_a_refreshed_snapshot_equals_a_full_load(steps: list[Step], timestamps: 
 
 
 @given(st.lists(COMMITS, min_size=1, max_size=8), st.integers(0, 8), st.integers(0, 300))
-@settings(max_examples=300, deadline=None)
 def test_commits_are_replayed_as_tables_as_they_are_as_actions(
     steps: list[Step], checkpoint_after: int, part_bytes: int
 ):

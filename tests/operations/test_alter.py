@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.errors import raises_at
 from support.intercepted_store import commit_first
@@ -483,7 +483,6 @@ def types() -> st.SearchStrategy[DataType]:
     return st.recursive(leaves, nested, max_leaves=8)
 
 
-@settings(max_examples=100, deadline=None)
 @given(types())
 def test_editing_a_type_by_its_path_changes_only_that_type(data_type: DataType):
     columns = StructType((StructField("top", data_type),))

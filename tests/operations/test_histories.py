@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.planting import plant_vector
 from support.tables import read_commit, state_discrepancies
@@ -395,7 +395,6 @@ def check(history: History, expected: list[Change]) -> None:
     mode=st.sampled_from(["none", "name", "id"]),
     partition_by=st.sampled_from([[], ["day"]]),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_rows_ids_versions_and_changes_are_right_after_any_operations(
     steps: list[Step], mode: str, partition_by: list[str]
 ):

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.errors import raises_at
 from support.strategies import Encoded, meanings, shredding_schemas, variant_array, variants
@@ -187,14 +187,12 @@ def test_the_nested_example_is_read_byte_by_byte():
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
 @given(ROWS, shredding_schemas())
 def test_unshred_legacy_inverts_shred_legacy(rows: list[Encoded | None], schema: pa.DataType):
     written = shred_legacy(variant_array(rows), ShreddingSchema.from_arrow(schema))
     assert meanings(unshred_legacy(written)) == [row and row.meaning for row in rows]
 
 
-@settings(max_examples=100, deadline=None)
 @given(ROWS, shredding_schemas())
 def test_written_columns_follow_the_rules_of_the_layout(rows: list[Encoded | None], schema: pa.DataType):
     """O4, O5, O7 to O9, checked by a strict reader."""
@@ -232,7 +230,6 @@ def value_of(untyped_value: bytes) -> bytes:
     return untyped_value[end + int.from_bytes(untyped_value[end - width : end], "little") :]
 
 
-@settings(max_examples=60, deadline=None)
 @given(rows=ROWS, schema=shredding_schemas())
 def test_a_migrated_file_has_equal_values_for_each_schema(
     tmp_path_factory, rows: list[Encoded | None], schema: pa.DataType

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.errors import raises_at
 from support.intercepted_store import commit_first
@@ -512,7 +512,6 @@ def sides_of(table: str, changes: pa.Table) -> Sides:
     return Sides("target", scopes[0], "source", scopes[1])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     keys=st.lists(st.integers(0, 9), max_size=8, unique=True),
     cut=st.integers(0, 6),

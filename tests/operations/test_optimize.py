@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.intercepted_store import commit_first
 from support.tables import append_events, read_by_id, read_commit
@@ -218,7 +218,6 @@ def test_a_delete_succeeds_after_a_concurrent_optimize_of_other_files(tmp_path: 
     assert set(read_by_id(table)) == set(range(8)) - {1}
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     files=st.lists(
         st.lists(

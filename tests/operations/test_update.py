@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.errors import raises_at
 from support.tables import append_events, read_by_id
@@ -275,7 +275,6 @@ def set_in(value: Any, path: list[str], new: Any) -> Any:
     return {**value, path[0]: set_in(value.get(path[0]), path[1:], new)}
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, st.lists(st.sampled_from("abcdé"), max_size=3), JSON)
 def test_set_path_equals_its_model_in_python(value, path, new):
     variants, values = (dv.parse_json([json.dumps(each)]) for each in (value, new))
@@ -290,7 +289,6 @@ def test_set_path_equals_its_model_in_python(value, path, new):
     assert json.loads(dv.to_json(made)[0].as_py()) == expected
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(JSON, st.lists(st.sampled_from("abcdé"), min_size=1, max_size=3))
 def test_remove_path_reverts_set_path(value, path):
     variants = dv.parse_json([json.dumps(value)])
@@ -309,7 +307,6 @@ def test_remove_path_reverts_set_path(value, path):
             assert dv.to_json(variant_values.remove_path(made, path)) == dv.to_json(variants)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     values=st.lists(st.one_of(st.none(), st.integers(-3, 3)), min_size=1, max_size=8),
     where=st.sampled_from(

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.errors import raises_at
 from support.planting import Table
@@ -503,7 +503,6 @@ def literal(value: Any) -> str:
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     data=st.data(),
     new_type=st.sampled_from(sorted(ANY_VALUES)),

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.planting import Table
 from support.tables import append_events, read_ids
@@ -386,7 +386,6 @@ def truthful_change(kind: int) -> Any:
     return change
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     files=st.lists(st.lists(ROW, min_size=1, max_size=5), min_size=1, max_size=3),
     wheres=st.lists(PREDICATES, min_size=1, max_size=8),

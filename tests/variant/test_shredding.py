@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.strategies import Encoded, meanings, shredding_schemas, variant_array, variants
 
@@ -19,7 +19,6 @@ from delta_variant.errors import SchemaError, ShreddingError, ShreddingNotEnable
 ROWS = st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4)
 
 
-@settings(max_examples=150, deadline=None)
 @given(ROWS, shredding_schemas())
 def test_unshred_undoes_shred_for_any_variant_and_any_schema(rows: list[Encoded | None], schema: pa.DataType):
     """Numbers are equal by value, as VariantEncoding.md defines equivalence classes of types."""
@@ -27,7 +26,6 @@ def test_unshred_undoes_shred_for_any_variant_and_any_schema(rows: list[Encoded 
     assert meanings(unshred(shredded)) == [row and row.meaning for row in rows]
 
 
-@settings(max_examples=150, deadline=None)
 @given(ROWS)
 def test_an_unshredded_variant_keeps_its_bytes(rows: list[Encoded | None]):
     """An unshredded value keeps its bytes."""
@@ -36,7 +34,6 @@ def test_an_unshredded_variant_keeps_its_bytes(rows: list[Encoded | None]):
     assert unshred(shredded).to_pylist() == array.to_pylist()
 
 
-@settings(max_examples=150, deadline=None)
 @given(ROWS, shredding_schemas())
 def test_shredding_a_shredded_column_again_changes_nothing(rows: list[Encoded | None], schema: pa.DataType):
     form = ShreddingSchema.from_arrow(schema)
@@ -48,7 +45,6 @@ def test_shredding_a_shredded_column_again_changes_nothing(rows: list[Encoded | 
     )
 
 
-@settings(max_examples=80, deadline=None)
 @given(ROWS, shredding_schemas())
 def test_shredded_columns_keep_the_rules_for_writers(rows: list[Encoded | None], schema: pa.DataType):
     """Check shredded columns against VariantShredding.md with an independent reader."""
@@ -166,7 +162,6 @@ def test_inference_keeps_to_its_limits():
     assert depth <= 4
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(variants(), min_size=1, max_size=6), st.booleans())
 def test_an_inferred_schema_can_shred(rows: list[Encoded], spark_compatible: bool):
     array = variant_array([*rows])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.errors import raises_at
 from support.strategies import Encoded, json_values, meaning, meanings, variant_array, variants
@@ -40,20 +40,17 @@ def dump(value: Any) -> str:
     return format(value, "f") if isinstance(value, Decimal) else json.dumps(value)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(json_values(), min_size=1, max_size=3))
 def test_parse_json_gives_every_value_of_json(values: list[Any]):
     assert [as_json(each) for each in meanings(parse_json(list(map(dump, values))))] == values
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.lists(json_values(), min_size=1, max_size=3))
 def test_parse_json_undoes_to_json(values: list[Any]):
     once = parse_json(list(map(dump, values)))
     assert meanings(parse_json(to_json(once))) == meanings(once)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.one_of(st.none(), variants()), min_size=1, max_size=4))
 def test_to_json_of_any_variant_is_json(rows: list[Encoded | None]):
     for text, row in zip(to_json(variant_array(rows)).to_pylist(), rows, strict=True):
@@ -62,7 +59,6 @@ def test_to_json_of_any_variant_is_json(rows: list[Encoded | None]):
             json.loads(text)
 
 
-@settings(max_examples=100, deadline=None)
 @given(variants(), st.data())
 def test_any_change_of_the_bytes_is_read_or_rejected(row: Encoded, data: st.DataObject):
     """Malformed bytes never cause a crash, a hang or another exception."""
@@ -74,7 +70,6 @@ def test_any_change_of_the_bytes_is_read_or_rejected(row: Encoded, data: st.Data
         to_json(variant_array([changed]))
 
 
-@settings(max_examples=80, deadline=None)
 @given(variants())
 def test_every_truncation_is_rejected(row: Encoded):
     """A value needs all of its bytes."""
@@ -83,7 +78,6 @@ def test_every_truncation_is_rejected(row: Encoded):
             to_json(variant_array([Encoded(row.metadata, row.value[:length], None)]))
 
 
-@settings(max_examples=80, deadline=None)
 @given(variants())
 def test_every_field_and_element_is_found_at_its_path(row: Encoded):
     array = variant_array([row])

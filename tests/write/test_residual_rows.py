@@ -450,7 +450,7 @@ JSON = st.recursive(
     st.lists(st.lists(JSON, min_size=1, max_size=12), min_size=1, max_size=3),
     st.sampled_from(["separate", "inline"]),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_all_rows_are_read_whatever_rows_are_residual(batches: Sequence[Sequence[Any]], residual_rows: Any):
     rows = [value for batch in batches for value in batch]
     with TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.archives import unpack_spark_table
 from support.errors import raises_at
@@ -299,7 +299,6 @@ VALUES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     files=st.lists(st.lists(st.one_of(st.none(), VALUES), min_size=1, max_size=5), min_size=1, max_size=3),
     days=st.lists(st.sampled_from(["a", "b", None]), min_size=15, max_size=15),

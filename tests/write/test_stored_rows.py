@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import WriterProperties, write_deltalake
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.tables import append_events, read_actions
 
@@ -264,7 +264,6 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.none() | json_values.map(json.dumps), min_size=2, max_size=40),
     st.integers(1, 8),

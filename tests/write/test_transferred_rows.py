@@ -15,7 +15,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.tables import append_events, read_by_id
 
@@ -163,7 +163,6 @@ schemas = st.sampled_from([*[SCHEMA] * 8, OTHER, None])
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(schemas, texts), min_size=1, max_size=5))
 def test_random_files_have_the_same_outcome_whether_their_rows_are_transferred_or_read(is_clean, files):
     with TemporaryDirectory() as folder:

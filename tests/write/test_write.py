@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.errors import raises_at
 from support.intercepted_store import commit_first
@@ -417,7 +417,6 @@ def test_arrow_data_of_every_kind_is_written(data: Any, tmp_path: Path):
     assert texts(tmp_path / "t") == ['{"n":1,"type":"buy"}', '{"n":2,"type":"view"}', '{"n":"three"}']
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.data(), st.integers(0, 3), st.integers(0, 5))
 def test_values_of_every_layout_of_arrow_come_back(data: Any, depth: int, count: int):
     found = data.draw(arrow_rows(depth, count))
