@@ -73,17 +73,17 @@ def plan_write(table: str, columns: StructType, options: WriteOptions, request: 
     if snapshot is not None and request.mode == "ignore":
         nothing = f"{table}: version {snapshot.version}, write nothing because the table exists"
         return Description((nothing,), {"table": table, "version": snapshot.version})
-    state = prepare(store, snapshot, columns, options, request, CommitOptions()).state
+    after = prepare(store, snapshot, columns, options, request, CommitOptions()).after
     if request.overwrite:
         plan = plan_overwrite(table, request.where, request.timezone)
     else:
         version = None if snapshot is None else snapshot.version
         action = "create the table" if version is None else f"version {version}, append rows"
         plan = Description((f"{table}: {action}",), {"table": table, "version": version})
-    if state.new_metadata is None:
+    if snapshot is not None and after.metadata == snapshot.metadata:
         return plan
-    fields = [{"name": field.name, "type": sql_type(field.type)} for field in state.columns.fields]
-    partitions = state.metadata.partition_columns
+    fields = [{"name": field.name, "type": sql_type(field.type)} for field in after.schema.fields]
+    partitions = after.partition_columns
     lines = [f"  {field['name']} {field['type']}" for field in fields]
     lines += [f"  partitioned by {', '.join(partitions)}"] if partitions else []
     facts = {"columns": fields, "partition_columns": partitions}

@@ -20,7 +20,7 @@ from ..protocol.actions import DomainMetadata, Metadata, Protocol, Txn, decode_p
 from ..protocol.differences import describe_difference
 from ..storage.store import Store, put_if_absent, read_if_present
 from .listing import LOG
-from .replayed_state import TableState
+from .replayed_state import ReplayedState
 from .snapshot import Snapshot
 
 __all__ = ["checksum_discrepancies", "checksum_path", "read_protocol_and_metadata", "write_checksum"]
@@ -124,7 +124,7 @@ def checksum_path(version: int) -> str:
     return f"{LOG}/{version:020d}.crc"
 
 
-def checksum_discrepancies(data: bytes, state: TableState) -> list[str]:
+def checksum_discrepancies(data: bytes, state: ReplayedState) -> list[str]:
     """Return a sentence for each field of a version's checksum file that differs from the table's state."""
     path = checksum_path(state.version)
     try:
@@ -136,7 +136,7 @@ def checksum_discrepancies(data: bytes, state: TableState) -> list[str]:
     return [f"{path} differs from the log: {difference}" for difference in found if difference is not None]
 
 
-def _facts(checksum: _Checksum, state: TableState) -> Iterator[tuple[str, Any, Any]]:
+def _facts(checksum: _Checksum, state: ReplayedState) -> Iterator[tuple[str, Any, Any]]:
     """Yield name, recorded and computed value of each field; recorded is None for an absent field."""
     yield "tableSizeBytes", checksum.table_size_bytes, state.num_bytes
     yield "numFiles", checksum.num_files, len(state.files)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..errors import MalformedLogError, StoreError
-from ..protocol import features, properties
-from ..protocol.actions import Protocol
+from ..protocol import properties
+from ..protocol.table_configuration import TableConfiguration
 from ..storage.objects import StoredFile
 from ..storage.store import Store, delete_all, list_file_info, modification_time
 from .listing import LAST_CHECKPOINT, LOG, CheckpointFiles, Listing, checkpoint_name, file_span, listing_of
@@ -52,13 +52,13 @@ def is_new_day(store: Store, now: int) -> bool:
         return True
 
 
-def find_expired(store: Store, protocol: Protocol, configuration: Mapping[str, str], now: int) -> ExpiredLog:
+def find_expired(store: Store, table: TableConfiguration, now: int) -> ExpiredLog:
     """Return the files of a log that have expired at a time in milliseconds since 1970.
 
     `protocol` and `configuration` are those of the latest version. Raises StoreError if the log cannot be
     listed.
     """
-    retention = properties.get(configuration, properties.LOG_RETENTION_DURATION)
+    retention = table.get(properties.LOG_RETENTION_DURATION)
     # A writer may still commit on top of a version of this day: a version must not become free again.
     cutoff = _midnight(now - max(retention, DAY))
     files = {file.path.removeprefix(f"{LOG}/"): file for file in list_file_info(store, LOG)}
@@ -69,7 +69,7 @@ def find_expired(store: Store, protocol: Protocol, configuration: Mapping[str, s
         if checkpoint.version > last or checkpoint.version not in listing.commits:
             continue
         expired = [name for name in files if _is_before(name, checkpoint.version)]
-        if not expired or _is_protected(protocol, configuration, checkpoint.version):
+        if not expired or _is_protected(table, checkpoint.version):
             return NOTHING_EXPIRED
         if _is_readable(store, checkpoint):
             sidecars = _find_sidecars(store, files, listing, checkpoint.version, _midnight(now) - DAY)
@@ -99,10 +99,10 @@ def _midnight(time: int) -> int:
     return time // DAY * DAY
 
 
-def _is_protected(protocol: Protocol, configuration: Mapping[str, str], first: int) -> bool:
+def _is_protected(table: TableConfiguration, first: int) -> bool:
     """Return whether all versions before a later one must be deleted at once, or none."""
-    before = properties.get(configuration, properties.CHECKPOINT_PROTECTION_VERSION)
-    return features.supports(protocol, "checkpointProtection") and first < before
+    before = table.get(properties.CHECKPOINT_PROTECTION_VERSION)
+    return table.supports("checkpointProtection") and first < before
 
 
 def _is_before(name: str, first: int) -> bool:

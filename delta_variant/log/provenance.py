@@ -11,10 +11,11 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from ..protocol import features, properties
-from ..protocol.actions import Action, CommitInfo, Metadata, Protocol, Txn, encode_parameters
+from ..protocol import properties
+from ..protocol.actions import Action, CommitInfo, Metadata, Txn, encode_parameters
+from ..protocol.table_configuration import TableConfiguration
 from .file_changes import FileChanges
-from .row_ids import NO_ROW_IDS, assign_row_ids, must_assign_row_ids
+from .row_ids import NO_ROW_IDS, assign_row_ids
 from .snapshot import Snapshot
 
 __all__ = ["EMPTY_BASE", "Base", "Clock", "CommitContext", "PendingCommit", "starts_in_commit_timestamps"]
@@ -61,13 +62,12 @@ EMPTY_BASE = Base(version=-1, timestamp=None, high_water_mark=NO_ROW_IDS)
 class PendingCommit:
     """A commit before it has a version.
 
-    `protocol` and `metadata` are those of the table after the commit. `table_actions` are the actions other
-    than `commitInfo` and those of `files`. `starts_timestamps` states that the commit is the first one of the
-    table with an in-commit timestamp.
+    `table` is the table after the commit. `table_actions` are the actions other than `commitInfo` and those
+    of `files`. `starts_timestamps` states that the commit is the first one of the table with an in-commit
+    timestamp.
     """
 
-    protocol: Protocol
-    metadata: Metadata
+    table: TableConfiguration
     table_actions: tuple[Action, ...]
     files: FileChanges
     context: CommitContext
@@ -98,12 +98,12 @@ class PendingCommit:
     @property
     def has_row_ids(self) -> bool:
         """Return whether the added files have row ids, which depend on the version before."""
-        return must_assign_row_ids(self.protocol, self.metadata.configuration)
+        return self.table.assigns_row_ids
 
     def _commit_info(self, base: Base) -> CommitInfo:
         context, now = self.context, self.context.clock()
         fields: dict[str, Any] = {}
-        if _has_in_commit_timestamps(self):
+        if self.table.enables("inCommitTimestamp"):
             fields["inCommitTimestamp"] = max(now, 0 if base.timestamp is None else base.timestamp + 1)
         fields["timestamp"] = now
         fields["operation"] = context.operation
@@ -114,7 +114,7 @@ class PendingCommit:
             fields["readVersion"] = self.read_version
         fields["isBlindAppend"] = self.is_blind_append
         fields["operationMetrics"] = {name: str(value) for name, value in context.metrics.items()}
-        if properties.get(self.metadata.configuration, properties.ENABLE_ROW_TRACKING):
+        if self.table.get(properties.ENABLE_ROW_TRACKING):
             # Every operation that moves rows writes their ids and versions with them.
             fields["tags"] = {"delta.rowTracking.preserved": "true"}
         fields["engineInfo"] = context.engine_info
@@ -124,13 +124,8 @@ class PendingCommit:
 
 def starts_in_commit_timestamps(snapshot: Snapshot, pending: PendingCommit) -> bool:
     """Return whether a commit enables in-commit timestamps, which `snapshot` does not have."""
-    return _has_in_commit_timestamps(pending) and not _has_in_commit_timestamps(snapshot)
-
-
-def _has_in_commit_timestamps(table: PendingCommit | Snapshot) -> bool:
-    return features.supports(table.protocol, "inCommitTimestamp") and properties.get(
-        table.metadata.configuration, properties.ENABLE_IN_COMMIT_TIMESTAMPS
-    )
+    tables = (pending.table, snapshot.configuration)
+    return [table.enables("inCommitTimestamp") for table in tables] == [True, False]
 
 
 def _record_start(action: Action, version: int, info: CommitInfo) -> Action:

@@ -24,12 +24,12 @@ from ..protocol.actions import (
 )
 from .snapshot import Snapshot, add_actions
 
-__all__ = ["FileKey", "TableState"]
+__all__ = ["FileKey", "ReplayedState"]
 
 FileKey: TypeAlias = "tuple[str, str | None]"
 
 
-class TableState:
+class ReplayedState:
     """The reconciled actions of all versions up to `version` (PROTOCOL.md, "Action Reconciliation").
 
     `tombstones` are the `remove` actions of files that are not active. `doubled` are the paths that are
@@ -51,7 +51,7 @@ class TableState:
         self._histograms: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
 
     @classmethod
-    def of_snapshot(cls, snapshot: Snapshot) -> TableState:
+    def of_snapshot(cls, snapshot: Snapshot) -> ReplayedState:
         """Return the state of a snapshot, without tombstones."""
         state = cls()
         state.apply(snapshot.version, [snapshot.protocol, snapshot.metadata])

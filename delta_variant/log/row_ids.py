@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from ..errors import MalformedLogError, ProtocolError
-from ..protocol import features, properties
-from ..protocol.actions import ROW_TRACKING_DOMAIN, Action, AddFile, DomainMetadata, Protocol, decode_path
+from ..protocol.actions import ROW_TRACKING_DOMAIN, Action, AddFile, DomainMetadata, decode_path
 
 __all__ = [
     "NO_ROW_IDS",
     "assign_row_ids",
-    "must_assign_row_ids",
     "read_high_water_mark",
 ]
 
@@ -27,13 +25,6 @@ class _HighWaterMark(msgspec.Struct, rename="camel"):
 
 class _NumRecords(msgspec.Struct, rename="camel"):
     num_records: int
-
-
-def must_assign_row_ids(protocol: Protocol, configuration: Mapping[str, str]) -> bool:
-    """Return whether a commit to a table must assign row ids to the files that it adds."""
-    suspended = properties.get(configuration, properties.ROW_TRACKING_SUSPENDED)
-    enabled = properties.get(configuration, properties.ENABLE_ROW_TRACKING)
-    return features.supports(protocol, "rowTracking") and (enabled or not suspended)
 
 
 def assign_row_ids(adds: Iterable[AddFile], version: int, high_water_mark: int) -> Iterator[Action]:

@@ -23,7 +23,8 @@ from ..errors import (
     VersionExistsError,
 )
 from ..protocol import features, properties
-from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
+from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata
+from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import Store
 from . import catalog, cleanup, commits
 from .checkpoints import writing as checkpoint_writing
@@ -57,8 +58,7 @@ class CommitInterrupted(KeyboardInterrupt):
 
 def create_table(
     store: Store,
-    protocol: Protocol,
-    metadata: Metadata,
+    table: TableConfiguration,
     adds: Sequence[AddFile] = (),
     *,
     context: CommitContext,
@@ -69,9 +69,8 @@ def create_table(
     answers that version 0 exists, but does not return it.
     """
     pending = PendingCommit(
-        protocol,
-        metadata,
-        (*_present(protocol, metadata), *_transactions(context)),
+        table,
+        (table.protocol, table.metadata, *_transactions(context)),
         FileChanges(adds),
         context,
         read_version=None,
@@ -97,23 +96,22 @@ def add_files(
     *,
     context: CommitContext,
     data_change: bool = True,
-    new_metadata: Metadata | None = None,
-    new_protocol: Protocol | None = None,
+    after: TableConfiguration | None = None,
     max_attempts: int = MAX_ATTEMPTS,
 ) -> int:
     """Commit files on top of `snapshot` and everything committed since, and return the version.
 
     `adds` are actions, or rows of `Snapshot.files`. `data_change=False` states that the files only rearrange
-    rows. A checkpoint follows every `delta.checkpointInterval` versions, named by the `txn_id` of the context
-    if it needs a name, and each version gets a checksum. The first checkpoint of a day deletes the expired
-    part of the log. A failure of these is logged and not raised. Raises CommitConflictError if a concurrent
-    commit changed the protocol or the metadata or has a `txn` of the same application, and ProtocolError for
-    files without `numRecords` in a table that supports row tracking.
+    rows. `after` is the table after the commit, None if it stays as it is. A checkpoint follows every
+    `delta.checkpointInterval` versions, named by the `txn_id` of the context if it needs a name, and each
+    version gets a checksum. The first checkpoint of a day deletes the expired part of the log. A failure of
+    these is logged and not raised. Raises CommitConflictError if a concurrent commit changed the protocol or
+    the metadata or has a `txn` of the same application, and ProtocolError for files without `numRecords` in a
+    table that supports row tracking.
     """
     pending = PendingCommit(
-        new_protocol or snapshot.protocol,
-        new_metadata or snapshot.metadata,
-        (*_present(new_protocol, new_metadata), *_transactions(context)),
+        after or snapshot.configuration,
+        (*_changes_of_table(snapshot, after), *_transactions(context)),
         FileChanges(adds, data_change=data_change),
         context,
         read_version=snapshot.version,
@@ -131,8 +129,7 @@ def replace_files(
     reads: Reads,
     changes: Iterable[AddCDCFile] = (),
     data_change: bool = True,
-    new_metadata: Metadata | None = None,
-    new_protocol: Protocol | None = None,
+    after: TableConfiguration | None = None,
     domains: Sequence[DomainMetadata] = (),
     max_attempts: int = MAX_ATTEMPTS,
 ) -> int:
@@ -144,20 +141,15 @@ def replace_files(
     file of `reads`, or added one that the operation would have read. An added file does not conflict if the
     rows stay the same, or if the table is `WriteSerializable` and the concurrent commit is a blind append.
     """
+    table = after or snapshot.configuration
     pending = PendingCommit(
-        new_protocol or snapshot.protocol,
-        new_metadata or snapshot.metadata,
-        (
-            *_present(new_protocol, new_metadata),
-            *_transactions(context),
-            *domains,
-        ),
+        table,
+        (*_changes_of_table(snapshot, after), *_transactions(context), *domains),
         FileChanges(adds, removed, context.clock(), data_change, changes),
         context,
         read_version=snapshot.version,
         is_blind_append=False,
     )
-    isolation = properties.get(pending.metadata.configuration, properties.ISOLATION_LEVEL)
     find_conflict = replacement_conflicts(
         removed,
         reads,
@@ -165,7 +157,9 @@ def replace_files(
         context.txn,
         changes_rows=data_change,
         tolerates_appends=(
-            isolation == "WriteSerializable" and new_metadata is None and not reads.with_appends
+            table.get(properties.ISOLATION_LEVEL) == "WriteSerializable"
+            and table.metadata == snapshot.metadata
+            and not reads.with_appends
         ),
     )
     return _commit_with_retries(snapshot, pending, max_attempts, find_conflict)
@@ -187,8 +181,7 @@ def recommit_files(
     """
     changes = FileChanges(adds, data_change=False)
     pending = PendingCommit(
-        snapshot.protocol,
-        snapshot.metadata,
+        snapshot.configuration,
         _transactions(context),
         changes,
         context,
@@ -200,12 +193,15 @@ def recommit_files(
     )
 
 
-def _present(*actions: Action | None) -> tuple[Action, ...]:
-    return tuple(action for action in actions if action is not None)
+def _changes_of_table(snapshot: Snapshot, after: TableConfiguration | None) -> Iterator[Action]:
+    if after is not None and after.protocol != snapshot.protocol:
+        yield after.protocol
+    if after is not None and after.metadata != snapshot.metadata:
+        yield after.metadata
 
 
 def _transactions(context: CommitContext) -> tuple[Action, ...]:
-    return _present(context.txn, context.origin)
+    return tuple(txn for txn in (context.txn, context.origin) if txn is not None)
 
 
 @contextmanager
@@ -255,7 +251,7 @@ def _commit_lines(
     find_conflict: FindConflict,
 ) -> int:
     store, context = snapshot.store, pending.context
-    catalog.check_access(store, pending.protocol)
+    catalog.check_access(store, pending.table.protocol)
     high_water_mark = read_high_water_mark(snapshot.domain_metadata.values(), NO_ROW_IDS)
     base = Base(snapshot.version, snapshot.timestamp, high_water_mark)
     since: list[Commit] = []
@@ -396,22 +392,17 @@ def _write_checksum(
 
 
 def _write_checkpoint_when_due(store: Store, version: int, pending: PendingCommit) -> None:
-    context, configuration = pending.context, pending.metadata.configuration
+    context, table = pending.context, pending.table
     now, is_new_day = context.clock(), False
     with _after_commit(store, version, "checkpoint", "written"):
-        if version % properties.get(configuration, properties.CHECKPOINT_INTERVAL) == 0:
+        if version % table.get(properties.CHECKPOINT_INTERVAL) == 0:
             is_new_day = cleanup.is_new_day(store, now)
             checkpoint_writing.write_checkpoint(store, version, now=now, unique_id=context.txn_id)
             _LOGGER.info("wrote a checkpoint of version %d of %s", version, store.uri)
     with _after_commit(store, version, "log cleanup", "completed"):
-        is_managed = features.supports(pending.protocol, features.CATALOG_MANAGED)
-        if (
-            is_new_day
-            and not is_managed
-            and properties.get(configuration, properties.ENABLE_EXPIRED_LOG_CLEANUP)
-        ):
-            expired = cleanup.find_expired(store, pending.protocol, configuration, now)
-            cleanup.delete_expired(store, expired)
+        cleans_up = table.get(properties.ENABLE_EXPIRED_LOG_CLEANUP)
+        if is_new_day and cleans_up and not table.supports(features.CATALOG_MANAGED):
+            cleanup.delete_expired(store, cleanup.find_expired(store, table, now))
 
 
 @contextmanager

@@ -19,7 +19,6 @@ from ..variant.moments import UTC
 from ..write.copy_on_write import RowChange, delete_rows, removal
 from ..write.rewrite_plan import RewritePlan, commit_plan
 from ..write.rewrite_result import RewriteResult, skip_repeated
-from ..write.table_state import TableState
 
 __all__ = ["check_where", "delete", "delete_all", "plan_delete"]
 
@@ -119,7 +118,7 @@ def _delete(
     plan = plan_delete(snapshot, where, options, commit)
     if result := skip_repeated(snapshot, commit):
         return result
-    result = commit_plan(plan, delete_rows(snapshot, plan.predicate, TableState.of(snapshot), options))
+    result = commit_plan(plan, delete_rows(snapshot, plan.predicate, snapshot.configuration, options))
     if plan.predicate is not None and not result.rows_deleted:
         warn_of_missing_paths(snapshot, [plan.predicate])
     return result
@@ -129,7 +128,7 @@ def plan_delete(
     snapshot: Snapshot, where: str | None, options: WriteOptions, commit: CommitOptions
 ) -> RewritePlan:
     """Return the plan of a delete; raises the errors of `delete` that precede reading."""
-    predicate = Scope.of_read(snapshot.schema, snapshot.timezone).predicate(where)
+    predicate = Scope.of_read(snapshot.configuration).predicate(where)
     snapshot.configuration.check_may_rewrite(removes_rows=True)
     parameters = {"predicate": [] if where is None else [where]}
     return RewritePlan(snapshot, predicate, Removal(predicate), "DELETE", parameters, options, commit)

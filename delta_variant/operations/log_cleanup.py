@@ -76,7 +76,7 @@ def clean_up_log(
     check_maintenance("clean up the log of", snapshot.uri, snapshot.protocol)
     snapshot.configuration.check_may_commit()
     begin("listing files")
-    expired = find_expired(snapshot.store, snapshot.protocol, snapshot.properties, now())
+    expired = find_expired(snapshot.store, snapshot.configuration, now())
     if not dry_run:
         begin("deleting", files=len(expired.files))
         delete_expired(snapshot.store, expired)

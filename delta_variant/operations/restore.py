@@ -25,7 +25,7 @@ from ..log.load import load_latest, load_snapshot
 from ..log.snapshot import Snapshot, subtract_files
 from ..log.timestamps import Timestamp
 from ..protocol import features, properties
-from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, CommitInfo, DomainMetadata, Metadata, Protocol
+from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, CommitInfo, DomainMetadata
 from ..protocol.clustering import NO_CLUSTERING
 from ..protocol.schema.rules import check_consistent
 from ..protocol.table_configuration import TableConfiguration
@@ -150,8 +150,7 @@ class RestorePlan:
         timestamp: The timestamp that selected it, None for a version.
         added: The files to add again, rows of `Snapshot.files`.
         removed: The files to remove, rows of `Snapshot.files`.
-        protocol: The new protocol, None if it stays.
-        metadata: The new metadata, None if it stays.
+        after: The table after the restore.
         domains: The changed domain metadata.
         commit: The metadata of the commit.
     """
@@ -161,16 +160,16 @@ class RestorePlan:
     timestamp: Timestamp | None
     added: pa.Table
     removed: pa.Table
-    protocol: Protocol | None
-    metadata: Metadata | None
+    after: TableConfiguration
     domains: Sequence[DomainMetadata]
     commit: CommitOptions
 
     @property
     def has_changes(self) -> bool:
         """Return whether the table is not in the state to restore."""
-        files = self.added.num_rows or self.removed.num_rows
-        return bool(files or self.protocol or self.metadata or self.domains)
+        if self.added.num_rows or self.removed.num_rows or self.domains:
+            return True
+        return self.after != self.present.configuration
 
     def describe(self) -> Description:
         """Return which files the restore removes and adds again."""
@@ -202,19 +201,9 @@ def plan_restore(
     present = load_latest(table, storage_options)
     past = load_snapshot(present.store, version, timestamp=timestamp)
     added, removed = subtract_files(past.files, present.files), subtract_files(present.files, past.files)
-    protocol, metadata = _protocol(past, present), _metadata(past, present)
-    _check(present, past, protocol, metadata, removed)
-    return RestorePlan(
-        present,
-        past,
-        timestamp,
-        added,
-        removed,
-        protocol if protocol != present.protocol else None,
-        metadata if metadata != present.metadata else None,
-        _clustering(past, present),
-        commit,
-    )
+    after = _table_after(past, present)
+    _check(present, past, after, removed)
+    return RestorePlan(present, past, timestamp, added, removed, after, _clustering(past, present), commit)
 
 
 def _commit(plan: RestorePlan) -> CommitResult:
@@ -242,8 +231,7 @@ def _commit(plan: RestorePlan) -> CommitResult:
         plan.added,
         context=context,
         reads=reads,
-        new_metadata=plan.metadata,
-        new_protocol=plan.protocol,
+        after=plan.after,
         domains=plan.domains,
     )
     return CommitResult(version, metrics=context.metrics)
@@ -253,29 +241,27 @@ def _any_row(adds: Sequence[AddFile]) -> bool:
     return True
 
 
-def _protocol(past: Snapshot, present: Snapshot) -> Protocol:
+def _table_after(past: Snapshot, present: Snapshot) -> TableConfiguration:
+    """Return the table of `past` with the log properties and the greatest column id of `present`."""
     where = f"version {past.version} of {past.uri}"
     replace(past.configuration, uri=where).check_may_commit()
-    return features.with_features_of(present.protocol, past.protocol)
-
-
-def _metadata(past: Snapshot, present: Snapshot) -> Metadata:
-    """Return the metadata of `past` with the log properties and the greatest column id of `present`."""
     configuration = {name: text for name, text in past.properties.items() if name not in LOG_PROPERTIES}
     configuration |= {name: text for name, text in present.properties.items() if name in LOG_PROPERTIES}
     greatest = properties.COLUMN_MAPPING_MAX_COLUMN_ID
     ids = [each.configuration.get(greatest) or 0 for each in (past, present)]
     if max(ids):
         configuration[greatest.name] = str(max(ids))
-    return msgspec.structs.replace(past.metadata, id=present.metadata.id, configuration=configuration)
+    return replace(
+        past.configuration,
+        protocol=features.with_features_of(present.protocol, past.protocol),
+        metadata=msgspec.structs.replace(past.metadata, id=present.metadata.id, configuration=configuration),
+    )
 
 
-def _check(
-    present: Snapshot, past: Snapshot, protocol: Protocol, metadata: Metadata, removed: pa.Table
-) -> None:
+def _check(present: Snapshot, past: Snapshot, after: TableConfiguration, removed: pa.Table) -> None:
     """Raise UnsupportedFeatureError, ProtocolError or SchemaError for a restore that is not allowed."""
     present.configuration.check_may_commit()
-    TableConfiguration(present.uri, protocol, metadata, past.schema).check_may_commit()
+    after.check_may_commit()
     check_consistent(past.schema, past.partition_columns)
     for each in (present, past):
         each.configuration.check_may_restore()
@@ -286,11 +272,11 @@ def _check(
             table=present.uri,
             version=past.version,
         )
-    before, after = (each.configuration.mapping_mode for each in (present, past))
-    if before not in (after, "none"):
+    before, mode = (each.configuration.mapping_mode for each in (present, past))
+    if before not in (mode, "none"):
         raise UnsupportedFeatureError(
             f"cannot restore version {past.version} of {present.uri} because it has the column mapping mode "
-            f"{after}, and the mode cannot change from {before}",
+            f"{mode}, and the mode cannot change from {before}",
             table=present.uri,
             version=past.version,
         )

@@ -27,7 +27,7 @@ from ..write.assignment import Assignment, assign, assignments_of, replace_rows
 from ..write.copy_on_write import ChangedBatch, RowChange, rewrite_rows
 from ..write.rewrite_plan import RewritePlan, commit_plan
 from ..write.rewrite_result import RewriteResult, skip_repeated
-from ..write.table_state import TableState
+from ..write.row_rules import RowRules
 
 __all__ = ["plan_update", "update"]
 
@@ -93,7 +93,7 @@ def update(
     plan = plan_update(snapshot, updates, where, options, commit)
     if result := skip_repeated(snapshot, commit):
         return result
-    candidates, state = plan_files(snapshot, plan.predicate), TableState.of(snapshot)
+    candidates, state = plan_files(snapshot, plan.predicate), snapshot.configuration
     result = commit_plan(plan, rewrite_rows(snapshot, candidates, plan.change(snapshot), state, options))
     if plan.predicate is not None and not result.rows_updated:
         warn_of_missing_paths(snapshot, [plan.predicate])
@@ -108,7 +108,7 @@ def plan_update(
     commit: CommitOptions,
 ) -> RewritePlan:
     """Return the plan of an update; raises the errors of `update` that precede reading."""
-    scope = Scope.of_read(snapshot.schema, snapshot.timezone)
+    scope = Scope.of_read(snapshot.configuration)
     predicate = scope.predicate(where)
     assignments = assignments_of(updates, scope, scope.bind)
     if not assignments:
@@ -133,12 +133,12 @@ class AssignedRows:
 
 
 def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Sequence[Assignment]) -> RowChange:
-    scope = Scope.of(snapshot.schema, snapshot.timezone)
+    scope = Scope.of(snapshot.configuration)
     columns = scope.whole_columns()
     tested = [] if predicate is None else [predicate]
     values = [each.value for each in assignments if each.value is not None]
     read, constant = expression_inputs(values), literal_bytes(values)
-    rules, assigned = TableState.of(snapshot).row_rules(), {each.column for each in assignments}
+    rules, assigned = RowRules.of(snapshot.configuration), {each.column for each in assignments}
 
     def changes(batch: pa.RecordBatch) -> Array:
         if predicate is None:

@@ -149,9 +149,9 @@ def _write(write: PreparedWrite, source: _Source) -> tuple[WrittenFiles, int]:
     json = write.options.json
     with RejectsFile(json.rejects) as file:
         invalid_values = InvalidValueHandler(json.on_invalid, file.keep)
-        rows = apply_row_rules(source.batches, write.state, write.options)
-        batches = check_overwrite_predicate(rows, write.state.columns, write.predicate, write.options)
-        files = write_files(write.store, batches, write.state, write.options, invalid_values)
+        rows = apply_row_rules(source.batches, write.after, write.options)
+        batches = check_overwrite_predicate(rows, write.after.schema, write.predicate, write.options)
+        files = write_files(write.store, batches, write.after, write.options, invalid_values)
         _close(file, write.store, files)
     return files, invalid_values.count
 

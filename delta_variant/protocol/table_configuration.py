@@ -20,9 +20,9 @@ from .properties import ColumnMappingMode, TableProperty
 from .schema.column_mapping import physical_schema
 from .schema.indexed_columns import ColumnPath, stats_columns
 from .schema.json_text import parse as parse_schema
-from .schema.rules import check_consistent
+from .schema.rules import check_consistent, remove_void
 from .schema.widening import check_type_changes
-from .types import StructType, primitive_kinds_of
+from .types import StructField, StructType, primitive_kinds_of
 
 __all__ = ["TableConfiguration"]
 
@@ -31,10 +31,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TableConfiguration:
-    """A table without its files: `schema` is that of the metadata.
+    """A table without its files, as it is or as it will be after a commit.
 
-    `timezone` is the time zone of local times in SQL text, and of partition values of timestamps without a
-    time zone.
+    `schema` is that of the metadata. `timezone` is the time zone of local times in SQL text, and of partition
+    values of timestamps without a time zone. `extra_columns` are columns that new data files have in addition
+    to those of the table, with these names.
     """
 
     uri: str
@@ -42,6 +43,7 @@ class TableConfiguration:
     metadata: Metadata
     schema: StructType
     timezone: str = UTC
+    extra_columns: tuple[StructField, ...] = ()
 
     @classmethod
     def of(cls, uri: str, protocol: Protocol, metadata: Metadata) -> TableConfiguration:
@@ -64,6 +66,22 @@ class TableConfiguration:
         return self.get(properties.COLUMN_MAPPING_MODE)
 
     @property
+    def row_columns(self) -> StructType:
+        """Return the columns of rows to write."""
+        return StructType((*self.schema.fields, *self.extra_columns))
+
+    @property
+    def data_columns(self) -> StructType:
+        """Return the columns that files store: all except partition columns and columns of type void.
+
+        Raises SchemaError if no column remains.
+        """
+        partitions = set(self.partition_columns)
+        return remove_void(
+            StructType(tuple(field for field in self.schema.fields if field.name not in partitions))
+        )
+
+    @property
     def physical_schema(self) -> StructType:
         """Return the schema with the names in data files; raises SchemaError for a column without one."""
         return physical_schema(self.schema, self.mapping_mode)
@@ -84,6 +102,12 @@ class TableConfiguration:
     def enables(self, feature: str) -> bool:
         """Return whether the protocol supports the feature, and its property is set."""
         return features.is_enabled(FEATURES[feature], self.properties) and self.supports(feature)
+
+    @property
+    def assigns_row_ids(self) -> bool:
+        """Return whether a commit must assign row ids to the files that it adds."""
+        suspended = self.get(properties.ROW_TRACKING_SUSPENDED)
+        return self.supports("rowTracking") and (self.get(properties.ENABLE_ROW_TRACKING) or not suspended)
 
     @property
     def supports_shredding(self) -> bool:

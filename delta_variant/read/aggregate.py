@@ -128,7 +128,7 @@ def aggregate(
         {'n': 1, 'highest': 3}
     """
     snapshot = load_readable(table, version, storage_options, timestamp).in_timezone(timezone)
-    scope = Scope.of_read(snapshot.schema, snapshot.timezone)
+    scope = Scope.of_read(snapshot.configuration)
     bound = {name: _bind(each, scope) for name, each in parse_aggregates(aggregates).items()}
     if not bound:
         raise ExpressionError("aggregates: expected at least one aggregate")

@@ -52,7 +52,7 @@ class Query(msgspec.Struct, frozen=True):
         lateral: str | None = None,
     ) -> Query:
         """Return the query for the arguments of `read_table`; raises ExpressionError."""
-        scope = Scope.of_read(snapshot.schema, snapshot.timezone)
+        scope = Scope.of_read(snapshot.configuration)
         parts = None if lateral is None else Lateral.of(lateral, scope)
         if parts is not None:
             scope = parts.extend(scope)

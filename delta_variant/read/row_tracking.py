@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -9,13 +11,13 @@ import pyarrow.compute as pc
 from .._arrow import Array
 from ..data_file.reader import Projection
 from ..errors import ProtocolError
-from ..log.snapshot import Snapshot
 from ..protocol import properties
 from ..protocol.properties import TableProperty
 from ..protocol.schema.column_mapping import physical_name
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import PrimitiveType, StructField
 
-__all__ = ["RowTracking", "append_row_ids", "clear_commit_versions"]
+__all__ = ["RowTracking", "append_row_ids", "clear_commit_versions", "with_row_ids"]
 
 
 class RowTracking(msgspec.Struct, frozen=True):
@@ -25,16 +27,16 @@ class RowTracking(msgspec.Struct, frozen=True):
     commit_version: str
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> RowTracking | None:
+    def of(cls, table: TableConfiguration) -> RowTracking | None:
         """Return the names for a table, None if row tracking is disabled.
 
         Raises ProtocolError if the table does not define the names or has columns with these names.
         """
-        if not snapshot.configuration.get(properties.ENABLE_ROW_TRACKING):
+        if not table.get(properties.ENABLE_ROW_TRACKING):
             return None
         return cls(
-            _name(snapshot, properties.MATERIALIZED_ROW_ID_COLUMN_NAME),
-            _name(snapshot, properties.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME),
+            _name(table, properties.MATERIALIZED_ROW_ID_COLUMN_NAME),
+            _name(table, properties.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME),
         )
 
     @property
@@ -57,6 +59,12 @@ class RowTracking(msgspec.Struct, frozen=True):
         return pa.record_batch(arrays, names=[self.row_id, self.commit_version])
 
 
+def with_row_ids(table: TableConfiguration) -> TableConfiguration:
+    """Return a table whose files also store the row ids and commit versions of moved rows, if it has them."""
+    tracking = RowTracking.of(table)
+    return table if tracking is None else replace(table, extra_columns=tracking.columns)
+
+
 def append_row_ids(rows: pa.RecordBatch, moving: pa.RecordBatch | None) -> pa.RecordBatch:
     """Return rows with their row ids and commit versions as further columns."""
     if moving is None:
@@ -72,17 +80,16 @@ def clear_commit_versions(moving: pa.RecordBatch, which: Array) -> pa.RecordBatc
     return pa.record_batch([row_ids, pc.if_else(which, none, versions)], names=moving.schema.names)
 
 
-def _name(snapshot: Snapshot, prop: TableProperty[str | None]) -> str:
-    name = snapshot.configuration.get(prop)
+def _name(table: TableConfiguration, prop: TableProperty[str | None]) -> str:
+    name = table.get(prop)
     if not name:
         raise ProtocolError(
-            f"{snapshot.uri} enables row tracking, but does not set {prop.name}", table=snapshot.uri
+            f"{table.uri} enables row tracking, but does not set {prop.name}", table=table.uri
         )
-    mode = snapshot.configuration.mapping_mode
-    if any(physical_name(field, mode) == name for field in snapshot.schema.fields):
+    if any(physical_name(field, table.mapping_mode) == name for field in table.schema.fields):
         raise ProtocolError(
-            f"{snapshot.uri} has a column {name!r}, but {prop.name} reserves this name",
-            table=snapshot.uri,
+            f"{table.uri} has a column {name!r}, but {prop.name} reserves this name",
+            table=table.uri,
             column=name,
         )
     return name

@@ -16,6 +16,7 @@ from ..expressions.tree import inputs as expression_inputs
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.char_types import char_widths
 from ..protocol.schema.paths import FieldPath
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import VARIANT, StructType
 from ..variant.moments import UTC, current_moment
 
@@ -29,8 +30,13 @@ class Scope(NameScope, frozen=True, dict=True):
     """The characters to which columns are padded with spaces, by name and path within the column."""
 
     @classmethod
-    def of(cls, columns: StructType, timezone: str = UTC) -> Scope:
-        """Return a scope with all columns as they are stored, whose current moment is now."""
+    def of(cls, table: TableConfiguration) -> Scope:
+        """Return a scope with all columns of a table as they are stored, whose current moment is now."""
+        return cls.of_columns(table.schema, table.timezone)
+
+    @classmethod
+    def of_columns(cls, columns: StructType, timezone: str = UTC) -> Scope:
+        """Return a scope with some columns, whose current moment is now."""
         variants = tuple(field.name for field in columns.fields if field.type == VARIANT)
         return cls(to_arrow(columns), variants, timezone, current_moment())
 
@@ -39,10 +45,10 @@ class Scope(NameScope, frozen=True, dict=True):
         return msgspec.structs.replace(self, moment=None)
 
     @classmethod
-    def of_read(cls, columns: StructType, timezone: str = UTC) -> Scope:
+    def of_read(cls, table: TableConfiguration) -> Scope:
         """Return a scope with all columns as a read returns them: `char(n)` of Spark is padded."""
-        stored = cls.of(columns, timezone)
-        widths = {field.name: char_widths(field) for field in columns.fields}
+        stored = cls.of(table)
+        widths = {field.name: char_widths(field) for field in table.schema.fields}
         chars = {name: paths for name, paths in widths.items() if paths}
         return msgspec.structs.replace(stored, chars=chars) if chars else stored
 

@@ -16,7 +16,7 @@ from ..log.snapshot import Snapshot
 from ..operations.optimize.layout import is_large
 from ..operations.optimize.optimize import plan_compaction
 from ..protocol import features, properties
-from ..protocol.actions import Protocol
+from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import Store
 from ..write.written_files import WrittenFiles
 from .optimizing import optimize_files
@@ -31,17 +31,16 @@ MIN_FILES = 50
 Partition: TypeAlias = frozenset[tuple[str, str | None]]
 
 
-def compacts(protocol: Protocol, configuration: Mapping[str, str], auto_compact: bool | None) -> bool:
+def compacts(table: TableConfiguration, auto_compact: bool | None) -> bool:
     """Return whether a table is compacted after a change: as the argument says, None as its properties say.
 
     A table that a catalog manages is not: only the catalog may compact it.
     """
-    if features.supports(protocol, features.CATALOG_MANAGED):
+    if table.supports(features.CATALOG_MANAGED):
         return False
     if auto_compact is not None:
         return auto_compact
-    either = (properties.AUTO_OPTIMIZE, properties.AUTO_COMPACT)
-    return any(properties.get(configuration, prop) for prop in either)
+    return any(table.get(prop) for prop in (properties.AUTO_OPTIMIZE, properties.AUTO_COMPACT))
 
 
 def compact_partitions(

@@ -53,7 +53,7 @@ class ChunkTask:
         context = TaskContext.get()
         task, number = 0 if context is None else context.partitionId(), 0
         for rows in self._collect(batches):
-            for values, positions in split_by_partition(rows, self.file_task.state):
+            for values, positions in split_by_partition(rows, self.file_task.table):
                 part = rows if positions is None else rows.take(positions)
                 for chunk in _slices(part, self.chunk_bytes):
                     size = chunk.nbytes - chunk.column(ROW_NUMBER).nbytes
@@ -65,7 +65,7 @@ class ChunkTask:
         kept: list[pa.RecordBatch] = []
         size = first = 0
         for batch, _ in self.file_task.apply_rules(batches):
-            rows = conform(batch, self.file_task.state.row_columns)
+            rows = conform(batch, self.file_task.table.row_columns)
             numbers = row_numbers(rows.num_rows, first)
             kept.append(rows.append_column(ROW_NUMBER, numbers))
             first += rows.num_rows

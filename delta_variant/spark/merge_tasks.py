@@ -39,8 +39,9 @@ from ..read.predicate import PruningPredicate
 from ..variant.values import plain_variants
 from ..write.copy_on_write import ChangedBatch, RewrittenPart, RowChange, rewrite_files
 from ..write.partitions import apply_row_rules
+from ..write.preparation import restrict_to_table
 from ..write.router import write_files
-from ..write.table_state import TableState, restrict_to_table
+from ..write.row_rules import RowRules
 from ..write.written_files import WrittenFiles
 from .attempts import Job
 from .buckets import buckets_of, from_ipc, split_rows, to_ipc
@@ -114,7 +115,7 @@ class MergeTable:
 
     def rows(self, snapshot: Snapshot, source: pa.RecordBatch) -> MergeRows:
         """Return the merge of some rows of the source."""
-        rules = TableState.of(snapshot).row_rules()
+        rules = RowRules.of(snapshot.configuration)
         return MergeRows(snapshot, Join(source, self.join), self.clauses, rules)
 
     def source_values(self, source: pa.RecordBatch) -> pa.Table:
@@ -426,7 +427,7 @@ class ApplyTask:
             [each.file for each in changes],
             None,
             lambda file: self._change(snapshot, by_path[file.path]),
-            TableState.of(snapshot),
+            snapshot.configuration,
             self.merge.options,
             name,
         )
@@ -445,11 +446,11 @@ class ApplyTask:
         return RowChange([POSITION], tests, inputs_changed(snapshot, [POSITION]), apply, copied)
 
     def _insert(self, snapshot: Snapshot, inserted: Sequence[InsertedRows], name: NameFile) -> WrittenFiles:
-        state = TableState.of(snapshot)
-        limited = restrict_to_table(self.merge.options, state, snapshot.uri)
+        table = snapshot.configuration
+        limited = restrict_to_table(self.merge.options, table)
         new = (batch for each in inserted for batch in from_ipc(each.rows).to_batches())
-        batches = apply_row_rules(((batch, None) for batch in new), state, limited)
-        return write_files(snapshot.store, batches, state, limited, InvalidValueHandler("error"), name=name)
+        batches = apply_row_rules(((batch, None) for batch in new), table, limited)
+        return write_files(snapshot.store, batches, table, limited, InvalidValueHandler("error"), name=name)
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,12 @@ from pyspark.sql.types import StructType as SparkStruct
 from ..data_file.options import ROW_GROUP_BYTES, SAMPLE_BYTES, WriteOptions
 from ..input.invalid_json import InvalidValueHandler
 from ..protocol import properties
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import has_variant
 from ..storage.store import open_store
 from ..write.partitions import infer_shared_shredding
 from ..write.preparation import PreparedWrite
 from ..write.router import write_files
-from ..write.table_state import TableState
 from .chunk_tasks import CHUNK, Chunk, ChunkTask, FirstRowsTask
 from .running import map_by_task, parallelism
 from .tasks import FileTask, messages
@@ -60,12 +60,11 @@ row group is not known before it is compressed, and is added to the limit."""
 
 def is_optimized(write: PreparedWrite, df: DataFrame, optimize_write: bool | None) -> bool:
     """Return whether a write is optimized: as requested, as the table says, or if it is partitioned."""
-    metadata = write.state.metadata
-    wanted = properties.get(metadata.configuration, properties.OPTIMIZE_WRITE)
+    wanted = write.after.get(properties.OPTIMIZE_WRITE)
     if optimize_write is not None or wanted is not None:
         return bool(wanted if optimize_write is None else optimize_write)
     is_adaptive = df.sparkSession.conf.get("spark.sql.adaptive.enabled", "true") == "true"
-    return is_adaptive and bool(metadata.partition_columns)
+    return is_adaptive and bool(write.after.partition_columns)
 
 
 @dataclass(frozen=True)
@@ -133,13 +132,13 @@ class StoredChunks:
             sizes[chunk.partition] += chunk.bytes
         # Parquet is smaller than Arrow: a partition that fits into a file needs no estimate.
         is_split = any(size > target for size in sizes.values())
-        infers = one_shredding and options.shredding == "infer" and bool(_variants(self.file_task.state))
+        infers = one_shredding and options.shredding == "infer" and bool(_variants(self.file_task.table))
         sample = self._sample() if is_split or infers else []
         shrinkage = _shrinkage(sample, self.file_task) if is_split else 1.0
         layout = plan_layout(self.chunks, shrinkage, target, parallelism(self.df.sparkSession))
         if infers and sample:
             rows = sum(chunk.rows for chunk in self.chunks) // len(layout.tasks)
-            options = infer_shared_shredding(options, sample, self.file_task.state, rows)
+            options = infer_shared_shredding(options, sample, self.file_task.table, rows)
         files = replace(options.files, target_file_size=int(target * FULL) + ROW_GROUP_BYTES)
         return self._sent(layout), replace(self.file_task, options=replace(options, files=files))
 
@@ -180,18 +179,18 @@ class StoredChunks:
         return self.df.join(sql.broadcast(known), ["task", "number"], how)
 
 
-def _variants(state: TableState) -> list[str]:
-    return [field.name for field in state.data_columns.fields if has_variant(field.type)]
+def _variants(table: TableConfiguration) -> list[str]:
+    return [field.name for field in table.data_columns.fields if has_variant(field.type)]
 
 
 def _shrinkage(sample: Sequence[pa.RecordBatch], file_task: FileTask) -> float:
     """Return the size of a sample as Parquet relative to its size in Arrow."""
-    metadata = msgspec.structs.replace(file_task.state.metadata, partition_columns=[])
-    state = replace(file_task.state, metadata=metadata)
+    metadata = msgspec.structs.replace(file_task.table.metadata, partition_columns=[])
+    table = replace(file_task.table, metadata=metadata)
     # The write itself reports invalid values.
     json = replace(file_task.options.json, on_invalid="null", rejects=None)
     options: WriteOptions = replace(file_task.options, json=json)
     rows: Any = [(batch, None) for batch in sample]
     with TemporaryDirectory() as folder:
-        files = write_files(open_store(folder), rows, state, options, InvalidValueHandler("null"))
+        files = write_files(open_store(folder), rows, table, options, InvalidValueHandler("null"))
     return files.bytes / max(sum(batch.nbytes for batch in sample), 1)

@@ -49,7 +49,7 @@ def sort_rows(
 
 def row_columns(snapshot: Snapshot) -> tuple[StructField, ...]:
     """Return the columns that rows have between tasks: those of the table and those of row tracking."""
-    tracking = RowTracking.of(snapshot)
+    tracking = RowTracking.of(snapshot.configuration)
     return (*snapshot.schema.fields, *(tracking.columns if tracking else ()))
 
 

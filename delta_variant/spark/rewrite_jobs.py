@@ -18,7 +18,6 @@ from ..read.plan import FilePlan
 from ..write.change_data import ChangeType, write_whole_files
 from ..write.copy_on_write import RewrittenFiles, RewrittenPart, combine_parts
 from ..write.rewrite_result import RewriteResult, skip_repeated
-from ..write.table_state import TableState
 from ..write.written_files import NO_FILES, WrittenFiles
 from .attempts import Attempt, Job, forget
 from .auto_compaction import compact_partitions, compacts
@@ -108,7 +107,7 @@ class RewriteJob:
         )
         before = self.snapshot
         result = commit_won(lambda: commit(rewritten), [*done, *changes], self.job, [before.store])
-        if result.version is not None and compacts(before.protocol, before.properties, self.auto_compact):
+        if result.version is not None and compacts(before.configuration, self.auto_compact):
             new, options = rewritten.files, self.table.storage_options
             compact_partitions(self.spark, before.store, before, new, self.files, options)
         return result
@@ -143,8 +142,8 @@ class ChangeFilesTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a message with the change data files of each group of files."""
         snapshot = self.table.open()
-        attempt, state = attempt_of(snapshot.store, self.job), TableState.of(snapshot)
+        attempt = attempt_of(snapshot.store, self.job)
         name = names_of(attempt)
         for change, files in unpack_batches(batches):
-            changes = write_whole_files(snapshot, state, files, change, name)
+            changes = write_whole_files(snapshot, snapshot.configuration, files, change, name)
             yield message(Written(attempt.identity, changes.compress(), 0))

@@ -21,7 +21,6 @@ from ..storage.store import TableLocation
 from ..write.copy_on_write import RowChange, is_partition_predicate, remove_files, rewrite_files
 from ..write.rewrite_plan import RewritePlan, commit_plan
 from ..write.rewrite_result import RewriteResult
-from ..write.table_state import TableState
 from .attempts import Job
 from .credentials import session_options
 from .queries.table_names import resolve_table
@@ -207,7 +206,7 @@ class RewriteTask:
                 files,
                 self.pruning_predicate,
                 lambda _: change,
-                TableState.of(snapshot),
+                snapshot.configuration,
                 self.options,
                 name,
             )

@@ -37,7 +37,7 @@ def sampled_shredding(write: PreparedWrite, df: DataFrame) -> Iterator[tuple[Pre
     If there is no schema to infer, both are yielded unchanged. If there are no rows, each file infers its own
     schema.
     """
-    names = [field.name for field in write.state.data_columns.fields if has_variant(field.type)]
+    names = [field.name for field in write.after.data_columns.fields if has_variant(field.type)]
     variants = _present(df, names)
     if write.options.shredding != "infer" or not variants:
         yield write, df
@@ -47,13 +47,13 @@ def sampled_shredding(write: PreparedWrite, df: DataFrame) -> Iterator[tuple[Pre
 
 
 def _with_schema(write: PreparedWrite, df: DataFrame, variants: Sequence[str]) -> PreparedWrite:
-    keys = _present(df, write.state.metadata.partition_columns)
+    keys = _present(df, write.after.partition_columns)
     sample = _sample(df, [*variants, *keys])
     if not sample:
         return write
     batches = [batch for part in sample for batch in part.to_batches()]
     rows = _rows_of_a_file(sample, keys)
-    return replace(write, options=infer_shared_shredding(write.options, batches, write.state, rows))
+    return replace(write, options=infer_shared_shredding(write.options, batches, write.after, rows))
 
 
 @contextmanager

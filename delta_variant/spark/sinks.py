@@ -18,7 +18,6 @@ from ..protocol.actions import Metadata, Protocol
 from ..storage.store import open_store
 from ..write.commit import result_without_writing
 from ..write.preparation import Overwrite, PreparedWrite, WriteRequest, load_existing, prepare
-from ..write.table_state import TableState
 from .attempts import Job, forget, remove_lost
 from .batches import BATCH_ID, QUERY_ID
 from .columns import from_spark
@@ -67,7 +66,7 @@ class Sink:
         task = FileTask(
             store.uri,
             options["storage_options"],
-            write.state,
+            write.after,
             write.options,
             Job.of(None if transaction is None else transaction.application),
             rejects,
@@ -112,13 +111,13 @@ class Sink:
         if self.before is None:
             # If another writer has created the table since, the commit detects it and adapts the files.
             snapshot = None
-        snapshot = None if snapshot is None else snapshot.in_timezone(self.task.state.timezone)
-        state = self._state(snapshot)
+        snapshot = None if snapshot is None else snapshot.in_timezone(self.task.table.timezone)
+        self._check_same_table(snapshot)
         write = PreparedWrite(
             self.request,
             store,
             snapshot,
-            state,
+            self.task.table,
             self.task.options,
             commit,
             self.overwrite,
@@ -130,13 +129,13 @@ class Sink:
         """Remove the files that the tasks of this write left."""
         remove_lost(self.task.folders(), self.task.job, (), of_all_runs=False)
 
-    def _state(self, snapshot: Snapshot | None) -> TableState:
-        """Return the table after the write, on top of all commits since it started."""
-        state = self.task.state
-        if snapshot is None or self.before == (snapshot.protocol, snapshot.metadata):
-            return state
-        if (state.protocol, state.metadata) == (snapshot.protocol, snapshot.metadata):
-            return replace(state, new_protocol=None, new_metadata=None)
+    def _check_same_table(self, snapshot: Snapshot | None) -> None:
+        """Raise CommitConflictError if another commit changed the table since the write started."""
+        if snapshot is None:
+            return
+        table, present = self.task.table, (snapshot.protocol, snapshot.metadata)
+        if present in (self.before, (table.protocol, table.metadata)):
+            return
         self.abort()
         raise CommitConflictError(
             f"protocol, schema or properties of {snapshot.uri} changed between the start of the write and "

@@ -18,12 +18,12 @@ from ..data_file.options import WriteOptions
 from ..expressions.tree import Expression
 from ..input.invalid_json import InvalidValueHandler
 from ..log.snapshot import FILES_SCHEMA, Snapshot
+from ..protocol.table_configuration import TableConfiguration
 from ..storage import store as storage
 from ..storage.store import Store, open_store
 from ..write.overwrite import check_overwrite_predicate
 from ..write.partitions import Batches, apply_row_rules
 from ..write.router import write_files
-from ..write.table_state import TableState
 from ..write.written_files import WrittenFiles
 from .attempts import Attempt, Job
 from .task_errors import explain_missing_package, report_errors
@@ -159,7 +159,7 @@ class FileTask:
 
     uri: str
     storage_options: Mapping[str, str] | None = field(repr=False)
-    state: TableState
+    table: TableConfiguration
     options: WriteOptions
     job: Job
     rejects: str | None = None
@@ -178,13 +178,13 @@ class FileTask:
 
     def apply_rules(self, batches: Iterator[pa.RecordBatch]) -> Batches:
         """Complete rows and check them; iterating raises the error for a row that is not allowed."""
-        rows = apply_row_rules(((batch, None) for batch in batches), self.state, self.options)
-        return check_overwrite_predicate(rows, self.state.columns, self.predicate, self.options)
+        rows = apply_row_rules(((batch, None) for batch in batches), self.table, self.options)
+        return check_overwrite_predicate(rows, self.table.schema, self.predicate, self.options)
 
     def write_groups(self, groups: Iterable[Batches]) -> Written:
         """Write groups of rows, each to files of its own, and return the new files."""
-        table, *others = self.folders()
-        attempt, numbers = attempt_of(table, self.job), count()
+        store, *others = self.folders()
+        attempt, numbers = attempt_of(store, self.job), count()
         files: list[WrittenFiles] = []
         with _Rejects(others[0] if others else None, attempt) as rejects:
             invalid_values = InvalidValueHandler(
@@ -192,9 +192,9 @@ class FileTask:
             )
             for rows in groups:
                 written = write_files(
-                    table,
+                    store,
                     rows,
-                    self.state,
+                    self.table,
                     self.options,
                     invalid_values,
                     name=lambda _: attempt.file_name(next(numbers)),

@@ -151,7 +151,7 @@ def write_table(
     names = texts_of("names", "variant_columns", variant_columns)
     columns = from_spark(df.schema, names, case_sensitive=case_sensitive)
     write = prepare(store, snapshot, columns, options, of_table, commit)
-    task = FileTask(store.uri, storage_options, write.state, write.options, job, rejected, write.predicate)
+    task = FileTask(store.uri, storage_options, write.after, write.options, job, rejected, write.predicate)
     with removing_new_folders(store), restore_errors():
         if is_optimized(write, df, optimize_write):
             written = _run_optimized(task, df, one_shredding=one_shredding)
@@ -159,7 +159,7 @@ def write_table(
             with sampled_shredding(write, df) if one_shredding else nullcontext((write, df)) as (write, df):
                 written = _run(replace(task, options=write.options), df)
         result = commit_written(write, written, job, task.folders())
-    if compacts(write.state.protocol, write.state.metadata.configuration, auto_compact):
+    if compacts(write.after, auto_compact):
         new = files_written(written)
         compact_partitions(df.sparkSession, store, snapshot, new, options.files, storage_options)
     return result
@@ -167,7 +167,7 @@ def write_table(
 
 def _run(task: FileTask, df: DataFrame) -> list[Written]:
     """Write the rows by tasks, sorted by the table's partitions if the data has their columns."""
-    partitions = task.state.metadata.partition_columns
+    partitions = task.table.partition_columns
     known = {name.lower() for name in df.columns}
     if any(name.lower() not in known for name in partitions):
         task = replace(task, max_open_partitions=MAX_OPEN_PARTITIONS)

@@ -1,1 +1,1 @@
-"""Write data files: state of the table, rules of its rows, partitions, copy on write, commits."""
+"""Write data files: changes of the table, rules of its rows, partitions, copy on write, commits."""

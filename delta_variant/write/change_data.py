@@ -19,15 +19,14 @@ from ..expressions.evaluate import evaluate
 from ..expressions.tree import inputs as expression_inputs
 from ..input.invalid_json import InvalidValueHandler
 from ..log.snapshot import Snapshot
-from ..protocol import features, properties
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import PrimitiveType, StructField
 from ..read.file_reader import FileEntry, TableReader
 from ..read.scope import Scope
 from .router import Router
-from .table_state import TableState
 from .written_files import WrittenFiles
 
-__all__ = ["ChangeType", "ChangeWriter", "has_change_data_feed", "write_whole_files"]
+__all__ = ["ChangeType", "ChangeWriter", "write_whole_files"]
 
 ChangeType: TypeAlias = Literal["insert", "update_preimage", "update_postimage", "delete"]
 
@@ -35,20 +34,14 @@ CHANGE_TYPE = StructField("_change_type", PrimitiveType("string"))
 FOLDER = "_change_data/"
 
 
-def has_change_data_feed(state: TableState) -> bool:
-    """Return whether the table records a change data feed."""
-    enabled = properties.get(state.metadata.configuration, properties.ENABLE_CHANGE_DATA_FEED)
-    return enabled and features.supports(state.protocol, "changeDataFeed")
-
-
 class ChangeWriter:
     """Writes rows and their change type to change data files."""
 
-    def __init__(self, snapshot: Snapshot, state: TableState, name: NameFile = new_name) -> None:
-        state = replace(state, extra_columns=(CHANGE_TYPE,))
+    def __init__(self, snapshot: Snapshot, after: TableConfiguration, name: NameFile = new_name) -> None:
+        table = replace(after, extra_columns=(CHANGE_TYPE,))
         options = WriteOptions(shredding=None, files=FileOptions(max_variant_stats_paths=0))
         self._router = Router(
-            snapshot.store, state, options, InvalidValueHandler("error"), _names_of(name), folder=FOLDER
+            snapshot.store, table, options, InvalidValueHandler("error"), _names_of(name), folder=FOLDER
         )
 
     def add(self, rows: pa.RecordBatch, change: ChangeType) -> None:
@@ -73,14 +66,14 @@ def _names_of(name: NameFile) -> NameFile:
 
 def write_whole_files(
     snapshot: Snapshot,
-    state: TableState,
+    after: TableConfiguration,
     files: Iterable[FileEntry],
     change: ChangeType,
     name: NameFile = new_name,
 ) -> WrittenFiles:
     """Write all rows of data files of a snapshot to change data files and return these."""
-    table, columns = TableReader.of(snapshot), Scope.of(snapshot.schema).whole_columns()
-    writer = ChangeWriter(snapshot, state, name)
+    table, columns = TableReader.of(snapshot), Scope.of(snapshot.configuration).whole_columns()
+    writer = ChangeWriter(snapshot, after, name)
     try:
         for file in files:
             for batch in table.open(file).read(expression_inputs(columns.values()), None, "error"):

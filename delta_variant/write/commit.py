@@ -30,7 +30,6 @@ from ..log.commit_result import CommitResult
 from ..log.conflicts import Reads
 from ..log.provenance import CommitContext
 from ..log.snapshot import Snapshot, files_table
-from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import TableReader, files_of
 from ..read.plan import may_contain_matches
 from ..read.scope import Scope
@@ -151,9 +150,9 @@ def _commit_to_created(write: PreparedWrite, files: WrittenFiles, invalid: int) 
         if done is not None:
             return done
         again = prepare(store, snapshot, request.columns, request.options, request.table, write.commit)
-        rows = apply_row_rules(_written_rows(write, files), again.state, again.options)
-        batches = check_overwrite_predicate(rows, again.state.columns, again.predicate, again.options)
-        rewritten = write_files(store, batches, again.state, again.options, InvalidValueHandler("error"))
+        rows = apply_row_rules(_written_rows(write, files), again.after, again.options)
+        batches = check_overwrite_predicate(rows, again.after.schema, again.predicate, again.options)
+        rewritten = write_files(store, batches, again.after, again.options, InvalidValueHandler("error"))
     finally:
         _discard(write, files)
     return commit_files(again, rewritten, invalid)
@@ -174,18 +173,15 @@ def _load_created(store: Store, mode: Mode) -> Snapshot:
 
 def _written_rows(write: PreparedWrite, files: WrittenFiles) -> Batches:
     """Yield the rows of written files, with the columns of the data."""
-    state = write.state
     table = Snapshot(
         store=write.store,
         version=0,
-        configuration=TableConfiguration(
-            write.store.uri, state.protocol, state.metadata, state.columns, state.timezone
-        ),
+        configuration=write.after,
         files=files_table(files.adds),
         txns={},
         domain_metadata={},
     )
-    columns = Scope.of(state.columns).whole_columns()
+    columns = Scope.of(write.after).whole_columns()
     inputs = expression_inputs(columns.values())
     for opened in TableReader.of(table).open_all(files_of(table.files)):
         for batch in opened.read(inputs, None, "error"):
@@ -198,23 +194,20 @@ def _discard(write: PreparedWrite, files: WrittenFiles) -> None:
 
 
 def _commit(write: PreparedWrite, files: WrittenFiles, invalid: int) -> CommitResult:
-    state, snapshot = write.state, write.snapshot
+    snapshot = write.snapshot
     # Commit also if all values are rejected, so that a write with the same `txn` does not reject them again.
-    if snapshot is not None and not files and not invalid and state.new_metadata is None:
+    if snapshot is not None and not files and not invalid and write.after.metadata == snapshot.metadata:
         return CommitResult(None)
     if snapshot is None:
         context = _context(write, "ErrorIfExists", files, invalid)
-        version = log_transaction.create_table(
-            write.store, state.protocol, state.metadata, files.adds, context=context
-        )
+        version = log_transaction.create_table(write.store, write.after, files.adds, context=context)
     else:
         context = _context(write, "Append", files, invalid)
         version = log_transaction.add_files(
             snapshot,
             files.adds,
             context=context,
-            new_metadata=state.new_metadata,
-            new_protocol=state.new_protocol,
+            after=write.after,
         )
     return CommitResult(version, metrics=context.metrics)
 
@@ -223,7 +216,7 @@ def _context(
     write: PreparedWrite, mode: str, files: WrittenFiles, invalid: int, **metrics: int
 ) -> CommitContext:
     """Return the context of a commit that writes `files`, with further metrics."""
-    partitions = msgspec.json.encode(write.state.metadata.partition_columns).decode()
+    partitions = msgspec.json.encode(write.after.partition_columns).decode()
     parameters = {"mode": mode, "partitionBy": partitions}
     if write.overwrite is not None and write.overwrite.text is not None:
         parameters["predicate"] = write.overwrite.text
@@ -252,11 +245,11 @@ def _overwrite(
     """Commit the replacement of rows by `files`, and return the result and the rewrite."""
     predicate = overwrite.predicate
     try:
-        rewritten = delete_rows(snapshot, predicate, write.state, write.options)
+        rewritten = delete_rows(snapshot, predicate, write.after, write.options)
     except BaseException:
         _discard(write, files)
         raise
-    rewritten = add_inserted_files(snapshot, write.state, rewritten, files)
+    rewritten = add_inserted_files(snapshot, write.after, rewritten, files)
     metrics = {
         "numRemovedFiles": rewritten.removed.num_rows,
         "numAddedChangeFiles": len(rewritten.changes),
@@ -272,8 +265,7 @@ def _overwrite(
             changes=rewritten.changes.change_actions(),
             context=context,
             reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, predicate, adds)),
-            new_metadata=write.state.new_metadata,
-            new_protocol=write.state.new_protocol,
+            after=write.after,
         )
     except (CommitConflictError, StoreError):
         discard(write.store, rewritten.paths)

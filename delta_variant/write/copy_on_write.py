@@ -39,13 +39,13 @@ from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
 from ..read.log_statistics import partition_matches
 from ..read.plan import FilePlan, plan_files, plan_rows
 from ..read.predicate import PruningPredicate
-from ..read.row_tracking import RowTracking, append_row_ids, clear_commit_versions
+from ..read.row_tracking import RowTracking, append_row_ids, clear_commit_versions, with_row_ids
 from ..read.scope import Scope
-from .change_data import ChangeWriter, has_change_data_feed, write_whole_files
+from .change_data import ChangeWriter, write_whole_files
 from .partitions import discard
+from .preparation import restrict_to_table
 from .router import ResidualFiles, write_files
 from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
-from .table_state import TableState, restrict_to_table, with_row_tracking_columns
 from .written_files import NO_FILES, WrittenFiles
 
 __all__ = [
@@ -196,16 +196,15 @@ def combine_parts(
 
 
 def add_inserted_files(
-    snapshot: Snapshot, state: TableState, rewritten: RewrittenFiles, inserted: WrittenFiles
+    snapshot: Snapshot, after: TableConfiguration, rewritten: RewrittenFiles, inserted: WrittenFiles
 ) -> RewrittenFiles:
     """Return a rewrite with further files of new rows; after an error, remove all new files."""
     whole = replace(rewritten, files=WrittenFiles.join([rewritten.files, inserted]))
     if not rewritten.changes:
         return whole
-    after = TableConfiguration(snapshot.uri, state.protocol, state.metadata, state.columns, state.timezone)
     written = replace(snapshot, configuration=after)
     try:
-        changes = write_whole_files(written, state, inserted.entries(), "insert")
+        changes = write_whole_files(written, after, inserted.entries(), "insert")
     except BaseException:
         discard(snapshot.store, whole.paths)
         raise
@@ -215,7 +214,7 @@ def add_inserted_files(
 def delete_rows(
     snapshot: Snapshot,
     predicate: Expression | None,
-    state: TableState,
+    after: TableConfiguration,
     options: WriteOptions,
 ) -> RewrittenFiles:
     """Delete the rows for which a bound predicate is true; None deletes all rows.
@@ -225,7 +224,7 @@ def delete_rows(
     if predicate is None or is_partition_predicate(snapshot, predicate):
         return remove_files(snapshot, predicate)
     plan = plan_files(snapshot, predicate)
-    return rewrite_rows(snapshot, plan, removal(snapshot, predicate), state, options)
+    return rewrite_rows(snapshot, plan, removal(snapshot, predicate), after, options)
 
 
 def remove_files(snapshot: Snapshot, predicate: Expression | None) -> RewrittenFiles:
@@ -246,7 +245,7 @@ def is_partition_predicate(snapshot: Snapshot, predicate: Expression | None) -> 
 
 def removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
     """Return the change that deletes the rows for which a bound predicate is true."""
-    scope = Scope.of(snapshot.schema, snapshot.timezone)
+    scope = Scope.of(snapshot.configuration)
     columns = scope.whole_columns()
 
     def changes(batch: pa.RecordBatch) -> Array:
@@ -266,17 +265,17 @@ def rewrite_rows(
     snapshot: Snapshot,
     plan: FilePlan,
     change: RowChange,
-    state: TableState,
+    after: TableConfiguration,
     options: WriteOptions,
 ) -> RewrittenFiles:
     """Rewrite the files of a plan that contain changed rows; after an error, remove all new files."""
     begin("rewriting", files=plan.files.num_rows)
     files = files_of(plan.files)
-    part = rewrite_files(snapshot, files, plan.pruning_predicate, lambda _: change, state, options)
+    part = rewrite_files(snapshot, files, plan.pruning_predicate, lambda _: change, after, options)
     if not part.changes or not part.emptied:
         return combine_parts(plan, [part])
     try:
-        changes = write_whole_files(snapshot, state, part.emptied, "delete")
+        changes = write_whole_files(snapshot, after, part.emptied, "delete")
     except BaseException:
         discard(snapshot.store, part.paths)
         raise
@@ -288,7 +287,7 @@ def rewrite_files(
     files: Iterable[FileEntry],
     pruning_predicate: PruningPredicate,
     change_of: Callable[[FileEntry], RowChange],
-    state: TableState,
+    after: TableConfiguration,
     options: WriteOptions,
     name: NameFile = new_name,
 ) -> RewrittenPart:
@@ -301,7 +300,7 @@ def rewrite_files(
     emptied: list[FileEntry] = []
     begun: list[Future[_NewFiles]] = []
     changed = deleted = 0
-    new = _NewFileWriters(snapshot, state, options, name)
+    new = _NewFileWriters(snapshot, after, options, name)
     try:
         with Threads(FILES_AT_ONCE) as threads:
             for opened in TableReader.of(snapshot).open_all(files):
@@ -338,12 +337,14 @@ class _NewFileWriters:
     They share the residual files, so that the residual rows of a partition are in few files.
     """
 
-    def __init__(self, snapshot: Snapshot, state: TableState, options: WriteOptions, name: NameFile) -> None:
-        self.state = state
+    def __init__(
+        self, snapshot: Snapshot, after: TableConfiguration, options: WriteOptions, name: NameFile
+    ) -> None:
+        self.after = after
         self.options = options
         self.name = name
-        self.stored = with_row_tracking_columns(state, RowTracking.of(snapshot))
-        """The state with the columns that files of moved rows have."""
+        self.stored = with_row_ids(after)
+        """The table with the columns that files of moved rows have."""
         self._store = snapshot.store
         self._residual: dict[Numeric, ResidualFiles] = {}
         self._lock = Lock()
@@ -360,7 +361,7 @@ class _NewFileWriters:
 
     def changes(self, snapshot: Snapshot) -> ChangeWriter | None:
         """Return a writer of change data files, None if the table has no change data feed."""
-        return ChangeWriter(snapshot, self.state, self.name) if has_change_data_feed(self.state) else None
+        return ChangeWriter(snapshot, self.after, self.name) if self.after.enables("changeDataFeed") else None
 
     def close_residual(self) -> list[WrittenFiles]:
         return [files.close() for files in self._residual.values()]
@@ -439,7 +440,7 @@ def _rewrite(
     The residual rows of a file that has none before go to the residual files that all files share.
     """
     snapshot, options = file.table.snapshot, new.options
-    tracking = RowTracking.of(snapshot)
+    tracking = RowTracking.of(snapshot.configuration)
     writer = new.changes(snapshot)
     numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
     # Files that have residual rows keep them: otherwise each of them would become two files.
@@ -450,7 +451,7 @@ def _rewrite(
         files=replace(options.files, numeric=numeric, residual_rows=layout),
         is_residual=file.file.is_residual,
     )
-    limited = restrict_to_table(same, new.state, snapshot.uri)
+    limited = restrict_to_table(same, new.after)
     # Change data files do not have the shredding of the file.
     copied = change.copied if writer is None else frozenset()
     shredded = file.shredded(copied, limited.shredding)
@@ -505,7 +506,7 @@ def _error_without_row(path: str) -> Iterator[None]:
 def _add_changes(
     writer: ChangeWriter, snapshot: Snapshot, batch: pa.RecordBatch, after: ChangedBatch
 ) -> None:
-    columns = Scope.of(snapshot.schema, snapshot.timezone).whole_columns()
+    columns = Scope.of(snapshot.configuration).whole_columns()
     deleted: Array = pc.invert(after.remaining)
     writer.add(_rows(columns, batch.filter(deleted)), "delete")
     writer.add(_rows(columns, batch.filter(after.updated)), "update_preimage")

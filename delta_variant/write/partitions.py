@@ -23,13 +23,13 @@ from ..execution import NameFile
 from ..input.invalid_json import BatchOrigin, InvalidValueHandler, PartRows
 from ..input.json_lines import Origin
 from ..log.commit_context import now
-from ..protocol import features, properties
+from ..protocol import properties
 from ..protocol.actions import RESIDUAL_ROWS_TAG, AddFile, encode_path
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.schema.conforming import conform
-from ..protocol.schema.indexed_columns import stats_columns
 from ..protocol.schema.partition_values import partition_value_to_string
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import (
     VARIANT,
     VOID,
@@ -43,7 +43,7 @@ from ..protocol.types import (
 )
 from ..storage.store import Store, delete, remove_empty_folders
 from ..variant import values as variant_values
-from .table_state import TableState
+from .row_rules import RowRules
 from .written_files import WrittenFiles
 
 __all__ = [
@@ -76,13 +76,13 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 PartitionValues: TypeAlias = tuple[str | None, ...]
 
 
-def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) -> Batches:
+def apply_row_rules(batches: Batches, table: TableConfiguration, options: WriteOptions) -> Batches:
     """Return batches as the table stores them, with defaults and generated columns, and check constraints.
 
     Raises ConstraintViolationError for a violating row, UnsupportedFeatureError for an expression that this
     version cannot evaluate.
     """
-    rules = state.row_rules()
+    rules = RowRules.of(table)
     first = 0
     for batch, origin in batches:
         computed = {column.name for column in rules.computed_columns(batch.schema.names)}
@@ -95,32 +95,32 @@ def apply_row_rules(batches: Batches, state: TableState, options: WriteOptions) 
 
 
 def infer_shared_shredding(
-    options: WriteOptions, sample: Iterable[pa.RecordBatch], state: TableState, rows: int | None
+    options: WriteOptions, sample: Iterable[pa.RecordBatch], table: TableConfiguration, rows: int | None
 ) -> WriteOptions:
     """Return options that shred all files by one schema, inferred from a sample of their rows.
 
     The sample only needs the columns with Variants. `rows` is the expected number of rows of a file, None for
     a schema that suits files of any size.
     """
-    fields = (field for field in state.data_columns.fields if has_variant(field.type))
+    fields = (field for field in table.data_columns.fields if has_variant(field.type))
     variants = StructType(tuple(replace(field, nullable=True) for field in fields))
     names = {field.name.lower() for field in variants.fields}
-    columns = FileColumns.of(replace(state, columns=variants, extra_columns=()))
+    columns = FileColumns.of(replace(table, schema=variants, extra_columns=()))
     batches = [columns.of_files(conform(_selected(batch, names), variants)) for batch in sample]
     return replace(options, shredding=infer_shredding(batches, columns.variants, options, rows))
 
 
 def split_by_partition(
-    batch: pa.RecordBatch, state: TableState
+    batch: pa.RecordBatch, table: TableConfiguration
 ) -> Iterator[tuple[PartitionValues, Array | None]]:
     """Yield each combination of partition values and the positions of its rows, None for all rows.
 
     The batch has the columns of the table.
     """
-    if not state.metadata.partition_columns:
+    if not table.partition_columns:
         yield (), None
         return
-    encoded = [_encode_partition(batch, name, state) for name in state.metadata.partition_columns]
+    encoded = [_encode_partition(batch, name, table) for name in table.partition_columns]
     codes: Any = pa.repeat(pa.scalar(0, pa.int64()), batch.num_rows)
     for column_codes, texts in encoded:
         codes = pc.add(pc.multiply(codes, len(texts)), column_codes)
@@ -132,10 +132,12 @@ def split_by_partition(
         yield tuple(reversed(values)), positions
 
 
-def _encode_partition(batch: pa.RecordBatch, name: str, state: TableState) -> tuple[Any, list[str | None]]:
+def _encode_partition(
+    batch: pa.RecordBatch, name: str, table: TableConfiguration
+) -> tuple[Any, list[str | None]]:
     """Return the numbers of the values of a partition column, and the text of each value."""
     column: Any = batch.column(name).dictionary_encode(null_encoding="encode")
-    field = next(field for field in state.columns.fields if field.name == name)
+    field = next(field for field in table.schema.fields if field.name == name)
     try:
         values = column.dictionary.to_pylist()
     except (OverflowError, ValueError) as error:
@@ -154,25 +156,25 @@ def _selected(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
 class FileColumns:
     """The columns that data files store, with their physical names."""
 
-    state: TableState
+    table: TableConfiguration
     named: tuple[StructField, ...]
     physical: StructType
     variants: tuple[str, ...]
 
     @classmethod
-    def of(cls, state: TableState) -> FileColumns:
-        columns = state.data_columns
-        physical = physical_schema(columns, state.mapping_mode)
-        physical = StructType((*physical.fields, *state.extra_columns))
+    def of(cls, table: TableConfiguration) -> FileColumns:
+        columns = table.data_columns
+        physical = physical_schema(columns, table.mapping_mode)
+        physical = StructType((*physical.fields, *table.extra_columns))
         variants = tuple(each.name for each in physical.fields if each.type == VARIANT)
-        return cls(state, (*columns.fields, *state.extra_columns), physical, variants)
+        return cls(table, (*columns.fields, *table.extra_columns), physical, variants)
 
     def of_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of the table with physical names and field ids."""
         batch = batch.select([field.name for field in self.named])
-        if VOID.name in primitives_of(self.state.columns):
+        if VOID.name in primitives_of(self.table.schema):
             batch = conform(batch, StructType(self.named))
-        fields = to_arrow(self.physical, field_ids=self.state.mapping_mode != "none")
+        fields = to_arrow(self.physical, field_ids=self.table.mapping_mode != "none")
         wanted = [
             field.with_type(column.type) if field.name in self.variants else field
             for field, column in zip(fields, batch.columns, strict=True)
@@ -209,7 +211,7 @@ class PartitionedFiles(Generic[AnySeries]):
     def __init__(
         self,
         store: Store,
-        state: TableState,
+        table: TableConfiguration,
         options: WriteOptions,
         name: NameFile,
         max_open: int,
@@ -218,20 +220,20 @@ class PartitionedFiles(Generic[AnySeries]):
     ) -> None:
         self._store = store
         self._folder = folder
-        self._state = state
+        self._table = table
         self._name = name
         self._max_open = max_open
         self._new_series = new_series
-        self._partitions = state.metadata.partition_columns
+        self._partitions = table.partition_columns
         self.options = replace(options, sample_bytes=PARTITION_SAMPLE_BYTES) if self._partitions else options
-        fields = {field.name: field for field in state.columns.fields}
+        fields = {field.name: field for field in table.schema.fields}
         self._physical_partitions = [
-            physical_name(fields[name], state.mapping_mode) for name in self._partitions
+            physical_name(fields[name], table.mapping_mode) for name in self._partitions
         ]
-        self.columns = FileColumns.of(state)
+        self.columns = FileColumns.of(table)
         self._indexed = {
-            tuple(physical_name(field, state.mapping_mode) for field in chain)
-            for chain in stats_columns(state.columns, state.metadata.configuration, self._partitions)
+            tuple(physical_name(field, table.mapping_mode) for field in chain)
+            for chain in table.stats_columns
         }
         self.open: dict[PartitionValues, AnySeries] = {}
         self._files: list[WrittenFile] = []
@@ -273,7 +275,7 @@ class PartitionedFiles(Generic[AnySeries]):
         return self._name(next(self._numbers))
 
     def _new_path(self, values: PartitionValues) -> str:
-        folder = _random_folder(self._state) or "".join(
+        folder = _random_folder(self._table) or "".join(
             f"{quote(name, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}/"
             for name, value in zip(self._partitions, values, strict=True)
         )
@@ -287,7 +289,7 @@ class PartitionedFiles(Generic[AnySeries]):
         del self.open[values]
         kept = [file for file in written if file.rows]
         self._files += kept
-        self._adds += [_add_file(file, partition_values, self._state) for file in kept]
+        self._adds += [_add_file(file, partition_values, self._table) for file in kept]
         discard(self._store, [file.path for file in written if not file.rows])
 
     def close(self) -> WrittenFiles:
@@ -304,12 +306,11 @@ class PartitionedFiles(Generic[AnySeries]):
         discard(self._store, self._paths)
 
 
-def _random_folder(state: TableState) -> str:
+def _random_folder(table: TableConfiguration) -> str:
     """Return a random folder for a file of a table that randomizes prefixes, so that stores spread load."""
-    settings = state.metadata.configuration
-    if not properties.get(settings, properties.RANDOMIZE_FILE_PREFIXES):
+    if not table.get(properties.RANDOMIZE_FILE_PREFIXES):
         return ""
-    length = properties.get(settings, properties.RANDOM_PREFIX_LENGTH)
+    length = table.get(properties.RANDOM_PREFIX_LENGTH)
     return f"{token_hex(length)[:length]}/"
 
 
@@ -337,9 +338,11 @@ def _nested_variants(array: Any, data_type: DataType, path: str) -> Iterator[tup
         yield from _nested_variants(array.items, data_type.value_type, f"{path}.value")
 
 
-def _add_file(file: WrittenFile, partition_values: Mapping[str, str | None], state: TableState) -> AddFile:
+def _add_file(
+    file: WrittenFile, partition_values: Mapping[str, str | None], table: TableConfiguration
+) -> AddFile:
     """Return the action that adds a data file to the table."""
-    tight_bounds = True if features.supports(state.protocol, "deletionVectors") else None
+    tight_bounds = True if table.supports("deletionVectors") else None
     return AddFile(
         path=encode_path(file.path),
         partition_values=dict(partition_values),

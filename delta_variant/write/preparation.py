@@ -1,25 +1,35 @@
-"""Prepare a write: load the table, validate options, and compute the state after the write."""
+"""Prepare a write: load the table, validate options, and compute the table after the write."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from .._checks import check_option, check_text, one_or_more
 from ..data_file.options import WriteOptions
-from ..errors import TableExistsError, TableNotFoundError
+from ..errors import (
+    SchemaError,
+    ShreddingNotEnabledError,
+    TableExistsError,
+    TableNotFoundError,
+    UnsupportedFeatureError,
+)
 from ..expressions.tree import Expression
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..protocol import properties
-from ..protocol.types import StructType
+from ..protocol.schema.column_mapping import physical_name
+from ..protocol.statistics import Path
+from ..protocol.table_configuration import TableConfiguration
+from ..protocol.types import VARIANT, StructType
 from ..read.scope import Scope
 from ..storage.store import Store
 from ..variant.moments import UTC, check_timezone
-from .state_changes import append_state, create_state, overwrite_state
-from .table_state import TableState, restrict_to_table
+from ..variant.shredding import ShreddingSchema
+from . import table_changes
+from .row_rules import RowRules
 
 __all__ = [
     "Mode",
@@ -30,6 +40,7 @@ __all__ = [
     "WriteRequest",
     "load_existing",
     "prepare",
+    "restrict_to_table",
 ]
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
@@ -101,7 +112,7 @@ class PreparedWrite:
         request: The columns of the data and the options.
         store: The store of the table.
         snapshot: The table before the write, None for a new table.
-        state: The table after the write.
+        after: The table after the write.
         options: The options for data files, restricted to what the table allows.
         commit: The `txn` and the metadata of the commit.
         overwrite: The rows to replace, None for an append.
@@ -111,7 +122,7 @@ class PreparedWrite:
     request: WriteRequest
     store: Store
     snapshot: Snapshot | None
-    state: TableState
+    after: TableConfiguration
     options: WriteOptions
     commit: CommitOptions
     overwrite: Overwrite | None = None
@@ -150,7 +161,7 @@ def prepare(
     if snapshot is not None:
         _check_describes(snapshot, table)
     if snapshot is None:
-        state = create_state(
+        after = table_changes.create(
             columns,
             table.partition_columns,
             _configuration(options, table),
@@ -160,22 +171,22 @@ def prepare(
             store.uri,
         )
     elif table.schema_mode == "overwrite":
-        state = overwrite_state(snapshot, columns, table.partition_columns)
+        after = table_changes.overwrite(snapshot, columns, table.partition_columns)
     else:
-        state = append_state(snapshot, columns, table.partition_columns, table.schema_mode)
-    state = replace(state, timezone=table.timezone)
+        after = table_changes.extend(snapshot, columns, table.partition_columns, table.schema_mode)
+    after = replace(after, timezone=table.timezone)
     snapshot = None if snapshot is None else snapshot.in_timezone(table.timezone)
     # Reject unsupported constraints and defaults before files are written.
-    state.row_rules().computed_columns([field.name for field in columns.fields])
+    RowRules.of(after).computed_columns([field.name for field in columns.fields])
     return PreparedWrite(
         WriteRequest(columns, options, table),
         store,
         snapshot,
-        state,
-        restrict_to_table(options, state, store.uri),
+        after,
+        restrict_to_table(options, after),
         commit,
         _overwrite(snapshot, table.where) if snapshot is not None and table.overwrite else None,
-        Scope.of(state.columns, table.timezone).predicate(table.where),
+        Scope.of(after).predicate(table.where),
     )
 
 
@@ -204,6 +215,64 @@ def _configuration(options: WriteOptions, table: TableOptions) -> Mapping[str, s
 
 
 def _overwrite(snapshot: Snapshot, text: str | None) -> Overwrite:
-    predicate = Scope.of(snapshot.schema, snapshot.timezone).predicate(text)
+    predicate = Scope.of(snapshot.configuration).predicate(text)
     snapshot.configuration.check_may_replace(removes_rows=True)
     return Overwrite(text, predicate)
+
+
+def restrict_to_table(options: WriteOptions, table: TableConfiguration) -> WriteOptions:
+    """Return options with the file properties of a table, without shredding and statistics that it excludes.
+
+    Files are shredded only if the table enables variantShredding, and have Variant bounds only if it supports
+    the feature (PROTOCOL.md, "Writer Requirements for Variant Shredding", "Variant Statistics"). The files of
+    a table for readers without shredding have no annotation either. Schemas by the names of columns are then
+    those of paths in files. Raises ShreddingNotEnabledError if the options have an explicit shredding schema,
+    SchemaError if they have one for another column than a Variant, UnsupportedFeatureError if they ask for
+    files whose readers do not open the table.
+    """
+    options = _with_schemas(options, table)
+    files = options.files
+    if files.compression is None:
+        files = replace(files, compression=table.get(properties.COMPRESSION_CODEC))
+    if not table.supports_shredding:
+        files = replace(files, max_variant_stats_paths=0)
+    elif files.compatibility == "unshredded":
+        raise UnsupportedFeatureError(
+            f"cannot write {table.uri} for readers without shredding because its protocol has the feature "
+            "variantShredding: write a new table with compatibility='unshredded'",
+            table=table.uri,
+        )
+    is_unshredded = table.get(properties.COMPATIBILITY) == "unshredded"
+    if is_unshredded or files.compatibility == "unshredded":
+        files = replace(files, annotate=False)
+    page_version = table.get(properties.PARQUET_FORMAT_VERSION)
+    options = replace(options, files=files, page_version=page_version)
+    if table.enables_shredding and not is_unshredded:
+        return options
+    if isinstance(options.shredding, ShreddingSchema) or options.schemas:
+        raise ShreddingNotEnabledError(
+            f"{table.uri} does not enable variantShredding: set its property "
+            f"{properties.ENABLE_VARIANT_SHREDDING.name}=true, or do not shred",
+            table=table.uri,
+            remedies=(("shredding", None),),
+        )
+    return replace(options, shredding=None)
+
+
+def _with_schemas(options: WriteOptions, table: TableConfiguration) -> WriteOptions:
+    """Return options that infer the schemas of all columns but those that `shredding` names."""
+    shredding: Any = options.shredding
+    if not isinstance(shredding, Mapping) or not any(isinstance(name, str) for name in shredding):
+        return options
+    variants = {each.name: each for each in table.schema.fields if each.type == VARIANT}
+    schemas: dict[Path, ShreddingSchema] = {}
+    for name, schema in shredding.items():
+        if name not in variants:
+            raise SchemaError(
+                f"shredding: expected the names of Variant columns, got {name!r}; those of {table.uri} are "
+                f"{', '.join(variants) or 'none'}",
+                column=name,
+                table=table.uri,
+            )
+        schemas[(physical_name(variants[name], table.mapping_mode),)] = schema
+    return replace(options, shredding="infer", schemas=schemas)

@@ -17,7 +17,6 @@ from ..log.snapshot import Snapshot
 from ..read.plan import may_contain_matches
 from .copy_on_write import RewrittenFiles, add_inserted_files
 from .partitions import discard
-from .table_state import TableState
 from .written_files import NO_FILES, WrittenFiles
 
 __all__ = ["RewriteResult", "commit_rewrite", "skip_repeated"]
@@ -81,7 +80,7 @@ def commit_rewrite(
     """
     if not rewritten.files and not inserted and not rewritten.removed.num_rows:
         return CommitResult(None)
-    rewritten = add_inserted_files(snapshot, TableState.of(snapshot), rewritten, inserted)
+    rewritten = add_inserted_files(snapshot, snapshot.configuration, rewritten, inserted)
     context = commit_context(
         operation,
         parameters,

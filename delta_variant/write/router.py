@@ -23,6 +23,7 @@ from ..input.invalid_json import BatchOrigin, InvalidValueHandler, PartRows
 from ..input.json_lines import Origin
 from ..protocol.schema.conforming import conform
 from ..protocol.statistics import Path
+from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import Store
 from ..variant.shredding import ShreddingSchema, unshred
 from .partitions import (
@@ -35,7 +36,6 @@ from .partitions import (
     split_by_partition,
 )
 from .stored_rows import StoredRows
-from .table_state import TableState
 from .written_files import WrittenFiles
 
 __all__ = ["ResidualFiles", "Router", "write_files"]
@@ -50,7 +50,7 @@ MAX_WAITING = 4
 def write_files(
     store: Store,
     batches: Batches | Iterable[StoredRows | tuple[pa.RecordBatch, None]],
-    state: TableState,
+    table: TableConfiguration,
     options: WriteOptions,
     invalid_values: InvalidValueHandler,
     *,
@@ -65,7 +65,7 @@ def write_files(
     open partition is enough. Residual rows go to `residual`, which the caller closes, None to files of this
     write.
     """
-    router = Router(store, state, options, invalid_values, name, max_open_partitions, residual=residual)
+    router = Router(store, table, options, invalid_values, name, max_open_partitions, residual=residual)
     try:
         first = 0
         for each in batches:
@@ -92,7 +92,7 @@ class Router:
     def __init__(
         self,
         store: Store,
-        state: TableState,
+        table: TableConfiguration,
         options: WriteOptions,
         invalid_values: InvalidValueHandler,
         name: NameFile = new_name,
@@ -100,17 +100,17 @@ class Router:
         folder: str = "",
         residual: ResidualFiles | None = None,
     ) -> None:
-        self._state = state
+        self._table = table
         self._options = options
         self._invalid_values = invalid_values
-        self._files = PartitionedFiles(store, state, options, name, max_open, folder, self._new_series)
+        self._files = PartitionedFiles(store, table, options, name, max_open, folder, self._new_series)
         self._columns = self._files.columns
-        self._nested = [field for field in state.columns.fields if has_nested_variant(field)]
+        self._nested = [field for field in table.schema.fields if has_nested_variant(field)]
         self._own_residual: ResidualFiles | None = None
         if residual is None and options.separates:
             # Its names have the numbers of this router, so that all are different.
             residual = self._own_residual = ResidualFiles(
-                store, state, options, lambda _: self._files.next_name(), max_open, folder
+                store, table, options, lambda _: self._files.next_name(), max_open, folder
             )
         self._residual = residual if options.separates or options.is_residual else None
         self._small_files: dict[int, Mapping[Path, ShreddingSchema]] = {}
@@ -119,9 +119,9 @@ class Router:
 
     def add(self, batch: pa.RecordBatch, origin: Origin | PartRows | None = None, first: int = 0) -> None:
         """Write a batch; `first` is the number of its first row in the source."""
-        conformed = conform(batch, self._state.row_columns)
+        conformed = conform(batch, self._table.row_columns)
         check_nested_variants(conformed, self._nested)
-        for values, positions in split_by_partition(conformed, self._state):
+        for values, positions in split_by_partition(conformed, self._table):
             part = conformed if positions is None else conformed.take(positions)
             rows = self._columns.of_files(part)
             if self._options.is_residual and self._residual is not None:
@@ -138,8 +138,8 @@ class Router:
 
     def _move(self, rows: StoredRows, origin: BatchOrigin) -> bool:
         if self._sample is None or self._sample[0] is not rows.sample:
-            conformed = conform(rows.sample, self._state.row_columns)
-            ((values, _),) = split_by_partition(conformed, self._state)
+            conformed = conform(rows.sample, self._table.row_columns)
+            ((values, _),) = split_by_partition(conformed, self._table)
             self._sample = rows.sample, values, self._columns.of_files(conformed.slice(0, 0))
         _, values, columns = self._sample
         return self._files.series(values).copy(columns, rows, origin)
@@ -154,7 +154,7 @@ class Router:
 
         The small files of partitions have schemas in common, inferred from all buffered rows.
         """
-        if not self._state.metadata.partition_columns or self._options.shredding != "infer":
+        if not self._table.partition_columns or self._options.shredding != "infer":
             return None
         number = sum(batch.num_rows for batch in rows)
         size = number.bit_length()
@@ -228,7 +228,7 @@ class ResidualFiles:
     def __init__(
         self,
         store: Store,
-        state: TableState,
+        table: TableConfiguration,
         options: WriteOptions,
         name: NameFile = new_name,
         max_open: int = MAX_OPEN_PARTITIONS,
@@ -243,7 +243,7 @@ class ResidualFiles:
         json = replace(options.json, on_invalid="null", rejects=None)
         sample_bytes = min(options.sample_bytes, SAMPLE_BYTES)
         options = replace(options, shredding=schema, json=json, sample_bytes=sample_bytes, is_residual=True)
-        self._files = PartitionedFiles(store, state, options, name, max_open, folder, self._new_series)
+        self._files = PartitionedFiles(store, table, options, name, max_open, folder, self._new_series)
         self._partitions: set[PartitionValues] = set()
         self._thread = Threads(1)
         self._begun: deque[Future[None]] = deque()

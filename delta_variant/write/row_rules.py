@@ -34,11 +34,11 @@ from ..input.invalid_json import RowLocator
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.paths import path_text
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import VARIANT, PrimitiveType, StructField, StructType, fields_of
 from ..read.in_memory import inputs_of, parse_valid_json_columns
 from ..read.scope import Scope
 from ..variant import values as variant_values
-from ..variant.moments import UTC
 from .stored_sql import parse_stored
 from .text_widths import TextWidths
 
@@ -125,29 +125,24 @@ class RowRules:
     widths: TextWidths
 
     @classmethod
-    def of(
-        cls,
-        columns: StructType,
-        configuration: Mapping[str, str],
-        timezone: str = UTC,
-        partition_columns: Collection[str] = (),
-    ) -> RowRules:
-        """Return the rules of a table; `timezone` is the time zone of local times in their SQL text.
+    def of(cls, table: TableConfiguration) -> RowRules:
+        """Return the rules of a table.
 
         Raises UnsupportedFeatureError for an expression that this version cannot evaluate.
         """
-        scope = Scope.of(columns, timezone)
+        columns = table.row_columns
+        scope = Scope.of_columns(columns, table.timezone)
         generated = tuple(_generated(columns, scope))
-        constraints = [*_check_constraints(configuration, scope), *_invariants(columns, scope)]
+        constraints = [*_check_constraints(table.properties, scope), *_invariants(columns, scope)]
         for column in generated:
             field = next(each for each in columns.fields if each.name == column.name)
             constraints.append(_generation_constraint(field, scope))
         texts = frozenset(
             field.name
             for field in columns.fields
-            if field.name in partition_columns and field.type in TEXT_TYPES
+            if field.name in table.partition_columns and field.type in TEXT_TYPES
         )
-        return cls(columns, tuple(constraints), generated, timezone, texts, TextWidths.of(columns))
+        return cls(columns, tuple(constraints), generated, table.timezone, texts, TextWidths.of(columns))
 
     @property
     def apply_to_whole_rows(self) -> bool:
@@ -342,7 +337,7 @@ def _default(field: StructField, timezone: str) -> ComputedColumn | None:
         return None
     remedy = "add the column to the data"
     with _reject_unsupported(f"the default of the column {field.name}", text, field.name, remedy):
-        no_columns = Scope.of(StructType(()), timezone)
+        no_columns = Scope.of_columns(StructType(()), timezone)
         value = no_columns.bind(Cast(parse_expression(text), to_arrow_type(field.type), strict=True))
     return ComputedColumn(field.name, value)
 

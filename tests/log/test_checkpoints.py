@@ -42,6 +42,7 @@ from delta_variant.protocol.actions import (
     Txn,
     encode_commit,
 )
+from delta_variant.protocol.table_configuration import TableConfiguration
 from delta_variant.storage import store
 
 READER_FEATURES = ("variantType", "variantShredding", "deletionVectors", "v2Checkpoint")
@@ -344,7 +345,8 @@ class TestAutomaticCheckpoints:
     def versions(self, root, interval, until, before=lambda call, key: None):
         table = intercept(root, before=before)
         own = metadata(**({} if interval is None else {"delta.checkpointInterval": interval}))
-        transaction.create_table(table, PROTOCOL, own, context=context("CREATE TABLE"))
+        created = TableConfiguration.of(table.uri, PROTOCOL, own)
+        transaction.create_table(table, created, context=context("CREATE TABLE"))
         for version in range(1, until + 1):
             unique = str(UUID(int=version))
             transaction.add_files(

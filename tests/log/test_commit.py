@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -35,6 +36,7 @@ from delta_variant.protocol.actions import (
     decode_commit,
     encode_path,
 )
+from delta_variant.protocol.table_configuration import TableConfiguration
 from delta_variant.storage import store
 
 SCHEMA = (
@@ -91,8 +93,7 @@ def add(name="a.parquet", stats='{"numRecords":10}'):
 def create(root, protocol=PLAIN, configuration=None, adds=(), **others):
     return transaction.create_table(
         store.open_store(root),
-        protocol,
-        metadata(configuration),
+        TableConfiguration.of(str(root), protocol, metadata(configuration)),
         adds,
         context=context("CREATE TABLE", **others),
     )
@@ -148,9 +149,8 @@ def test_deltalake_reads_files_rows_schema_and_version_and_its_checkpoint_keeps_
     adds = [
         data_file(tmp_path, name, rows=3, day=day) for name, day in zip(names, ["a b/", "", "x"], strict=True)
     ]
-    transaction.create_table(
-        root, PLAIN, metadata(partition_columns=("day",)), adds[:2], context=context("CREATE TABLE")
-    )
+    table = TableConfiguration.of(root.uri, PLAIN, metadata(partition_columns=("day",)))
+    transaction.create_table(root, table, adds[:2], context=context("CREATE TABLE"))
     transaction.add_files(load_snapshot(tmp_path), adds[2:], context=context(txn_id="t-2"))
     ours, theirs = load_snapshot(tmp_path), DeltaTable(tmp_path)
     assert theirs.version() == ours.version == 1
@@ -210,7 +210,8 @@ def test_an_append_with_a_lost_answer_is_not_committed_twice(tmp_path):
 def test_an_append_conflicts_with_a_concurrent_change_of_metadata(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
-    transaction.add_files(stale, [], new_metadata=metadata({"a": "b"}), context=context(txn_id="a"))
+    after = replace(stale.configuration, metadata=metadata({"a": "b"}))
+    transaction.add_files(stale, [], after=after, context=context(txn_id="a"))
     with raises_at(CommitConflictError, "changed the metadata", version=1):
         transaction.add_files(stale, [add()], context=context(txn_id="b"))
     assert load_snapshot(tmp_path).version == 1
@@ -219,7 +220,8 @@ def test_an_append_conflicts_with_a_concurrent_change_of_metadata(tmp_path):
 def test_an_append_conflicts_with_a_concurrent_change_of_protocol(tmp_path):
     create(tmp_path)
     stale = load_snapshot(tmp_path)
-    transaction.add_files(stale, [], new_protocol=ICT, context=context(txn_id="a"))
+    after = replace(stale.configuration, protocol=ICT)
+    transaction.add_files(stale, [], after=after, context=context(txn_id="a"))
     with raises_at(CommitConflictError, "changed the protocol", version=1):
         transaction.add_files(stale, [add()], context=context(txn_id="b"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 import os
@@ -267,10 +268,13 @@ def protect(table: Path, before: int) -> None:
         snapshot,
         (),
         context=commit_context("SET TBLPROPERTIES"),
-        new_protocol=replace(
-            snapshot.protocol, min_writer_version=7, writer_features=tuple(sorted({*features}))
+        after=dataclasses.replace(
+            snapshot.configuration,
+            protocol=replace(
+                snapshot.protocol, min_writer_version=7, writer_features=tuple(sorted({*features}))
+            ),
+            metadata=replace(snapshot.metadata, configuration={**snapshot.properties, **protected}),
         ),
-        new_metadata=replace(snapshot.metadata, configuration={**snapshot.properties, **protected}),
     )
 
 

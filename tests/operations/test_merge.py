@@ -508,7 +508,7 @@ def sql_key(value: Any) -> Any:
 
 
 def sides_of(table: str, changes: pa.Table) -> Sides:
-    scopes = (Scope.of(load_snapshot(table).schema), Scope(changes.schema))
+    scopes = (Scope.of(load_snapshot(table).configuration), Scope(changes.schema))
     return Sides("target", scopes[0], "source", scopes[1])
 
 

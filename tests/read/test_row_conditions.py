@@ -128,7 +128,7 @@ def test_values_of_the_rows_are_their_own(table: Path) -> None:
 
 
 def bound(table: Path, where: str) -> Expression:
-    return Scope.of(load_latest(table).schema, "UTC").bind(parse(where))
+    return Scope.of(load_latest(table).configuration).bind(parse(where))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from spark.tables import commits, data_files, finished, rows
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.log.snapshot import FILES_SCHEMA
-from delta_variant.protocol.actions import Protocol
+from delta_variant.protocol.actions import Format, Metadata, Protocol
+from delta_variant.protocol.table_configuration import TableConfiguration
 from delta_variant.spark import auto_compaction, optimizing
 from delta_variant.spark.auto_compaction import select_small_files
 
@@ -161,11 +162,21 @@ def test_the_argument_comes_before_the_property(
 
 
 def test_the_deprecated_property_compacts_too():
-    protocol = Protocol(min_reader_version=1, min_writer_version=2)
+    def compacts(properties, auto_compact):
+        metadata = Metadata(
+            id="id",
+            format=Format(),
+            schema_string='{"type":"struct","fields":[]}',
+            partition_columns=(),
+            configuration=properties,
+        )
+        protocol = Protocol(min_reader_version=1, min_writer_version=2)
+        return auto_compaction.compacts(TableConfiguration.of("t", protocol, metadata), auto_compact)
+
     # In Delta on Spark, false for the new name does not disable the old one.
-    assert auto_compaction.compacts(protocol, {"delta.autoOptimize": "true", PROPERTY: "false"}, None)
-    assert not auto_compaction.compacts(protocol, {"delta.autoOptimize": "true"}, False)
-    assert not auto_compaction.compacts(protocol, {"delta.autoOptimize": "false"}, None)
+    assert compacts({"delta.autoOptimize": "true", PROPERTY: "false"}, None)
+    assert not compacts({"delta.autoOptimize": "true"}, False)
+    assert not compacts({"delta.autoOptimize": "false"}, None)
 
 
 def test_fifty_files_are_compacted_by_default(spark: SparkSession, tmp_path: Path):

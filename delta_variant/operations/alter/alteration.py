@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import msgspec
-
 from ..._checks import options_of
 from ...errors import SchemaError, UnsupportedFeatureError, error_location
 from ...log import transaction
@@ -18,12 +16,11 @@ from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.actions import CLUSTERING_DOMAIN
 from ...protocol.clustering import decode_clustering_columns
-from ...protocol.schema.json_text import to_json as schema_to_json
 from ...protocol.schema.paths import FieldPath
 from ...protocol.table_configuration import TableConfiguration
 from ...protocol.types import StructType
 from ...storage.store import TableLocation
-from ...write.table_state import assign_column_ids
+from ...write.table_changes import change
 
 __all__ = [
     "check_schema_may_change",
@@ -87,35 +84,25 @@ def commit_alteration(
     is no commit. Raises CommitConflictError if a concurrent
     commit changed the metadata or the protocol.
     """
-    columns, settings = assign_column_ids(
-        snapshot.schema if columns is None else columns,
-        snapshot.properties if configuration is None else configuration,
+    after = change(
+        snapshot.configuration,
+        columns=columns,
+        configuration=configuration,
+        partition_columns=partition_columns,
+        table_features=table_features,
     )
-    protocol = features.with_features(snapshot.protocol, table_features)
-    protocol = features.with_needed_features(protocol, columns, settings)
-    same = columns == snapshot.schema
-    partitions = snapshot.partition_columns if partition_columns is None else tuple(partition_columns)
-    metadata = msgspec.structs.replace(
-        snapshot.metadata,
-        schema_string=snapshot.metadata.schema_string if same else schema_to_json(columns),
-        partition_columns=partitions,
-        configuration=settings,
-    )
-    after = TableConfiguration(snapshot.uri, protocol, metadata, columns)
     after.check_may_commit()
     _check_names(after)
-    if (protocol, metadata) == (snapshot.protocol, snapshot.metadata):
+    if after == snapshot.configuration:
         return CommitResult(None)
-    arguments: dict[str, Any] = {
-        "new_metadata": None if metadata == snapshot.metadata else metadata,
-        "new_protocol": None if protocol == snapshot.protocol else protocol,
-        "context": commit_context(operation, parameters, commit=commit),
-    }
+    context = commit_context(operation, parameters, commit=commit)
     if not relies_on_rows:
-        return CommitResult(transaction.add_files(snapshot, [], data_change=False, **arguments))
+        version = transaction.add_files(snapshot, [], data_change=False, after=after, context=context)
+        return CommitResult(version)
     reads = Reads(snapshot.files, lambda adds: True)
     removed = snapshot.files.slice(0, 0)
-    return CommitResult(transaction.replace_files(snapshot, removed, [], reads=reads, **arguments))
+    version = transaction.replace_files(snapshot, removed, [], reads=reads, after=after, context=context)
+    return CommitResult(version)
 
 
 def _check_names(table: TableConfiguration) -> None:

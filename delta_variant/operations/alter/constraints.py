@@ -76,7 +76,7 @@ def add_constraint(
         raise SchemaError(
             f"{snapshot.uri} has a constraint {name!r} already: drop it first", table=snapshot.uri
         )
-    predicate = constraint_predicate(check, Scope.of(snapshot.schema, snapshot.timezone))
+    predicate = constraint_predicate(check, Scope.of(snapshot.configuration))
     _check_rows(snapshot, RowConstraint(f"the CHECK constraint {name}", check, predicate))
     return commit_alteration(
         snapshot,

@@ -32,7 +32,7 @@ __all__ = ["CONSTRAINT_RULES", "ROW_CONSTRAINT_RULES"]
 
 
 def _rules(snapshot: Snapshot) -> RowRules:
-    return RowRules.of(snapshot.schema, snapshot.properties, snapshot.timezone)
+    return RowRules.of(snapshot.configuration)
 
 
 def _unsupported(subject: TableSubject) -> Iterator[Violation]:

@@ -17,7 +17,7 @@ from ...errors import DeltaVariantError, ProtocolError, SchemaError, StoreError
 from ...log.checkpoints.reading import read_checkpoint, sidecars_of
 from ...log.checksum import checksum_discrepancies
 from ...log.listing import LOG, CheckpointFiles
-from ...log.replayed_state import FileKey, TableState
+from ...log.replayed_state import FileKey, ReplayedState
 from ...log.snapshot import Checkpoint, add_actions
 from ...protocol import properties
 from ...protocol.actions import (
@@ -65,7 +65,7 @@ class Replay:
         checkpoints: Mapping[int, Sequence[CheckpointFiles]],
         written: Mapping[str, int],
     ) -> None:
-        self.state: TableState | None = None
+        self.state: ReplayedState | None = None
         self.violations: list[RuleViolation] = []
         self.file_counts: dict[int, int] = {}
         self._store = store
@@ -124,7 +124,7 @@ class Replay:
         rewrites = any(isinstance(action, AddFile) for action in actions)
         self.report("L14" if rewrites else "L14d", f"version {version} removes {what}", version, path)
 
-    def _report_moved_columns(self, version: int, actions: Sequence[Action], state: TableState) -> None:
+    def _report_moved_columns(self, version: int, actions: Sequence[Action], state: ReplayedState) -> None:
         """Report columns that read other data of the files that a commit keeps."""
         metadata = next((action for action in actions if isinstance(action, Metadata)), None)
         if metadata is None or state.metadata is None:
@@ -140,7 +140,7 @@ class Replay:
             )
             self.report("T19", message, version)
 
-    def _report_differences(self, name: str, checkpoint: Checkpoint, state: TableState) -> None:
+    def _report_differences(self, name: str, checkpoint: Checkpoint, state: ReplayedState) -> None:
         found = list(_differences(checkpoint, state, self._written.get(f"{LOG}/{name}", 0)))
         if found:
             more = len(found) - MAX_DIFFERENCES
@@ -165,8 +165,8 @@ def _names_of_columns(metadata: Metadata) -> dict[int, str]:
     }
 
 
-def _state_of(version: int, checkpoint: Checkpoint) -> TableState:
-    state = TableState()
+def _state_of(version: int, checkpoint: Checkpoint) -> ReplayedState:
+    state = ReplayedState()
     state.apply(version, checkpoint.actions)
     state.apply(version, _adds(checkpoint))
     state.tombstones.update(
@@ -186,7 +186,7 @@ def _tombstones(checkpoint: Checkpoint) -> Iterator[FileKey]:
             yield path_key(str(path)), None if vector is None else DeletionVector(**vector).unique_id
 
 
-def _differences(checkpoint: Checkpoint, state: TableState, written: int) -> Iterator[str]:
+def _differences(checkpoint: Checkpoint, state: ReplayedState, written: int) -> Iterator[str]:
     """Yield how a checkpoint differs from a state. It may omit what has expired."""
     yield from _table_differences(checkpoint.actions, state)
     yield from _file_differences(_adds(checkpoint), state)
@@ -198,7 +198,7 @@ def _differences(checkpoint: Checkpoint, state: TableState, written: int) -> Ite
         yield f"it lacks the remove action for the file {path}, which has not expired"
 
 
-def _unexpired(state: TableState, written: int) -> set[FileKey]:
+def _unexpired(state: ReplayedState, written: int) -> set[FileKey]:
     """Return the tombstones that a checkpoint written at a time, in milliseconds since 1970, must have."""
     configuration = {} if state.metadata is None else state.metadata.configuration
     try:
@@ -209,7 +209,7 @@ def _unexpired(state: TableState, written: int) -> set[FileKey]:
     return {key for key, remove in tombstones if (remove.deletion_timestamp or 0) > written - retention}
 
 
-def _table_differences(actions: Iterable[Action], state: TableState) -> Iterator[str]:
+def _table_differences(actions: Iterable[Action], state: ReplayedState) -> Iterator[str]:
     txns, domains = dict(state.txns), dict(state.domains)
     for action in actions:
         if isinstance(action, Protocol):
@@ -230,7 +230,7 @@ def _table_differences(actions: Iterable[Action], state: TableState) -> Iterator
     yield from (f"it lacks the domainMetadata of {domain!r}" for domain in domains)
 
 
-def _file_differences(adds: Iterable[AddFile], state: TableState) -> Iterator[str]:
+def _file_differences(adds: Iterable[AddFile], state: ReplayedState) -> Iterator[str]:
     types = types_of_bounds(state.metadata)
     seen: set[FileKey] = set()
     for add in adds:
@@ -288,7 +288,7 @@ def replay_log(
     expected = 0
     for version in sorted(commits.keys() | by_version.keys()):
         if version == 0:
-            replay.state = TableState()
+            replay.state = ReplayedState()
         if version in commits:
             replay.apply(version, commits[version] if version == expected else None)
         else:

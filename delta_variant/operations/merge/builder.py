@@ -110,8 +110,8 @@ def check_aliases(source: str, target: str) -> None:
 
 def sides_of(snapshot: Snapshot, target_alias: str, columns: StructType, source_alias: str) -> Sides:
     """Return the columns of a table and those of a source, with their aliases."""
-    target = Scope.of_read(snapshot.schema, snapshot.timezone)
-    return Sides(target_alias, target, source_alias, Scope.of(columns, snapshot.timezone))
+    target = Scope.of_read(snapshot.configuration)
+    return Sides(target_alias, target, source_alias, Scope.of_columns(columns, snapshot.timezone))
 
 
 def _in_memory(

@@ -13,9 +13,10 @@ from ...input.invalid_json import InvalidValueHandler
 from ...read.plan import plan_files
 from ...write.copy_on_write import ChangedBatch, RowChange, rewrite_rows
 from ...write.partitions import apply_row_rules, discard
+from ...write.preparation import restrict_to_table
 from ...write.rewrite_result import RewriteResult, skip_repeated
 from ...write.router import write_files
-from ...write.table_state import TableState, restrict_to_table
+from ...write.row_rules import RowRules
 from .joining import Join
 from .plan import MergeCounts, MergePlan, commit_merge
 from .rows import MergeRows, columns_copied, inputs_changed, inputs_tested
@@ -31,11 +32,11 @@ def execute(source: pa.RecordBatch, plan: MergePlan) -> RewriteResult:
         return result
     join = Join(source, plan.join)
     predicate = plan.target_predicate(join.key_values())
-    target = TableState.of(snapshot)
-    state = _MergeState(MergeRows(snapshot, join, plan.clauses, target.row_rules()))
+    target = snapshot.configuration
+    state = _MergeState(MergeRows(snapshot, join, plan.clauses, RowRules.of(target)))
     rewritten = rewrite_rows(snapshot, plan_files(snapshot, predicate), state.change(), target, plan.options)
     try:
-        limited = restrict_to_table(plan.options, target, snapshot.uri)
+        limited = restrict_to_table(plan.options, target)
         new = state.rows.inserted(state.matched)
         batches = apply_row_rules(((batch, None) for batch in new), target, limited)
         inserted = write_files(snapshot.store, batches, target, limited, InvalidValueHandler("error"))

@@ -37,7 +37,7 @@ def inputs_tested(join: Sequence[Expression], clauses: Sequence[Clause]) -> list
 
 def inputs_changed(snapshot: Snapshot, others: Sequence[Input]) -> tuple[Input, ...]:
     """Return all columns of the table and further inputs."""
-    columns = Scope.of(snapshot.schema, snapshot.timezone).whole_columns()
+    columns = Scope.of(snapshot.configuration).whole_columns()
     return expression_inputs([*columns.values(), *others])
 
 
@@ -45,7 +45,7 @@ def columns_copied(
     snapshot: Snapshot, clauses: Sequence[Clause], rules: RowRules, read: Sequence[Expression]
 ) -> frozenset[str]:
     """Return the Variant columns of the table that no clause assigns and no expression of `read` reads."""
-    scope = Scope.of(snapshot.schema, snapshot.timezone)
+    scope = Scope.of(snapshot.configuration)
     inputs = [unqualify(each) for each in side_inputs(read, "target")]
     assigned = {each.column for clause in clauses for each in clause.assignments}
     return scope.variants_unread_by(inputs) - assigned - rules.columns_read
@@ -75,7 +75,7 @@ class MergeRows:
             yield self._apply(batch.slice(*part), Decision(clause, source))
 
     def _apply(self, batch: pa.RecordBatch, decision: Decision) -> ChangedBatch:
-        scope = Scope.of(self.snapshot.schema, self.snapshot.timezone)
+        scope = Scope.of(self.snapshot.configuration)
         columns = {name: evaluate(each, batch) for name, each in scope.whole_columns().items()}
         remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)
         updated: Array = pa.repeat(pa.scalar(False), batch.num_rows)
@@ -120,7 +120,7 @@ class MergeRows:
                     yield self._rows_of(clause, rows.slice(*part))
 
     def _rows_of(self, clause: Clause, source: Array) -> pa.RecordBatch:
-        fields = Scope.of(self.snapshot.schema, self.snapshot.timezone).schema
+        fields = Scope.of(self.snapshot.configuration).schema
         nulls: dict[str, Array] = {each.name: pa.nulls(len(source), each.type) for each in fields}
         pairs = Pairs(pa.nulls(len(source), pa.int64()), source)
         values = self.join.joined(NO_ROWS, pairs, clause.values)

@@ -26,7 +26,8 @@ from ...expressions.types import type_name
 from ...input.invalid_json import InvalidValueHandler
 from ...log.snapshot import Snapshot
 from ...protocol.actions import is_residual
-from ...protocol.schema.column_mapping import physical_name, physical_schema
+from ...protocol.schema.column_mapping import physical_name
+from ...protocol.table_configuration import TableConfiguration
 from ...protocol.types import VARIANT, fields_of
 from ...read.file_reader import FileEntry, FileReader, TableReader, files_of
 from ...read.row_tracking import RowTracking, append_row_ids
@@ -36,7 +37,6 @@ from ...variant.shredding import ShreddingSchema
 from ...write.partitions import infer_shared_shredding
 from ...write.router import write_files
 from ...write.stored_rows import StoredRows, copyable_row_groups, read_or_copy
-from ...write.table_state import TableState
 
 __all__ = [
     "Bin",
@@ -203,7 +203,7 @@ def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGr
     if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
         options = replace(options, shredding=schemas[0])
     else:
-        sample, state = _sample(snapshot, _typical_files(chosen.files)), TableState.of(snapshot)
+        sample, state = _sample(snapshot, _typical_files(chosen.files)), snapshot.configuration
         possible = [options]
         if options.shredding == "infer" and sample:
             share = min(1.0, options.files.target_file_size / max(bytes_before, 1))
@@ -295,7 +295,7 @@ def _leaves(snapshot: Snapshot, schemas: Shreddings) -> Iterator[LeafPath]:
 
 
 def _logical_names(snapshot: Snapshot) -> dict[tuple[str, ...], str]:
-    physical = fields_of(physical_schema(snapshot.schema, TableState.of(snapshot).mapping_mode))
+    physical = fields_of(snapshot.configuration.physical_schema)
     logical = fields_of(snapshot.schema)
     return {path: ".".join(name) for (path, _), (name, _) in zip(physical, logical, strict=True)}
 
@@ -333,7 +333,7 @@ def read_or_copy_files(
     The files are of one partition, and can be read at the same time.
     """
     read = _row_reader(snapshot, (), options)
-    tracking = RowTracking.of(snapshot)
+    tracking = RowTracking.of(snapshot.configuration)
     has_shredding, samples = _shredding_check(snapshot, options), PerSchema[pa.RecordBatch]()
 
     def rows(open_file: Callable[[], FileReader]) -> Iterator[pa.RecordBatch | StoredRows]:
@@ -365,9 +365,9 @@ def _row_reader(
     snapshot: Snapshot, keys: Sequence[Expression], options: WriteOptions | None
 ) -> Callable[[FileReader, Sequence[RowRange] | None], RowBatches]:
     """Return a function that yields rows of a file in ranges, or all of its rows, like `read_rows`."""
-    columns = Scope.of(snapshot.schema).whole_columns()
+    columns = Scope.of(snapshot.configuration).whole_columns()
     inputs = expression_inputs([*columns.values(), *keys])
-    tracking = RowTracking.of(snapshot)
+    tracking = RowTracking.of(snapshot.configuration)
     options = options or WriteOptions(shredding=None)
     shreddings = _shreddings(snapshot, options)
 
@@ -387,7 +387,7 @@ def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, Shreddin
     """Return the shredding schema of each shredded top-level Variant column."""
     if not isinstance(options.shredding, Mapping):
         return {}
-    mode = TableState.of(snapshot).mapping_mode
+    mode = snapshot.configuration.mapping_mode
     found = {
         field.name: options.shredding.get((physical_name(field, mode),))
         for field in snapshot.schema.fields
@@ -402,7 +402,7 @@ def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, Shreddin
 
 def _first_rows(file: FileReader, files: int) -> Iterator[pa.RecordBatch]:
     """Yield the share of one file in a sample of several files."""
-    columns = Scope.of(file.table.snapshot.schema).whole_columns()
+    columns = Scope.of(file.table.snapshot.configuration).whole_columns()
     rows, size = max(1, SAMPLE_ROWS // files), SAMPLE_BYTES // files
     for batch in file.read(expression_inputs(columns.values()), [(0, rows)], "error"):
         arrays = [evaluate(each, batch) for each in columns.values()]
@@ -416,7 +416,7 @@ def _first_rows(file: FileReader, files: int) -> Iterator[pa.RecordBatch]:
 
 
 def _estimate_bytes(
-    sample: Sequence[pa.RecordBatch], target: TableState, options: WriteOptions, rows: int
+    sample: Sequence[pa.RecordBatch], target: TableConfiguration, options: WriteOptions, rows: int
 ) -> int:
     """Return the estimated size of the rows in bytes, from a sample that is written to a temporary folder."""
     sampled = sum(batch.num_rows for batch in sample)

@@ -31,16 +31,16 @@ from ...log.snapshot import Snapshot
 from ...read.file_reader import files_of
 from ...read.log_statistics import partition_matches
 from ...read.plan import FilePlan
-from ...read.row_tracking import RowTracking
+from ...read.row_tracking import with_row_ids
 from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
 from ...write.copy_on_write import RewrittenFiles, is_partition_predicate
 from ...write.partitions import discard, infer_shared_shredding
+from ...write.preparation import restrict_to_table
 from ...write.rewrite_result import commit_rewrite
 from ...write.router import ResidualFiles, write_files
 from ...write.stored_rows import StoredRows
-from ...write.table_state import TableState, restrict_to_table, with_row_tracking_columns
 from ...write.written_files import WrittenFiles
 from .layout import Bin, FileGroup, LeafPath, plan_bins, plan_group, read_or_copy_files
 from .sorting import SortedRun, sort_into_runs
@@ -233,7 +233,7 @@ def plan_optimize(
     """Return the plan of an optimization without opening data files. Raises the errors of `optimize`."""
     options = WriteOptions(files=options_of("files", files, FileOptions))
     commit = without_txn(options_of("commit", commit, CommitOptions), "optimize")
-    scope = Scope.of(snapshot.schema, snapshot.timezone)
+    scope = Scope.of(snapshot.configuration)
     texts = () if sort_by is None else one_or_more("expressions", "sort_by", sort_by)
     keys = _sort_keys(scope, texts)
     selected = _select_files(snapshot, scope.predicate(where), where)
@@ -243,7 +243,7 @@ def plan_optimize(
     return OptimizePlan(
         snapshot,
         tuple(bins),
-        restrict_to_table(options, TableState.of(snapshot), snapshot.uri),
+        restrict_to_table(options, snapshot.configuration),
         keys,
         texts,
         where,
@@ -258,7 +258,7 @@ def plan_compaction(snapshot: Snapshot, chosen: pa.Table, files: FileOptions) ->
     """
     snapshot.configuration.check_may_rewrite(removes_rows=False)
     bins = plan_bins(chosen, files.target_file_size, everything=False, reshred=False)
-    options = restrict_to_table(WriteOptions(files=files), TableState.of(snapshot), snapshot.uri)
+    options = restrict_to_table(WriteOptions(files=files), snapshot.configuration)
     return OptimizePlan(snapshot, tuple(bins), options, (), (), None, CommitOptions(), is_automatic=True)
 
 
@@ -275,12 +275,8 @@ def write_rows(
     those that are returned. After an error, all new files are deleted.
     """
     rows = (each if isinstance(each, StoredRows) else (each, None) for each in batches)
-    target, invalid_values = _target(snapshot), InvalidValueHandler("error")
+    target, invalid_values = with_row_ids(snapshot.configuration), InvalidValueHandler("error")
     return write_files(snapshot.store, rows, target, options, invalid_values, name=name, residual=residual)
-
-
-def _target(snapshot: Snapshot) -> TableState:
-    return with_row_tracking_columns(TableState.of(snapshot), RowTracking.of(snapshot))
 
 
 def commit_groups(work: OptimizePlan, groups: Sequence[FileGroup], files: WrittenFiles) -> OptimizeResult:
@@ -335,7 +331,7 @@ def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> tuple[list[FileGr
         files, rows = sum(len(group.paths) for group in groups), sum(group.rows for group in groups)
         begin("rewriting", files=files, rows=rows)
     # The residual rows of all groups of a partition, so that they are in few files.
-    residual = ResidualFiles(work.snapshot.store, _target(work.snapshot), work.options)
+    residual = ResidualFiles(work.snapshot.store, with_row_ids(work.snapshot.configuration), work.options)
     try:
         for group in groups:
             used = []
@@ -372,7 +368,9 @@ def _sorted_file(work: OptimizePlan, group: FileGroup, run: SortedRun) -> tuple[
     options = group.options
     if group.is_inferred:
         options = replace(options, shredding="infer")
-        options = infer_shared_shredding(options, run.sample(), _target(work.snapshot), run.num_rows)
+        options = infer_shared_shredding(
+            options, run.sample(), with_row_ids(work.snapshot.configuration), run.num_rows
+        )
     return options, run.rows()
 
 

@@ -133,7 +133,7 @@ class _Table:
     @property
     def scope(self) -> Scope:
         """Return the columns of the table; the moment of the query is known to Spark only."""
-        return Scope.of_read(self.snapshot.schema, self.snapshot.timezone).timeless()
+        return Scope.of_read(self.snapshot.configuration).timeless()
 
     def empty(self) -> DataFrame:
         """Return a DataFrame with the columns of the table and no rows."""

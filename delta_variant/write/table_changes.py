@@ -1,8 +1,8 @@
-"""The state of the table after a write: created, appended to, or overwritten."""
+"""The table after a write: created, appended to, or overwritten."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 from uuid import uuid4
@@ -15,6 +15,7 @@ from ..log.snapshot import Snapshot
 from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, Format, Metadata
 from ..protocol.schema import widening
+from ..protocol.schema.column_mapping import assign_column_mapping
 from ..protocol.schema.indexed_columns import check_stats_columns
 from ..protocol.schema.json_text import to_json as schema_to_json
 from ..protocol.schema.merging import merge as merge_schemas
@@ -24,21 +25,20 @@ from ..protocol.schema.widening import find_widenings
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import VARIANT, DataType, StructField, StructType
 from .dependents import check_independent, check_read_columns_stay
-from .table_state import TableState, assign_column_ids
 
-__all__ = ["append_state", "create_state", "overwrite_state"]
+__all__ = ["change", "create", "extend", "overwrite"]
 
 
-def create_state(
+def create(
     columns: StructType,
     partition_by: tuple[str, ...] | None,
     configuration: Mapping[str, str] | None,
     name: str | None,
     description: str | None,
     enable_shredding: bool,
-    where: str,
-) -> TableState:
-    """Return the state of a new table; `where` is its URI.
+    uri: str,
+) -> TableConfiguration:
+    """Return a new table; `uri` is its location.
 
     Raises SchemaError and ProtocolError for an invalid schema or configuration, UnsupportedFeatureError for
     a table that this version cannot write.
@@ -56,8 +56,8 @@ def create_state(
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     check_new_schema(columns, mode=mode)
     partitions = check_partition_columns(columns, partition_by or ())
-    check_stats_columns(columns, settings, partitions, where)
-    columns, settings = assign_column_ids(columns, settings)
+    check_stats_columns(columns, settings, partitions, uri)
+    columns, settings = _assign_column_ids(columns, settings)
     metadata = Metadata(
         id=str(uuid4()),
         name=name,
@@ -69,8 +69,9 @@ def create_state(
         created_time=now(),
     )
     protocol = features.new_table_protocol(columns, settings)
-    TableConfiguration(where, protocol, metadata, columns).check_may_append()
-    return TableState(protocol, metadata, columns, protocol, metadata)
+    table = TableConfiguration(uri, protocol, metadata, columns)
+    table.check_may_append()
+    return table
 
 
 def _is_shredded(data_type: DataType) -> bool:
@@ -80,13 +81,13 @@ def _is_shredded(data_type: DataType) -> bool:
     return data_type == VARIANT
 
 
-def append_state(
+def extend(
     snapshot: Snapshot,
     columns: StructType,
     partition_by: tuple[str, ...] | None,
     schema_mode: Literal["merge"] | None,
-) -> TableState:
-    """Return the state of an existing table after an append, with columns that the data adds.
+) -> TableConfiguration:
+    """Return an existing table after an append, with columns that the data adds.
 
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version
     cannot append to, ValueError for options of new tables.
@@ -96,23 +97,17 @@ def append_state(
             f"partition_by: expected the partition columns of the table, {list(snapshot.partition_columns)}, "
             f"got {list(partition_by)}"
         )
-    settings = dict(snapshot.properties)
-    snapshot.configuration.check_may_append()
-    check_consistent(snapshot.schema, snapshot.partition_columns)
+    table = snapshot.configuration
+    table.check_may_append()
+    check_consistent(table.schema, table.partition_columns)
     before = _widened(snapshot, columns) if schema_mode == "merge" else snapshot.schema
     merged = merge_schemas(before, columns, mode=schema_mode or "strict")
     if merged == snapshot.schema:
-        return TableState(snapshot.protocol, snapshot.metadata, merged, None, None)
-    check_new_schema(merged, mode=properties.get(settings, properties.COLUMN_MAPPING_MODE))
-    merged, settings = assign_column_ids(merged, settings)
-    protocol = features.with_needed_features(snapshot.protocol, merged, settings)
-    metadata = msgspec.structs.replace(
-        snapshot.metadata, schema_string=schema_to_json(merged), configuration=settings
-    )
-    TableConfiguration(snapshot.uri, protocol, metadata, merged).check_may_append()
-    return TableState(
-        protocol, metadata, merged, protocol if protocol != snapshot.protocol else None, metadata
-    )
+        return table
+    check_new_schema(merged, mode=table.mapping_mode)
+    after = change(table, columns=merged)
+    after.check_may_append()
+    return after
 
 
 def _widened(snapshot: Snapshot, columns: StructType) -> StructType:
@@ -127,42 +122,73 @@ def _widened(snapshot: Snapshot, columns: StructType) -> StructType:
     return widened
 
 
-def overwrite_state(
+def overwrite(
     snapshot: Snapshot,
     columns: StructType,
     partition_by: tuple[str, ...] | None,
-) -> TableState:
-    """Return the state of an existing table whose columns are replaced by those of the data.
+) -> TableConfiguration:
+    """Return an existing table whose columns are replaced by those of the data.
 
     The table keeps its id and properties, and columns of the same type, whose names differ at most by case,
     keep their metadata. Raises SchemaError for an invalid schema, UnsupportedFeatureError for a table that
     this version cannot overwrite.
     """
-    settings = dict(snapshot.properties)
-    snapshot.configuration.check_may_append()
-    mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
-    columns = StructType(tuple(_keep_field(field, snapshot.schema) for field in columns.fields))
-    check_new_schema(columns, mode=mode)
+    table = snapshot.configuration
+    table.check_may_append()
+    columns = StructType(tuple(_keep_field(field, table.schema) for field in columns.fields))
+    check_new_schema(columns, mode=table.mapping_mode)
     partitions = check_partition_columns(
-        columns, snapshot.partition_columns if partition_by is None else partition_by
+        columns, table.partition_columns if partition_by is None else partition_by
     )
     _check_clustering(snapshot)
     check_read_columns_stay(snapshot, columns)
-    check_stats_columns(columns, settings, partitions, snapshot.uri)
-    columns, settings = assign_column_ids(columns, settings)
-    protocol = features.with_needed_features(snapshot.protocol, columns, settings)
+    check_stats_columns(columns, table.properties, partitions, table.uri)
+    after = change(table, columns=columns, partition_columns=partitions)
+    after.check_may_append()
+    return after
+
+
+def change(
+    table: TableConfiguration,
+    *,
+    columns: StructType | None = None,
+    configuration: Mapping[str, str] | None = None,
+    partition_columns: Sequence[str] | None = None,
+    table_features: Collection[str] = (),
+) -> TableConfiguration:
+    """Return a table with other metadata, None for each part that stays.
+
+    The protocol gains `table_features` and the features that the schema and the properties require.
+    """
+    columns, settings = _assign_column_ids(
+        table.schema if columns is None else columns,
+        table.properties if configuration is None else configuration,
+    )
+    protocol = features.with_features(table.protocol, table_features)
     metadata = msgspec.structs.replace(
-        snapshot.metadata,
-        schema_string=schema_to_json(columns),
-        partition_columns=partitions,
+        table.metadata,
+        schema_string=(table.metadata.schema_string if columns == table.schema else schema_to_json(columns)),
+        partition_columns=table.partition_columns if partition_columns is None else tuple(partition_columns),
         configuration=settings,
     )
-    TableConfiguration(snapshot.uri, protocol, metadata, columns).check_may_append()
-    if metadata == snapshot.metadata:
-        return TableState.of(snapshot)
-    return TableState(
-        protocol, metadata, columns, protocol if protocol != snapshot.protocol else None, metadata
-    )
+    protocol = features.with_needed_features(protocol, columns, settings)
+    return replace(table, protocol=protocol, metadata=metadata, schema=columns)
+
+
+def _assign_column_ids(
+    columns: StructType, configuration: Mapping[str, str]
+) -> tuple[StructType, dict[str, str]]:
+    """Return columns with ids and physical names if the table maps columns, and the configuration to commit.
+
+    The configuration records the greatest id (`delta.columnMapping.maxColumnId`).
+    """
+    settings = dict(configuration)
+    if properties.get(settings, properties.COLUMN_MAPPING_MODE) == "none":
+        return columns, settings
+    greatest = properties.get(settings, properties.COLUMN_MAPPING_MAX_COLUMN_ID) or 0
+    columns, greatest = assign_column_mapping(columns, greatest, new_uuid=lambda: str(uuid4()))
+    settings[properties.COLUMN_MAPPING_MAX_COLUMN_ID.name] = str(greatest)
+    return columns, settings
 
 
 def _keep_field(field: StructField, columns: StructType) -> StructField:
