@@ -105,6 +105,6 @@ def test_a_command_does_not_load_pandas(tmp_path):
 
 @pytest.mark.parametrize("name", [name for commands in COMMANDS.values() for name in commands])
 def test_the_summary_in_help_is_the_first_sentence_of_the_command(name: str):
-    (summary,) = (commands[name][1] for commands in COMMANDS.values() if name in commands)
+    (summary,) = (commands[name].summary for commands in COMMANDS.values() if name in commands)
     command = typer.main.get_command(app).get_command(None, name)
     assert summary_of(command) == summary

@@ -9,80 +9,177 @@ from typing import Annotated, Any
 import typer
 from typer.core import CompletionItem, TyperGroup  # type: ignore[attr-defined]
 
-from .common_options import with_common_options
+from .._version import package_version
 from .confirmation import RULE
-from .examples import EXAMPLES
 from .help import Command, Group, examples_text
-from .version import print_version
+from .options import with_common_options
 
 __all__ = ["app"]
 
-# `--help` lists the groups and the commands in this order. The values are the module of `commands` and the
-# summary, which is the first sentence of the command's description. The module is imported when the command
-# runs, because the operations take longer to import than most answers of the command line take.
-COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+
+class Row:
+    """A command: its module of `commands`, the first sentence of its description, and its examples.
+
+    The module is imported when the command runs, because the operations take longer to import than most
+    answers of the command line take.
+    """
+
+    def __init__(self, module: str, summary: str, *examples: str) -> None:
+        self.module = module
+        self.summary = summary
+        self.examples = examples
+
+
+# `--help` lists the groups and the commands in this order.
+COMMANDS: Mapping[str, Mapping[str, Row]] = {
     "Write and read": {
-        "write": ("write", "Write JSON, Parquet or CSV to a Delta table with one commit."),
-        "read": ("read", "Print rows of a table, or columns and Variant paths."),
-        "describe": ("describe", "Print the schema, properties, features, protocol and size of a table."),
-        "convert": (
+        "write": Row(
+            "write",
+            "Write JSON, Parquet or CSV to a Delta table with one commit.",
+            "delta-variant write events.ndjson lake/events --column event",
+            "gh api /events | delta-variant write - lake/events --mode append",
+            "delta-variant write 'in/*.parquet' s3://bucket/events \\",
+            "    --variant-column payload --partition-by day \\",
+            "    --storage-option AWS_REGION=eu-west-1",
+        ),
+        "read": Row(
+            "read",
+            "Print rows of a table, or columns and Variant paths.",
+            "delta-variant read lake/events --limit 5",
+            "delta-variant read lake/events -c user=event:user.id::bigint \\",
+            "    --where \"event:action::string = 'buy'\" --json | jq .user",
+            "delta-variant read lake/events --version 3 --format csv > events.csv",
+        ),
+        "describe": Row(
+            "schema",
+            "Print the schema, properties, features, protocol and size of a table.",
+            "delta-variant describe lake/events",
+            "delta-variant describe lake/events --json | jq .properties",
+        ),
+        "convert": Row(
             "convert",
             "Write the rows of Parquet files or a Delta table to a new table with shredded Variants.",
+            "delta-variant convert exports/ lake/events --column payload",
+            "delta-variant convert lake/unshredded lake/shredded",
         ),
     },
     "Change rows": {
-        "delete": ("rows", "Delete rows of a table with one commit."),
-        "update": ("rows", "Update columns and paths within Variants with one commit."),
-        "merge": ("merge", "Merge files into a table with one commit: update, delete and insert rows."),
+        "delete": Row(
+            "rows",
+            "Delete rows of a table with one commit.",
+            'delta-variant delete lake/events --where "event:id::bigint = 7" --dry-run',
+            "delta-variant delete lake/events --where \"day < '2026-01-01'\" --yes",
+        ),
+        "update": Row(
+            "rows",
+            "Update columns and paths within Variants with one commit.",
+            "delta-variant update lake/events --set \"event:user.email='x'\" \\",
+            '    --where "event:user.id::bigint = 7"',
+            "delta-variant update lake/events --unset event:ip --all --yes",
+        ),
+        "merge": Row(
+            "rows",
+            "Merge files into a table with one commit: update, delete and insert rows.",
+            "delta-variant merge changes.ndjson lake/users --column change \\",
+            '    --on "target.id = source.change:id::bigint" \\',
+            "    --when-matched-delete --where \"source.change:op::string = 'delete'\" \\",
+            '    --when-matched-update --set "name = source.change:name::string" \\',
+            '    --when-not-matched-insert --set "id = source.change:id::bigint" \\',
+            '        --set "name = source.change:name::string"',
+        ),
     },
     "Versions": {
-        "history": ("maintenance", "Print the commits of a table, latest first."),
-        "changes": (
+        "history": Row(
+            "maintenance",
+            "Print the commits of a table, latest first.",
+            "delta-variant history lake/events --limit 10",
+            "delta-variant history lake/events --json | jq .operationMetrics",
+        ),
+        "changes": Row(
             "read",
             "Print inserted, deleted and updated rows from the change data feed of a table.",
+            "delta-variant changes lake/events --start 3",
+            "delta-variant changes lake/events --start 2026-11-21 --json",
         ),
-        "restore": ("maintenance", "Restore a table to a version or timestamp with a new commit."),
+        "restore": Row(
+            "maintenance",
+            "Restore a table to a version or timestamp with a new commit.",
+            "delta-variant restore lake/events --version 3 --dry-run",
+            "delta-variant restore lake/events --timestamp 2026-11-21T09:30Z --yes",
+        ),
     },
     "Maintain": {
-        "optimize": (
+        "optimize": Row(
             "maintenance",
             "Combine small files, shred them by their current rows, and optionally sort them.",
+            "delta-variant optimize lake/events --dry-run",
+            "delta-variant optimize lake/events --sort-by event:user.id::bigint",
         ),
-        "vacuum": (
+        "vacuum": Row(
             "maintenance",
             "Delete files that no version within the retention period references, one week by default.",
+            "delta-variant vacuum lake/events --dry-run",
+            "delta-variant vacuum lake/events --retention-hours 240 --yes",
         ),
-        "clean-up-log": (
+        "clean-up-log": Row(
             "maintenance",
             "Delete commits and checkpoints older than the retention of the log, 30 days by default.",
+            "delta-variant clean-up-log lake/events --dry-run",
+            "delta-variant clean-up-log lake/events --yes",
         ),
-        "alter": ("schema", "Change properties, columns or constraints of a table with one commit."),
+        "alter": Row(
+            "schema",
+            "Change properties, columns or constraints of a table with one commit.",
+            "delta-variant alter lake/events --set delta.enableChangeDataFeed=true",
+            "delta-variant alter lake/events --add-column raw=variant",
+        ),
     },
     "Check": {
-        "audit": ("audit", "Check the log, protocol, schema, files and statistics of a table."),
-        "repair-statistics": ("audit", "Recompute wrong, missing and one-sided statistics from the data."),
-        "inspect": (
+        "audit": Row(
+            "audit",
+            "Check the log, protocol, schema, files and statistics of a table.",
+            "delta-variant audit lake/events",
+            "delta-variant audit lake/events --data --html audit.html",
+        ),
+        "repair-statistics": Row(
+            "audit",
+            "Recompute wrong, missing and one-sided statistics from the data.",
+            "delta-variant repair-statistics lake/events --dry-run",
+            "delta-variant repair-statistics lake/events",
+        ),
+        "inspect": Row(
             "statistics",
             "Print how Variant columns are shredded: type, fill rate, bytes and bounds of each path.",
+            "delta-variant inspect lake/events",
+            "delta-variant inspect lake/events/part-00000.parquet --json",
+            "delta-variant inspect lake/events --html events.html",
         ),
-        "stats": (
+        "stats": Row(
             "statistics",
             "Print the statistics in the log of a table, or compute those of a Parquet file.",
+            "delta-variant stats lake/events",
+            "delta-variant stats lake/events --exact --json",
         ),
-        "z85": ("statistics", "Decode and encode the Variants in statistics."),
+        "z85": Row(
+            "statistics",
+            "Decode and encode the Variants in statistics.",
+        ),
     },
     "Other": {
-        "migrate": (
-            "migrate",
+        "migrate": Row(
+            "convert",
             "Rewrite files of the older Spark Variant layout in the current layout.",
+            "delta-variant migrate old.parquet new.parquet",
         ),
-        "conformance": (
+        "conformance": Row(
             "conformance",
             "Run engines on the specification cases for reading and writing Variants.",
+            "delta-variant conformance --engine ours",
+            "delta-variant conformance --cases parquet-testing --html kit.html",
         ),
     },
 }
-MODULES = {name: module for commands in COMMANDS.values() for name, (module, _) in commands.items()}
+ROWS = {name: row for commands in COMMANDS.values() for name, row in commands.items()}
 PANELS = {name: panel for panel, commands in COMMANDS.items() for name in commands}
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 
@@ -93,17 +190,17 @@ class Commands(Group):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         # typer proposes these names for one that is misspelt. `get_command` returns their commands.
-        names: Any = dict.fromkeys(MODULES)
+        names: Any = dict.fromkeys(ROWS)
         self.commands = names
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of the commands in the order of `--help`."""
-        return list(MODULES)
+        return list(ROWS)
 
     def summaries(self, ctx: Any) -> Iterator[tuple[str, str, str]]:
         """Yield the summaries of `COMMANDS`, which import no command."""
         for panel, commands in COMMANDS.items():
-            yield from ((panel, name, summary) for name, (_, summary) in commands.items())
+            yield from ((panel, name, row.summary) for name, row in commands.items())
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse arguments. Completion of the first word has none, and typer is slow at defaults."""
@@ -120,22 +217,22 @@ class Commands(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, None for an unknown name."""
-        if cmd_name not in MODULES:
+        if cmd_name not in ROWS:
             return None
-        found = getattr(
-            import_module(f".commands.{MODULES[cmd_name]}", __package__), cmd_name.replace("-", "_")
-        )
-        command: Any = typer.main.get_command(found if isinstance(found, typer.Typer) else _app_of(found))
+        module = import_module(f".commands.{ROWS[cmd_name].module}", __package__)
+        found = getattr(module, cmd_name.replace("-", "_"))
+        single = found if isinstance(found, typer.Typer) else _app_of(found, ROWS[cmd_name].examples)
+        command: Any = typer.main.get_command(single)
         command.name = cmd_name
         command.rich_help_panel = PANELS[cmd_name]
         return command
 
 
-def _app_of(run: Any) -> typer.Typer:
+def _app_of(run: Any, examples: tuple[str, ...]) -> typer.Typer:
     """Return an app whose only command is a function with the common options and its examples."""
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    epilog = examples_text(EXAMPLES[run.__name__])
-    single.command(cls=Command, epilog=epilog, context_settings=dict(SETTINGS))(with_common_options(run))
+    declare = single.command(cls=Command, epilog=examples_text(examples), context_settings=dict(SETTINGS))
+    declare(with_common_options(run))
     return single
 
 
@@ -151,7 +248,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print_version()
+        print(f"delta-variant {package_version()}")
         raise typer.Exit
 
 

@@ -10,7 +10,7 @@ import typer
 
 from .._text import count
 from ..execution import Description
-from .exit_codes import ERROR
+from .output import ERROR
 from .terminal import console, print_json, print_lines
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ..errors import SourceError
 from ..input.json_lines import JSON_SUFFIXES, JsonLines, Origin
 from ..input.tabular_files import open_csv, open_parquet
 from ..storage.inputs import InputFile, list_inputs, total_size
-from .common_options import storage_options
+from .options import storage_options
 from .progress import Intake
 
 __all__ = ["open_inputs"]

@@ -1,4 +1,4 @@
-"""Standard output and standard error. A closed output ends a command without a traceback."""
+"""Exit statuses, standard output and standard error. A closed output ends a command without a traceback."""
 
 from __future__ import annotations
 
@@ -12,8 +12,22 @@ from typing import TextIO
 from .._system_errors import reason_of
 from ..errors import StoreError
 
-__all__ = ["BROKEN_PIPE", "OutputFailed", "check_outputs", "drop_output", "write_page"]
+__all__ = [
+    "BROKEN_PIPE",
+    "CLEAN",
+    "ERROR",
+    "FINDINGS",
+    "INTERRUPTED",
+    "OutputFailed",
+    "check_outputs",
+    "drop_output",
+    "write_page",
+]
 
+CLEAN = 0
+FINDINGS = 1
+ERROR = 2
+INTERRUPTED = 130
 BROKEN_PIPE = 128 + signal.SIGPIPE
 NAMES = {1: "standard output", 2: "standard error"}
 

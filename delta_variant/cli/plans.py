@@ -17,7 +17,7 @@ from ..protocol.types import StructType, sql_type
 from ..storage.store import open_latest
 from ..write.copy_on_write import count_rows, known_rows
 from ..write.preparation import TableOptions, load_existing, prepare
-from .common_options import storage_options
+from .options import storage_options
 
 __all__ = [
     "describe",

@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import re
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +17,7 @@ from ..errors import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "escaped_json", "print_hint", "print_json", "print_lines", "wrapped"]
+__all__ = ["console", "escaped_json", "print_hint", "print_json", "print_lines", "printing_log", "wrapped"]
 
 WIDTH_WITHOUT_TERMINAL = 160
 
@@ -83,3 +85,25 @@ def print_hint(text: str) -> None:
     """Print a line on standard error that explains what the results omit, unless --quiet is passed."""
     if logging.getLogger("delta_variant").isEnabledFor(logging.WARNING):
         print_lines(console(stderr=True), text)
+
+
+class _LogLines(logging.Handler):
+    """A log handler that prints to standard error, escaped. Only warnings and errors omit their logger."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message and its exception."""
+        error = record.exc_info[1] if record.exc_info else None
+        reason = f": {error}" if error is not None else ""
+        source = "delta-variant" if record.levelno >= logging.WARNING else record.name
+        print_lines(console(stderr=True), f"{source}: {record.getMessage()}{reason}")
+
+
+@contextmanager
+def printing_log() -> Iterator[None]:
+    """Print the messages that `delta_variant` logs while the body runs."""
+    logger, lines = logging.getLogger("delta_variant"), _LogLines()
+    logger.addHandler(lines)
+    try:
+        yield
+    finally:
+        logger.removeHandler(lines)

@@ -24,9 +24,10 @@ from typer.testing import CliRunner
 
 import delta_variant as dv
 from delta_variant.cli import main
-from delta_variant.cli.app import MODULES, app
+from delta_variant.cli.app import ROWS as COMMAND_ROWS
+from delta_variant.cli.app import app
+from delta_variant.cli.commands import statistics
 from delta_variant.cli.confirmation import DESTRUCTIVE, RULE, confirm
-from delta_variant.cli.examples import EXAMPLES
 from delta_variant.cli.tables import Heading, Layout, print_table
 from delta_variant.cli.terminal import wrapped
 from delta_variant.conformance.engines import ENGINES
@@ -58,7 +59,7 @@ def run_main(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, 
 
 def commands() -> dict[str, typer.core.TyperCommand]:
     group = typer.main.get_command(app)
-    found = {name: group.get_command(None, name) for name in MODULES if name != "z85"}
+    found = {name: group.get_command(None, name) for name in COMMAND_ROWS if name != "z85"}
     z85 = group.get_command(None, "z85")
     return {**found, **{f"z85 {name}": command for name, command in z85.commands.items()}}
 
@@ -66,7 +67,7 @@ def commands() -> dict[str, typer.core.TyperCommand]:
 # Help
 
 
-@pytest.mark.parametrize("name", [*MODULES, "z85 decode", "z85 encode"])
+@pytest.mark.parametrize("name", [*COMMAND_ROWS, "z85 decode", "z85 encode"])
 def test_help_fits_80_columns_and_has_examples(name: str):
     text = run(*name.split(), "--help").stdout
     assert max(map(len, text.splitlines())) <= 80
@@ -93,6 +94,12 @@ def lines_of(examples: tuple[str, ...]) -> list[list[str]]:
     return [shlex.split(re.split(r" (?:\||>) ", call)[0])[1:] for call in calls]
 
 
+EXAMPLES = {
+    **{name: row.examples for name, row in COMMAND_ROWS.items() if name != "z85"},
+    **{f"z85 {run.__name__}": (example,) for run, example in statistics.EXAMPLES.items()},
+}
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples_can_be_parsed(name: str):
     found = lines_of(EXAMPLES[name])
@@ -111,9 +118,9 @@ def test_the_examples_of_conformance_name_engines():
 
 
 def test_the_example_of_z85_is_valid():
-    ((_, _, text),) = lines_of(EXAMPLES["decode"])
+    ((_, _, text),) = lines_of(EXAMPLES["z85 decode"])
     assert json.loads(run("z85", "decode", text).stdout) == {"$['id']": {"type": "bigint", "value": 7}}
-    ((_, _, text),) = lines_of(EXAMPLES["encode"])
+    ((_, _, text),) = lines_of(EXAMPLES["z85 encode"])
     assert json.loads(run("z85", "decode", run("z85", "encode", text).stdout.strip()).stdout)
 
 

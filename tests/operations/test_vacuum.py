@@ -22,8 +22,7 @@ from typer.testing import CliRunner
 
 import delta_variant as dv
 from delta_variant.cli.app import app
-from delta_variant.cli.entry_point import main
-from delta_variant.cli.remedies import message_of
+from delta_variant.cli.entry_point import main, message_of
 from delta_variant.errors import (
     CommitConflictError,
     DataFileError,

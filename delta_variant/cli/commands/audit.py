@@ -2,51 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Literal
 
 import typer
 
+from ..._text import count
 from ...operations.audit import audit_table
+from ...operations.statistics_repair import FileRepair, RepairResult
 from ...operations.statistics_repair import repair_statistics as repair_statistics_of
 from ...reports.audit_page import audit_page
 from ...reports.rule_texts import rules
-from ..arguments import DryRun, Json, Table, Version
 from ..audit_report import Selection, print_findings, print_findings_json, print_summary
-from ..common_options import storage_options
-from ..exit_codes import FINDINGS
 from ..interrupts import all_or_nothing
-from ..output import write_page
+from ..options import DryRun, Json, Page, Table, Texts, Version, option, storage_options
+from ..output import FINDINGS, write_page
 from ..progress import showing_progress
-from ..repair_report import print_repair, print_repair_json
+from ..report import Report, facts, render
 
 __all__ = ["audit", "repair_statistics"]
 
 
 def audit(
     table: Table,
-    data: Annotated[bool, typer.Option("--data", help="Check every row, too.")] = False,
-    file: Annotated[
-        list[str] | None, typer.Option("--file", help="Check only this data file; repeatable.")
-    ] = None,
+    data: Annotated[bool, option("Check every row, too.", names="--data")] = False,
+    file: Annotated[Texts, option("Check only this data file; repeatable.")] = None,
     version: Version = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE", dir_okay=False, help="Write an HTML page.")
-    ] = None,
+    html: Page = None,
     severity: Annotated[
-        Literal["error", "warning", "note"],
-        typer.Option("--severity", help="Print only findings of at least this severity."),
+        Literal["error", "warning", "note"], option("Print only findings of at least this severity.")
     ] = "note",
-    rule: Annotated[
-        list[str] | None,
-        typer.Option("--rule", metavar="ID", help="Print only findings of this rule; repeatable."),
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--limit", min=1, metavar="N", help="Maximum number of lines of findings.")
-    ] = None,
+    rule: Annotated[Texts, option("Print only findings of this rule; repeatable.", "ID")] = None,
+    limit: Annotated[int | None, option("Maximum number of lines of findings.", "N", min=1)] = None,
     list_all: Annotated[
-        bool, typer.Option("--all", help="Print every finding by file instead of a line per rule.")
+        bool, option("Print every finding by file instead of a line per rule.", names="--all")
     ] = False,
     json: Json = False,
 ) -> None:
@@ -81,9 +70,7 @@ def _known(names: Sequence[str]) -> frozenset[str]:
 
 def repair_statistics(
     table: Table,
-    file: Annotated[
-        list[str] | None, typer.Option("--file", help="Repair only this data file; repeatable.")
-    ] = None,
+    file: Annotated[Texts, option("Repair only this data file; repeatable.")] = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
@@ -93,9 +80,41 @@ def repair_statistics(
     """
     with all_or_nothing(), showing_progress():
         result = repair_statistics_of(table, dry_run=dry_run, files=file, storage_options=storage_options())
-    if json:
-        print_repair_json(result)
-    else:
-        print_repair(result)
+    render(_report(result), json=json)
     if result.unrepairable or (result.repairable and dry_run):
         raise typer.Exit(FINDINGS)
+
+
+MAX_SHOWN_FILES = 10
+MAX_REASONS = 6
+
+
+def _report(repair: RepairResult) -> Report:
+    json = {
+        **facts(repair, "uri version read_version num_files"),
+        "files": [facts(file, "path reasons stats_before stats") for file in repair.files],
+    }
+    more = len(repair.files[MAX_SHOWN_FILES:])
+    hint = f"and {count(more, 'more file')}: --json lists all" if more else None
+    return Report(json, _lines(repair), hint=hint)
+
+
+def _lines(repair: RepairResult) -> Iterator[str]:
+    for file in repair.files[:MAX_SHOWN_FILES]:
+        yield f"{file.path} {'has wrong statistics' if file.stats is not None else 'cannot be repaired'}"
+        yield from _reasons(file)
+    if repair.files:
+        yield ""
+    of_files = f"{len(repair.repairable):,} of {count(repair.num_files, 'file')}"
+    if repair.version is not None:
+        yield f"{repair.uri}: version {repair.version} repairs the statistics of {of_files}"
+    elif repair.repairable:
+        yield f"{repair.uri}: nothing was committed; {of_files} would be repaired"
+    else:
+        yield f"{repair.uri}: nothing to repair in {count(repair.num_files, 'file')}"
+
+
+def _reasons(file: FileRepair) -> Iterator[str]:
+    yield from (f"  {reason}" for reason in file.reasons[:MAX_REASONS])
+    if (more := len(file.reasons) - MAX_REASONS) > 0:
+        yield f"  and {count(more, 'reason')} more"

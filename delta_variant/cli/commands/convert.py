@@ -1,55 +1,50 @@
-"""The command `convert`."""
+"""The commands `convert` and `migrate`, which write existing files in another layout."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-import typer
-
+from ..._text import count, size_text
 from ...data_file.options import FileOptions
 from ...operations.convert import convert as convert_to_table
-from ..arguments import Json, ResidualRows, Table, TargetFileSize, Texts, parse_pairs, parse_size
-from ..common_options import storage_options
+from ...operations.legacy.migration import MigratedFile, Migration, migrate_legacy
 from ..interrupts import all_or_nothing
+from ..options import (
+    Compression,
+    Json,
+    ResidualRows,
+    Table,
+    TargetFileSize,
+    Texts,
+    argument,
+    option,
+    parse_pairs,
+    parse_size,
+    storage_options,
+)
 from ..progress import Intake, showing_progress
-from ..shredding_option import parse_shredding
-from ..write_summary import WriteSummary
+from ..report import Report, facts, render
+from ..tables import Heading
+from .write import parse_shredding, report_of
 
-__all__ = ["convert"]
+__all__ = ["convert", "migrate"]
 
 
 def convert(
     source: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SOURCE...",
-            help="A Delta table; or Parquet files, folders of them, globs and URIs.",
-        ),
+        list[str], argument("SOURCE...", "A Delta table; or Parquet files, folders of them, globs and URIs.")
     ],
     table: Table,
     column: Annotated[
-        Texts,
-        typer.Option(
-            "--column", metavar="NAME", help="A column of JSON text that becomes a Variant; repeatable."
-        ),
+        Texts, option("A column of JSON text that becomes a Variant; repeatable.", "NAME")
     ] = None,
-    partition_by: Annotated[
-        Texts,
-        typer.Option(
-            "--partition-by", metavar="COLUMN", help="Partition the table; as the source by default."
-        ),
-    ] = None,
+    partition_by: Annotated[Texts, option("Partition the table; as the source by default.", "COLUMN")] = None,
     table_property: Annotated[
-        Texts,
-        typer.Option("--property", metavar="KEY=VALUE", help="Set a property of the table; repeatable."),
+        Texts, option("Set a property of the table; repeatable.", "KEY=VALUE", "--property")
     ] = None,
-    shredding: Annotated[
-        str, typer.Option(metavar="infer|none|SCHEMA", help="How to shred Variants, as in write.")
-    ] = "infer",
-    compression: Annotated[
-        Literal["zstd", "snappy", "gzip", "lz4", "none"] | None,
-        typer.Option(help="The compression of data files; by default that of the table, or zstd."),
-    ] = "zstd",
+    shredding: Annotated[str, option("How to shred Variants, as in write.", "infer|none|SCHEMA")] = "infer",
+    compression: Compression = "zstd",
     target_file_size: TargetFileSize = "128MB",
     residual_rows: ResidualRows = "separate",
     json: Json = False,
@@ -71,8 +66,70 @@ def convert(
             storage_options=storage_options(),
         )
     intake.bytes = meter.bytes
-    summary = WriteSummary(table, result, intake, None)
-    if json:
-        summary.print_json()
-    else:
-        summary.print_text()
+    render(report_of(table, result, intake, None), json=json)
+
+
+def migrate(
+    source: Annotated[str, argument("SOURCE", "A Parquet file in the older Spark layout, or a folder.")],
+    target: Annotated[str, argument("TARGET", "A new file or folder, or an empty folder.")],
+    shredding: Annotated[
+        Literal["same", "infer", "none"],
+        option("Keep the shredded paths, infer new ones, or shred nothing."),
+    ] = "same",
+    compat: Annotated[
+        bool, option("Read contradictory columns as the legacy algorithm does.", names="--compat")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Rewrite files of the older Spark Variant layout in the current layout.
+
+    Values, other columns, rows and file names stay the same. The source is not modified.
+    """
+    with all_or_nothing(), showing_progress():
+        result = migrate_legacy(
+            source, target, shredding=None if shredding == "none" else shredding, compat=compat
+        )
+    render(_report(source, target, result), json=json)
+
+
+MAX_SHOWN_FILES = 24
+FILES: tuple[Heading, ...] = (
+    ("file", "left"),
+    ("columns", "left"),
+    ("rows", "right"),
+    ("before", "right"),
+    ("after", "right"),
+)
+
+
+def _report(source: str, target: str, result: Migration) -> Report:
+    files = result.files
+    json = {
+        "source": source,
+        "target": target,
+        **{name: sum(getattr(file, name) for file in files) for name in ("rows", "bytes_before", "bytes")},
+        "files": [facts(file, "path columns rows bytes_before bytes") for file in files],
+        "others": result.others,
+    }
+    more = f"and {len(files) - MAX_SHOWN_FILES} more: --json lists all"
+    return Report(
+        json,
+        _sentences(source, target, result),
+        [(FILES, map(_cells, files[:MAX_SHOWN_FILES]))],
+        more if len(files) > MAX_SHOWN_FILES else None,
+    )
+
+
+def _sentences(source: str, target: str, result: Migration) -> Iterator[str]:
+    migrated = [file for file in result.files if file.columns]
+    rows = count(sum(file.rows for file in migrated), "row")
+    yield f"{target}: {count(len(migrated), 'file')} with {rows} in the current layout"
+    if copied := len(result.files) - len(migrated):
+        yield f"{count(copied, 'file')} had no column in the older layout: copied"
+    if result.others:
+        yield f"{count(len(result.others), 'file')} in {source} not .parquet: not copied"
+
+
+def _cells(file: MigratedFile) -> tuple[str, ...]:
+    sizes = (size_text(file.bytes_before), size_text(file.bytes))
+    return file.path, ", ".join(file.columns) or "copied", f"{file.rows:,}", *sizes

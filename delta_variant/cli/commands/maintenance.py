@@ -2,69 +2,63 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
+from ..._text import count, path_text, size_text
 from ...data_file.options import FileOptions
 from ...execution import Description
+from ...log.commit_result import CommitResult
+from ...operations.history import HistoryEntry
 from ...operations.history import history as history_of
 from ...operations.log_cleanup import LogCleanupResult
 from ...operations.log_cleanup import clean_up_log as clean_up_log_of
+from ...operations.optimize.layout import LeafPath
+from ...operations.optimize.optimize import OptimizeResult
 from ...operations.optimize.optimize import optimize as optimize_table
-from ...operations.restore import plan_restore
+from ...operations.restore import RestoreResult, plan_restore
 from ...operations.restore import restore as restore_table
-from ...operations.vacuum import plan_vacuum
+from ...operations.vacuum import VacuumResult, plan_vacuum
 from ...operations.vacuum import vacuum as vacuum_table
 from ...variant.moments import UTC
-from ..arguments import (
+from ..confirmation import confirm
+from ..interrupts import all_or_nothing
+from ..options import (
     DryRun,
     Expanded,
     Json,
     ResidualRows,
     Table,
     TargetFileSize,
+    Text,
+    Texts,
     Timestamp,
     TimeZone,
     Wide,
     Yes,
+    option,
     parse_size,
+    storage_options,
 )
-from ..common_options import storage_options
-from ..confirmation import confirm
-from ..history import (
-    print_history,
-    print_history_json,
-    print_log_cleanup,
-    print_log_cleanup_json,
-    print_restoration,
-    print_restoration_json,
-    print_vacuum,
-    print_vacuum_json,
-)
-from ..interrupts import all_or_nothing
 from ..plans import describe, plan_log_cleanup
 from ..progress import showing_progress
-from ..rewrite_summary import print_optimization, print_optimization_json
-from ..tables import Layout
+from ..report import Report, facts, render
+from ..tables import Heading, Layout
 
 __all__ = ["clean_up_log", "history", "optimize", "restore", "vacuum"]
 
 
 def optimize(
     table: Table,
-    where: Annotated[
-        str | None, typer.Option(metavar="SQL", help="Optimize only partitions that match.")
-    ] = None,
+    where: Annotated[Text, option("Optimize only partitions that match.", "SQL")] = None,
     sort_by: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SQL", help="Sort by a column or path, such as event:user.id::bigint; repeatable."
-        ),
+        Texts, option("Sort by a column or path, such as event:user.id::bigint; repeatable.", "SQL")
     ] = None,
-    reshred: Annotated[
-        bool, typer.Option("--reshred", help="Infer new shredding schemas for all files.")
-    ] = False,
+    reshred: Annotated[bool, option("Infer new shredding schemas for all files.", names="--reshred")] = False,
     target_file_size: TargetFileSize = "128MB",
     residual_rows: ResidualRows = "separate",
     dry_run: DryRun = False,
@@ -84,15 +78,45 @@ def optimize(
             dry_run=dry_run,
             storage_options=storage_options(),
         )
-    if json:
-        print_optimization_json(table, result)
-    else:
-        print_optimization(table, result)
+    render(_optimization(table, result), json=json)
+
+
+def _optimization(table: str, result: OptimizeResult) -> Report:
+    changed = {
+        name: sorted({leaf for group in result.groups for leaf in getattr(group, name)}, key=str)
+        for name in ("gained", "dropped")
+    }
+    json = {
+        "table": table,
+        **facts(result, "version files_before bytes_before bytes_after"),
+        "rows": sum(group.rows for group in result.groups),
+        "files": [facts(file, "path rows bytes") for file in result.files],
+        **{
+            name: [{"path": path_text(each.column, each.path), "type": each.type} for each in leaves]
+            for name, leaves in changed.items()
+        },
+    }
+    return Report(json, _optimization_lines(table, result, changed))
+
+
+def _optimization_lines(
+    table: str, result: OptimizeResult, changed: dict[str, list[LeafPath]]
+) -> Iterator[str]:
+    if not result.groups:
+        yield f"{table}: nothing to do"
+        return
+    done = f"version {result.version}" if result.version is not None else "dry run"
+    about = "" if result.files else "about "
+    new = count(len(result.files), "file") if result.files else f"{len(result.groups)} or more"
+    yield f"{table}: {done}, {count(result.files_before, 'file')} to {new}"
+    yield f"{size_text(result.bytes_before)} to {about}{size_text(result.bytes_after)}"
+    for name, leaves in changed.items():
+        yield from (f"{name} {path_text(each.column, each.path)} ({each.type})" for each in leaves)
 
 
 def history(
     table: Table,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=0, help="Maximum number of commits.")] = None,
+    limit: Annotated[int | None, option("Maximum number of commits.", "N", min=0)] = None,
     wide: Wide = False,
     expanded: Expanded = False,
     json: Json = False,
@@ -102,17 +126,39 @@ def history(
     With --json, one object per commit: its commitInfo, version and timestamp.
     """
     entries = history_of(table, limit, storage_options=storage_options())
-    if json:
-        print_history_json(entries)
-    else:
-        print_history(entries, Layout(wide, expanded))
+    render(_history(entries), json=json, layout=Layout(wide, expanded))
+
+
+COMMITS: tuple[Heading, ...] = (
+    ("version", "right"),
+    ("time", "key"),
+    ("operation", "left"),
+    ("parameters and metrics", "left"),
+)
+
+
+def _history(entries: Sequence[HistoryEntry]) -> Report:
+    json = [
+        {**entry.commit_info, "version": entry.version, "timestamp": entry.timestamp} for entry in entries
+    ]
+    return Report(json, tables=[(COMMITS, map(_commit_cells, entries))])
+
+
+def _commit_cells(entry: HistoryEntry) -> tuple[Any, ...]:
+    # As `restore --timestamp` takes it: `2026-11-21 09:30:00.000Z`.
+    time = entry.timestamp.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
+    details = {**entry.parameters, **entry.metrics}
+    texts = (
+        f"{name}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
+        for name, value in details.items()
+        if value not in (None, "", [], {})
+    )
+    return entry.version, time, entry.operation or "", ", ".join(texts)
 
 
 def restore(
     table: Table,
-    version: Annotated[
-        int | None, typer.Option("--version", metavar="N", min=0, help="The version to restore.")
-    ] = None,
+    version: Annotated[int | None, option("The version to restore.", "N", min=0)] = None,
     timestamp: Timestamp = None,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -129,25 +175,34 @@ def restore(
     if not confirm("restore", plan, yes=yes, dry_run=dry_run, json=json):
         return
     with all_or_nothing(), showing_progress():
-        restoration = restore_table(table, version, timestamp=timestamp, storage_options=storage_options())
-    if json:
-        print_restoration_json(table, restoration)
-    else:
-        print_restoration(table, restoration)
+        result = restore_table(table, version, timestamp=timestamp, storage_options=storage_options())
+    render(Report(_facts(table, result), _restoration_lines(table, result)), json=json)
+
+
+def _facts(table: str, result: CommitResult) -> dict[str, Any]:
+    """Return the attributes of a result without the metrics, which `history` prints."""
+    return {"table": table, **{name: value for name, value in asdict(result).items() if name != "metrics"}}
+
+
+def _restoration_lines(table: str, result: RestoreResult) -> Iterator[str]:
+    if result.version is None:
+        yield f"{table}: already equal to version {result.restored}"
+        return
+    yield f"{table}: version {result.version} restores version {result.restored}"
+    added = f"{count(result.files_added, 'file')} added, {size_text(result.bytes_added)}"
+    yield f"{added}; {count(result.files_removed, 'file')} removed, {size_text(result.bytes_removed)}"
 
 
 def vacuum(
     table: Table,
     retention_hours: Annotated[
         float | None,
-        typer.Option(
-            metavar="HOURS", min=0, help="Keep files for this long. By default the table's property decides."
-        ),
+        option("Keep files for this long. By default the table's property decides.", "HOURS", min=0),
     ] = None,
     enforce: Annotated[
         bool,
-        typer.Option(
-            "--enforce-retention/--no-enforce-retention", help="Reject hours below the table's retention."
+        option(
+            "Reject hours below the table's retention.", names="--enforce-retention/--no-enforce-retention"
         ),
     ] = True,
     yes: Yes = False,
@@ -166,17 +221,15 @@ def vacuum(
     if not confirm("vacuum", plan, yes=yes, dry_run=dry_run, json=json):
         return
     with all_or_nothing("nothing was deleted"), showing_progress():
-        result = vacuum_table(
+        result: VacuumResult = vacuum_table(
             table,
             retention_hours,
             dry_run=False,
             enforce_retention_duration=enforce,
             storage_options=storage_options(),
         )
-    if json:
-        print_vacuum_json(table, result)
-    else:
-        print_vacuum(table, result)
+    done = f"{table}: {count(len(result.files), 'file')} deleted, {size_text(result.bytes)}"
+    render(Report(_facts(table, result), [done]), json=json)
 
 
 def clean_up_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: Json = False) -> None:
@@ -196,7 +249,6 @@ def clean_up_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: 
         return
     with all_or_nothing("the remaining versions can be loaded"):
         result = run(only_plan=False)
-    if json:
-        print_log_cleanup_json(table, result)
-    else:
-        print_log_cleanup(table, result)
+    done = f"{table}: {count(len(result.files), 'file')} of the log deleted, {size_text(result.bytes)}"
+    remaining = f"; the log begins at version {result.first_version}" if result.files else ""
+    render(Report({"table": table, **asdict(result)}, [done + remaining]), json=json)

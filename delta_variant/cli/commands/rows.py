@@ -1,39 +1,60 @@
-"""The commands `delete` and `update`."""
+"""The commands `delete`, `update` and `merge`, which change rows."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any
 
 import typer
 
+from ..._text import count, size_text
+from ...data_file.options import FileOptions
 from ...operations.delete import delete as delete_rows
 from ...operations.delete import delete_all
+from ...operations.merge.builder import Merge
+from ...operations.merge.builder import merge as merge_into
 from ...operations.update import update as update_rows
 from ...variant.moments import UTC
 from ...write.rewrite_result import RewriteResult
-from ..arguments import DryRun, Json, Table, TimeZone, Yes
-from ..common_options import storage_options
 from ..confirmation import confirm
+from ..help import ARGUMENTS
+from ..inputs import open_inputs
 from ..interrupts import all_or_nothing
-from ..plans import plan_rewrite
-from ..progress import showing_progress
-from ..rewrite_summary import RewriteSummary
+from ..options import (
+    DryRun,
+    Json,
+    ResidualRows,
+    Table,
+    TargetFileSize,
+    Text,
+    Texts,
+    TimeZone,
+    VariantColumns,
+    Yes,
+    argument,
+    option,
+    parse_size,
+    storage_options,
+)
+from ..plans import plan_merge, plan_rewrite
+from ..progress import Intake, showing_progress
+from ..report import Report, facts, render
 
-__all__ = ["delete", "parse_assignment", "print_rewrite", "update"]
+__all__ = ["delete", "merge", "update"]
 
 
 def delete(
     table: Table,
-    where: Annotated[str | None, typer.Option(metavar="SQL", help="Delete rows that match.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Delete all rows.")] = False,
+    where: Annotated[Text, option("Delete rows that match.", "SQL")] = None,
+    everything: Annotated[bool, option("Delete all rows.", names="--all")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     json: Json = False,
     timezone: TimeZone = UTC,
 ) -> None:
     """Delete rows of a table with one commit."""
-    if (where is None) != everything:
-        raise typer.BadParameter("pass exactly one of --where and --all")
+    _check_scope(where, everything)
     if not confirm(
         "delete",
         lambda: plan_rewrite(table, where, timezone, "delete"),
@@ -47,32 +68,26 @@ def delete(
             result = delete_all(table, storage_options=storage_options())
         else:
             result = delete_rows(table, where, timezone=timezone, storage_options=storage_options())
-    print_rewrite(table, result, json)
+    render(_report(table, result), json=json)
 
 
 def update(
     table: Table,
     assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="TARGET=SQL", help="An assignment, such as event:user.email='x'; repeatable."
-        ),
+        Texts, option("An assignment, such as event:user.email='x'; repeatable.", "TARGET=SQL", "--set")
     ] = None,
-    unset: Annotated[
-        list[str] | None, typer.Option(metavar="PATH", help="Remove a path; repeatable.")
-    ] = None,
-    where: Annotated[str | None, typer.Option(metavar="SQL", help="Update rows that match.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Update all rows.")] = False,
+    unset: Annotated[Texts, option("Remove a path; repeatable.", "PATH")] = None,
+    where: Annotated[Text, option("Update rows that match.", "SQL")] = None,
+    everything: Annotated[bool, option("Update all rows.", names="--all")] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
     json: Json = False,
     timezone: TimeZone = UTC,
 ) -> None:
     """Update columns and paths within Variants with one commit."""
-    if (where is None) != everything:
-        raise typer.BadParameter("pass exactly one of --where and --all")
+    _check_scope(where, everything)
     updates: dict[str, str | None] = {}
-    for name, text in (*map(parse_assignment, assignments or ()), *((path, None) for path in unset or ())):
+    for name, text in (*map(_parse_assignment, assignments or ()), *((path, None) for path in unset or ())):
         if name in updates:
             raise typer.BadParameter(f"{name!r} is assigned twice: pass one --set or --unset for it")
         updates[name] = text
@@ -86,10 +101,15 @@ def update(
         return
     with all_or_nothing(), showing_progress():
         result = update_rows(table, updates, where, timezone=timezone, storage_options=storage_options())
-    print_rewrite(table, result, json)
+    render(_report(table, result), json=json)
 
 
-def parse_assignment(text: str) -> tuple[str, str]:
+def _check_scope(where: str | None, everything: bool) -> None:
+    if (where is None) != everything:
+        raise typer.BadParameter("pass exactly one of --where and --all")
+
+
+def _parse_assignment(text: str) -> tuple[str, str]:
     """Return target and expression of TARGET=SQL. Raise BadParameter for another text."""
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
@@ -97,10 +117,186 @@ def parse_assignment(text: str) -> tuple[str, str]:
     return name.strip(), value
 
 
-def print_rewrite(table: str, result: RewriteResult, json: bool) -> None:
-    """Print the result of a command that changes rows."""
-    summary = RewriteSummary(table, result)
-    if json:
-        summary.print_json()
-    else:
-        summary.print_text()
+CLAUSES = "Clauses"
+
+
+def _clause(kind: str, text: str) -> Any:
+    return option(text, names=f"--when-{kind}", show_default=False, count=True, rich_help_panel=CLAUSES)
+
+
+def merge(
+    context: typer.Context,
+    source: Annotated[list[str], argument("SOURCE...", "Files of JSON, Parquet or CSV, as for write.")],
+    table: Table,
+    on: Annotated[str, option("When rows match, such as target.id = source.id.", "SQL")],
+    matched_update: Annotated[int, _clause("matched-update", "Update matching rows.")] = 0,
+    matched_delete: Annotated[int, _clause("matched-delete", "Delete matching rows.")] = 0,
+    insert: Annotated[
+        int, _clause("not-matched-insert", "Insert source rows that match no row of the table.")
+    ] = 0,
+    unmatched_update: Annotated[
+        int, _clause("not-matched-by-source-update", "Update rows that match no source row.")
+    ] = 0,
+    unmatched_delete: Annotated[
+        int, _clause("not-matched-by-source-delete", "Delete rows that match no source row.")
+    ] = 0,
+    assignments: Annotated[
+        Texts,
+        option(
+            "An assignment of the clause before it; without any, all columns of the source.",
+            "TARGET=SQL",
+            "--set",
+            rich_help_panel=CLAUSES,
+        ),
+    ] = None,
+    where: Annotated[
+        Texts, option("The rows to which the clause before it applies.", "SQL", rich_help_panel=CLAUSES)
+    ] = None,
+    column: Annotated[
+        Text, option("The column for the values of JSON files; value by default.", "NAME")
+    ] = None,
+    variant_column: VariantColumns = None,
+    target_file_size: TargetFileSize = "128MB",
+    residual_rows: ResidualRows = "separate",
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+    timezone: TimeZone = UTC,
+) -> None:
+    """Merge files into a table with one commit: update, delete and insert rows.
+
+    The first clause of a kind whose --where is true applies to a row. --set and --where belong to the clause
+    before them. SQL names the table target and the files source.
+    """
+    clauses = _parse_clauses(context.meta[ARGUMENTS])
+    if any(each.is_destructive for each in clauses) or dry_run:
+        sentences = [each.describe() for each in clauses]
+        if not confirm(
+            "merge", lambda: plan_merge(table, source, sentences), yes=yes, dry_run=dry_run, json=json
+        ):
+            return
+    with all_or_nothing(), showing_progress() as meter:
+        rows = open_inputs(source, column, variant_column or (), allow_empty=True, intake=Intake(meter))
+        merging = merge_into(
+            table,
+            rows,
+            on,
+            variant_columns=variant_column or (),
+            timezone=timezone,
+            files=FileOptions(target_file_size=parse_size(target_file_size), residual_rows=residual_rows),
+            storage_options=storage_options(),
+        )
+        for clause in clauses:
+            merging = clause.add(merging)
+        result = merging.execute()
+    render(_report(table, result), json=json)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of clause: its text, and how a merge gets it with assignments, and with all columns instead."""
+
+    text: str
+    assign: Callable[[Merge, Mapping[str, str | None], str | None], Merge] | None = None
+    apply: Callable[[Merge, str | None], Merge] | None = None
+
+
+KINDS: Mapping[str, Kind] = {
+    "--when-matched-update": Kind("matched update", Merge.when_matched_update, Merge.when_matched_update_all),
+    "--when-matched-delete": Kind("matched delete", None, Merge.when_matched_delete),
+    "--when-not-matched-insert": Kind(
+        "not matched insert", Merge.when_not_matched_insert, Merge.when_not_matched_insert_all
+    ),
+    "--when-not-matched-by-source-update": Kind(
+        "not matched by source update", Merge.when_not_matched_by_source_update
+    ),
+    "--when-not-matched-by-source-delete": Kind(
+        "not matched by source delete", None, Merge.when_not_matched_by_source_delete
+    ),
+}
+"""The clauses of `merge`: options whose order counts, each with the --set and --where after it."""
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A clause: its kind, its assignments, none for all columns, and the rows to which it applies."""
+
+    option: str
+    updates: Mapping[str, str | None] = field(default_factory=dict)
+    where: str | None = None
+
+    @property
+    def is_destructive(self) -> bool:
+        """Return whether the clause removes rows or values."""
+        return not self.option.endswith("insert")
+
+    def describe(self) -> str:
+        """Return the clause as text."""
+        assignments = ", ".join(f"{name} = {(value or '').strip()}" for name, value in self.updates.items())
+        condition = f" where {self.where}" if self.where is not None else ""
+        return f"when {KINDS[self.option].text}{condition}{': set ' if assignments else ''}{assignments}"
+
+    def extend(self, option: str, value: str) -> Clause:
+        """Return the clause with a --where or a --set. Raise BadParameter if it cannot have that."""
+        if option == "--where":
+            if self.where is not None:
+                raise typer.BadParameter(f"{self.option} has two --where: combine them with AND")
+            return replace(self, where=value)
+        name, text = _parse_assignment(value)
+        if KINDS[self.option].assign is None:
+            raise typer.BadParameter(f"{self.option} takes no --set")
+        if name in self.updates:
+            raise typer.BadParameter(f"{name!r} is assigned twice: pass one --set for it")
+        return replace(self, updates={**self.updates, name: text})
+
+    def check(self) -> None:
+        """Raise BadParameter if the clause requires a --set and has none."""
+        if KINDS[self.option].apply is None and not self.updates:
+            raise typer.BadParameter(f"{self.option} requires --set, because there is no source row")
+
+    def add(self, merging: Merge) -> Merge:
+        """Return a merge with the clause."""
+        kind = KINDS[self.option]
+        if kind.assign is not None and (self.updates or kind.apply is None):
+            return kind.assign(merging, self.updates, self.where)
+        assert kind.apply is not None
+        return kind.apply(merging, self.where)
+
+
+def _parse_clauses(arguments: Sequence[str]) -> list[Clause]:
+    """Return the clauses in the arguments of `merge`, in order. Raise BadParameter for invalid ones."""
+    clauses: list[Clause] = []
+    remaining = iter(arguments)
+    for text in remaining:
+        if text == "--":
+            break
+        name, equals, value = text.partition("=")
+        if name in KINDS:
+            clauses.append(Clause(name))
+        elif name in ("--set", "--where"):
+            if not clauses:
+                raise typer.BadParameter(f"{name} must follow the clause that it belongs to")
+            clauses[-1] = clauses[-1].extend(name, value if equals else next(remaining))
+    if not clauses:
+        raise typer.BadParameter(f"pass at least one clause: {', '.join(KINDS)}")
+    for clause in clauses:
+        clause.check()
+    return clauses
+
+
+def _report(table: str, result: RewriteResult) -> Report:
+    names = "version rows_deleted rows_updated rows_inserted rows_copied files_removed"
+    files = [facts(file, "path rows bytes") for file in result.files]
+    return Report({"table": table, **facts(result, names), "files": files}, _sentences(table, result))
+
+
+def _sentences(table: str, result: RewriteResult) -> Iterator[str]:
+    if result.version is None:
+        yield f"{table}: no row matches, nothing was written"
+        return
+    verbs = ("deleted", "updated", "inserted", "copied")
+    numbers = ((getattr(result, f"rows_{verb}"), verb) for verb in verbs)
+    done = [f"{count(number, 'row')} {verb}" for number, verb in numbers if number]
+    yield f"{table}: version {result.version}, {', '.join(done) or '0 rows'}"
+    added, size = count(len(result.files), "file"), size_text(sum(file.bytes for file in result.files))
+    yield f"{count(result.files_removed, 'file')} removed, {added} added, {size}"

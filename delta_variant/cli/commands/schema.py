@@ -1,96 +1,159 @@
-"""The command `alter`, which makes one kind of change per commit."""
+"""The commands `describe` and `alter`, which makes one kind of change per commit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
+import msgspec
 import typer
 
+from ..._text import count, size_text
 from ...log.commit_result import CommitResult
+from ...log.load import load_snapshot
+from ...log.snapshot import Snapshot
 from ...operations.alter.columns import add_columns, drop_column, rename_column
 from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
 from ...operations.alter.type_change import change_type
-from ..arguments import DryRun, Json, Table, Texts, Yes, parse_pair, parse_pairs
-from ..common_options import storage_options
+from ...protocol.types import sql_type
+from ...write.copy_on_write import count_rows
 from ..confirmation import confirm
 from ..interrupts import all_or_nothing
+from ..options import (
+    DryRun,
+    Json,
+    Table,
+    Text,
+    Texts,
+    Timestamp,
+    Version,
+    Wide,
+    Yes,
+    option,
+    parse_pair,
+    parse_pairs,
+    storage_options,
+)
 from ..plans import plan_drop
 from ..progress import showing_progress
-from ..terminal import console, print_json, print_lines
+from ..report import Report, Rows, facts, render
+from ..tables import Heading, Layout
 
-__all__ = ["alter"]
+__all__ = ["alter", "describe"]
+
+
+def describe(
+    table: Table,
+    version: Version = None,
+    timestamp: Timestamp = None,
+    wide: Wide = False,
+    json: Json = False,
+) -> None:
+    """Print the schema, properties, features, protocol and size of a table."""
+    snapshot = load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options())
+    render(_description(snapshot), json=json, layout=Layout(wide))
+
+
+COLUMNS: tuple[Heading, ...] = (
+    ("column", "key"),
+    ("type", "left"),
+    ("nullable", "left"),
+    ("comment", "left"),
+)
+PROPERTIES: tuple[Heading, ...] = (("property", "key"), ("value", "left"))
+
+
+def _description(snapshot: Snapshot) -> Report:
+    metadata, rows = snapshot.metadata, count_rows(snapshot, snapshot.files)
+    columns = [
+        {"name": field.name, "type": sql_type(field.type), "nullable": field.nullable}
+        for field in snapshot.schema.fields
+    ]
+    json = {
+        "table": snapshot.uri,
+        "version": snapshot.version,
+        **facts(metadata, "id name description"),
+        "rows": rows,
+        "files": snapshot.num_files,
+        "bytes": snapshot.num_bytes,
+        "partition_columns": snapshot.partition_columns,
+        "protocol": facts(snapshot.protocol, "min_reader_version min_writer_version"),
+        "features": _features(snapshot),
+        "columns": columns,
+        "properties": dict(snapshot.properties),
+        "schema": msgspec.Raw(metadata.schema_string.encode()),
+    }
+    cells = [
+        (
+            field.name,
+            sql_type(field.type),
+            "" if field.nullable else "not null",
+            str((field.metadata or {}).get("comment", "")),
+        )
+        for field in snapshot.schema.fields
+    ]
+    tables: list[Rows] = [(COLUMNS, cells)]
+    if snapshot.properties:
+        tables.append((PROPERTIES, sorted(snapshot.properties.items())))
+    return Report(json, _sentences(snapshot, rows), tables)
+
+
+def _features(snapshot: Snapshot) -> list[str]:
+    protocol = snapshot.protocol
+    return sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
+
+
+def _sentences(snapshot: Snapshot, rows: int) -> Iterator[str]:
+    size = f"{size_text(snapshot.num_bytes)} in {count(snapshot.num_files, 'file')}"
+    yield f"{snapshot.uri}: version {snapshot.version}, {count(rows, 'row')}, {size}"
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    for name, text in (("name", metadata.name), ("description", metadata.description)):
+        if text:
+            yield f"{name}: {text}"
+    if snapshot.partition_columns:
+        yield f"partitioned by: {', '.join(snapshot.partition_columns)}"
+    yield f"protocol: reader {protocol.min_reader_version}, writer {protocol.min_writer_version}"
+    if features := _features(snapshot):
+        yield f"features: {', '.join(features)}"
 
 
 def alter(
     table: Table,
-    set_property: Annotated[
-        Texts, typer.Option("--set", metavar="KEY=VALUE", help="Set a table property; repeatable.")
-    ] = None,
-    unset_property: Annotated[
-        Texts, typer.Option("--unset", metavar="KEY", help="Remove a table property; repeatable.")
-    ] = None,
-    column: Annotated[
-        Texts,
-        typer.Option(
-            "--add-column", metavar="NAME=TYPE", help="Add a column, such as event=variant; repeatable."
-        ),
+    set_property: Annotated[Texts, option("Set a table property; repeatable.", "KEY=VALUE", "--set")] = None,
+    unset_property: Annotated[Texts, option("Remove a table property; repeatable.", "KEY", "--unset")] = None,
+    add_column: Annotated[
+        Texts, option("Add a column, such as event=variant; repeatable.", "NAME=TYPE")
     ] = None,
     new_type: Annotated[
-        str | None,
-        typer.Option("--change-type", metavar="NAME=TYPE", help="Widen a column type, such as id=bigint."),
+        Text, option("Widen a column type, such as id=bigint.", "NAME=TYPE", "--change-type")
     ] = None,
     renamed: Annotated[
-        str | None,
-        typer.Option("--rename-column", metavar="NAME=NEW", help="Rename a column or struct field."),
+        Text, option("Rename a column or struct field.", "NAME=NEW", "--rename-column")
     ] = None,
-    dropped: Annotated[
-        str | None, typer.Option("--drop-column", metavar="NAME", help="Drop a column or struct field.")
-    ] = None,
+    dropped: Annotated[Text, option("Drop a column or struct field.", "NAME", "--drop-column")] = None,
     constraint: Annotated[
-        str | None,
-        typer.Option(
-            "--add-constraint", metavar="NAME=SQL", help="Add a CHECK constraint, such as paid=amount>0."
-        ),
+        Text, option("Add a CHECK constraint, such as paid=amount>0.", "NAME=SQL", "--add-constraint")
     ] = None,
     dropped_constraint: Annotated[
-        str | None, typer.Option("--drop-constraint", metavar="NAME", help="Drop a CHECK constraint.")
+        Text, option("Drop a CHECK constraint.", "NAME", "--drop-constraint")
     ] = None,
     yes: Yes = False,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
     """Change properties, columns or constraints of a table with one commit."""
-    options = storage_options()
-    changes: list[tuple[object, Callable[[], CommitResult]]] = [
-        (
-            set_property,
-            lambda: set_properties(table, parse_pairs("--set", set_property), storage_options=options),
-        ),
-        (unset_property, lambda: unset_properties(table, unset_property or (), storage_options=options)),
-        (column, lambda: add_columns(table, parse_pairs("--add-column", column), storage_options=options)),
-        (
-            new_type,
-            lambda: change_type(table, *parse_pair("--change-type", new_type), storage_options=options),
-        ),
-        (
-            renamed,
-            lambda: rename_column(table, *parse_pair("--rename-column", renamed), storage_options=options),
-        ),
-        (dropped, lambda: drop_column(table, dropped or "", storage_options=options)),
-        (
-            constraint,
-            lambda: add_constraint(
-                table, *parse_pair("--add-constraint", constraint), storage_options=options
-            ),
-        ),
-        (
-            dropped_constraint,
-            lambda: drop_constraint(table, dropped_constraint or "", storage_options=options),
-        ),
+    changes: list[tuple[object, Callable[..., CommitResult], Callable[[], Sequence[object]]]] = [
+        (set_property, set_properties, lambda: [parse_pairs("--set", set_property)]),
+        (unset_property, unset_properties, lambda: [unset_property]),
+        (add_column, add_columns, lambda: [parse_pairs("--add-column", add_column)]),
+        (new_type, change_type, lambda: parse_pair("--change-type", new_type)),
+        (renamed, rename_column, lambda: parse_pair("--rename-column", renamed)),
+        (dropped, drop_column, lambda: [dropped]),
+        (constraint, add_constraint, lambda: parse_pair("--add-constraint", constraint)),
+        (dropped_constraint, drop_constraint, lambda: [dropped_constraint]),
     ]
-    requested = [change for given, change in changes if given]
+    requested = [(run, arguments) for given, run, arguments in changes if given]
     if len(requested) != 1:
         raise typer.BadParameter("pass exactly one kind of change: each one is a separate commit")
     if dropped is None and dry_run:
@@ -100,9 +163,7 @@ def alter(
     ):
         return
     with all_or_nothing(), showing_progress():
-        version = requested[0]().version
-    if json:
-        print_json({"table": table, "version": version})
-    else:
-        done = "nothing to change" if version is None else f"version {version}"
-        print_lines(console(), f"{table}: {done}")
+        [(run, arguments)] = requested
+        version = run(table, *arguments(), storage_options=storage_options()).version
+    done = "nothing to change" if version is None else f"version {version}"
+    render(Report({"table": table, "version": version}, [f"{table}: {done}"]), json=json)

@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
-from ..._text import count
+from ..._text import count, fill, path_step, path_text, size_text
+from ...errors import InvalidStatisticsError
+from ...protocol.statistics import leaves_of, value_at
 from ...reports import bounds
 from ...reports.explorer import explore
 from ...reports.explorer_page import explorer_page
-from ...reports.inspected_file import data_files, undecodable_bounds
-from ...reports.shredding_tree import merge, shredding_of
-from .. import statistics_report
-from ..arguments import Expanded, FileOrTable, Json, Version, Wide
-from ..common_options import storage_options
-from ..examples import EXAMPLES
-from ..exit_codes import FINDINGS
+from ...reports.inspected_file import InspectedFile, data_files, undecodable_bounds
+from ...reports.shredding_tree import FileShredding, Node, merge, shredding_of
+from ...variant import paths as variant_paths
 from ..help import Command, Group, examples_text
-from ..output import write_page
+from ..options import (
+    Expanded,
+    FileOrTable,
+    Json,
+    Text,
+    Version,
+    Wide,
+    argument,
+    option,
+    storage_options,
+)
+from ..output import FINDINGS, write_page
 from ..progress import showing_progress
-from ..shredding_report import print_tree
-from ..tables import Layout
+from ..report import Report, render
+from ..tables import Heading, Layout
 from ..terminal import console, print_hint, print_json, print_lines
 
 __all__ = ["inspect", "stats", "z85"]
@@ -34,10 +45,7 @@ SHOWN_FILES = 10
 def inspect(
     target: FileOrTable,
     version: Version = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", dir_okay=False, help="Write an HTML page with values and estimates."),
-    ] = None,
+    html: Annotated[Text, option("Write an HTML page with values and estimates.", "FILE")] = None,
     wide: Wide = False,
     expanded: Expanded = False,
     json: Json = False,
@@ -55,23 +63,60 @@ def inspect(
         write_page(html, page)
     with showing_progress():
         shredding = merge([shredding_of(file) for file in data_files(target, version, storage_options())])
-    if json:
-        print_json(shredding)
-    else:
-        print_tree(target, shredding, Layout(wide, expanded))
+    render(_shredding(target, shredding), json=json, layout=Layout(wide, expanded))
+
+
+PATHS: tuple[Heading, ...] = (
+    ("path", "key"),
+    ("type", "left"),
+    ("typed_value", "right"),
+    ("value", "right"),
+    ("clean", "right"),
+    ("bytes", "right"),
+    ("min", "detail"),
+    ("max", "detail"),
+)
+
+
+def _shredding(name: str, shredding: FileShredding) -> Report:
+    files, groups = count(shredding.files, "file"), count(shredding.row_groups, "row group")
+    counts = f"{count(shredding.rows, 'row')}, {size_text(shredding.bytes)} in {files}, {groups}"
+    if shredding.residual_files:
+        own = count(shredding.residual_files, "file")
+        counts = f"{counts}, {count(shredding.residual_rows, 'residual row')} separated into {own}"
+    lines = [f"{name}: {counts}", *(f"written by {writer}" for writer in shredding.created_by)]
+    tables = []
+    for column, content in shredding.columns.items():
+        first, *rows = (_path_cells(column, node, shredding.rows) for node in content.paths)
+        metadata = ("  (metadata)", "", "", "", "", size_text(content.metadata.bytes), "", "")
+        tables.append((PATHS, [first, metadata, *rows]))
+    return Report(shredding, lines if tables else [*lines, "no Variant column"], tables)
+
+
+def _path_cells(column: str, node: Node, rows: int) -> tuple[str, ...]:
+    name = "  " * len(node.path) + path_step(node.path[-1]) if node.path else column
+    fills = (fill(leaf.values, rows, node.path) if leaf else "" for leaf in (node.typed_value, node.value))
+    total = sum(leaf.bytes for leaf in (node.typed_value, node.value) if leaf)
+    sides = (bytes(bound).decode() if bound else "" for bound in (node.min, node.max))
+    return name, node.type, *fills, _clean_text(node), size_text(total), *sides
+
+
+def _clean_text(node: Node) -> str:
+    """Return in how many files other engines read a path alone; none does this for paths through arrays."""
+    if not node.files or None in node.path or node.type in ("object", "array", "variant"):
+        return ""
+    return "all" if node.clean_files == node.files else f"{node.clean_files:,} of {node.files:,}"
 
 
 def stats(
     target: FileOrTable,
     version: Version = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Compute the statistics of a table from its data.")
+        bool, option("Compute the statistics of a table from its data.", names="--exact")
     ] = False,
     limit: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, help=f"Maximum number of files; {SHOWN_FILES} by default, all with --json."
-        ),
+        option(f"Maximum number of files; {SHOWN_FILES} by default, all with --json.", "N", min=1),
     ] = None,
     wide: Wide = False,
     expanded: Expanded = False,
@@ -86,10 +131,11 @@ def stats(
     with showing_progress(if_redirected=True):
         files = data_files(target, version, storage_options(), exact=exact)
         for file in islice(files, shown):
-            if json:
-                print_json(statistics_report.json_report(file))
-            else:
-                statistics_report.print_tables(file, Layout(wide, expanded))
+            if not json:
+                records = file.stats.num_records
+                number = "unknown" if records is None else f"{records:,}"
+                print_lines(console(), f"{file.path}: {number} rows")
+            render(_statistics(file), json=json, layout=Layout(wide, expanded))
             messages += undecodable_bounds(file)
         is_rest = next(files, None) is not None
     if is_rest and not json:
@@ -99,6 +145,53 @@ def stats(
         raise typer.Exit(FINDINGS)
 
 
+BOUNDS: tuple[Heading, ...] = (
+    ("column", "key"),
+    ("type", "left"),
+    ("nulls", "right"),
+    ("min", "left"),
+    ("max", "left"),
+)
+
+
+def _statistics(file: InspectedFile) -> Report:
+    """Return the `stats` object of the `add` action and the decoded Variant bounds of a file."""
+    variants = {name: file.bounds[path] for path, name in file.variants.items()}
+    json = {"path": file.path, "stats": msgspec.Raw(file.stats.to_json().encode()), "variants": variants}
+    return Report(json, tables=[(BOUNDS, _bounds_cells(file))])
+
+
+def _bounds_cells(file: InspectedFile) -> Iterator[tuple[str, ...]]:
+    stats = file.stats
+    members = (stats.null_count, stats.min_values, stats.max_values)
+    known = (path for member in members for path, _ in leaves_of(member))
+    for path in dict.fromkeys([*known, *file.variants]):
+        nulls = value_at(stats.null_count, path)
+        number = f"{nulls:,}" if type(nulls) is int else _cell(nulls)
+        if path not in file.variants:
+            sides = [_cell(value_at(side, path)) for side in (stats.min_values, stats.max_values)]
+            yield ".".join(path), "", number, *sides
+            continue
+        name = file.variants[path]
+        yield name, "variant", number, "", ""
+        for path_key, bound in file.bounds[path].items():
+            yield f"  {_path_text(name, path_key)}", bound.type, "", _cell(bound.min), _cell(bound.max)
+
+
+_ENCODER = msgspec.json.Encoder(decimal_format="number")
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else _ENCODER.encode(value).decode()
+
+
+def _path_text(name: str, path_key: str) -> str:
+    try:
+        return path_text(name, variant_paths.parse(path_key))
+    except InvalidStatisticsError:
+        return f"{name} {path_key}"
+
+
 def decode(
     text: Annotated[str, typer.Argument(help="The string of a Variant column in minValues or maxValues.")],
 ) -> None:
@@ -106,9 +199,7 @@ def decode(
     print_json(bounds.decode(text), indented=True)
 
 
-def encode(
-    text: Annotated[str, typer.Argument(metavar="JSON", help="An object that maps paths to values.")],
-) -> None:
+def encode(text: Annotated[str, argument("JSON", "An object that maps paths to values.")]) -> None:
     """Print a JSON object that maps paths to values as a statistics string.
 
     The type of a value is inferred as by parse_json, or given as in {"type": "bigint", "value": 1}.
@@ -124,5 +215,11 @@ z85 = typer.Typer(
     help="Decode and encode the Variants in statistics.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for each in (decode, encode):
-    z85.command(cls=Command, epilog=examples_text(EXAMPLES[each.__name__]))(each)
+EXAMPLES = {
+    decode: "delta-variant z85 decode '5DI>pbWhTgwg7T:0rr933<M+j'",
+    encode: "delta-variant z85 encode '{\"$\": 7}'",
+}
+"""The commands of `z85`, and an example of each."""
+
+for run, example in EXAMPLES.items():
+    z85.command(cls=Command, epilog=examples_text((example,)))(run)

@@ -1,127 +1,112 @@
-"""The command `write`."""
+"""The command `write`, and the report of what was written."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+import os
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
+import msgspec
+import pyarrow as pa
 import typer
 
-from ...data_file.options import FileOptions, JsonOptions, WriteOptions
+from ..._text import count, fill, path_text, size_text
+from ...data_file.options import FileOptions, JsonOptions, Shredding, WriteOptions
+from ...expressions.parse import parse_type
+from ...expressions.types import type_name
 from ...log.commit_context import CommitOptions
 from ...operations.write import write_table
 from ...protocol.schema.arrow import from_arrow
 from ...variant.moments import UTC
+from ...variant.shredding import ShreddingSchema
+from ...write.commit import WriteResult
 from ...write.preparation import TableOptions
-from ..arguments import (
+from ..confirmation import confirm, print_plan
+from ..inputs import open_inputs
+from ..interrupts import all_or_nothing
+from ..options import (
+    Compression,
     DryRun,
     Json,
     ResidualRows,
     Table,
     TargetFileSize,
+    Text,
     Texts,
     TimeZone,
+    VariantColumns,
     Yes,
+    argument,
+    option,
     parse_pairs,
     parse_size,
+    storage_options,
 )
-from ..common_options import storage_options
-from ..confirmation import confirm, print_plan
-from ..exit_codes import FINDINGS
-from ..inputs import open_inputs
-from ..interrupts import all_or_nothing
+from ..output import FINDINGS
 from ..plans import plan_overwrite, plan_write
 from ..progress import Intake, showing_progress
-from ..shredding_option import parse_shredding
-from ..write_summary import WriteSummary
+from ..report import Report, facts, render
+from ..tables import Heading
 
-__all__ = ["write"]
+__all__ = ["parse_shredding", "report_of", "write"]
 
 
 def write(
     inputs: Annotated[
         list[str],
-        typer.Argument(
-            metavar="INPUT...",
-            help="Files of JSON, Parquet or CSV: paths, folders, globs, s3:// or https:// URIs, or - for "
+        argument(
+            "INPUT...",
+            "Files of JSON, Parquet or CSV: paths, folders, globs, s3:// or https:// URIs, or - for "
             "JSON on standard input.",
         ),
     ],
     table: Table,
     mode: Annotated[
-        Literal["error", "append", "overwrite", "ignore"],
-        typer.Option(help="What to do if the table exists."),
+        Literal["error", "append", "overwrite", "ignore"], option("What to do if the table exists.")
     ] = "error",
-    where: Annotated[
-        str | None,
-        typer.Option(metavar="SQL", help="With --mode overwrite, replace only rows that match."),
-    ] = None,
+    where: Annotated[Text, option("With --mode overwrite, replace only rows that match.", "SQL")] = None,
     column: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="The Variant column for the values of JSON files; value by default."
-        ),
+        Text, option("The Variant column for the values of JSON files; value by default.", "NAME")
     ] = None,
-    variant_column: Annotated[
-        Texts,
-        typer.Option(
-            "--variant-column",
-            metavar="NAME",
-            help="A column of JSON text in Parquet or CSV that becomes a Variant; repeatable.",
-        ),
-    ] = None,
-    partition_by: Annotated[
-        Texts,
-        typer.Option("--partition-by", metavar="COLUMN", help="Partition a new table; repeatable."),
-    ] = None,
+    variant_column: VariantColumns = None,
+    partition_by: Annotated[Texts, option("Partition a new table; repeatable.", "COLUMN")] = None,
     table_property: Annotated[
-        Texts,
-        typer.Option("--property", metavar="KEY=VALUE", help="Set a property of a new table; repeatable."),
+        Texts, option("Set a property of a new table; repeatable.", "KEY=VALUE", "--property")
     ] = None,
     shredding: Annotated[
         str,
-        typer.Option(
-            metavar="infer|none|SCHEMA",
-            help='Infer which paths to shred, shred none, or those of a JSON text or file, such as {"id": '
+        option(
+            'Infer which paths to shred, shred none, or those of a JSON text or file, such as {"id": '
             '"bigint"}.',
+            "infer|none|SCHEMA",
         ),
     ] = "infer",
     schema_mode: Annotated[
-        Literal["merge", "overwrite"] | None,
-        typer.Option(help="Add new columns to the schema, or replace the schema."),
+        Literal["merge", "overwrite"] | None, option("Add new columns to the schema, or replace the schema.")
     ] = None,
     on_invalid: Annotated[
         Literal["error", "reject", "null"],
-        typer.Option(help="For invalid JSON: stop, write it to --rejects, or store NULL."),
+        option("For invalid JSON: stop, write it to --rejects, or store NULL."),
     ] = "error",
-    rejects: Annotated[
-        str | None, typer.Option(metavar="FILE", help="The file for rejected values and their reasons.")
-    ] = None,
+    rejects: Annotated[Text, option("The file for rejected values and their reasons.", "FILE")] = None,
     floats: Annotated[
-        Literal["decimal", "double"], typer.Option(help="The type of JSON numbers with a fraction.")
+        Literal["decimal", "double"], option("The type of JSON numbers with a fraction.")
     ] = "decimal",
     duplicate_keys: Annotated[
         Literal["error", "last"],
-        typer.Option(help="For duplicate names in an object: reject it, or use the last value."),
+        option("For duplicate names in an object: reject it, or use the last value."),
     ] = "error",
-    compression: Annotated[
-        Literal["zstd", "snappy", "gzip", "lz4", "none"] | None,
-        typer.Option(help="The compression of data files; by default that of the table, or zstd."),
-    ] = "zstd",
+    compression: Compression = "zstd",
     target_file_size: TargetFileSize = "128MB",
     residual_rows: ResidualRows = "separate",
     txn: Annotated[
-        str | None,
-        typer.Option(
-            metavar="APP:VERSION", help="Skip the write if the table has this version of the application."
-        ),
+        Text, option("Skip the write if the table has this version of the application.", "APP:VERSION")
     ] = None,
-    metadata: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="User metadata of the commit, which history shows."),
-    ] = None,
+    metadata: Annotated[Text, option("User metadata of the commit, which history shows.", "TEXT")] = None,
     allow_empty: Annotated[
-        bool,
-        typer.Option("--allow-empty", help="Accept input without any row, which is an error by default."),
+        bool, option("Accept input without any row, which is an error by default.", names="--allow-empty")
     ] = False,
     yes: Yes = False,
     dry_run: DryRun = False,
@@ -170,11 +155,7 @@ def write(
             commit=CommitOptions(txn=transaction, metadata=metadata),
             storage_options=storage_options(),
         )
-    summary = WriteSummary(table, result, intake, rejects)
-    if json:
-        summary.print_json()
-    else:
-        summary.print_text()
+    render(report_of(table, result, intake, rejects), json=json)
     if result.invalid:
         raise typer.Exit(FINDINGS)
 
@@ -187,3 +168,128 @@ def parse_transaction(text: str | None) -> tuple[str, int] | None:
     if not colon or not app_id or not version.isdecimal():
         raise typer.BadParameter(f"invalid --txn {text!r}: expected APP:VERSION, such as loader:7")
     return app_id, int(version)
+
+
+SCHEMA = 'expected infer, none, a schema such as {"user": {"id": "bigint"}, "tags": ["string"]}, or its file'
+
+
+def parse_shredding(text: str) -> Shredding:
+    """Return how Variants are shredded. Raise BadParameter for text that is neither a schema nor a file."""
+    if text in ("infer", "none"):
+        return "infer" if text == "infer" else None
+    if not text.lstrip().startswith(("{", "[", '"')):
+        if not os.path.isfile(text):
+            raise typer.BadParameter(f"--shredding: {SCHEMA}, got {text!r}")
+        with open(text, encoding="utf-8") as file:
+            text = file.read()
+    try:
+        spec = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise typer.BadParameter(f"--shredding: {SCHEMA} ({error})") from error
+    return ShreddingSchema.of(_spec(spec))
+
+
+def _spec(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _spec(part) for name, part in value.items()}
+    if isinstance(value, list) and len(value) == 1:
+        return [_spec(value[0])]
+    if value is None:
+        return None
+    arrow_type = parse_type(value) if isinstance(value, str) else None
+    if arrow_type is None or pa.types.is_nested(arrow_type):
+        raise typer.BadParameter(
+            f"--shredding: expected a SQL type such as bigint, an object, an array of one item, or null, got "
+            f"{value!r}"
+        )
+    return arrow_type
+
+
+MAX_SHOWN_PATHS = 24
+PATHS: tuple[Heading, ...] = (
+    ("shredded path", "key"),
+    ("type", "left"),
+    ("typed_value", "right"),
+    ("value", "right"),
+)
+
+
+@dataclass(frozen=True)
+class PathFill:
+    """A shredded path in all files of a write: the number of values in `typed_value` and in `value`."""
+
+    column: str
+    path: tuple[str | None, ...]
+    type: str
+    typed: int
+    values: int
+
+
+def report_of(table: str, result: WriteResult, intake: Intake, rejects: str | None) -> Report:
+    """Return the report of a write: its counts, and the shredded paths, the fullest first."""
+    fills = list(_fills(result))
+    json = {
+        "table": table,
+        **facts(result, "version rows"),
+        "residual_rows": _residual_rows(result),
+        **facts(result, "invalid rows_deleted rows_copied"),
+        "rejects": rejects,
+        "seconds": round(intake.seconds, 3),
+        "bytes_in": intake.bytes,
+        "bytes_out": _bytes_out(result),
+        "files": [facts(file, "path rows bytes") for file in result.files],
+        "shredded": fills,
+    }
+    rows = [_cells(each, result.rows) for each in sorted(fills, key=lambda each: -each.typed)]
+    more = f"and {len(rows) - MAX_SHOWN_PATHS} more: delta-variant inspect {table} lists all paths"
+    return Report(
+        json,
+        _sentences(table, result, intake, rejects),
+        [(PATHS, rows[:MAX_SHOWN_PATHS])] if rows else (),
+        more if len(rows) > MAX_SHOWN_PATHS else None,
+    )
+
+
+def _residual_rows(result: WriteResult) -> int:
+    return sum(file.rows for file in result.files if file.is_residual)
+
+
+def _bytes_out(result: WriteResult) -> int:
+    return sum(file.bytes for file in result.files)
+
+
+def _sentences(table: str, result: WriteResult, intake: Intake, rejects: str | None) -> Iterator[str]:
+    if result.version is None:
+        yield f"{table}: nothing was written"
+        return
+    rows, files = count(result.rows, "row"), count(len(result.files), "file")
+    yield f"{table}: version {result.version}, {rows} in {files}"
+    sizes = f"{size_text(intake.bytes)} in, {size_text(_bytes_out(result))} out"
+    yield f"{sizes}, {intake.seconds:.1f} s, {result.rows / max(intake.seconds, 1e-6):,.0f} rows/s"
+    if residual := _residual_rows(result):
+        own = count(sum(file.is_residual for file in result.files), "file")
+        yield f"{count(residual, 'residual row')} separated into {own}"
+    if result.rows_deleted or result.rows_copied:
+        copied = f", {count(result.rows_copied, 'row')} copied" if result.rows_copied else ""
+        yield f"{count(result.rows_deleted, 'row')} replaced{copied}"
+    if result.invalid:
+        fate = f"rejected: see {rejects}" if rejects else "stored as NULL"
+        yield f"{count(result.invalid, 'invalid value')} {fate}"
+
+
+def _cells(each: PathFill, rows: int) -> tuple[str, ...]:
+    filled = (fill(each.typed, rows, each.path), fill(each.values, rows, each.path))
+    return path_text(each.column, each.path), each.type, *filled
+
+
+def _fills(result: WriteResult) -> Iterator[PathFill]:
+    """Yield the shredded paths of all files, once for each type of a path."""
+    counts: defaultdict[tuple[Any, ...], list[int]] = defaultdict(lambda: [0, 0])
+    for file in result.files:
+        for column, paths in file.variants.items():
+            for each in paths:
+                total = counts[column, each.path, type_name(each.type)]
+                total[0] += each.typed
+                total[1] += each.values
+    for (column, path, name), (typed, values) in counts.items():
+        yield PathFill(column, path, name, typed, values)
