@@ -67,7 +67,6 @@ OWNERS = {
         f"{ENGINES}.sail",
         f"{ENGINES}.spark",
         f"{ENGINES}.spark_newest",
-        f"{ENGINES}.spark_rows",
         f"{ENGINES}.spark_session",
     },
     "rich": {"cli"},

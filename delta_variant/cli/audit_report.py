@@ -15,7 +15,7 @@ from .._text import count, size_text
 from ..errors import printable
 from ..operations.audit import Audit
 from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity, summarize
-from ..reports.audit_scope import NOUNS, scope_of
+from ..reports.audit_page import NOUNS, scope_of
 from ..reports.rule_texts import rule_url
 from .terminal import console, print_hint, print_json, print_lines, wrapped
 

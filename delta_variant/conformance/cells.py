@@ -1,7 +1,8 @@
-"""Convert Arrow data that an engine returns to cells."""
+"""Convert what an engine returns: Arrow data to cells, and a `schemaString` to the types of cases."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 
 from .engine import Cell, VariantBytes
 
-__all__ = ["column_cells", "table_cells", "variant_cells"]
+__all__ = ["column_cells", "column_types", "table_cells", "variant_cells"]
 
 
 def table_cells(table: pa.Table) -> list[dict[str, Cell]]:
@@ -55,3 +56,21 @@ def _variant(value: Mapping[str, Any]) -> Cell:
     if not isinstance(metadata, bytes) or not isinstance(content, bytes):
         raise ValueError("invalid Variant: expected bytes in metadata and value")
     return VariantBytes(metadata, content)
+
+
+def column_types(schema_string: str) -> dict[str, str]:
+    """Return the type of each column of a `schemaString`: `long`, `array<variant>`, `struct<a: long>`."""
+    return {field["name"]: _type_text(field["type"]) for field in json.loads(schema_string)["fields"]}
+
+
+def _type_text(data_type: Any) -> str:
+    if isinstance(data_type, str):
+        return data_type
+    if data_type["type"] == "array":
+        return f"array<{_type_text(data_type['elementType'])}>"
+    if data_type["type"] == "map":
+        return f"map<{_type_text(data_type['keyType'])}, {_type_text(data_type['valueType'])}>"
+    if data_type["type"] == "struct":
+        fields = (f"{field['name']}: {_type_text(field['type'])}" for field in data_type["fields"])
+        return f"struct<{', '.join(fields)}>"
+    return _type_text(data_type["type"])

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from . import json_text
-from .assembling import assemble, typed_pair
 from .case import Case
 from .decoding import NotAVariantError, decode
 from .invoke import VARIANT_KEY, Answer
+from .shredded_columns import assemble, typed_pair
 from .shredding_schema import Schema
 from .typed_values import Difference, compare, describe
 

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 from . import parquet_annotation, shredded_columns
 from .case import Case
 from .engine import Engine, NotOfferedError, Query, VariantBytes
-from .stored_rows import read_stored
 
 __all__ = ["VARIANT_KEY", "Answer", "invoke"]
 
@@ -134,7 +133,7 @@ def _rewrite(engine: Engine, case: Case, scratch: Path) -> Any:
     table = scratch / "table"
     shutil.copytree(case.folder / case.input["table"], table)
     rewrite(table, case.input.get("delete"), **case.options)
-    return {"files": _plain(read_stored(table, case.column))}
+    return {"files": _plain(shredded_columns.read_stored(table, case.column))}
 
 
 def _call_on_table(function: Callable[..., Any], case: Case) -> Any:

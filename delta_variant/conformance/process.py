@@ -10,17 +10,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from .case import Case
 from .invoke import Answer
-from .memory import resident_bytes
 from .worker import case_line
 
-__all__ = ["AbsentError", "EngineProcess", "worker_command"]
+__all__ = ["AbsentError", "EngineProcess", "resident_bytes", "worker_command"]
 
 TAIL_BYTES = 2000
 CHUNK_BYTES = 1 << 16
@@ -239,3 +238,25 @@ class _Running:
             with suppress(BrokenPipeError):
                 stream.close()  # type: ignore[union-attr]
         self._scratch.cleanup()
+
+
+PROC = Path("/proc")
+
+# Indices into the fields of /proc/<pid>/stat after the program name, which may contain spaces and brackets.
+GROUP, RESIDENT_PAGES = 2, 21
+
+
+def resident_bytes(group: int) -> int:
+    """Return the resident memory of a process group in bytes, such as Spark's with its JVM; 0 without /proc.
+
+    Address space is not a useful measure, because a JVM reserves far more than it uses.
+    """
+    pages = sum(int(stat[RESIDENT_PAGES]) for stat in _process_stats() if int(stat[GROUP]) == group)
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def _process_stats() -> Iterator[list[str]]:
+    for file in PROC.glob("[0-9]*/stat"):
+        # A process may end before its file is read.
+        with suppress(OSError):
+            yield file.read_text(errors="replace").rpartition(")")[2].split()

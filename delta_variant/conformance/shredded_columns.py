@@ -1,20 +1,25 @@
-"""Read the columns of a shredded file as stored, with pyarrow, which does not interpret Variants."""
+"""The columns of shredded files as stored: read with pyarrow, and assembled by the rules for writers.
+
+pyarrow does not interpret Variants, so that no engine is involved.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .engine import VariantBytes
-from .shredding_schema import Schema
-from .typed_values import DECIMAL_DIGITS
+from .shredding_schema import Schema, payload_type
+from .typed_values import DECIMAL_DIGITS, TypedValue
 
-__all__ = ["TYPED_KEY", "read", "schema_of"]
+__all__ = ["TYPED_KEY", "assemble", "read", "read_stored", "schema_of", "typed_pair"]
 
 TYPED_KEY = "$typed"
 """The only key of an object that represents a leaf of `typed_value`: its typed value."""
@@ -122,3 +127,94 @@ LEAVES: Mapping[pa.DataType, tuple[str, Callable[[Any], Any]]] = {
     pa.string(): ("string", _python),
     pa.binary(16): ("uuid", lambda scalar: str(UUID(bytes=scalar.as_py()))),
 }
+
+
+def read_stored(table: Path, column: str) -> list[Mapping[str, Any]]:
+    """Return `schema` and `rows` of each file: `id`, and the columns of the Variant, as `read`.
+
+    The log has only commits in JSON, as that of a case after one more commit.
+    """
+    return [_stored_file(table / unquote(path), column) for path in sorted(_live_files(table))]
+
+
+def _live_files(table: Path) -> set[str]:
+    live: set[str] = set()
+    for action in _actions(table):
+        if "add" in action:
+            live.add(action["add"]["path"])
+        elif "remove" in action:
+            live.discard(action["remove"]["path"])
+    return live
+
+
+def _actions(table: Path) -> Iterator[Mapping[str, Any]]:
+    for commit in sorted((table / "_delta_log").glob("*[0-9].json")):
+        # The adds of a commit follow its removes here, because one commit may replace a file by itself.
+        actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines() if line]
+        yield from sorted(actions, key=lambda action: "add" in action)
+
+
+def _stored_file(path: Path, column: str) -> Mapping[str, Any]:
+    pairs = read(path, column)
+    ids = pq.read_table(path, columns=["id"]).column("id").to_pylist()
+    rows = [{"id": number, "pair": pair} for number, pair in zip(ids, pairs, strict=True)]
+    return {"schema": schema_of(path, column), "rows": rows}
+
+
+def typed_pair(schema: Schema, pair: Any) -> Any:
+    """Return a pair of a case in the form that `read` returns, with a type for each leaf."""
+    if pair is None:
+        return None
+    return {"value": pair["value"], "typed_value": _typed_payload(schema, pair["typed_value"])}
+
+
+def _typed_payload(schema: Schema, payload: Any) -> Any:
+    if payload is None or schema is None:
+        return None
+    if isinstance(schema, str):
+        return {TYPED_KEY: {payload_type(schema): payload}}
+    if "array" in schema:
+        return [typed_pair(schema["array"], element) for element in payload]
+    return {name: typed_pair(part, payload[name]) for name, part in schema["object"].items()}
+
+
+def assemble(schema: Any, pair: Any) -> TypedValue | None:
+    """Return the value of a pair of columns, or None if both are null.
+
+    Raises ValueError for a pair that VariantShredding.md does not allow writers to store.
+    """
+    value: TypedValue | None = pair["value"]
+    typed = pair["typed_value"]
+    kind = None if value is None else next(iter(value))
+    nested = next(iter(schema)) if isinstance(schema, Mapping) else None
+    if typed is None:
+        if kind is not None and kind == nested:
+            raise ValueError(f"value contains the {kind} that belongs in typed_value")
+        return value
+    if isinstance(typed, Mapping) and TYPED_KEY not in typed:
+        return _object(schema, value, typed)
+    if value is not None:
+        raise ValueError("value and typed_value are both set")
+    if isinstance(typed, Mapping):
+        leaf: TypedValue = typed[TYPED_KEY]
+        return leaf
+    return {"array": [_element(schema["array"], element) for element in typed]}
+
+
+def _element(schema: Schema, pair: Any) -> TypedValue:
+    element = assemble(schema, pair)
+    if element is None:
+        raise ValueError("both value and typed_value of an element are null")
+    return element
+
+
+def _object(schema: Any, value: TypedValue | None, typed: Mapping[str, Any]) -> TypedValue:
+    # If no fields remain, an empty object in `value` is equivalent to null, and not invalid.
+    remaining = {} if value is None else value.get("object")
+    if remaining is None:
+        raise ValueError("typed_value is an object, but value is not")
+    duplicates = sorted(remaining.keys() & typed.keys())
+    if duplicates:
+        raise ValueError(f"value contains the shredded field {duplicates[0]!r}")
+    fields = {name: assemble(schema["object"][name], pair) for name, pair in typed.items()}
+    return {"object": {**remaining, **{name: field for name, field in fields.items() if field is not None}}}

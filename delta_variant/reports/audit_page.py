@@ -12,7 +12,6 @@ from ..errors import DeltaVariantError
 from ..log.snapshot import Snapshot
 from ..operations.audit import Audit
 from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity
-from .audit_scope import NOUNS, scope_of
 from .bounds_picture import PathBounds, path_bounds
 from .inspected_file import InspectedFile, files_of
 from .page import (
@@ -31,7 +30,9 @@ from .page import (
 from .rule_texts import rule_text, rule_url
 from .shredding_tree import FileShredding, Node, merge, shredding_of
 
-__all__ = ["audit_page"]
+__all__ = ["NOUNS", "audit_page", "scope_of"]
+
+NOUNS = {"error": "error", "warning": "warning", "info": "note"}
 
 MAX_PICTURES = 24
 MAX_FINDINGS = 50
@@ -56,6 +57,17 @@ def audit_page(audit: Audit) -> str:
         *_pictures(list(_path_bounds(files)), len(files)),
     )
     return document(f"Audit of {name}", name, scope_of(audit), parts)
+
+
+def scope_of(audit: Audit) -> str:
+    """Return the scope of an audit: the version, and how many files and rows it covers."""
+    rows = sum(file.rows or 0 for file in audit.files)
+    what = "log, files and every row" if audit.data else "log and files; --data checks every row"
+    counts = f"{count(len(audit.files), 'file')}, {count(rows, 'row')}"
+    if residual := [file.rows or 0 for file in audit.files if file.is_residual]:
+        own = count(len(residual), "file")
+        counts = f"{counts}, {count(sum(residual), 'residual row')} separated into {own}"
+    return f"{audit.uri}: version {audit.version}, {counts} ({what})"
 
 
 def _files(audit: Audit) -> Iterator[InspectedFile]:

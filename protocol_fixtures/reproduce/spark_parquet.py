@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.engine import Engine, Query
-from delta_variant.conformance.engines.spark_rows import select_rows
+from delta_variant.conformance.engines.spark_session import select_rows
 from delta_variant.conformance.grade import grade
 from delta_variant.conformance.invoke import invoke
 from delta_variant.conformance.report import status_text

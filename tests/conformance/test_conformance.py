@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from delta_variant.cli import main
 from delta_variant.cli.app import app
-from delta_variant.conformance import corpus, decoding, memory
+from delta_variant.conformance import corpus, decoding, process
 from delta_variant.conformance.case import Case
 from delta_variant.conformance.corpus import load_cases
 from delta_variant.conformance.decoding import NotAVariantError, decode, decode_concatenated
@@ -218,8 +218,8 @@ def test_an_engine_that_exceeds_its_memory_at_the_start_is_absent(tmp_path: Path
 
 
 def test_without_proc_the_memory_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(memory, "PROC", tmp_path / "no_proc")
-    assert memory.resident_bytes(os.getpgid(0)) == 0
+    monkeypatch.setattr(process, "PROC", tmp_path / "no_proc")
+    assert process.resident_bytes(os.getpgid(0)) == 0
 
 
 def test_a_crash_reports_signal_and_output(tmp_path: Path, cases: list[Case]):

@@ -10,9 +10,8 @@ from urllib.parse import unquote
 import deltalake
 from deltalake import DeltaTable
 
-from ..cells import table_cells
+from ..cells import column_types, table_cells
 from ..engine import Cell, Engine
-from .delta_schema import column_types
 
 __all__ = ["start"]
 

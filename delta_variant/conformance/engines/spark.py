@@ -14,10 +14,9 @@ from urllib.parse import unquote
 
 import pyspark
 
+from ..cells import column_types
 from ..engine import Engine, VariantBytes
-from .delta_schema import column_types
-from .spark_rows import quote
-from .spark_session import ClassicAdapter, start_session
+from .spark_session import ClassicAdapter, quote, start_session
 
 __all__ = ["start"]
 

@@ -7,15 +7,17 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.functions import lit, parse_json
+from pyspark.sql.types import VariantVal
 
-from ..engine import Cell, NotOfferedError, Query
+from ..engine import Cell, NotOfferedError, Query, VariantBytes
 from ..shredding_schema import Schema, decimal_of
-from .spark_rows import cell, quote, row_cells, select_rows
+from .spark_sql import condition, projection
 
-__all__ = ["ClassicAdapter", "SessionAdapter", "start_session"]
+__all__ = ["ClassicAdapter", "SessionAdapter", "quote", "select_rows", "start_session"]
 
 SETTINGS = {
     "spark.driver.memory": "2g",
@@ -83,18 +85,18 @@ class SessionAdapter:
     def parse_json(self, text: str) -> Cell:
         """Parse JSON text to a Variant."""
         [row] = self.session.range(1).select(parse_json(lit(text))).collect()
-        return cell(row[0])
+        return _cell(row[0])
 
     def read(self, file: Path, column: str) -> Sequence[Cell]:
         """Return the Variants of a file."""
-        return [cell(row[0]) for row in self._column(file, column).collect()]
+        return [_cell(row[0]) for row in self._column(file, column).collect()]
 
     def read_table(self, folder: Path, version: int | None) -> Sequence[Mapping[str, Cell]]:
         """Return the rows of a Delta table."""
         reader = self.session.read.format("delta")
         if version is not None:
             reader = reader.option("versionAsOf", version)
-        return row_cells(reader.load(str(folder)).collect())
+        return _row_cells(reader.load(str(folder)).collect())
 
     def select(self, folder: Path, query: Query) -> Sequence[Mapping[str, Cell]]:
         """Return the selected rows of a Delta table."""
@@ -127,3 +129,31 @@ def _sql_type(schema: Schema) -> str:
     if decimal_of(schema) is None and schema not in TYPES:
         raise NotOfferedError(f"Spark cannot shred to the type {schema}")
     return TYPES.get(schema, schema)
+
+
+def select_rows(rows: DataFrame, query: Query) -> list[dict[str, Cell]]:
+    """Return the answer of a query on the rows of a table."""
+    if query.where:
+        return _row_cells(rows.where(condition(query)).select("id").collect())
+    return _row_cells(rows.selectExpr("id", f"{projection(query)} AS found").collect())
+
+
+def _row_cells(rows: list[Row]) -> list[dict[str, Cell]]:
+    """Return rows as cells by column name."""
+    return [{name: _cell(value) for name, value in row.asDict().items()} for row in rows]
+
+
+def _cell(value: Any) -> Cell:
+    """Return a value of a row, including nested values, as a cell."""
+    if isinstance(value, VariantVal):
+        return VariantBytes(bytes(value.metadata), bytes(value.value))
+    if isinstance(value, Row):
+        return {name: _cell(part) for name, part in value.asDict().items()}
+    if isinstance(value, dict):
+        return {name: _cell(part) for name, part in value.items()}
+    return [_cell(part) for part in value] if isinstance(value, list) else value
+
+
+def quote(name: str) -> str:
+    """Return a column's name as a quoted SQL identifier."""
+    return f"`{name.replace('`', '``')}`"
