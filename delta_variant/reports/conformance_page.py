@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import product
-from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ..conformance.case import Case
 from ..conformance.grade import STATUSES, Result, Status
 from ..conformance.report import FINDINGS, counts, kinds_of, of_kind, score
 from ..conformance.runner import EngineRun, Run
+from .page import document
 
 __all__ = ["html_page"]
 
@@ -42,21 +42,13 @@ NAMED = 4
 TEXT, GIST = 600, 120
 """Characters of an answer and of its start, so that a page can have 20,000. JSON has whole answers."""
 
-# The page loads nothing and runs nothing.
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
-
 
 def html_page(run: Run) -> str:
     """Return a page with the matrix, the rules, and the details of each finding."""
-    parts = [
-        *_head(run),
-        *_summary(run),
-        *_filters(run),
-        *_rules(run),
-        *_details(run),
-        "</main></body></html>",
-    ]
-    return "\n".join(parts)
+    title = "Variant conformance"
+    subtitle = f"{len(run.cases):,} cases of Variant in Parquet and Delta, for each engine."
+    parts = (*_summary(run), *_filters(run), *_rules(run), *_details(run))
+    return document(title, title, subtitle, parts, style=_filter_style(len(run.engines)), has_script=False)
 
 
 def _text(value: object) -> str:
@@ -65,15 +57,6 @@ def _text(value: object) -> str:
         c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in str(value)
     )
     return escape("".join(characters))
-
-
-def _head(run: Run) -> Iterator[str]:
-    page_style = Path(__file__).with_name("conformance_page.css").read_text(encoding="utf-8")
-    style = f"{page_style}\n{_filter_style(len(run.engines))}"
-    yield '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-    yield f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
-    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
-    yield f"<title>Variant conformance</title><style>\n{style}</style></head><body><main>"
 
 
 def _filter_style(engines: int) -> str:
@@ -89,7 +72,7 @@ def _filter_style(engines: int) -> str:
     for (engine, engine_class), (status, status_class) in product(engine_choices, status_choices):
         wanted = [each for each in (engine_class, status_class) if each]
         if wanted:
-            # Not of the body: a browser looks for the checked button in all that `:has` is asked of.
+            # Do not anchor `:has` at body: the browser would search the whole page.
             kinds, finding = f".filters{engine}{status} ~ .kind", "".join(f".{each}" for each in wanted)
             hidden = f"{kinds} .group:not(.has-{'-'.join(wanted)}), {kinds} .finding:not({finding})"
             lines.append(f"{hidden} {{ display: none }}")
@@ -98,9 +81,7 @@ def _filter_style(engines: int) -> str:
 
 def _summary(run: Run) -> Iterator[str]:
     kinds = kinds_of(run)
-    yield "<header><h1>Variant conformance</h1>"
-    yield f"<p>{len(run.cases):,} cases of Variant in Parquet and Delta, for each engine.</p>"
-    yield f'<p class="legend">{"".join(map(_chip, (*STATUSES, NOTE)))}</p></header>'
+    yield f'<p class="legend">{"".join(map(_chip, (*STATUSES, NOTE)))}</p>'
     yield '<section><div class="wide"><table class="matrix"><thead><tr><th>engine</th>'
     yield '<th class="number">score</th><th class="number">all</th>'
     yield "".join(f'<th class="number count">{status}</th>' for status in FINDINGS)

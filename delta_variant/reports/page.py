@@ -52,19 +52,23 @@ def html_text(value: object) -> str:
     return escape(printable(str(value)))
 
 
-def document(title: str, heading: str, subtitle: str, parts: Iterable[str]) -> str:
-    """Return a page. `parts` are HTML, the other texts are escaped here."""
-    script = _resource("page.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+def document(
+    title: str, heading: str, subtitle: str, parts: Iterable[str], *, style: str = "", has_script: bool = True
+) -> str:
+    """Return a page. `parts` are HTML, `style` is CSS in addition, the other texts are escaped here."""
+    policy, script = "default-src 'none'; style-src 'unsafe-inline'", ""
+    if has_script:
+        source = _resource("page.js")
+        digest = base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
+        policy, script = f"{policy}; script-src 'sha256-{digest}'", f"<script>{source}</script>"
     head = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{html_text(title)}</title><style>\n{_resource('page.css')}</style></head><body><main>",
+        f"<title>{html_text(title)}</title><style>\n{_resource('page.css')}{style}</style></head><body><main>",
         f'<header><h1>{html_text(heading)}</h1><p class="quiet">{html_text(subtitle)}</p></header>',
     )
-    return "\n".join([*head, *parts, f"</main><script>{script}</script></body></html>\n"])
+    return "\n".join([*head, *parts, f"</main>{script}</body></html>\n"])
 
 
 def tile(figure: str, what: str, kind: str = "") -> str:
