@@ -16,7 +16,7 @@ from ..operations.read import read_table
 from ..protocol.types import StructType, sql_type
 from ..storage.store import open_latest
 from ..write.copy_on_write import count_rows, known_rows
-from ..write.preparation import TableOptions, load_existing, prepare
+from ..write.preparation import TableOptions, WriteRequest, load_existing, prepare
 from .options import storage_options
 
 __all__ = [
@@ -73,7 +73,7 @@ def plan_write(table: str, columns: StructType, options: WriteOptions, request: 
     if snapshot is not None and request.mode == "ignore":
         nothing = f"{table}: version {snapshot.version}, write nothing because the table exists"
         return Description((nothing,), {"table": table, "version": snapshot.version})
-    after = prepare(store, snapshot, columns, options, request, CommitOptions()).after
+    after = prepare(store, snapshot, WriteRequest(columns, options, request), CommitOptions()).after
     if request.overwrite:
         plan = plan_overwrite(table, request.where, request.timezone)
     else:

@@ -14,13 +14,13 @@ from ..protocol.schema.arrow import is_encoded_variant, is_text_or_variant, to_a
 from ..protocol.types import VARIANT, StructType
 from ..variant.objects import variants_from_column
 from .json_lines import read_json
-from .pandas_frames import (
+from .python_objects import (
+    batches_of_rows,
     is_pandas_frame,
     take_object_columns,
     too_large_column,
     with_object_columns,
 )
-from .python_rows import batches_of_rows
 
 __all__ = ["batches_of", "files_as_lines"]
 

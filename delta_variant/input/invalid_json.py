@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -21,6 +21,7 @@ from .json_lines import JsonLines, Origin
 
 __all__ = [
     "BatchOrigin",
+    "Batches",
     "InvalidValueHandler",
     "PartRows",
     "RejectRecord",
@@ -81,6 +82,9 @@ class BatchOrigin:
         line, _, _ = self.origin.locate(position, b"", 0, "")
         return {"file": self.origin.name, "line": line}
 
+
+Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | PartRows | None]]
+"""Batches of a source, each with its origin if it comes from a file of JSON or was moved."""
 
 RejectRecord: TypeAlias = "dict[str, Any]"
 """A line of the rejects file: the location of a value, the reason why it is not valid JSON, and its text."""

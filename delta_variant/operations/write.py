@@ -11,7 +11,7 @@ import pyarrow as pa
 from .._checks import list_names, options_of, texts_of
 from ..data_file.options import FileOptions, JsonOptions, Shredding, WriteOptions
 from ..input.arrow_data import batches_of, files_as_lines
-from ..input.invalid_json import InvalidValueHandler, RejectsFile
+from ..input.invalid_json import Batches, InvalidValueHandler, RejectsFile
 from ..input.json_lines import JsonLines
 from ..log.commit_context import CommitOptions
 from ..protocol.schema.arrow import from_arrow
@@ -19,9 +19,17 @@ from ..protocol.types import StructType
 from ..storage.store import Store, TableLocation, open_latest, removing_new_folders
 from ..variant.moments import UTC
 from ..write.commit import WriteResult, commit_files, result_without_writing
-from ..write.overwrite import check_overwrite_predicate
-from ..write.partitions import Batches, apply_row_rules, discard
-from ..write.preparation import Mode, PreparedWrite, SchemaMode, TableOptions, load_existing, prepare
+from ..write.new_rows import complete_rows
+from ..write.partitions import discard
+from ..write.preparation import (
+    Mode,
+    PreparedWrite,
+    SchemaMode,
+    TableOptions,
+    WriteRequest,
+    load_existing,
+    prepare,
+)
 from ..write.router import write_files
 from ..write.written_files import WrittenFiles
 
@@ -138,7 +146,7 @@ def write_table(
     source = _Source.of(data, variants, known)
     _check_names(source.schema, variants)
     columns = from_arrow(source.schema, variants)
-    write = prepare(store, snapshot, columns, options, table_options, commit)
+    write = prepare(store, snapshot, WriteRequest(columns, options, table_options), commit)
     with removing_new_folders(store):
         written, invalid = _write(write, source)
         return commit_files(write, written, invalid)
@@ -149,9 +157,8 @@ def _write(write: PreparedWrite, source: _Source) -> tuple[WrittenFiles, int]:
     json = write.options.json
     with RejectsFile(json.rejects) as file:
         invalid_values = InvalidValueHandler(json.on_invalid, file.keep)
-        rows = apply_row_rules(source.batches, write.after, write.options)
-        batches = check_overwrite_predicate(rows, write.after.schema, write.predicate, write.options)
-        files = write_files(write.store, batches, write.after, write.options, invalid_values)
+        rows = complete_rows(source.batches, write.after, write.options, write.predicate())
+        files = write_files(write.store, rows, write.after, write.options, invalid_values)
         _close(file, write.store, files)
     return files, invalid_values.count
 

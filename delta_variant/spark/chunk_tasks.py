@@ -13,9 +13,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from .._arrow import row_numbers
-from ..input.invalid_json import PartRows
+from ..input.invalid_json import Batches, PartRows
 from ..protocol.schema.conforming import conform
-from ..write.partitions import Batches, split_by_partition
+from ..write.partitions import split_by_partition
 from .tasks import FileTask, message
 
 __all__ = ["CHUNK", "Chunk", "ChunkFilesTask", "ChunkTask", "FirstRowsTask"]

@@ -23,7 +23,6 @@ from .._arrow import Array
 from ..data_file.options import WriteOptions
 from ..execution import NameFile
 from ..expressions.tree import Column
-from ..input.invalid_json import InvalidValueHandler
 from ..log.snapshot import Snapshot
 from ..operations.merge.clauses import Clause, Decision, equal_to
 from ..operations.merge.joining import Join, JoinPredicate, KeyValues
@@ -38,7 +37,7 @@ from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
 from ..variant.values import plain_variants
 from ..write.copy_on_write import ChangedBatch, RewrittenPart, RowChange, rewrite_files
-from ..write.partitions import apply_row_rules
+from ..write.new_rows import complete_rows
 from ..write.preparation import restrict_to_table
 from ..write.router import write_files
 from ..write.row_rules import RowRules
@@ -449,8 +448,8 @@ class ApplyTask:
         table = snapshot.configuration
         limited = restrict_to_table(self.merge.options, table)
         new = (batch for each in inserted for batch in from_ipc(each.rows).to_batches())
-        batches = apply_row_rules(((batch, None) for batch in new), table, limited)
-        return write_files(snapshot.store, batches, table, limited, InvalidValueHandler("error"), name=name)
+        batches = complete_rows(((batch, None) for batch in new), table, limited)
+        return write_files(snapshot.store, batches, table, limited, name=name)
 
 
 @dataclass(frozen=True)

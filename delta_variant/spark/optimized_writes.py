@@ -17,7 +17,6 @@ from heapq import heapreplace
 from itertools import groupby
 from operator import attrgetter
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -27,7 +26,6 @@ from pyspark.sql.types import IntegerType, StructField
 from pyspark.sql.types import StructType as SparkStruct
 
 from ..data_file.options import ROW_GROUP_BYTES, SAMPLE_BYTES, WriteOptions
-from ..input.invalid_json import InvalidValueHandler
 from ..protocol import properties
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import has_variant
@@ -190,7 +188,6 @@ def _shrinkage(sample: Sequence[pa.RecordBatch], file_task: FileTask) -> float:
     # The write itself reports invalid values.
     json = replace(file_task.options.json, on_invalid="null", rejects=None)
     options: WriteOptions = replace(file_task.options, json=json)
-    rows: Any = [(batch, None) for batch in sample]
     with TemporaryDirectory() as folder:
-        files = write_files(open_store(folder), rows, table, options, InvalidValueHandler("null"))
+        files = write_files(open_store(folder), sample, table, options)
     return files.bytes / max(sum(batch.nbytes for batch in sample), 1)

@@ -17,7 +17,7 @@ from ..log.snapshot import Snapshot
 from ..protocol.actions import Metadata, Protocol
 from ..storage.store import open_store
 from ..write.commit import result_without_writing
-from ..write.preparation import Overwrite, PreparedWrite, WriteRequest, load_existing, prepare
+from ..write.preparation import PreparedWrite, WriteRequest, load_existing, prepare
 from .attempts import Job, forget, remove_lost
 from .batches import BATCH_ID, QUERY_ID
 from .columns import from_spark
@@ -34,13 +34,12 @@ class Sink:
     """A write to a table by options of the data source.
 
     `before` is the table's protocol and metadata when the write started, or None for a new table.
-    `overwrite` selects the rows to replace, if any. `metadata` is the user metadata of the commit.
+    `metadata` is the user metadata of the commit.
     """
 
     request: WriteRequest
     task: FileTask
     before: tuple[Protocol, Metadata] | None
-    overwrite: Overwrite | None
     metadata: str | None
 
     @classmethod
@@ -58,7 +57,8 @@ class Sink:
         columns = from_spark(spark_schema, options.get("variant_columns", ()))
         of_table = table_options(options, mode="overwrite" if overwrite else "append")
         commit = with_transaction(CommitOptions(metadata=options.get("user_metadata")), transaction)
-        write = prepare(store, snapshot, columns, write_options(options), of_table, commit)
+        request = WriteRequest(columns, write_options(options), of_table)
+        write = prepare(store, snapshot, request, commit)
         rejects = options.get("rejects")
         if rejects is not None:
             # Raise the error for a location that cannot be opened here, and send tasks what it means here.
@@ -70,12 +70,12 @@ class Sink:
             write.options,
             Job.of(None if transaction is None else transaction.application),
             rejects,
-            write.predicate,
+            write.predicate(),
             # A data source cannot request sorted rows.
             MAX_OPEN_PARTITIONS,
         )
         before = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
-        return cls(write.request, task, before, write.overwrite, options.get("user_metadata"))
+        return cls(request, task, before, options.get("user_metadata"))
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
@@ -113,16 +113,7 @@ class Sink:
             snapshot = None
         snapshot = None if snapshot is None else snapshot.in_timezone(self.task.table.timezone)
         self._check_same_table(snapshot)
-        write = PreparedWrite(
-            self.request,
-            store,
-            snapshot,
-            self.task.table,
-            self.task.options,
-            commit,
-            self.overwrite,
-            self.task.predicate,
-        )
+        write = PreparedWrite(self.request, store, snapshot, self.task.table, self.task.options, commit)
         commit_written(write, written, self.task.job, self.task.folders())
 
     def abort(self) -> None:

@@ -16,13 +16,12 @@ from pyspark import TaskContext, cloudpickle
 
 from ..data_file.options import WriteOptions
 from ..expressions.tree import Expression
-from ..input.invalid_json import InvalidValueHandler
+from ..input.invalid_json import Batches, InvalidValueHandler
 from ..log.snapshot import FILES_SCHEMA, Snapshot
 from ..protocol.table_configuration import TableConfiguration
 from ..storage import store as storage
 from ..storage.store import Store, open_store
-from ..write.overwrite import check_overwrite_predicate
-from ..write.partitions import Batches, apply_row_rules
+from ..write.new_rows import complete_rows
 from ..write.router import write_files
 from ..write.written_files import WrittenFiles
 from .attempts import Attempt, Job
@@ -178,8 +177,7 @@ class FileTask:
 
     def apply_rules(self, batches: Iterator[pa.RecordBatch]) -> Batches:
         """Complete rows and check them; iterating raises the error for a row that is not allowed."""
-        rows = apply_row_rules(((batch, None) for batch in batches), self.table, self.options)
-        return check_overwrite_predicate(rows, self.table.schema, self.predicate, self.options)
+        return complete_rows(((batch, None) for batch in batches), self.table, self.options, self.predicate)
 
     def write_groups(self, groups: Iterable[Batches]) -> Written:
         """Write groups of rows, each to files of its own, and return the new files."""

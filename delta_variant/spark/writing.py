@@ -14,7 +14,7 @@ from ..data_file.options import FileOptions, JsonOptions, Shredding, WriteOption
 from ..log.commit_context import CommitOptions, transaction_of
 from ..storage.store import TableLocation, open_latest, open_store, removing_new_folders
 from ..write.commit import WriteResult, result_without_writing
-from ..write.preparation import Mode, SchemaMode, TableOptions, load_existing, prepare
+from ..write.preparation import Mode, SchemaMode, TableOptions, WriteRequest, load_existing, prepare
 from .attempts import Job, forget
 from .auto_compaction import compact_partitions, compacts
 from .chunk_tasks import ChunkFilesTask
@@ -150,8 +150,8 @@ def write_table(
     case_sensitive = is_case_sensitive(df.sparkSession)
     names = texts_of("names", "variant_columns", variant_columns)
     columns = from_spark(df.schema, names, case_sensitive=case_sensitive)
-    write = prepare(store, snapshot, columns, options, of_table, commit)
-    task = FileTask(store.uri, storage_options, write.after, write.options, job, rejected, write.predicate)
+    write = prepare(store, snapshot, WriteRequest(columns, options, of_table), commit)
+    task = FileTask(store.uri, storage_options, write.after, write.options, job, rejected, write.predicate())
     with removing_new_folders(store), restore_errors():
         if is_optimized(write, df, optimize_write):
             written = _run_optimized(task, df, one_shredding=one_shredding)

@@ -17,7 +17,6 @@ from ..data_file.options import FileOptions, WriteOptions
 from ..execution import NameFile, new_name
 from ..expressions.evaluate import evaluate
 from ..expressions.tree import inputs as expression_inputs
-from ..input.invalid_json import InvalidValueHandler
 from ..log.snapshot import Snapshot
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import PrimitiveType, StructField
@@ -40,9 +39,12 @@ class ChangeWriter:
     def __init__(self, snapshot: Snapshot, after: TableConfiguration, name: NameFile = new_name) -> None:
         table = replace(after, extra_columns=(CHANGE_TYPE,))
         options = WriteOptions(shredding=None, files=FileOptions(max_variant_stats_paths=0))
-        self._router = Router(
-            snapshot.store, table, options, InvalidValueHandler("error"), _names_of(name), folder=FOLDER
-        )
+
+        def name_of(number: int) -> str:
+            # The name of a data file, with the prefix that Delta gives change data files.
+            return f"cdc-{name(number).removeprefix('part-')}"
+
+        self._router = Router(snapshot.store, table, options, name=name_of, folder=FOLDER)
 
     def add(self, rows: pa.RecordBatch, change: ChangeType) -> None:
         """Write rows that have the columns of the table."""
@@ -57,11 +59,6 @@ class ChangeWriter:
     def discard(self) -> None:
         """Remove all files written so far."""
         self._router.discard()
-
-
-def _names_of(name: NameFile) -> NameFile:
-    """Return the names of change data files: those of data files, with the prefix that Delta gives them."""
-    return lambda number: f"cdc-{name(number).removeprefix('part-')}"
 
 
 def write_whole_files(

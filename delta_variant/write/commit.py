@@ -23,7 +23,7 @@ from ..errors import (
 )
 from ..expressions.evaluate import evaluate
 from ..expressions.tree import inputs as expression_inputs
-from ..input.invalid_json import InvalidValueHandler
+from ..input.invalid_json import Batches
 from ..log import transaction as log_transaction
 from ..log.commit_context import CommitOptions, commit_context, is_repeated, transaction_of
 from ..log.commit_result import CommitResult
@@ -35,9 +35,9 @@ from ..read.plan import may_contain_matches
 from ..read.scope import Scope
 from ..storage.store import Store
 from .copy_on_write import RewrittenFiles, add_inserted_files, delete_rows
-from .overwrite import check_overwrite_predicate
-from .partitions import Batches, apply_row_rules, discard
-from .preparation import Mode, Overwrite, PreparedWrite, load_existing, prepare
+from .new_rows import complete_rows
+from .partitions import discard
+from .preparation import Mode, PreparedWrite, load_existing, prepare
 from .router import write_files
 from .written_files import WrittenFiles
 
@@ -113,8 +113,8 @@ def commit_files(write: PreparedWrite, files: WrittenFiles, invalid: int = 0) ->
     written again for it, or TableExistsError is raised. Raises CommitConflictError, and the errors of
     `prepare` for the table of the other writer.
     """
-    if write.snapshot is not None and write.overwrite is not None:
-        committed, rewritten = _overwrite(write, write.snapshot, write.overwrite, files, invalid)
+    if write.snapshot is not None and write.replaces:
+        committed, rewritten = _overwrite(write, write.snapshot, files, invalid)
         return WriteResult(
             committed.version,
             files.rows,
@@ -149,10 +149,9 @@ def _commit_to_created(write: PreparedWrite, files: WrittenFiles, invalid: int) 
         done = result_without_writing(snapshot, request.table.mode, write.commit)
         if done is not None:
             return done
-        again = prepare(store, snapshot, request.columns, request.options, request.table, write.commit)
-        rows = apply_row_rules(_written_rows(write, files), again.after, again.options)
-        batches = check_overwrite_predicate(rows, again.after.schema, again.predicate, again.options)
-        rewritten = write_files(store, batches, again.after, again.options, InvalidValueHandler("error"))
+        again = prepare(store, snapshot, request, write.commit)
+        rows = complete_rows(_written_rows(write, files), again.after, again.options, again.predicate())
+        rewritten = write_files(store, rows, again.after, again.options)
     finally:
         _discard(write, files)
     return commit_files(again, rewritten, invalid)
@@ -218,8 +217,8 @@ def _context(
     """Return the context of a commit that writes `files`, with further metrics."""
     partitions = msgspec.json.encode(write.after.partition_columns).decode()
     parameters = {"mode": mode, "partitionBy": partitions}
-    if write.overwrite is not None and write.overwrite.text is not None:
-        parameters["predicate"] = write.overwrite.text
+    if write.replaces and write.request.table.where is not None:
+        parameters["predicate"] = write.request.table.where
     if write.options.json.on_invalid != "error":
         metrics["numInvalidValues"] = invalid
     return commit_context(
@@ -236,14 +235,10 @@ def _context(
 
 
 def _overwrite(
-    write: PreparedWrite,
-    snapshot: Snapshot,
-    overwrite: Overwrite,
-    files: WrittenFiles,
-    invalid: int,
+    write: PreparedWrite, snapshot: Snapshot, files: WrittenFiles, invalid: int
 ) -> tuple[CommitResult, RewrittenFiles]:
     """Commit the replacement of rows by `files`, and return the result and the rewrite."""
-    predicate = overwrite.predicate
+    predicate = write.replaced_rows(snapshot)
     try:
         rewritten = delete_rows(snapshot, predicate, write.after, write.options)
     except BaseException:

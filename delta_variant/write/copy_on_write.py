@@ -31,7 +31,6 @@ from ..execution import NameFile, new_name
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Column, Expression, Input
 from ..expressions.tree import inputs as expression_inputs
-from ..input.invalid_json import InvalidValueHandler
 from ..log.snapshot import Snapshot
 from ..protocol.statistics import counts_of, texts_at
 from ..protocol.table_configuration import TableConfiguration
@@ -45,7 +44,7 @@ from .change_data import ChangeWriter, write_whole_files
 from .partitions import discard
 from .preparation import restrict_to_table
 from .router import ResidualFiles, write_files
-from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
+from .stored_rows import copyable_row_groups, read_or_copy
 from .written_files import NO_FILES, WrittenFiles
 
 __all__ = [
@@ -472,13 +471,9 @@ def _rewrite(
     try:
         files = write_files(
             snapshot.store,
-            (
-                each if isinstance(each, StoredRows) else (each, None)
-                for each in read_or_copy(file, changed, copied_groups)
-            ),
+            read_or_copy(file, changed, copied_groups),
             new.stored,
             limited,
-            InvalidValueHandler("error"),
             name=new.name,
             residual=new.residual(limited),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,8 +20,7 @@ from ..data_file.shredding import infer_shredding
 from ..data_file.writer import FileSeries, WrittenFile
 from ..errors import SchemaError, StoreError, error_location
 from ..execution import NameFile
-from ..input.invalid_json import BatchOrigin, InvalidValueHandler, PartRows
-from ..input.json_lines import Origin
+from ..input.invalid_json import BatchOrigin, InvalidValueHandler
 from ..log.commit_context import now
 from ..protocol import properties
 from ..protocol.actions import RESIDUAL_ROWS_TAG, AddFile, encode_path
@@ -43,25 +42,19 @@ from ..protocol.types import (
 )
 from ..storage.store import Store, delete, remove_empty_folders
 from ..variant import values as variant_values
-from .row_rules import RowRules
 from .written_files import WrittenFiles
 
 __all__ = [
     "MAX_OPEN_PARTITIONS",
-    "Batches",
     "FileColumns",
     "PartitionValues",
     "PartitionedFiles",
-    "apply_row_rules",
     "check_nested_variants",
     "discard",
     "has_nested_variant",
     "infer_shared_shredding",
     "split_by_partition",
 ]
-
-Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | PartRows | None]]
-"""Batches of a source, each with its origin if it comes from a file of JSON or was moved."""
 
 MAX_OPEN_PARTITIONS = 64
 PARTITION_SAMPLE_BYTES = 1 << 20
@@ -76,24 +69,6 @@ NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 PartitionValues: TypeAlias = tuple[str | None, ...]
 
 
-def apply_row_rules(batches: Batches, table: TableConfiguration, options: WriteOptions) -> Batches:
-    """Return batches as the table stores them, with defaults and generated columns, and check constraints.
-
-    Raises ConstraintViolationError for a violating row, UnsupportedFeatureError for an expression that this
-    version cannot evaluate.
-    """
-    rules = RowRules.of(table)
-    first = 0
-    for batch, origin in batches:
-        computed = {column.name for column in rules.computed_columns(batch.schema.names)}
-        if computed or rules.apply_to_whole_rows:
-            locate = BatchOrigin(origin, first, None).locate
-            batch = rules.complete(batch, options, locate)
-            rules.check(batch, options, locate=locate, computed=computed)
-        first += batch.num_rows
-        yield batch, origin
-
-
 def infer_shared_shredding(
     options: WriteOptions, sample: Iterable[pa.RecordBatch], table: TableConfiguration, rows: int | None
 ) -> WriteOptions:
@@ -106,7 +81,10 @@ def infer_shared_shredding(
     variants = StructType(tuple(replace(field, nullable=True) for field in fields))
     names = {field.name.lower() for field in variants.fields}
     columns = FileColumns.of(replace(table, schema=variants, extra_columns=()))
-    batches = [columns.of_files(conform(_selected(batch, names), variants)) for batch in sample]
+    selected = (
+        batch.select([name for name in batch.schema.names if name.lower() in names]) for batch in sample
+    )
+    batches = [columns.of_files(conform(batch, variants)) for batch in selected]
     return replace(options, shredding=infer_shredding(batches, columns.variants, options, rows))
 
 
@@ -146,10 +124,6 @@ def _encode_partition(
         ) from error
     texts = [partition_value_to_string(value, field.type) for value in values]
     return column.indices.cast(pa.int64()), texts
-
-
-def _selected(batch: pa.RecordBatch, names: Collection[str]) -> pa.RecordBatch:
-    return batch.select([name for name in batch.schema.names if name.lower() in names])
 
 
 @dataclass(frozen=True)

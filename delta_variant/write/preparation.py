@@ -33,7 +33,6 @@ from .row_rules import RowRules
 
 __all__ = [
     "Mode",
-    "Overwrite",
     "PreparedWrite",
     "SchemaMode",
     "TableOptions",
@@ -88,14 +87,6 @@ class TableOptions:
 
 
 @dataclass(frozen=True)
-class Overwrite:
-    """The rows that a write replaces: those for which a predicate is true, None for all."""
-
-    text: str | None
-    predicate: Expression | None
-
-
-@dataclass(frozen=True)
 class WriteRequest:
     """The columns of the data and the options, which do not depend on the table."""
 
@@ -115,8 +106,6 @@ class PreparedWrite:
         after: The table after the write.
         options: The options for data files, restricted to what the table allows.
         commit: The `txn` and the metadata of the commit.
-        overwrite: The rows to replace, None for an append.
-        predicate: A predicate that must be true for all written rows.
     """
 
     request: WriteRequest
@@ -125,8 +114,19 @@ class PreparedWrite:
     after: TableConfiguration
     options: WriteOptions
     commit: CommitOptions
-    overwrite: Overwrite | None = None
-    predicate: Expression | None = None
+
+    @property
+    def replaces(self) -> bool:
+        """Return whether rows of a table that exists are replaced."""
+        return self.snapshot is not None and self.request.table.overwrite
+
+    def replaced_rows(self, snapshot: Snapshot) -> Expression | None:
+        """Return the predicate of the rows that are replaced, None for all. Raises ExpressionError."""
+        return Scope.of(snapshot.configuration).predicate(self.request.table.where)
+
+    def predicate(self) -> Expression | None:
+        """Return the predicate that must be true for all written rows, or None. Raises ExpressionError."""
+        return Scope.of(self.after).predicate(self.request.table.where)
 
 
 def load_existing(store: Store, mode: Mode) -> Snapshot | None:
@@ -148,16 +148,15 @@ def load_existing(store: Store, mode: Mode) -> Snapshot | None:
 def prepare(
     store: Store,
     snapshot: Snapshot | None,
-    columns: StructType,
-    options: WriteOptions,
-    table: TableOptions,
+    request: WriteRequest,
     commit: CommitOptions,
 ) -> PreparedWrite:
-    """Return a prepared write of data with `columns`.
+    """Return a prepared write to an existing or a new table.
 
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version
     cannot write, ShreddingNotEnabledError, and ExpressionError for an invalid predicate.
     """
+    columns, options, table = request.columns, request.options, request.table
     if snapshot is not None:
         _check_describes(snapshot, table)
     if snapshot is None:
@@ -178,16 +177,13 @@ def prepare(
     snapshot = None if snapshot is None else snapshot.in_timezone(table.timezone)
     # Reject unsupported constraints and defaults before files are written.
     RowRules.of(after).computed_columns([field.name for field in columns.fields])
-    return PreparedWrite(
-        WriteRequest(columns, options, table),
-        store,
-        snapshot,
-        after,
-        restrict_to_table(options, after),
-        commit,
-        _overwrite(snapshot, table.where) if snapshot is not None and table.overwrite else None,
-        Scope.of(after).predicate(table.where),
-    )
+    write = PreparedWrite(request, store, snapshot, after, restrict_to_table(options, after), commit)
+    # Reject invalid predicates, too.
+    if snapshot is not None and write.replaces:
+        write.replaced_rows(snapshot)
+        snapshot.configuration.check_may_replace(removes_rows=True)
+    write.predicate()
+    return write
 
 
 def _check_describes(snapshot: Snapshot, table: TableOptions) -> None:
@@ -212,12 +208,6 @@ def _configuration(options: WriteOptions, table: TableOptions) -> Mapping[str, s
     compatibility = options.files.compatibility
     remembered = {} if compatibility is None else {properties.COMPATIBILITY.name: compatibility}
     return {**remembered, **(table.configuration or {})}
-
-
-def _overwrite(snapshot: Snapshot, text: str | None) -> Overwrite:
-    predicate = Scope.of(snapshot.configuration).predicate(text)
-    snapshot.configuration.check_may_replace(removes_rows=True)
-    return Overwrite(text, predicate)
 
 
 def restrict_to_table(options: WriteOptions, table: TableConfiguration) -> WriteOptions:

@@ -19,7 +19,7 @@ from ..data_file.options import Shredding, WriteOptions
 from ..data_file.shredding import FileShredding, infer_shredding
 from ..data_file.writer import FileSeries, WrittenFile
 from ..execution import NameFile, new_name
-from ..input.invalid_json import BatchOrigin, InvalidValueHandler, PartRows
+from ..input.invalid_json import Batches, BatchOrigin, InvalidValueHandler, PartRows
 from ..input.json_lines import Origin
 from ..protocol.schema.conforming import conform
 from ..protocol.statistics import Path
@@ -28,7 +28,6 @@ from ..storage.store import Store
 from ..variant.shredding import ShreddingSchema, unshred
 from .partitions import (
     MAX_OPEN_PARTITIONS,
-    Batches,
     PartitionedFiles,
     PartitionValues,
     check_nested_variants,
@@ -49,10 +48,10 @@ MAX_WAITING = 4
 
 def write_files(
     store: Store,
-    batches: Batches | Iterable[StoredRows | tuple[pa.RecordBatch, None]],
+    batches: Batches | Iterable[pa.RecordBatch | StoredRows],
     table: TableConfiguration,
     options: WriteOptions,
-    invalid_values: InvalidValueHandler,
+    invalid_values: InvalidValueHandler | None = None,
     *,
     name: NameFile = new_name,
     max_open_partitions: int = MAX_OPEN_PARTITIONS,
@@ -60,22 +59,21 @@ def write_files(
 ) -> WrittenFiles:
     """Write batches to data files and return the files; after an error, remove all of them.
 
-    Does not apply row rules, because rows may come from other files of the table: see `apply_row_rules`.
-    `name` returns the name of the file of a given number. If the rows of each partition are contiguous, one
-    open partition is enough. Residual rows go to `residual`, which the caller closes, None to files of this
-    write.
+    Does not check rows, because they may come from other files of the table: see `complete_rows`.
+    `invalid_values` handles values that are not valid JSON, None as the options say. `name` returns the name
+    of the file of a given number. If the rows of each partition are contiguous, one open partition is enough.
+    Residual rows go to `residual`, which the caller closes, None to files of this write.
     """
     router = Router(store, table, options, invalid_values, name, max_open_partitions, residual=residual)
     try:
         first = 0
         for each in batches:
-            if isinstance(each, StoredRows):
-                router.copy(each, first)
-                first += each.num_rows
+            rows, origin = each if isinstance(each, tuple) else (each, None)
+            if isinstance(rows, StoredRows):
+                router.copy(rows, first)
             else:
-                batch, origin = each
-                router.add(batch, origin, first)
-                first += batch.num_rows
+                router.add(rows, origin, first)
+            first += rows.num_rows
         return router.close()
     except BaseException:
         router.discard()
@@ -94,7 +92,7 @@ class Router:
         store: Store,
         table: TableConfiguration,
         options: WriteOptions,
-        invalid_values: InvalidValueHandler,
+        invalid_values: InvalidValueHandler | None = None,
         name: NameFile = new_name,
         max_open: int = MAX_OPEN_PARTITIONS,
         folder: str = "",
@@ -102,7 +100,7 @@ class Router:
     ) -> None:
         self._table = table
         self._options = options
-        self._invalid_values = invalid_values
+        self._invalid_values = invalid_values or InvalidValueHandler(options.json.on_invalid)
         self._files = PartitionedFiles(store, table, options, name, max_open, folder, self._new_series)
         self._columns = self._files.columns
         self._nested = [field for field in table.schema.fields if has_nested_variant(field)]

@@ -39,14 +39,11 @@ from ..protocol.types import VARIANT, PrimitiveType, StructField, StructType, fi
 from ..read.in_memory import inputs_of, parse_valid_json_columns
 from ..read.scope import Scope
 from ..variant import values as variant_values
-from .stored_sql import parse_stored
+from .stored_sql import GENERATION_EXPRESSION, INVARIANTS, check_constraints, parse_stored
 from .text_widths import TextWidths
 
-__all__ = ["ComputedColumn", "RowConstraint", "RowRules", "check_constraints", "constraint_predicate"]
+__all__ = ["ComputedColumn", "RowConstraint", "RowRules", "constraint_predicate"]
 
-CONSTRAINT = "delta.constraints."
-INVARIANTS = "delta.invariants"
-GENERATION_EXPRESSION = "delta.generationExpression"
 DEFAULT = "CURRENT_DEFAULT"
 
 TEXT_TYPES = (PrimitiveType("string"), PrimitiveType("binary"))
@@ -133,7 +130,11 @@ class RowRules:
         columns = table.row_columns
         scope = Scope.of_columns(columns, table.timezone)
         generated = tuple(_generated(columns, scope))
-        constraints = [*_check_constraints(table.properties, scope), *_invariants(columns, scope)]
+        checks = (
+            _constraint(f"the CHECK constraint {name}", text, scope)
+            for name, text in check_constraints(table.properties)
+        )
+        constraints = [*checks, *_invariants(columns, scope)]
         for column in generated:
             field = next(each for each in columns.fields if each.name == column.name)
             constraints.append(_generation_constraint(field, scope))
@@ -254,18 +255,6 @@ class RowRules:
         excused = set() if options.json.on_invalid == "null" else invalid
         for constraint in constraints:
             constraint.check(readable, locate, subject, excused)
-
-
-def check_constraints(configuration: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the SQL text of each CHECK constraint."""
-    for key, text in configuration.items():
-        if key.lower().startswith(CONSTRAINT):
-            yield key[len(CONSTRAINT) :], text
-
-
-def _check_constraints(configuration: Mapping[str, str], scope: Scope) -> Iterator[RowConstraint]:
-    for name, text in check_constraints(configuration):
-        yield _constraint(f"the CHECK constraint {name}", text, scope)
 
 
 class _Persisted(msgspec.Struct):

@@ -24,7 +24,7 @@ from ..protocol.schema.rules import check_new as check_new_schema
 from ..protocol.schema.widening import find_widenings
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import VARIANT, DataType, StructField, StructType
-from .dependents import check_independent, check_read_columns_stay
+from .stored_sql import check_independent, check_read_columns_stay
 
 __all__ = ["change", "create", "extend", "overwrite"]
 

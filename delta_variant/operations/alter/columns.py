@@ -21,7 +21,7 @@ from ...protocol.schema.paths import FieldPath, edit_fields, path_text, resolve,
 from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.types import VARIANT, DataType, StructField, StructType, describe, fields_of
 from ...storage.store import TableLocation
-from ...write.dependents import check_independent
+from ...write.stored_sql import check_independent
 from .alteration import (
     check_schema_may_change,
     clustering_columns,

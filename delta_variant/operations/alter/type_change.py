@@ -15,7 +15,7 @@ from ...protocol.schema.paths import FieldPath, edit_type, path_text, resolve, t
 from ...protocol.schema.widening import is_widening, widen_type
 from ...protocol.types import VOID, DataType, PrimitiveType, StructType, describe
 from ...storage.store import TableLocation
-from ...write.dependents import check_independent
+from ...write.stored_sql import check_independent
 from .alteration import check_schema_may_change, commit_alteration, load_for_alter, metadata_options
 from .columns import ColumnPath, parse_column_type, parse_path
 

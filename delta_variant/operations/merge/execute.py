@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from ..._arrow import Array
-from ...input.invalid_json import InvalidValueHandler
 from ...read.plan import plan_files
 from ...write.copy_on_write import ChangedBatch, RowChange, rewrite_rows
-from ...write.partitions import apply_row_rules, discard
+from ...write.new_rows import complete_rows
+from ...write.partitions import discard
 from ...write.preparation import restrict_to_table
 from ...write.rewrite_result import RewriteResult, skip_repeated
 from ...write.router import write_files
@@ -38,8 +38,8 @@ def execute(source: pa.RecordBatch, plan: MergePlan) -> RewriteResult:
     try:
         limited = restrict_to_table(plan.options, target)
         new = state.rows.inserted(state.matched)
-        batches = apply_row_rules(((batch, None) for batch in new), target, limited)
-        inserted = write_files(snapshot.store, batches, target, limited, InvalidValueHandler("error"))
+        batches = complete_rows(((batch, None) for batch in new), target, limited)
+        inserted = write_files(snapshot.store, batches, target, limited)
     except BaseException:
         discard(snapshot.store, rewritten.paths)
         raise

@@ -23,7 +23,6 @@ from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.types import type_name
-from ...input.invalid_json import InvalidValueHandler
 from ...log.snapshot import Snapshot
 from ...protocol.actions import is_residual
 from ...protocol.schema.column_mapping import physical_name
@@ -423,7 +422,6 @@ def _estimate_bytes(
     if not sampled:
         return 0
     with TemporaryDirectory() as folder:
-        batches = ((batch, None) for batch in sample)
         whole = replace(options, files=replace(options.files, target_file_size=1 << 62))
-        written = write_files(open_store(folder), batches, target, whole, InvalidValueHandler("error"))
+        written = write_files(open_store(folder), sample, target, whole)
     return written.bytes * rows // sampled

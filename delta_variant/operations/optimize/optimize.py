@@ -22,7 +22,6 @@ from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Expression, output_type
 from ...expressions.tree import describe as describe_expression
 from ...expressions.types import kind_of
-from ...input.invalid_json import InvalidValueHandler
 from ...log.catalog import check_maintenance
 from ...log.commit_context import CommitOptions, without_txn
 from ...log.commit_result import CommitResult
@@ -274,9 +273,8 @@ def write_rows(
     `name` returns the name of each file by its number. Residual rows go to `residual`, or to files among
     those that are returned. After an error, all new files are deleted.
     """
-    rows = (each if isinstance(each, StoredRows) else (each, None) for each in batches)
-    target, invalid_values = with_row_ids(snapshot.configuration), InvalidValueHandler("error")
-    return write_files(snapshot.store, rows, target, options, invalid_values, name=name, residual=residual)
+    table = with_row_ids(snapshot.configuration)
+    return write_files(snapshot.store, batches, table, options, name=name, residual=residual)
 
 
 def commit_groups(work: OptimizePlan, groups: Sequence[FileGroup], files: WrittenFiles) -> OptimizeResult:

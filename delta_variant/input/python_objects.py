@@ -1,4 +1,7 @@
-"""Read rows that a caller passes as Python objects: dicts, or JSON texts for one Variant column."""
+"""Read Python objects that a caller passes: rows of dicts or JSON texts, and columns of pandas frames.
+
+The Arrow form of a column of dicts has every key in every row, so columns of frames become Variants here.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,18 @@ from ..expressions.types import type_name
 from ..protocol.schema.arrow import variant_field
 from ..variant.objects import variants_from_objects
 
-__all__ = ["ROWS_PER_BATCH", "batches_of_rows", "variants_of_rows"]
+__all__ = [
+    "batches_of_rows",
+    "is_pandas_frame",
+    "take_object_columns",
+    "too_large_column",
+    "with_object_columns",
+]
 
 ROWS_PER_BATCH = 16_384
 """How many rows of an iterator are read at a time. The first of them decide the columns and their types."""
+
+NESTED = (dict, list, tuple)
 
 NOT_CONVERTIBLE = (pa.ArrowException, OverflowError, TypeError)
 """What pyarrow raises for values that do not have the type of a column."""
@@ -98,14 +109,12 @@ def _batch(
         values = [row.get(field.name) for row in rows]
         is_variant = field.name in variants
         arrays.append(
-            variants_of_rows(values, field.name, start)
-            if is_variant
-            else _array(values, field.type, field.name)
+            _variants(values, field.name, start) if is_variant else _array(values, field.type, field.name)
         )
     return pa.record_batch(arrays, schema=schema)
 
 
-def variants_of_rows(values: list[Any], name: str, start: int) -> pa.StructArray:
+def _variants(values: list[Any], name: str, start: int) -> pa.StructArray:
     """Return the objects of a column, whose first row has the number `start`, as Variants.
 
     Raises ArgumentTypeError for an object without a counterpart, and for text, which can be JSON or a string.
@@ -143,3 +152,58 @@ def _reason(values: list[Any], arrow_type: pa.DataType | None, error: Exception)
         if value is not None:
             arrow_type = found.type
     return f" ({error})"
+
+
+def is_pandas_frame(data: Any) -> bool:
+    """Return whether data is a DataFrame of pandas, which is not imported."""
+    return type(data).__module__.startswith("pandas.") and type(data).__name__ == "DataFrame"
+
+
+def take_object_columns(frame: Any, names: Collection[str]) -> tuple[Any, dict[str, list[Any]]]:
+    """Return a frame whose columns of Python objects are empty, and the values of these columns.
+
+    They are those in `names` that have a dict or a list. Missing values of pandas become None.
+    """
+    if not frame.columns.is_unique:
+        return frame, {}
+    found = {name: frame[name] for name in names if name in frame.columns and frame[name].dtype == object}
+    columns = {
+        name: column.where(column.notna(), None).tolist()
+        for name, column in found.items()
+        if any(isinstance(value, NESTED) for value in column)
+    }
+    return (frame.assign(**dict.fromkeys(columns)) if columns else frame), columns
+
+
+def too_large_column(frame: Any) -> str | None:
+    """Return the first column of a frame with an integer that no type of Arrow has."""
+    for name in frame.columns:
+        try:
+            pa.Array.from_pandas(frame[name])
+        except OverflowError:
+            return str(name)
+        except (pa.ArrowException, TypeError, ValueError):
+            continue
+    return None
+
+
+def with_object_columns(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], columns: dict[str, list[Any]]
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return batches that have the values of `columns` as Variants, a missing key as a missing field."""
+    for name in columns:
+        schema = schema.set(schema.get_field_index(name), variant_field(name))
+
+    def convert() -> Iterator[pa.RecordBatch]:
+        start = 0
+        for batch in batches:
+            for first in range(0, batch.num_rows, ROWS_PER_BATCH):
+                part = batch.slice(first, ROWS_PER_BATCH)
+                arrays = list(part.columns)
+                for name, values in columns.items():
+                    objects = values[start : start + part.num_rows]
+                    arrays[schema.get_field_index(name)] = _variants(objects, name, start)
+                yield pa.record_batch(arrays, schema=schema)
+                start += part.num_rows
+
+    return schema, convert()
