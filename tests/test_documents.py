@@ -163,6 +163,16 @@ def test_links_to_files_and_headings_resolve(page: Page):
             assert anchor in anchors(path.read_text("utf-8")), f"{page}: {target}#{anchor}"
 
 
+def test_the_modules_in_the_architecture_exist():
+    named = [
+        span for span in spans(Page("docs/architecture.md")) if re.fullmatch(r"[a-z_]+/[a-z_/]*(\.rs)?", span)
+    ]
+    assert len(named) >= 30
+    roots = (ROOT / "delta_variant", ROOT / "rust" / "src", ROOT)
+    for name in named:
+        assert any((root / f"{name}{end}").exists() for root in roots for end in ("", ".py")), name
+
+
 def test_directives_are_not_blocks_of_code():
     assert DIRECTIVE.fullmatch("{toctree}")
     assert DIRECTIVE.fullmatch("python") is None
