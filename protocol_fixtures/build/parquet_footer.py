@@ -82,12 +82,18 @@ def annotate(path: Path, *columns: tuple[str, ...], version: int | None = 1) -> 
 
 
 def rewrite_schema(path: Path, change: Callable[[Element], None]) -> None:
-    """Call `change` with the root of a file's schema; the result must fit the pages."""
+    """Call `change` with the root of a file's schema; the result must fit the pages.
+
+    Column chunks get the paths of the changed schema, as the format requires.
+    """
     start, footer = _footer(path)
     kind, elements = footer[SCHEMA][1]
     root = _tree(iter(elements))
     change(root)
     footer[SCHEMA] = (LIST, (kind, _flat(root)))
+    for row_group in footer[ROW_GROUPS][1][1]:
+        for chunk, leaf in zip(row_group[COLUMNS][1][1], _leaves(root), strict=True):
+            chunk[META_DATA][1][PATH_IN_SCHEMA] = (LIST, (BINARY, leaf))
     _write_footer(path, start, footer)
 
 
@@ -123,6 +129,15 @@ def _tree(elements: Any) -> Element:
     fields = next(elements)
     count = fields.get(NUM_CHILDREN, (I32, 0))[1]
     return Element(fields, [_tree(elements) for _ in range(count)])
+
+
+def _leaves(element: Element) -> list[list[bytes]]:
+    """Return the paths of the leaves below a node."""
+    paths = []
+    for child in element.children:
+        name = child.name.encode()
+        paths += [[name, *path] for path in _leaves(child)] if child.children else [[name]]
+    return paths
 
 
 def _flat(element: Element) -> list[Struct]:

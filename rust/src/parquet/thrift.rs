@@ -2,8 +2,9 @@
 //!
 //! The decoder builds the schema by recursion, reserves memory by the counts it reads, and loops over lists
 //! past the end of its bytes. That would abort the process instead of the read. This walk decodes only the shape of
-//! the schema and the lengths of pages. It checks that every list is complete, that nesting is bounded and that every
-//! group has its children.
+//! the schema, the paths of column chunks and the lengths of pages. It checks that every list is complete, that nesting is
+//! bounded, that every group has its children, and that column chunks have the paths of the schema. The decoder skips those
+//! paths, although they are all that shows a damaged name: a column that a file lacks is read as nulls.
 
 use std::ops::Range;
 
@@ -30,9 +31,15 @@ const MAP: u8 = 11;
 const STRUCT: u8 = 12;
 const UUID: u8 = 13;
 
-/// Field id of `FileMetaData.schema`, and of `SchemaElement.num_children`.
+/// Field ids of `FileMetaData`, and of `SchemaElement`.
 const FILE_SCHEMA: i64 = 2;
+const FILE_ROW_GROUPS: i64 = 4;
+const ELEMENT_NAME: i64 = 4;
 const ELEMENT_NUM_CHILDREN: i64 = 5;
+/// Field ids of `RowGroup`, `ColumnChunk` and `ColumnMetaData`.
+const COLUMNS: i64 = 1;
+const META_DATA: i64 = 3;
+const PATH_IN_SCHEMA: i64 = 3;
 /// Field ids of `PageHeader`, and of its `DataPageHeaderV2`.
 const UNCOMPRESSED_PAGE_SIZE: i64 = 2;
 const COMPRESSED_PAGE_SIZE: i64 = 3;
@@ -52,15 +59,31 @@ const IS_COMPRESSED: i64 = 7;
 /// Check that `bytes` are a footer which can be decoded within bounds.
 pub(super) fn check_footer(bytes: &[u8]) -> Result<()> {
     let mut walk = Walk { rest: bytes };
-    let mut id = 0;
+    let (mut id, mut leaves) = (0, Vec::new());
     while let Some((kind, next)) = walk.field(id)? {
         id = next;
         match (id, kind) {
-            (FILE_SCHEMA, LIST) => walk.schema()?,
+            (FILE_SCHEMA, LIST) => leaves = walk.schema()?,
+            (FILE_ROW_GROUPS, LIST) => walk.each_struct(|walk, _| walk.row_group(&leaves))?,
             _ => walk.value(kind, MAX_THRIFT_DEPTH)?,
         }
     }
     Ok(())
+}
+
+/// A hash of the path of a column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct PathHash(u64);
+
+impl PathHash {
+    /// FNV-1a.
+    const ROOT: Self = Self(0xcbf2_9ce4_8422_2325);
+
+    fn child(self, name: &[u8]) -> Self {
+        let append = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        // No name in UTF-8 has the byte that ends it.
+        Self(append(name.iter().fold(self.0, append), &0xff))
+    }
 }
 
 /// The sizes in the header of a page, in bytes.
@@ -189,7 +212,7 @@ struct Walk<'a> {
     rest: &'a [u8],
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
     fn byte(&mut self) -> Result<u8> {
         let (byte, rest) = self.rest.split_first().ok_or_else(|| bad("ends early"))?;
         self.rest = rest;
@@ -246,6 +269,79 @@ impl Walk<'_> {
     fn each<T>(&mut self, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let (_, count) = self.list()?;
         (0..count).map(|_| read(self)).collect()
+    }
+
+    /// Apply `read` to each element of a list of structures, and to its index.
+    fn each_struct(&mut self, mut read: impl FnMut(&mut Self, usize) -> Result<()>) -> Result<()> {
+        let (element, count) = self.list()?;
+        (0..count).try_for_each(|index| match element {
+            STRUCT => read(self, index as usize),
+            _ => self.element(element, MAX_THRIFT_DEPTH),
+        })
+    }
+
+    fn bytes(&mut self) -> Result<&'a [u8]> {
+        let length = self.varint()?;
+        let start = self.rest;
+        self.skip(length)?;
+        Ok(&start[..start.len() - self.rest.len()])
+    }
+
+    fn row_group(&mut self, leaves: &[PathHash]) -> Result<()> {
+        let mut id = 0;
+        while let Some((kind, next)) = self.field(id)? {
+            id = next;
+            match (id, kind) {
+                (COLUMNS, LIST) => self.each_struct(|walk, index| walk.column_chunk(leaves.get(index)))?,
+                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn column_chunk(&mut self, leaf: Option<&PathHash>) -> Result<()> {
+        let mut id = 0;
+        while let Some((kind, next)) = self.field(id)? {
+            id = next;
+            match (id, kind) {
+                (META_DATA, STRUCT) => self.column_metadata(leaf)?,
+                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn column_metadata(&mut self, leaf: Option<&PathHash>) -> Result<()> {
+        let mut id = 0;
+        while let Some((kind, next)) = self.field(id)? {
+            id = next;
+            match (id, kind) {
+                (PATH_IN_SCHEMA, LIST) => self.path_in_schema(leaf)?,
+                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Check the path of a column chunk against the schema. Some writers omit it.
+    fn path_in_schema(&mut self, leaf: Option<&PathHash>) -> Result<()> {
+        let start = self.rest;
+        let (element, count) = self.list()?;
+        if element != BINARY || count == 0 {
+            return (0..count).try_for_each(|_| self.element(element, MAX_THRIFT_DEPTH));
+        }
+        let mut path = PathHash::ROOT;
+        for _ in 0..count {
+            path = path.child(self.bytes()?);
+        }
+        if leaf.is_none_or(|leaf| *leaf == path) {
+            return Ok(());
+        }
+        let names = Walk { rest: start }.each(|walk| Ok(String::from_utf8_lossy(walk.bytes()?)))?;
+        Err(bad(&format!(
+            "has data of the column {:?} where its schema has another one: it is damaged",
+            names.join(".")
+        )))
     }
 
     /// Return the range of a binary value within `total` bytes, of which `rest` is the end.
@@ -385,49 +481,60 @@ impl Walk<'_> {
         size.ok_or_else(|| bad("has a page of an impossible size"))
     }
 
-    /// The schema: elements in depth-first order, each with the count of its children.
-    fn schema(&mut self) -> Result<()> {
+    /// The schema: elements in depth-first order, each with the count of its children. Returns the paths of the leaves.
+    fn schema(&mut self) -> Result<Vec<PathHash>> {
         let (element, count) = self.list()?;
         if element != STRUCT || count == 0 {
             return Err(bad("has no schema"));
         }
-        let mut open: Vec<u64> = Vec::new();
+        let mut open: Vec<(u64, PathHash)> = Vec::new();
+        let mut leaves = Vec::new();
         for index in 0..count {
-            let children = self.schema_element()?;
+            let (name, children) = self.schema_element()?;
             if children > count - index {
                 return Err(bad("has a group with more children than the schema has elements"));
             }
-            while open.last() == Some(&0) {
+            while open.last().is_some_and(|(waiting, _)| *waiting == 0) {
                 open.pop();
             }
-            match open.last_mut() {
-                Some(waiting) => *waiting -= 1,
+            let path = match open.last_mut() {
+                Some((waiting, path)) => {
+                    *waiting -= 1;
+                    path.child(name)
+                }
                 None if index > 0 => return Err(bad("has a schema of more than one tree")),
-                None => {}
+                // The name of the root is not in the path of a column.
+                None => PathHash::ROOT,
+            };
+            open.push((children, path));
+            if children == 0 {
+                leaves.push(path);
             }
-            open.push(children);
             if open.len() > MAX_SCHEMA_DEPTH + 1 {
                 return Err(bad(&format!("has a schema of more than {MAX_SCHEMA_DEPTH} levels")));
             }
         }
-        match open.iter().sum::<u64>() {
-            0 => Ok(()),
+        match open.iter().map(|(waiting, _)| waiting).sum::<u64>() {
+            0 => Ok(leaves),
             _ => Err(bad("has a group with fewer children than it says")),
         }
     }
 
-    fn schema_element(&mut self) -> Result<u64> {
-        let (mut id, mut children) = (0, 0);
+    /// The name of an element, and the count of its children.
+    fn schema_element(&mut self) -> Result<(&'a [u8], u64)> {
+        let (mut id, mut name, mut children) = (0, [].as_slice(), 0);
         while let Some((kind, next)) = self.field(id)? {
             id = next;
-            if id == ELEMENT_NUM_CHILDREN && kind == I32 {
-                children =
-                    u64::try_from(self.zigzag()?).map_err(|_| bad("has a negative count of children"))?;
-            } else {
-                self.value(kind, MAX_THRIFT_DEPTH)?;
+            match (id, kind) {
+                (ELEMENT_NAME, BINARY) => name = self.bytes()?,
+                (ELEMENT_NUM_CHILDREN, I32) => {
+                    children =
+                        u64::try_from(self.zigzag()?).map_err(|_| bad("has a negative count of children"))?;
+                }
+                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
             }
         }
-        Ok(children)
+        Ok((name, children))
     }
 }
 

@@ -279,6 +279,20 @@ fn names_with_dots_and_empty_names_keep_their_parts() {
 /// W14 (protocol_fixtures/README.md): the footer has the null count of every `value`, and bounds only where all its
 /// values are Variant null.
 #[test]
+fn a_name_of_the_schema_is_that_of_its_data() {
+    let column = |name| ordinary(name, array(Int64Array::from(vec![1, 2])));
+    let bytes = write(&[batch(vec![column("first"), column("second")])]);
+    let places: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"second")).collect();
+    assert_eq!(places.len(), 2, "the schema, and the column chunk");
+    for place in places {
+        let mut damaged = bytes.to_vec();
+        damaged[place + 2] ^= 1;
+        let error = ParquetFile::open(Source::Bytes(damaged.into())).err().unwrap();
+        assert!(error.to_string().contains("where its schema has another one"), "{error}");
+    }
+}
+
+#[test]
 fn value_has_a_null_count_and_bounds_of_variant_nulls_only() {
     let report = inspect(&open(&write(&[batch(vec![shredded(1300)])])));
     let leaf = |path: &[&str]| report.leaves.iter().find(|leaf| leaf.path == path).unwrap();
