@@ -19,7 +19,6 @@ from ..protocol.types import StructType
 from ..storage.store import Store, TableLocation, open_latest, removing_new_folders
 from ..variant.moments import UTC
 from ..write.commit import WriteResult, commit_files, result_without_writing
-from ..write.new_rows import complete_rows
 from ..write.partitions import discard
 from ..write.preparation import (
     Mode,
@@ -31,6 +30,7 @@ from ..write.preparation import (
     prepare,
 )
 from ..write.router import write_files
+from ..write.row_rules import complete_rows
 from ..write.written_files import WrittenFiles
 
 __all__ = ["write_table"]

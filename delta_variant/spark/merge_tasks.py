@@ -37,10 +37,9 @@ from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
 from ..variant.values import plain_variants
 from ..write.copy_on_write import ChangedBatch, RewrittenPart, RowChange, rewrite_files
-from ..write.new_rows import complete_rows
 from ..write.preparation import restrict_to_table
 from ..write.router import write_files
-from ..write.row_rules import RowRules
+from ..write.row_rules import RowRules, complete_rows
 from ..write.written_files import WrittenFiles
 from .attempts import Job
 from .buckets import buckets_of, from_ipc, split_rows, to_ipc

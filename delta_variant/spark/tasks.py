@@ -21,8 +21,8 @@ from ..log.snapshot import FILES_SCHEMA, Snapshot
 from ..protocol.table_configuration import TableConfiguration
 from ..storage import store as storage
 from ..storage.store import Store, open_store
-from ..write.new_rows import complete_rows
 from ..write.router import write_files
+from ..write.row_rules import complete_rows
 from ..write.written_files import WrittenFiles
 from .attempts import Attempt, Job
 from .task_errors import explain_missing_package, report_errors

@@ -35,10 +35,10 @@ from ..read.plan import may_contain_matches
 from ..read.scope import Scope
 from ..storage.store import Store
 from .copy_on_write import RewrittenFiles, add_inserted_files, delete_rows
-from .new_rows import complete_rows
 from .partitions import discard
 from .preparation import Mode, PreparedWrite, load_existing, prepare
 from .router import write_files
+from .row_rules import complete_rows
 from .written_files import WrittenFiles
 
 __all__ = ["NOT_COMMITTED", "WriteResult", "commit_files", "result_without_writing"]

@@ -110,7 +110,8 @@ class Router:
             residual = self._own_residual = ResidualFiles(
                 store, table, options, lambda _: self._files.next_name(), max_open, folder
             )
-        self._residual = residual if options.separates or options.is_residual else None
+        self._all_residual = residual if options.is_residual else None
+        self._residual = residual if options.separates else None
         self._small_files: dict[int, Mapping[Path, ShreddingSchema]] = {}
         # The last sample of stored rows, its partition values and its columns in files.
         self._sample: tuple[pa.RecordBatch, PartitionValues, pa.RecordBatch] | None = None
@@ -122,14 +123,14 @@ class Router:
         for values, positions in split_by_partition(conformed, self._table):
             part = conformed if positions is None else conformed.take(positions)
             rows = self._columns.of_files(part)
-            if self._options.is_residual and self._residual is not None:
-                self._residual.add(values, rows)
+            if self._all_residual is not None:
+                self._all_residual.add(values, rows)
             else:
                 self._files.add(values, rows, BatchOrigin(origin, first, positions))
 
     def copy(self, rows: StoredRows, first: int = 0) -> None:
         """Move a row group, or write its rows if the new file cannot take it."""
-        if self._options.is_residual or not self._move(rows, BatchOrigin(None, first, None)):
+        if self._all_residual is not None or not self._move(rows, BatchOrigin(None, first, None)):
             for batch in rows.batches():
                 self.add(batch, None, first)
                 first += batch.num_rows
@@ -142,10 +143,10 @@ class Router:
         _, values, columns = self._sample
         return self._files.series(values).copy(columns, rows, origin)
 
-    def _new_series(self, values: PartitionValues) -> _SeparatedSeries:
+    def _new_series(self, values: PartitionValues) -> _RoutedSeries:
         separates = self._options.separates
         files = self._files.new_files(values, self._invalid_values, separates=separates)
-        return _SeparatedSeries(self, values, files, self._residual)
+        return _RoutedSeries(self, values, files, self._residual)
 
     def shredding_of(self, rows: Sequence[pa.RecordBatch]) -> FileShredding | None:
         """Return the schemas of a file that has few rows, None to infer them from these rows alone.
@@ -175,7 +176,7 @@ class Router:
 
 
 @dataclass(frozen=True)
-class _SeparatedSeries:
+class _RoutedSeries:
     """Files of a partition, and where the residual rows of these files go."""
 
     router: Router

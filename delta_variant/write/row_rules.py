@@ -21,6 +21,7 @@ from ..errors import (
     CastError,
     ConstraintViolationError,
     ExpressionError,
+    PredicateViolationError,
     SchemaError,
     UnsupportedFeatureError,
 )
@@ -30,7 +31,7 @@ from ..expressions.parse import parse as parse_expression
 from ..expressions.tree import Call, Cast, Expression, Extraction, Input, Name, input_name
 from ..expressions.tree import describe as describe_expression
 from ..expressions.tree import inputs as expression_inputs
-from ..input.invalid_json import RowLocator
+from ..input.invalid_json import Batches, BatchOrigin, RowLocator
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.paths import path_text
@@ -42,7 +43,7 @@ from ..variant import values as variant_values
 from .stored_sql import GENERATION_EXPRESSION, INVARIANTS, check_constraints, parse_stored
 from .text_widths import TextWidths
 
-__all__ = ["ComputedColumn", "RowConstraint", "RowRules", "constraint_predicate"]
+__all__ = ["ComputedColumn", "RowConstraint", "RowRules", "complete_rows", "constraint_predicate"]
 
 DEFAULT = "CURRENT_DEFAULT"
 
@@ -390,3 +391,41 @@ def _describe_value(readable: pa.RecordBatch, source: Input, row: int) -> str:
     text = "NULL" if value is None else repr(value) if is_text else str(value)
     shortened = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
     return f"{describe_expression(source)} = {shortened}"
+
+
+def complete_rows(
+    batches: Batches, table: TableConfiguration, options: WriteOptions, predicate: Expression | None = None
+) -> Batches:
+    """Return batches as the table stores them, with defaults and generated columns, and check each row.
+
+    Raises ConstraintViolationError for a row that violates a constraint, UnsupportedFeatureError for an
+    expression that this version cannot evaluate, and PredicateViolationError for a row for which `predicate`,
+    that of an overwrite, is not true.
+    """
+    rules = RowRules.of(table)
+    first = 0
+    for batch, origin in batches:
+        locate = BatchOrigin(origin, first, None).locate
+        computed = {column.name for column in rules.computed_columns(batch.schema.names)}
+        if computed or rules.apply_to_whole_rows:
+            batch = rules.complete(batch, options, locate)
+            rules.check(batch, options, locate=locate, computed=computed)
+        if predicate is not None:
+            outside = _first_outside(conform(batch, table.schema), table.schema, predicate, options)
+            if outside is not None:
+                raise PredicateViolationError(
+                    "the row does not match the predicate of the overwrite, "
+                    f"{describe_expression(predicate)}: remove the row, or pass a predicate that matches it"
+                ).at(**locate(outside))
+        first += batch.num_rows
+        yield batch, origin
+
+
+def _first_outside(
+    batch: pa.RecordBatch, columns: StructType, predicate: Expression, options: WriteOptions
+) -> int | None:
+    parsed, invalid = parse_valid_json_columns(batch, columns, batch.schema.names, options)
+    matching = filter_mask(predicate, inputs_of(parsed, expression_inputs([predicate])))
+    # The writer rejects rows with invalid JSON or raises an error for them.
+    excused = set() if options.json.on_invalid == "null" else invalid
+    return next((row for row, fits in enumerate(matching) if not fits.as_py() and row not in excused), None)

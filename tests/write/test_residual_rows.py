@@ -21,7 +21,7 @@ from delta_variant.cli.app import app
 from delta_variant.data_file import writer as file_writer
 from delta_variant.data_file.writer import FileSeries
 from delta_variant.operations.optimize import layout
-from delta_variant.write import stored_rows
+from delta_variant.write import router, stored_rows
 from delta_variant.write.partitions import PartitionedFiles
 
 TYPED = '{"x": 1, "name": "a"}'
@@ -352,6 +352,28 @@ def test_copied_row_groups_have_no_residual_rows(tmp_path: Path, monkeypatch: py
     dv.optimize(tmp_path / "t")
     (clean, ids), residual = files(tmp_path / "t")
     assert (clean, sorted(ids), residual) == (False, [*range(13), *range(14, 20)], (True, [13]))
+
+
+def test_row_groups_of_a_residual_file_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(file_writer, "ROW_GROUP_BYTES", 1)
+    monkeypatch.setattr(router, "SAMPLE_BYTES", 1)
+    monkeypatch.setattr(stored_rows, "MIN_COPIED_BYTES", 1)
+    monkeypatch.setattr(file_writer, "RESIDUAL_ROWS", 1)
+    batches = [pa.record_batch({"id": [first, first + 1], "event": [TYPED, RESIDUAL]}) for first in (0, 2, 4)]
+    rows = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+    dv.write_table(tmp_path / "t", rows, variant_columns=["event"], shredding=SCHEMA)
+    assert files(tmp_path / "t") == [(False, [0, 2, 4]), (True, [1, 3, 5])]
+    copied: list[bool] = []
+    copy = FileSeries.copy
+
+    def recording(series: FileSeries[Any], *arguments: Any, **named: Any) -> bool:
+        copied.append(copy(series, *arguments, **named))
+        return copied[-1]
+
+    monkeypatch.setattr(FileSeries, "copy", recording)
+    dv.delete(tmp_path / "t", "id = 3")
+    assert files(tmp_path / "t") == [(False, [0, 2, 4]), (True, [1, 5])]
+    assert any(copied)
 
 
 def test_rows_are_sorted_within_the_files_of_each_kind(tmp_path: Path):

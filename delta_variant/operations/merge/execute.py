@@ -11,12 +11,11 @@ import pyarrow as pa
 from ..._arrow import Array
 from ...read.plan import plan_files
 from ...write.copy_on_write import ChangedBatch, RowChange, rewrite_rows
-from ...write.new_rows import complete_rows
 from ...write.partitions import discard
 from ...write.preparation import restrict_to_table
 from ...write.rewrite_result import RewriteResult, skip_repeated
 from ...write.router import write_files
-from ...write.row_rules import RowRules
+from ...write.row_rules import RowRules, complete_rows
 from .joining import Join
 from .plan import MergeCounts, MergePlan, commit_merge
 from .rows import MergeRows, columns_copied, inputs_changed, inputs_tested
