@@ -42,7 +42,7 @@ OWNERS = {
         "data_file",
         "input.json_lines",
         "log.checkpoints",
-        "log.file_keys",
+        "log.file_tables",
         "operations.legacy",
         "protocol.statistics",
         "variant",

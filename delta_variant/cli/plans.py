@@ -14,8 +14,8 @@ from ..log.snapshot import Snapshot
 from ..operations.log_cleanup import LogCleanupResult
 from ..operations.read import read_table
 from ..protocol.types import StructType, sql_type
+from ..read.rows import count_rows, known_rows
 from ..storage.store import open_latest
-from ..write.copy_on_write import count_rows, known_rows
 from ..write.preparation import TableOptions, WriteRequest, load_existing, prepare
 from .options import storage_options
 

@@ -20,7 +20,7 @@ from ..protocol.actions import DomainMetadata, Metadata, Protocol, Txn, decode_p
 from ..protocol.differences import describe_difference
 from ..storage.store import Store, put_if_absent, read_if_present
 from .listing import LOG
-from .replayed_state import ReplayedState
+from .replay import ReplayedState
 from .snapshot import Snapshot
 
 __all__ = ["checksum_discrepancies", "checksum_path", "read_protocol_and_metadata", "write_checksum"]

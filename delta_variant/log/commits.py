@@ -29,9 +29,9 @@ from ..protocol.actions import (
 )
 from ..storage.store import Store, modification_time, put_if_absent, read, read_if_present
 from .catalog import stage_and_ratify
-from .file_keys import FileKeys
+from .file_tables import FILES_SCHEMA, TOMBSTONES_SCHEMA, FileKeys, files_table, tombstones_table
 from .listing import LAST_VERSION, Span, commit_file_name, commit_path, list_log, managing_catalog
-from .snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Commit, CommitTables, files_table, tombstones_table
+from .replay import Commit, CommitTables
 
 __all__ = [
     "CommitActions",

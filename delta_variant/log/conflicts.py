@@ -26,7 +26,7 @@ from ..protocol.actions import (
     decode_path,
     file_key,
 )
-from .file_keys import path_keys
+from .file_tables import path_keys
 
 __all__ = [
     "VACUUM_END",

@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from ..protocol.actions import Action, AddCDCFile, AddFile, RemoveFile, encode_commit
-from .snapshot import FILES_SCHEMA, add_actions, files_table, remove_actions
+from .file_tables import FILES_SCHEMA, add_actions, files_table, remove_actions
 
 __all__ = ["CommitText", "FileChanges"]
 

@@ -12,7 +12,8 @@ from ..errors import MalformedLogError
 from ..protocol.actions import Metadata, Protocol
 from ..storage.store import Store, TableLocation, open_latest, open_store, pinned_version
 from .catalog import check_access, is_managed_elsewhere
-from .snapshot import Snapshot, listed_files, replay_tombstones
+from .replay import replay_tombstones
+from .snapshot import Snapshot
 from .state import build_from_log, protocol_and_metadata_at, snapshot_at
 from .timestamps import Timestamp, version_at
 
@@ -82,7 +83,7 @@ def load_snapshot(
     if version is not None:
         version = to_integer("version", version)
     snapshot = snapshot_at(store, version)
-    if listed_files(snapshot) is None:
+    if snapshot.file_set.listed is None:
         counts = f"{snapshot.num_files} files, {snapshot.num_bytes} bytes"
     else:
         counts = "its files are read when they are used"

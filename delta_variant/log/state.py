@@ -7,6 +7,7 @@ remembers the snapshot that was loaded last; a later version is that snapshot an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import TypeVar
@@ -22,6 +23,7 @@ from ..storage.objects import StoredFile
 from ..storage.store import Store
 from .checksum import read_protocol_and_metadata
 from .commits import read_commit_info, read_spans_to_replay
+from .file_tables import FILES_SCHEMA
 from .listing import (
     Listing,
     checkpoint_hint,
@@ -30,16 +32,8 @@ from .listing import (
     managing_catalog,
     table_not_found,
 )
-from .snapshot import (
-    Checkpoint,
-    Commit,
-    Snapshot,
-    as_checkpoint,
-    in_store,
-    listed_files,
-    replay,
-    table_actions,
-)
+from .replay import Checkpoint, Commit, as_checkpoint, replay, table_actions
+from .snapshot import Snapshot
 
 __all__ = [
     "LogSegment",
@@ -135,7 +129,7 @@ def _advance(known: _Loaded, store: Store, version: int | None) -> _Loaded | Non
     if commit_file is None or not _continues(known, store, listing.commits.get(first)):
         return None
     if target == first:
-        return _Loaded(in_store(known.snapshot, store), known.commit_file)
+        return _Loaded(replace(known.snapshot, store=store), known.commit_file)
     try:
         spans = listing.spans(first + 1, target, store.uri)
         if len(spans) > _MOST_COMMITS and any(first < each.version <= target for each in listing.checkpoints):
@@ -247,8 +241,7 @@ def _recover_files(store: Store, version: int) -> pa.Table:
 
     def load(log: LogSegment) -> pa.Table:
         snapshot, _ = _load(store, log)
-        listed = listed_files(snapshot)
-        return snapshot.files if listed is None else listed.table()
+        return pa.Table.from_batches(snapshot.file_set, FILES_SCHEMA)
 
     return build_from_log(store, version, load)
 

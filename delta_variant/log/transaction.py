@@ -35,8 +35,9 @@ from .conflicts import FindConflict, Reads, append_conflicts, recommit_conflicts
 from .file_changes import CommitText, FileChanges
 from .listing import commit_file_name, managing_catalog
 from .provenance import EMPTY_BASE, Base, CommitContext, PendingCommit, starts_in_commit_timestamps
+from .replay import Commit, CommitTables, as_checkpoint, replay
 from .row_ids import NO_ROW_IDS, read_high_water_mark
-from .snapshot import Commit, CommitTables, Snapshot, as_checkpoint, listed_files, replay
+from .snapshot import Snapshot
 
 __all__ = [
     "CommitInterrupted",
@@ -385,7 +386,7 @@ def _write_checksum(
     """Write the checksum of a version: of `commits` after a snapshot, and the commit of `committed`."""
     with _after_commit(store, version, "checksum", "written"):
         # The files of a large checkpoint are not read for their number.
-        if snapshot is None or listed_files(snapshot) is None:
+        if snapshot is None or snapshot.file_set.listed is None:
             base = None if snapshot is None else as_checkpoint(snapshot)
             since = [*commits, *(() if committed is None else [committed()])]
             write_checksum(replay(store, version, base, since), context.txn_id)

@@ -26,8 +26,10 @@ from ..errors import (
 from ..expressions.tree import Expression
 from ..log import deletion_vectors
 from ..log.commits import CommitActions, read_versions
+from ..log.file_set import FileSet
+from ..log.file_tables import files_table
 from ..log.load import load_protocol_and_metadata, load_snapshot, open_to_read
-from ..log.snapshot import Snapshot, files_table
+from ..log.snapshot import Snapshot, TableVersion
 from ..log.timestamps import CommitTimes, Timestamp, from_milliseconds, version_at, version_from
 from ..protocol import features, properties
 from ..protocol.actions import (
@@ -44,10 +46,11 @@ from ..protocol.actions import (
 from ..protocol.schema.column_mapping import PHYSICAL_NAME
 from ..protocol.schema.json_text import parse as parse_schema
 from ..protocol.schema.partition_values import partition_value_to_string
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import PrimitiveType, StructField, StructType
 from ..read.explanation import FileReport, ReadReport
 from ..read.file_reader import FileEntry, TableReader, files_of, load_deleted
-from ..read.plan import RowPlan, plan_files
+from ..read.plan import RowPlan, prune_files
 from ..read.predicate import pruning_predicate_of
 from ..read.query import Query
 from ..read.rows import RowBatches, read_files
@@ -63,6 +66,7 @@ __all__ = [
     "check_commits",
     "load_end",
     "plan_changes",
+    "query_of_changes",
     "read_changes",
 ]
 
@@ -223,7 +227,7 @@ def _check_order(end: Snapshot, first: int, *, is_latest: bool) -> None:
 
 
 def check_commits(
-    end: Snapshot, first: int, commits: Iterable[CommitActions], *, is_stream: bool = False
+    end: TableVersion, first: int, commits: Iterable[CommitActions], *, is_stream: bool = False
 ) -> Iterator[CommitActions]:
     """Yield the commits from the version `first` on, after a check of each.
 
@@ -256,7 +260,7 @@ def check_commits(
         yield version, actions
 
 
-def _check_columns(end: Snapshot, metadata: Metadata, version: int, is_stream: bool) -> None:
+def _check_columns(end: TableVersion, metadata: Metadata, version: int, is_stream: bool) -> None:
     found = column = None
     if is_stream:
         found = describe_unreadable(metadata, end.metadata)
@@ -312,32 +316,27 @@ class ChangeFeed:
     timestamp of data files (`data_files`), version and timestamp of change data files (`cdc_files`).
     """
 
-    end: Snapshot
-    data_files: Snapshot
-    cdc_files: Snapshot
+    end: TableVersion
+    data_files: TableVersion
+    cdc_files: TableVersion
     query: Query
     on_conflict: OnConflict
 
     @classmethod
     def of(
         cls,
-        end: Snapshot,
+        end: TableVersion,
         columns: Mapping[str, str] | Sequence[str] | None,
         where: str | None,
         on_conflict: OnConflict,
     ) -> ChangeFeed:
         """Return the feed of a table with the schema of `end`; raises ExpressionError and SchemaError."""
-        if taken := [field.name for field in end.schema.fields if field.name.lower() in _NAMES]:
-            raise SchemaError(
-                f"cannot read changes of {end.uri} because the change data feed reserves the name of its "
-                f"column {taken[0]!r}: rename the column",
-                table=end.uri,
-                column=taken[0],
-            )
-        columns_of_changes = StructType((*end.schema.fields, *COLUMNS))
-        wide = replace(end, configuration=replace(end.configuration, schema=columns_of_changes))
-        data_files, cdc_files = _partition_by(wide, _NAMES), _partition_by(wide, _NAMES[1:])
-        return cls(end, data_files, cdc_files, Query.of(data_files, columns, where), on_conflict)
+        query = query_of_changes(end.configuration, columns, where)
+        wide = _with_change_columns(end.configuration)
+        data_files, cdc_files = (
+            TableVersion(end.store, end.version, _partition_by(wide, names)) for names in (_NAMES, _NAMES[1:])
+        )
+        return cls(end, data_files, cdc_files, query, on_conflict)
 
     def plan(
         self, version: int, actions: Sequence[Action], times: CommitTimes, report: ReadReport
@@ -398,10 +397,11 @@ class ChangeFeed:
             yield _Change(file, None, (before.deletion_vector, after.deletion_vector))
         yield from (_Change(add, "insert") for path, add in added.items() if path not in removed)
 
-    def _prune(self, table: Snapshot, files: Sequence[AddFile], report: ReadReport) -> Iterator[FileEntry]:
+    def _prune(
+        self, table: TableVersion, files: Sequence[AddFile], report: ReadReport
+    ) -> Iterator[FileEntry]:
         if files:
-            table = replace(table, files=files_table(files))
-            plan = plan_files(table, self.query.pruning)
+            plan = prune_files(table.configuration, FileSet(files_table(files)), self.query.pruning)
             report.add(plan)
             yield from files_of(plan.files)
 
@@ -495,10 +495,28 @@ class Changes:
         return sum(batch.num_rows for batch in counted.batches(ReadReport(), ahead=True))
 
 
-def _partition_by(table: Snapshot, names: Sequence[str]) -> Snapshot:
+def query_of_changes(
+    table: TableConfiguration, columns: Mapping[str, str] | Sequence[str] | None, where: str | None
+) -> Query:
+    """Return the query over the changes of a table; raises ExpressionError and SchemaError."""
+    if taken := [field.name for field in table.schema.fields if field.name.lower() in _NAMES]:
+        raise SchemaError(
+            f"cannot read changes of {table.uri} because the change data feed reserves the name of its "
+            f"column {taken[0]!r}: rename the column",
+            table=table.uri,
+            column=taken[0],
+        )
+    return Query.of(_with_change_columns(table), columns, where)
+
+
+def _with_change_columns(table: TableConfiguration) -> TableConfiguration:
+    return replace(table, schema=StructType((*table.schema.fields, *COLUMNS)))
+
+
+def _partition_by(table: TableConfiguration, names: Sequence[str]) -> TableConfiguration:
     partitions = (*table.partition_columns, *names)
     metadata = msgspec.structs.replace(table.metadata, partition_columns=partitions)
-    return replace(table, configuration=replace(table.configuration, metadata=metadata))
+    return replace(table, metadata=metadata)
 
 
 def _with_values(change: _Change, values: Mapping[str, str | None]) -> _Change:

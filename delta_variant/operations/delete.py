@@ -12,6 +12,7 @@ from ..expressions.tree import Expression
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
+from ..protocol.table_configuration import TableConfiguration
 from ..read.missing_paths import warn_of_missing_paths
 from ..read.scope import Scope
 from ..storage.store import TableLocation
@@ -120,7 +121,7 @@ def _delete(
         return result
     result = commit_plan(plan, delete_rows(snapshot, plan.predicate, snapshot.configuration, options))
     if plan.predicate is not None and not result.rows_deleted:
-        warn_of_missing_paths(snapshot, [plan.predicate])
+        warn_of_missing_paths(snapshot, snapshot.file_set, [plan.predicate])
     return result
 
 
@@ -140,7 +141,7 @@ class Removal:
 
     predicate: Expression | None
 
-    def __call__(self, snapshot: Snapshot) -> RowChange:
-        """Return the change for a snapshot of the table."""
+    def __call__(self, table: TableConfiguration) -> RowChange:
+        """Return the change for a table."""
         assert self.predicate is not None, "whole files are removed without a change of rows"
-        return removal(snapshot, self.predicate)
+        return removal(table, self.predicate)

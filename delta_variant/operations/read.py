@@ -99,9 +99,9 @@ def read_table(
         [{'id': 1, 'name': 'pen'}, {'id': 1, 'name': 'ink'}]
     """
     snapshot = load_readable(table, version, storage_options, timestamp).in_timezone(timezone)
-    query = Query.of(snapshot, columns, where, lateral)
+    query = Query.of(snapshot.configuration, columns, where, lateral)
     check_option("variants", variants, ("bytes", "shredded"))
     if lateral is not None and variants == "shredded":
         raise ValueError("lateral needs variants='bytes'")
-    rows = TableRows(snapshot, query, on_conflict)
+    rows = TableRows(snapshot, snapshot.file_set, query, on_conflict)
     return Scan(rows.as_stored() if variants == "shredded" else rows, limit)

@@ -21,8 +21,9 @@ from ..log.commit_context import CommitOptions, commit_context, now, without_txn
 from ..log.commit_result import CommitResult
 from ..log.commits import read_commit_info
 from ..log.conflicts import VACUUM_END, VACUUM_START, Reads
+from ..log.file_tables import subtract_files
 from ..log.load import load_latest, load_snapshot
-from ..log.snapshot import Snapshot, subtract_files
+from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
 from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, CommitInfo, DomainMetadata

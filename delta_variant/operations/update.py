@@ -17,6 +17,7 @@ from ..expressions.tree import inputs as expression_inputs
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
+from ..protocol.table_configuration import TableConfiguration
 from ..read.in_memory import inputs_of
 from ..read.missing_paths import warn_of_missing_paths
 from ..read.plan import plan_files
@@ -93,10 +94,10 @@ def update(
     plan = plan_update(snapshot, updates, where, options, commit)
     if result := skip_repeated(snapshot, commit):
         return result
-    candidates, state = plan_files(snapshot, plan.predicate), snapshot.configuration
-    result = commit_plan(plan, rewrite_rows(snapshot, candidates, plan.change(snapshot), state, options))
+    candidates, present = plan_files(snapshot, plan.predicate), snapshot.configuration
+    result = commit_plan(plan, rewrite_rows(snapshot, candidates, plan.change(present), present, options))
     if plan.predicate is not None and not result.rows_updated:
-        warn_of_missing_paths(snapshot, [plan.predicate])
+        warn_of_missing_paths(snapshot, snapshot.file_set, [plan.predicate])
     return result
 
 
@@ -127,18 +128,20 @@ class AssignedRows:
     predicate: Expression | None
     assignments: Sequence[Assignment]
 
-    def __call__(self, snapshot: Snapshot) -> RowChange:
-        """Return the change for a snapshot of the table."""
-        return _change(snapshot, self.predicate, self.assignments)
+    def __call__(self, table: TableConfiguration) -> RowChange:
+        """Return the change for a table."""
+        return _change(table, self.predicate, self.assignments)
 
 
-def _change(snapshot: Snapshot, predicate: Expression | None, assignments: Sequence[Assignment]) -> RowChange:
-    scope = Scope.of(snapshot.configuration)
+def _change(
+    table: TableConfiguration, predicate: Expression | None, assignments: Sequence[Assignment]
+) -> RowChange:
+    scope = Scope.of(table)
     columns = scope.whole_columns()
     tested = [] if predicate is None else [predicate]
     values = [each.value for each in assignments if each.value is not None]
     read, constant = expression_inputs(values), literal_bytes(values)
-    rules, assigned = RowRules.of(snapshot.configuration), {each.column for each in assignments}
+    rules, assigned = RowRules.of(table), {each.column for each in assignments}
 
     def changes(batch: pa.RecordBatch) -> Array:
         if predicate is None:

@@ -37,8 +37,9 @@ from ..log.commit_context import CommitOptions, commit_context, now, without_txn
 from ..log.commit_result import CommitResult
 from ..log.commits import read_all_commits, read_commits
 from ..log.conflicts import VACUUM_END, VACUUM_START
+from ..log.file_tables import are_unencoded, tombstones_table
 from ..log.load import load_with_tombstones
-from ..log.snapshot import Snapshot, are_unencoded, tombstones_table
+from ..log.snapshot import Snapshot
 from ..protocol import properties
 from ..protocol.actions import AddFile, RemoveFile, decode_path, encode_path, is_absolute
 from ..protocol.schema.column_mapping import physical_name

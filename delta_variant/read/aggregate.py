@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from ..expressions.tree import Aggregate, describe, output_type
 from ..expressions.types import kind_of, type_name
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
+from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
 from ..variant.objects import rows_of
@@ -134,7 +135,8 @@ def aggregate(
         raise ExpressionError("aggregates: expected at least one aggregate")
     arguments = {name: each.argument for name, each in bound.items() if each.argument is not None}
     query = Query.of_expressions(arguments, scope.predicate(where))
-    return _Aggregating(bound, TableRows(snapshot, query, on_conflict, with_bounds=True)).run()
+    rows = TableRows(snapshot, snapshot.file_set, query, on_conflict, with_bounds=True)
+    return _Aggregating(bound, rows).run()
 
 
 def _bind(parsed: Aggregate, scope: Scope) -> Aggregate:
@@ -168,18 +170,18 @@ class _Aggregating:
             else:
                 self.extremes[name] = pa.array([], _type_of(each))
         files = self.rows.whole_files()
-        know: Callable[[Snapshot, Aggregate], Known] = known_of
+        know: Callable[[TableConfiguration, pa.Table, Aggregate], Known] = known_of
         if files is None:
             files, know = self.rows.plan.files, bounds_only
-        snapshot = replace(self.rows.snapshot, files=files)
-        known = {name: know(snapshot, each) for name, each in self.aggregates.items()}
+        table = self.rows.table.configuration
+        known = {name: know(table, files, each) for name, each in self.aggregates.items()}
         for name, found in known.items():
             self._add(name, found.values.filter(found.is_exact), is_result=True)
         for names, rows in _groups(known, files.num_rows):
             self._read(names, files.take(rows))
         for name in self.extremes:
             self._search(name, known[name], files)
-        return Aggregation(self._table(), self.rows.snapshot.num_files, len(self.paths))
+        return Aggregation(self._table(), self.rows.files.num_files, len(self.paths))
 
     def _add(self, name: str, values: Array, *, is_result: bool = False) -> None:
         """Add values of rows, or results of files."""

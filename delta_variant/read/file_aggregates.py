@@ -13,7 +13,7 @@ from .._arrow import Array
 from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
 from ..expressions.tree import Aggregate, Column, Expression, Extraction, Field, inputs, is_whole, output_type
 from ..expressions.types import kind_of
-from ..log.snapshot import Snapshot
+from ..protocol.table_configuration import TableConfiguration
 from .log_statistics import EXACT_UNITS, are_tight, file_bounds, null_counts, partition_values, row_counts
 from .predicate import Leaf, leaf_of
 
@@ -44,39 +44,41 @@ class Known(msgspec.Struct, frozen=True):
         return cls(nulls, pa.repeat(pa.scalar(False), count), nulls)
 
 
-def known_of(snapshot: Snapshot, aggregate: Aggregate) -> Known:
-    """Return what the log says about an aggregate of all rows of each file of the snapshot."""
-    rows = row_counts(snapshot.files)
+def known_of(table: TableConfiguration, files: pa.Table, aggregate: Aggregate) -> Known:
+    """Return what the log says about an aggregate of all rows of each of some files."""
+    rows = row_counts(files)
     argument = aggregate.argument
     if argument is None:
         return Known(rows, rows.is_valid(), pa.nulls(len(rows), pa.int64()))
-    constant = _of_partitions(snapshot, aggregate, rows)
+    constant = _of_partitions(table, files, aggregate, rows)
     if constant is not None:
         return constant
-    return (
-        _count(snapshot, argument, rows) if aggregate.function == "count" else _extreme(snapshot, aggregate)
-    )
+    if aggregate.function == "count":
+        return _count(table, files, argument, rows)
+    return _extreme(table, files, aggregate)
 
 
-def bounds_only(snapshot: Snapshot, aggregate: Aggregate) -> Known:
-    """Return what the log says about an aggregate of some rows of each file of the snapshot."""
+def bounds_only(table: TableConfiguration, files: pa.Table, aggregate: Aggregate) -> Known:
+    """Return what the log says about an aggregate of some rows of each of some files."""
     if aggregate.function == "count" or aggregate.argument is None:
-        return Known.unknown(snapshot.num_files, pa.int64())
-    known = _extreme(snapshot, aggregate)
-    return msgspec.structs.replace(known, is_exact=pa.repeat(pa.scalar(False), snapshot.num_files))
+        return Known.unknown(files.num_rows, pa.int64())
+    known = _extreme(table, files, aggregate)
+    return msgspec.structs.replace(known, is_exact=pa.repeat(pa.scalar(False), files.num_rows))
 
 
-def _of_partitions(snapshot: Snapshot, aggregate: Aggregate, rows: Array) -> Known | None:
+def _of_partitions(
+    table: TableConfiguration, files: pa.Table, aggregate: Aggregate, rows: Array
+) -> Known | None:
     """Return an aggregate of an expression that has one value in each file, None for any other."""
     argument = aggregate.argument
     assert argument is not None
-    names = snapshot.partition_columns
+    names = table.partition_columns
     if output_type(argument) is None or not all(
         isinstance(each, Column) and each.name in names for each in inputs([argument])
     ):
         return None
     try:
-        values = partition_values(snapshot, argument)
+        values = partition_values(table, files, argument)
     except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
         # The read reports the error, with the file.
         return None
@@ -88,20 +90,20 @@ def _of_partitions(snapshot: Snapshot, aggregate: Aggregate, rows: Array) -> Kno
     return Known(pc.if_else(has_rows, values, pa.scalar(None, values.type)), rows.is_valid(), bounds)
 
 
-def _count(snapshot: Snapshot, argument: Expression, rows: Array) -> Known:
-    found = Known.unknown(snapshot.num_files, pa.int64())
+def _count(table: TableConfiguration, files: pa.Table, argument: Expression, rows: Array) -> Known:
+    found = Known.unknown(files.num_rows, pa.int64())
     names = _names(argument)
     if names is None:
         return found
-    nulls = null_counts(snapshot, names)
-    all_null: Array = pc.equal(nulls, _physical_rows(snapshot, rows))
+    nulls = null_counts(table, files, names)
+    all_null: Array = pc.equal(nulls, _physical_rows(files, rows))
     all_null = pc.fill_null(all_null, False)
     if isinstance(argument, Extraction) and not is_whole(argument):
         # A path is null where the Variant is. Otherwise its values are not counted.
         return Known(pc.if_else(all_null, pa.scalar(0, pa.int64()), None), all_null, found.bounds)
     # Writers differ in the null counts of nested fields: they count rows, or values of the parent.
     is_nested = isinstance(argument, Field)
-    is_counted = pc.and_(are_tight(snapshot.files), pa.scalar(not is_nested))
+    is_counted = pc.and_(are_tight(files), pa.scalar(not is_nested))
     zero: Any = pa.scalar(0, pa.int64())
     counts: Array = pc.if_else(pc.equal(nulls, zero), rows, None)
     counts = pc.if_else(is_counted, pc.subtract(rows, nulls), counts)
@@ -118,20 +120,20 @@ def _names(argument: Expression) -> tuple[str, ...] | None:
     return None if leaf is None else leaf.names
 
 
-def _physical_rows(snapshot: Snapshot, rows: Array) -> Array:
+def _physical_rows(files: pa.Table, rows: Array) -> Array:
     """Return the number of rows of each file with those that a deletion vector removes."""
-    deleted: Array = pc.struct_field(snapshot.files["deletion_vector"].combine_chunks(), "cardinality")
+    deleted: Array = pc.struct_field(files["deletion_vector"].combine_chunks(), "cardinality")
     return pc.add(rows, pc.fill_null(deleted, 0).cast(pa.int64()))
 
 
-def _extreme(snapshot: Snapshot, aggregate: Aggregate) -> Known:
+def _extreme(table: TableConfiguration, files: pa.Table, aggregate: Aggregate) -> Known:
     argument = aggregate.argument
     assert argument is not None
     arrow_type = output_type(argument)
     assert arrow_type is not None
-    unknown = Known.unknown(snapshot.num_files, arrow_type)
+    unknown = Known.unknown(files.num_rows, arrow_type)
     leaf = leaf_of(argument)
-    known = {} if leaf is None else file_bounds(snapshot, [leaf])
+    known = {} if leaf is None else file_bounds(table, files, [leaf])
     if leaf is None or leaf not in known:
         return unknown
     bounds = known[leaf]
@@ -144,17 +146,17 @@ def _extreme(snapshot: Snapshot, aggregate: Aggregate) -> Known:
         return unknown
     is_exact = bounds.all_null
     if kind in EXACT_KINDS:
-        is_exact = pc.or_(is_exact, pc.and_(_is_attained(snapshot, leaf), _is_unrounded(outer)))
+        is_exact = pc.or_(is_exact, pc.and_(_is_attained(table, files, leaf), _is_unrounded(outer)))
     values = pc.if_else(bounds.all_null, pa.scalar(None, arrow_type), outer)
     return Known(values, is_exact, outer)
 
 
-def _is_attained(snapshot: Snapshot, leaf: Leaf) -> Array:
+def _is_attained(table: TableConfiguration, files: pa.Table, leaf: Leaf) -> Array:
     """Return whether a bound of each file is one of its values: it is tight, and not all values are null."""
-    rows = row_counts(snapshot.files)
-    nulls = null_counts(snapshot, leaf.names)
-    has_values: Array = pc.less(nulls, _physical_rows(snapshot, rows))
-    return pc.and_(are_tight(snapshot.files), pc.fill_null(has_values, False))
+    rows = row_counts(files)
+    nulls = null_counts(table, files, leaf.names)
+    has_values: Array = pc.less(nulls, _physical_rows(files, rows))
+    return pc.and_(are_tight(files), pc.fill_null(has_values, False))
 
 
 def _is_unrounded(bounds: Array) -> Array:

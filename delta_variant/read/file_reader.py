@@ -35,7 +35,7 @@ from ..expressions import evaluate
 from ..expressions.evaluate import ROW_NUMBERS
 from ..expressions.tree import Column, Extraction, Input, input_name, is_whole
 from ..log import deletion_vectors
-from ..log.snapshot import Snapshot
+from ..log.snapshot import TableVersion
 from ..protocol import properties
 from ..protocol.actions import DeletionVector, is_residual
 from ..protocol.properties import ColumnMappingMode
@@ -96,13 +96,13 @@ def files_of(files: pa.Table) -> Iterator[FileEntry]:
 
 
 @contextmanager
-def explain_missing_file(snapshot: Snapshot, path: str) -> Iterator[None]:
+def explain_missing_file(table: TableVersion, path: str) -> Iterator[None]:
     """Raise errors about a file that no longer exists with the probable reason, the table and the version."""
     try:
         yield
     except (DataFileError, StoreError) as error:
         try:
-            is_missing = not exists(snapshot.store, path)
+            is_missing = not exists(table.store, path)
         except StoreError:
             is_missing = False
         if not is_missing:
@@ -110,30 +110,32 @@ def explain_missing_file(snapshot: Snapshot, path: str) -> Iterator[None]:
         raise type(error)(
             "the file does not exist: a vacuum may have deleted it; read a later version, or restore the "
             "file from a backup"
-        ).at(table=snapshot.uri, version=snapshot.version, file=path) from error
+        ).at(table=table.uri, version=table.version, file=path) from error
 
 
-def load_deleted(snapshot: Snapshot, vector: Mapping[str, Any] | DeletionVector | None) -> bytes | None:
+def load_deleted(table: TableVersion, vector: Mapping[str, Any] | DeletionVector | None) -> bytes | None:
     """Return the deletion vector of a file, like `deletion_vectors.load`."""
     path = None if vector is None else deletion_vectors.file_path(vector)
-    with nullcontext() if path is None else explain_missing_file(snapshot, path):
-        return deletion_vectors.load(snapshot.store, vector)
+    with nullcontext() if path is None else explain_missing_file(table, path):
+        return deletion_vectors.load(table.store, vector)
 
 
 @dataclass(frozen=True)
 class TableReader:
     """Opens the files of a table and maps its columns to their columns."""
 
-    snapshot: Snapshot
+    version: TableVersion
     mode: ColumnMappingMode
     fields: Mapping[str, StructField]
     columns: TableColumns
 
     @classmethod
-    def of(cls, snapshot: Snapshot) -> TableReader:
-        mode = snapshot.configuration.mapping_mode
-        fields = {field.name: field for field in snapshot.schema.fields}
-        return cls(snapshot, mode, fields, table_columns(physical_schema(snapshot.schema, mode), mode))
+    def of(cls, version: TableVersion) -> TableReader:
+        table = version.configuration
+        fields = {field.name: field for field in table.schema.fields}
+        return cls(
+            version, table.mapping_mode, fields, table_columns(table.physical_schema, table.mapping_mode)
+        )
 
     def column(self, each: Input, array: Any) -> Any:
         """Return a column in its table type: cast, with logical nested names and nulls for absent fields."""
@@ -150,7 +152,7 @@ class TableReader:
         """Return the name in the table of a column or a nested field, which an error names as stored."""
         if self.mode == "none" or stored is None:
             return stored
-        names = dict(_stored_names(self.snapshot.schema, self.mode))
+        names = dict(_stored_names(self.version.schema, self.mode))
         return names.get(stored, stored)
 
     def open_all(self, files: Iterable[FileEntry]) -> Iterator[FileReader]:
@@ -159,7 +161,7 @@ class TableReader:
 
     def open_each(self, files: Iterable[FileEntry]) -> Iterator[Callable[[], FileReader]]:
         """Yield a function for each data file that returns it open, like `open_all`."""
-        if self.snapshot.store.local_root is not None:
+        if self.version.store.local_root is not None:
             yield from (partial(self.open, file) for file in files)
             return
         ahead: deque[Future[FileReader]] = deque()
@@ -173,8 +175,8 @@ class TableReader:
 
     def open(self, file: FileEntry) -> FileReader:
         """Open a data file; raises DataFileError."""
-        with explain_missing_file(self.snapshot, file.path):
-            return FileReader(self, file, open_file(self.snapshot.store, file.path, self.columns))
+        with explain_missing_file(self.version, file.path):
+            return FileReader(self, file, open_file(self.version.store, file.path, self.columns))
 
 
 class _Tests(msgspec.Struct, frozen=True):
@@ -362,7 +364,7 @@ class FileReader:
         return None if position < 0 else self.native.schema.field(position).type
 
     def _deleted(self) -> bytes | None:
-        return load_deleted(self.table.snapshot, self.file.deletion_vector)
+        return load_deleted(self.table.version, self.file.deletion_vector)
 
     def _with_constants(
         self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input]
@@ -380,13 +382,13 @@ class FileReader:
         return pa.record_batch([arrays[name] for name in names], names=names)
 
     def _is_partition(self, each: Input) -> bool:
-        return isinstance(each, Column) and each.name in self.table.snapshot.partition_columns
+        return isinstance(each, Column) and each.name in self.table.version.partition_columns
 
     def _constant(self, each: Input, rows: int) -> Any:
         assert isinstance(each, Column)
         field = self.table.fields[each.name]
         text = self.file.partition_values.get(physical_name(field, self.table.mode))
-        value = partition_value_from_string(text, field.type, self.table.snapshot.timezone)
+        value = partition_value_from_string(text, field.type, self.table.version.timezone)
         constant: Any = pa.scalar(value, each.type)
         return pa.repeat(constant, rows)
 

@@ -17,13 +17,13 @@ from ..expressions.cast import cast_values
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Expression, inputs
 from ..expressions.types import kind_of
-from ..log.snapshot import Snapshot
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.column_mapping import physical_name
 from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.schema.widening import types_before
 from ..protocol.statistics import bounds_at, counts_of, texts_at, widen_moments
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import DataType, StructField, StructType
 from ..variant.paths import normalize
 from .predicate import Leaf
@@ -37,6 +37,7 @@ __all__ = [
     "partition_matches",
     "partition_test",
     "partition_values",
+    "recorded_rows",
     "row_counts",
 ]
 
@@ -62,22 +63,21 @@ EXACT_UNITS = 10**14
 ALL_DIGITS = Context(prec=76)
 
 
-def file_bounds(snapshot: Snapshot, leaves: Collection[Leaf]) -> dict[Leaf, Bounds]:
-    """Return the bounds of each leaf, one row for each file.
+def file_bounds(table: TableConfiguration, files: pa.Table, leaves: Collection[Leaf]) -> dict[Leaf, Bounds]:
+    """Return the bounds of each leaf, one row for each of some files, whose column `stats` is read.
 
     Leaves without statistics are omitted. Variant bounds are used only if the protocol of the table supports
     the feature variantShredding, which defines them (PROTOCOL.md, "Variant Statistics").
     """
-    mode = snapshot.configuration.mapping_mode
-    has_variant_bounds = snapshot.configuration.supports_shredding
+    mode, has_variant_bounds = table.mapping_mode, table.supports_shredding
     known = {
         leaf: names
         for leaf in leaves
         if (leaf.path is None or has_variant_bounds)
-        and (names := _physical_names(leaf.names, snapshot.schema, mode)) is not None
+        and (names := _physical_names(leaf.names, table.schema, mode)) is not None
     }
-    texts = snapshot.files["stats"]
-    floats = {leaf for leaf in known if _was_float(leaf.names, snapshot.schema)}
+    texts = files["stats"]
+    floats = {leaf for leaf in known if _was_float(leaf.names, table.schema)}
     starts = range(0, max(len(texts), 1), FILES_AT_ONCE)
     parts = [_Statistics.of(texts.slice(at, FILES_AT_ONCE), known).bounds(known, floats) for at in starts]
     return {leaf: _joined([part[leaf] for part in parts]) for leaf in known}
@@ -246,20 +246,20 @@ READERS: dict[str, TextReader] = {
 }
 
 
-def partition_test(snapshot: Snapshot) -> Callable[[Expression], Array]:
+def partition_test(table: TableConfiguration, files: pa.Table) -> Callable[[Expression], Array]:
     """Return a function from an expression over partition columns to a mask of the files to select.
 
     An expression that cannot be evaluated selects all files, so that the read reports the error.
     """
-    return _Partitions(snapshot).test
+    return _Partitions(table, files).test
 
 
-def partition_matches(snapshot: Snapshot, expression: Expression) -> Array:
+def partition_matches(table: TableConfiguration, files: pa.Table, expression: Expression) -> Array:
     """Return a mask, without nulls, of the files for which an expression over partition columns is true.
 
     Raises CastError, MalformedLogError and UnsupportedFeatureError if it cannot be evaluated.
     """
-    return _Partitions(snapshot).matches(expression)
+    return _Partitions(table, files).matches(expression)
 
 
 def row_counts(files: pa.Table) -> Array:
@@ -267,21 +267,25 @@ def row_counts(files: pa.Table) -> Array:
 
     Rows that a deletion vector removes are not counted.
     """
-    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
     deleted: Array = pc.struct_field(files["deletion_vector"].combine_chunks(), "cardinality")
     zero: Any = pa.scalar(0, pa.int64())
-    remaining: Array = pc.subtract(counts_of(numbers), pc.fill_null(deleted, 0))
+    remaining: Array = pc.subtract(recorded_rows(files), pc.fill_null(deleted, 0))
     is_count: Array = pc.greater_equal(remaining, zero)
     return pc.if_else(is_count, remaining, pa.scalar(None, pa.int64()))
 
 
-def null_counts(snapshot: Snapshot, names: tuple[str, ...]) -> Array:
+def recorded_rows(files: pa.Table) -> pa.Int64Array:
+    """Return the number of rows of each file, deleted ones included; null if the log does not say it."""
+    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
+    return counts_of(numbers)
+
+
+def null_counts(table: TableConfiguration, files: pa.Table, names: tuple[str, ...]) -> Array:
     """Return how many values of a column are null in each file, deleted rows included; null if unknown."""
-    mode = snapshot.configuration.mapping_mode
-    physical = _physical_names(names, snapshot.schema, mode)
+    physical = _physical_names(names, table.schema, table.mapping_mode)
     if physical is None:
-        return pa.nulls(snapshot.num_files, pa.int64())
-    (numbers,) = texts_at(snapshot.files["stats"], [(("nullCount", *physical), "number")])
+        return pa.nulls(files.num_rows, pa.int64())
+    (numbers,) = texts_at(files["stats"], [(("nullCount", *physical), "number")])
     return counts_of(numbers)
 
 
@@ -297,22 +301,23 @@ def are_tight(files: pa.Table) -> Array:
     return pc.and_(has_no_deletions, pc.invert(pc.fill_null(is_wide, True)))
 
 
-def partition_values(snapshot: Snapshot, expression: Expression) -> Array:
+def partition_values(table: TableConfiguration, files: pa.Table, expression: Expression) -> Array:
     """Return the value of an expression over partition columns for each file.
 
     Raises CastError, MalformedLogError and UnsupportedFeatureError if it cannot be evaluated.
     """
-    return _Partitions(snapshot).evaluate(expression)
+    return _Partitions(table, files).evaluate(expression)
 
 
 class _Partitions(msgspec.Struct, frozen=True):
-    snapshot: Snapshot
+    table: TableConfiguration
+    files: pa.Table
 
     def test(self, expression: Expression) -> Array:
         try:
             return self.matches(expression)
         except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
-            return pa.repeat(pa.scalar(True), self.snapshot.num_files)
+            return pa.repeat(pa.scalar(True), self.files.num_rows)
 
     def matches(self, expression: Expression) -> Array:
         return filter_mask(expression, self._batch(expression))
@@ -324,18 +329,17 @@ class _Partitions(msgspec.Struct, frozen=True):
         names = [each.name for each in inputs([expression])]  # type: ignore[union-attr]
         arrays = [self._values(name) for name in names]
         # An extra column gives the batch its length if there are no inputs.
-        paths = self.snapshot.files["path"].combine_chunks()
+        paths = self.files["path"].combine_chunks()
         return pa.record_batch([paths, *arrays], names=[PLACEHOLDER, *names])
 
     def _values(self, name: str) -> Array:
         """Return the value of a partition column for each file."""
-        field = _field(self.snapshot.schema, name)
+        field = _field(self.table.schema, name)
         assert field is not None
-        mode = self.snapshot.configuration.mapping_mode
-        maps = self.snapshot.files["partition_values"]
-        texts = pc.map_lookup(maps, physical_name(field, mode), "first").combine_chunks()
+        maps = self.files["partition_values"]
+        texts = pc.map_lookup(maps, physical_name(field, self.table.mapping_mode), "first").combine_chunks()
         codes = texts.dictionary_encode()
-        zone = self.snapshot.timezone
+        zone = self.table.timezone
         texts = codes.dictionary.to_pylist()
         values = [partition_value_from_string(text, field.type, zone) for text in texts]
         return pa.array(values, to_arrow_type(field.type)).take(codes.indices)

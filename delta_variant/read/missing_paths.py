@@ -13,11 +13,12 @@ import pyarrow as pa
 from .._arrow import Array
 from ..expressions.tree import Call, Expression, Extraction, describe, is_whole
 from ..expressions.tree import inputs as expression_inputs
-from ..log.snapshot import Snapshot
+from ..log.file_set import FileSet
+from ..log.snapshot import TableVersion
 from ..variant.values import VARIANT_TYPE, extract, to_json
 from .file_reader import files_of
 from .log_statistics import file_bounds
-from .plan import plan_files
+from .plan import prune_files
 from .predicate import leaf_of
 from .query import Query
 from .rows import RowBatches, read_files
@@ -31,7 +32,7 @@ MAX_FILES = 1_000
 """A table of more files is not searched for the sake of a warning."""
 
 
-def watch_paths(snapshot: Snapshot, query: Query, batches: RowBatches) -> RowBatches:
+def watch_paths(table: TableVersion, files: FileSet, query: Query, batches: RowBatches) -> RowBatches:
     """Yield the rows of a query, and warn of misspelt paths once all rows were read."""
     outputs = {
         name: each
@@ -46,40 +47,40 @@ def watch_paths(snapshot: Snapshot, query: Query, batches: RowBatches) -> RowBat
                 del outputs[name]
             yield batch
     suspects = [query.predicate] if is_empty and query.predicate is not None else [*outputs.values()]
-    warn_of_missing_paths(snapshot, suspects)
+    warn_of_missing_paths(table, files, suspects)
 
 
-def warn_of_missing_paths(snapshot: Snapshot, expressions: Iterable[Expression]) -> None:
+def warn_of_missing_paths(table: TableVersion, files: FileSet, expressions: Iterable[Expression]) -> None:
     """Log a warning for each path that no file has, if the first rows have one of a similar name."""
-    if snapshot.num_files > MAX_FILES:
+    if files.num_files > MAX_FILES:
         return
     for each in expression_inputs(expressions):
-        if not isinstance(each, Extraction) or _has_bounds(snapshot, each):
+        if not isinstance(each, Extraction) or _has_bounds(table, files, each):
             continue
-        if (close := _close_path(snapshot, each)) is not None:
+        if (close := _close_path(table, files, each)) is not None:
             missing, proposal = (describe(_whole(each, path)) for path in close)
             _LOGGER.warning(
-                "%s: no file has a value of `%s`: did you mean `%s`?", snapshot.uri, missing, proposal
+                "%s: no file has a value of `%s`: did you mean `%s`?", table.uri, missing, proposal
             )
 
 
-def _has_bounds(snapshot: Snapshot, wanted: Extraction) -> bool:
+def _has_bounds(table: TableVersion, files: FileSet, wanted: Extraction) -> bool:
     """Return whether statistics prove that a file has a path, so that no file is read."""
     leaf = leaf_of(wanted)
-    known = {} if leaf is None else file_bounds(snapshot, [leaf])
+    known = {} if leaf is None else file_bounds(table.configuration, files.table, [leaf])
     return any(each.min.null_count < len(each.min) for each in known.values())
 
 
 Steps = tuple[str | int, ...]
 
 
-def _close_path(snapshot: Snapshot, wanted: Extraction) -> tuple[Steps, Steps] | None:
+def _close_path(table: TableVersion, files: FileSet, wanted: Extraction) -> tuple[Steps, Steps] | None:
     """Return the start of a path that no row has, and a similar one that a row of the sample has."""
     values = None
     for length, step in enumerate(wanted.path):
         if isinstance(step, int):
             continue
-        values = _sample(snapshot, wanted) if values is None else values
+        values = _sample(table, files, wanted) if values is None else values
         start = wanted.path[:length]
         names = set(_names(extract(values, start, None, strict=False)))
         if step in names:
@@ -87,7 +88,7 @@ def _close_path(snapshot: Snapshot, wanted: Extraction) -> tuple[Steps, Steps] |
         close = [name for name in names if name.lower() == step.lower()]
         close = close or get_close_matches(step, names, n=1)
         path = (*start, step)
-        return (path, (*start, close[0])) if close and not _exists(snapshot, wanted, path) else None
+        return (path, (*start, close[0])) if close and not _exists(table, files, wanted, path) else None
     return None
 
 
@@ -95,11 +96,9 @@ def _whole(wanted: Extraction, path: Steps) -> Extraction:
     return msgspec.structs.replace(wanted, path=path, type=None, as_json=False)
 
 
-def _sample(snapshot: Snapshot, wanted: Extraction) -> Array:
+def _sample(table: TableVersion, files: FileSet, wanted: Extraction) -> Array:
     query = Query.of_expressions({"value": _whole(wanted, ())}, None)
-    with closing(
-        read_files(snapshot, query, files_of(snapshot.files.slice(0, 1)), None, ahead=False)
-    ) as rows:
+    with closing(read_files(table, query, files_of(files.table.slice(0, 1)), None, ahead=False)) as rows:
         batch = next(rows, None)
     return pa.nulls(0, VARIANT_TYPE) if batch is None else batch.column(0).slice(0, SAMPLE_ROWS)
 
@@ -111,12 +110,10 @@ def _names(values: Array) -> Iterator[str]:
         yield from value if isinstance(value, dict) else ()
 
 
-def _exists(snapshot: Snapshot, wanted: Extraction, path: Steps) -> bool:
+def _exists(table: TableVersion, files: FileSet, wanted: Extraction, path: Steps) -> bool:
     is_null = Call("is null", (_whole(wanted, path),), pa.bool_())
     present = Call("not", (is_null,), pa.bool_())
-    plan = plan_files(snapshot, present)
+    plan = prune_files(table.configuration, files, present)
     query = Query.of_expressions({}, present)
-    with closing(
-        read_files(snapshot, query, files_of(plan.files), plan.pruning_predicate, ahead=False)
-    ) as rows:
+    with closing(read_files(table, query, files_of(plan.files), plan.pruning_predicate, ahead=False)) as rows:
         return any(batch.num_rows for batch in rows)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -18,10 +17,12 @@ from .._arrow import Array
 from ..data_file.reader import RowRange, Units
 from ..errors import MalformedLogError
 from ..expressions.tree import Expression
-from ..log.file_list import FileList, Part, Piece, Summary, in_order
-from ..log.snapshot import FILES_SCHEMA, Snapshot, files_table, listed_files
+from ..log.file_set import FileList, FileSet, Part, Piece, Summary, in_order
+from ..log.file_tables import FILES_SCHEMA, files_table
+from ..log.snapshot import Snapshot
 from ..protocol.actions import AddFile
 from ..protocol.statistics import counts_of, texts_at
+from ..protocol.table_configuration import TableConfiguration
 from . import prune
 from .file_reader import FileReader
 from .log_statistics import file_bounds, partition_test
@@ -29,7 +30,7 @@ from .predicate import Leaf, PruningPredicate, pruning_predicate_of
 from .predicate import leaves as predicate_leaves
 from .prune import Bounds
 
-__all__ = ["FilePlan", "RowPlan", "may_contain_matches", "plan_files", "plan_rows"]
+__all__ = ["FilePlan", "RowPlan", "may_contain_matches", "plan_files", "plan_rows", "prune_files"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class FilePlan(msgspec.Struct, frozen=True):
     @classmethod
     def whole(cls, files: pa.Table) -> FilePlan:
         """Return the plan that reads all of some files."""
-        return cls(None, files, files.num_rows, int(pc.sum(files["size"]).as_py() or 0), 0, 0, 0, {})
+        return cls(None, files, files.num_rows, _bytes(files), 0, 0, 0, {})
 
 
 class RowPlan(msgspec.Struct, frozen=True):
@@ -66,18 +67,25 @@ class RowPlan(msgspec.Struct, frozen=True):
     pages_read: int = 0
 
 
-def plan_files(snapshot: Snapshot, predicate: Expression | None, *, with_bounds: bool = True) -> FilePlan:
-    """Return the files to read for a bound predicate.
+def plan_files(snapshot: Snapshot, predicate: Expression | None) -> FilePlan:
+    """Return the files of a snapshot to read for a bound predicate."""
+    return prune_files(snapshot.configuration, snapshot.file_set, predicate)
+
+
+def prune_files(
+    table: TableConfiguration, files: FileSet, predicate: Expression | None, *, with_bounds: bool = True
+) -> FilePlan:
+    """Return those of some files to read for a bound predicate.
 
     Unless `with_bounds`, files that are read from a large checkpoint for this plan have only the number of
     rows of their statistics. Bounds would be most of the memory of a plan that selects many files.
     """
     pruning_predicate = None
     if predicate is not None:
-        pruning_predicate = pruning_predicate_of(predicate, snapshot.partition_columns)
+        pruning_predicate = pruning_predicate_of(predicate, table.partition_columns)
     if pruning_predicate is None:
-        return FilePlan.whole(snapshot.files if with_bounds else _all_files(snapshot))
-    pruned = _prune_all(snapshot, pruning_predicate, with_bounds=with_bounds)
+        return FilePlan.whole(files.table if with_bounds else _all_files(files))
+    pruned = _prune_all(table, files, pruning_predicate, with_bounds=with_bounds)
     left = [sum(each.left[stage] for each in pruned) for stage in range(len(pruned[0].left))]
     by_partition_values, by_statistics, by_bounds = (before - after for before, after in pairwise(left))
     bounded: Counter[Leaf] = Counter()
@@ -86,7 +94,7 @@ def plan_files(snapshot: Snapshot, predicate: Expression | None, *, with_bounds:
     selected = pa.concat_tables([each.files for each in pruned])
     _LOGGER.info(
         "%s: reading %d of %d files; skipped %d by partition values, %d by statistics, %d by Variant bounds",
-        snapshot.uri,
+        table.uri,
         selected.num_rows,
         left[0],
         by_partition_values,
@@ -114,61 +122,61 @@ class _Pruned(msgspec.Struct, frozen=True):
     bounded: Mapping[Leaf, int]
 
 
-def _all_files(snapshot: Snapshot) -> pa.Table:
+def _all_files(files: FileSet) -> pa.Table:
     """Return all files; those of a large checkpoint without bounds."""
-    listed = listed_files(snapshot)
+    listed = files.listed
     if listed is not None:
         try:
             return pa.concat_tables([*_without_bounds(listed)])
         except MalformedLogError:
             # As in `_prune_all`.
             pass
-    return snapshot.files
+    return files.table
 
 
 def _without_bounds(listed: FileList) -> Iterator[pa.Table]:
     def read(piece: Piece) -> list[pa.Table]:
-        batches = listed.read(piece, listed.schema.names)
+        batches = listed.read(piece, FILES_SCHEMA.names)
         return [_remove_bounds(pa.Table.from_batches([batch])) for batch in batches]
 
     for tables in in_order(read, listed.pieces()):
         yield from tables
-    yield pa.Table.from_batches(listed.added, listed.schema)
+    yield pa.Table.from_batches(listed.added, FILES_SCHEMA)
 
 
 def _prune_all(
-    snapshot: Snapshot, pruning_predicate: PruningPredicate, *, with_bounds: bool
+    table: TableConfiguration, files: FileSet, pruning_predicate: PruningPredicate, *, with_bounds: bool
 ) -> list[_Pruned]:
-    listed = listed_files(snapshot)
+    listed = files.listed
     if listed is not None:
         try:
-            return _prune_listed(snapshot, listed, pruning_predicate, with_bounds=with_bounds)
+            return _prune_listed(table, listed, pruning_predicate, with_bounds=with_bounds)
         except MalformedLogError:
-            # The files of the snapshot are loaded from other files of the log, if they have the same actions.
+            # The files are loaded from other files of the log, if they have the same actions.
             pass
-    return [_prune(snapshot, snapshot.files, pruning_predicate)]
+    return [_prune(table, files.table, pruning_predicate)]
 
 
 def _prune_listed(
-    snapshot: Snapshot, listed: FileList, pruning_predicate: PruningPredicate, *, with_bounds: bool
+    table: TableConfiguration, listed: FileList, pruning_predicate: PruningPredicate, *, with_bounds: bool
 ) -> list[_Pruned]:
     """Prune files while they are read; only those that are selected stay in memory."""
-    columns = listed.schema.names
-    parts, skipped = _prune_parts(snapshot, listed, pruning_predicate)
+    columns = FILES_SCHEMA.names
+    parts, skipped = _prune_parts(table, listed, pruning_predicate)
 
     def prune_piece(piece: Piece) -> list[_Pruned]:
         batches = listed.read(piece, columns)
-        tables = (pa.Table.from_batches([batch]) for batch in batches)
-        return [_prune(snapshot, table, pruning_predicate, with_bounds=with_bounds) for table in tables]
+        pieces = (pa.Table.from_batches([batch]) for batch in batches)
+        return [_prune(table, files, pruning_predicate, with_bounds=with_bounds) for files in pieces]
 
     pieces = (piece for part in parts for piece in part.pieces())
     pruned = [each for part in in_order(prune_piece, pieces) for each in part]
-    added = pa.Table.from_batches(listed.added, listed.schema)
-    return [*skipped, *pruned, _prune(snapshot, added, pruning_predicate)]
+    added = pa.Table.from_batches(listed.added, FILES_SCHEMA)
+    return [*skipped, *pruned, _prune(table, added, pruning_predicate)]
 
 
 def _prune_parts(
-    snapshot: Snapshot, listed: FileList, pruning_predicate: PruningPredicate
+    table: TableConfiguration, listed: FileList, pruning_predicate: PruningPredicate
 ) -> tuple[list[Part], list[_Pruned]]:
     """Return the parts of a checkpoint that may have selected files, and what pruned the others.
 
@@ -176,9 +184,9 @@ def _prune_parts(
     """
     summaries = [each.summary for each in listed.parts]
     stats = pa.table({"stats": pa.array([each and each.stats for each in summaries], pa.string())})
-    bounds = file_bounds(replace(snapshot, files=stats), predicate_leaves(pruning_predicate))
+    bounds = file_bounds(table, stats, predicate_leaves(pruning_predicate))
     ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
-    partition = _test_of_parts(snapshot, summaries)
+    partition = _test_of_parts(table, summaries)
     stages = [
         prune.select_units(pruning_predicate, len(summaries), known, partition).to_pylist()
         for known in ({}, ordinary, bounds)
@@ -194,12 +202,12 @@ def _prune_parts(
         left = (True, *(selected[number] for selected in stages))
         counts = tuple(summary.num_files * is_left for is_left in left)
         known = {leaf: summary.num_files * has_bound[number] for leaf, has_bound in bounded.items()}
-        skipped.append(_Pruned(listed.schema.empty_table(), summary.num_bytes, counts, known))
+        skipped.append(_Pruned(FILES_SCHEMA.empty_table(), summary.num_bytes, counts, known))
     return parts, skipped
 
 
 def _test_of_parts(
-    snapshot: Snapshot, summaries: Sequence[Summary | None]
+    table: TableConfiguration, summaries: Sequence[Summary | None]
 ) -> Callable[[Expression], pa.Array[Any]]:
     """Return a function from an expression over partition columns to a mask of the parts to select."""
     rows = [
@@ -210,7 +218,7 @@ def _test_of_parts(
     unknown = {number for number, each in enumerate(summaries) if each is None or not each.partition_values}
     paths = pa.nulls(len(rows), pa.string())
     values = pa.array([values for _, values in rows], FILES_SCHEMA.field("partition_values").type)
-    test = partition_test(replace(snapshot, files=pa.table({"path": paths, "partition_values": values})))
+    test = partition_test(table, pa.table({"path": paths, "partition_values": values}))
 
     def select(expression: Expression) -> pa.Array[Any]:
         mask = test(expression).to_pylist()
@@ -223,12 +231,15 @@ def _test_of_parts(
 
 
 def _prune(
-    snapshot: Snapshot, files: pa.Table, pruning_predicate: PruningPredicate, *, with_bounds: bool = True
+    table: TableConfiguration,
+    files: pa.Table,
+    pruning_predicate: PruningPredicate,
+    *,
+    with_bounds: bool = True,
 ) -> _Pruned:
-    pruned = replace(snapshot, files=files)
-    bounds = file_bounds(pruned, predicate_leaves(pruning_predicate))
+    bounds = file_bounds(table, files, predicate_leaves(pruning_predicate))
     ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
-    partition = partition_test(pruned)
+    partition = partition_test(table, files)
     stages = [
         prune.select_units(pruning_predicate, files.num_rows, known, partition)
         for known in ({}, ordinary, bounds)
@@ -240,7 +251,7 @@ def _prune(
     selected = files.filter(stages[-1])
     if not with_bounds:
         selected = _remove_bounds(selected)
-    return _Pruned(selected, pruned.num_bytes, left, known_files)
+    return _Pruned(selected, _bytes(files), left, known_files)
 
 
 def _remove_bounds(files: pa.Table) -> pa.Table:
@@ -267,10 +278,15 @@ def _many_nulls(arrow_type: pa.DataType, count: int) -> Array:
     return nulls
 
 
-def may_contain_matches(snapshot: Snapshot, predicate: Expression | None, adds: Sequence[AddFile]) -> bool:
+def may_contain_matches(
+    table: TableConfiguration, predicate: Expression | None, adds: Sequence[AddFile]
+) -> bool:
     """Return whether files that concurrent commits add may contain a row that matches the predicate."""
-    added = replace(snapshot, files=files_table(adds))
-    return plan_files(added, predicate).files.num_rows > 0
+    return prune_files(table, FileSet(files_table(adds)), predicate).files.num_rows > 0
+
+
+def _bytes(files: pa.Table) -> int:
+    return int(pc.sum(files["size"]).as_py() or 0)
 
 
 def _count(mask: Any) -> int:

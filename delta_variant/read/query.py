@@ -14,8 +14,8 @@ from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.parse import parse_columns
 from ..expressions.tree import Call, Column, Expression, Extraction, Input, is_whole
 from ..expressions.tree import inputs as expression_inputs
-from ..log.snapshot import Snapshot
 from ..protocol.schema.arrow import variant_field
+from ..protocol.table_configuration import TableConfiguration
 from .lateral import Lateral
 from .row_conditions import RowCondition, are_conditions, leading_conditions
 from .scope import Scope
@@ -46,13 +46,13 @@ class Query(msgspec.Struct, frozen=True):
     @classmethod
     def of(
         cls,
-        snapshot: Snapshot,
+        table: TableConfiguration,
         columns: Mapping[str, str] | Sequence[str] | None,
         where: str | None,
         lateral: str | None = None,
     ) -> Query:
         """Return the query for the arguments of `read_table`; raises ExpressionError."""
-        scope = Scope.of_read(snapshot.configuration)
+        scope = Scope.of_read(table)
         parts = None if lateral is None else Lateral.of(lateral, scope)
         if parts is not None:
             scope = parts.extend(scope)
@@ -64,7 +64,7 @@ class Query(msgspec.Struct, frozen=True):
         predicate = scope.predicate(where)
         if parts is not None:
             predicate, parts = parts.select(predicate)
-        required = frozenset(field.name for field in snapshot.schema.fields if not field.nullable)
+        required = frozenset(field.name for field in table.schema.fields if not field.nullable)
         return cls({}, predicate, (), lateral=parts, required=required)._with(outputs, None)
 
     @classmethod

@@ -9,22 +9,25 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from .._arrow import Array
 from .._options import OnConflict
 from .._progress import advance
 from ..errors import error_location
 from ..log.load import load_snapshot
-from ..log.snapshot import Snapshot
+from ..log.snapshot import Snapshot, TableVersion
 from ..log.timestamps import Timestamp
 from ..storage.store import TableLocation
 from .ahead import BYTES_AHEAD, read_ahead
 from .explanation import FileReport, ReadReport
-from .file_reader import FileEntry, FileReader, TableReader
+from .file_reader import FileEntry, FileReader, TableReader, files_of
+from .log_statistics import recorded_rows
 from .plan import RowPlan, plan_rows
 from .predicate import PruningPredicate
 from .query import Query
 
-__all__ = ["RowBatches", "load_readable", "read_files"]
+__all__ = ["RowBatches", "count_rows", "known_rows", "load_readable", "read_files"]
 
 RowBatches: TypeAlias = Generator[pa.RecordBatch, None, None]
 """Rows that are read as they are requested; closing it stops the read."""
@@ -45,7 +48,7 @@ def load_readable(
 
 
 def read_files(
-    snapshot: Snapshot,
+    table: TableVersion,
     query: Query,
     files: Iterable[FileEntry],
     predicate: PruningPredicate,
@@ -54,17 +57,17 @@ def read_files(
     *,
     ahead: bool = True,
 ) -> RowBatches:
-    """Yield the matching rows of `files`, ignoring the files of the snapshot itself.
+    """Yield the matching rows of `files`.
 
     Adds each opened file to `report`. Unless `ahead`, a file is opened after the rows of the one before.
     Files of a local table are read by several threads, ahead of the consumer and in order.
     """
-    table = TableReader.of(snapshot)
-    read = _FileRead(table, query, predicate, on_conflict)
+    reader = TableReader.of(table)
+    read = _FileRead(reader, query, predicate, on_conflict)
     if not ahead:
-        yield from _consume(map(read.start, map(table.open, files)), report)
-    elif snapshot.store.local_root is None:
-        yield from _consume(map(read.start, table.open_all(files)), report)
+        yield from _consume(map(read.start, map(reader.open, files)), report)
+    elif table.store.local_root is None:
+        yield from _consume(map(read.start, reader.open_all(files)), report)
     else:
         with closing(read_ahead(files, read.open, read.start_ahead)) as started:
             yield from _consume(started, report)
@@ -163,3 +166,24 @@ def _consume(started: Iterable[_Started], report: ReadReport | None) -> RowBatch
                 )
         _LOGGER.debug("read %s: %d rows decoded, %d bytes", each.file.file.path, decoded, native.bytes_read)
         advance(files=1, bytes_=native.bytes_read)
+
+
+def count_rows(table: TableVersion, files: pa.Table) -> int:
+    """Return the number of live rows of files, from their statistics or else from their footers."""
+    counts = recorded_rows(files)
+    unknown = files_of(files.filter(counts.is_null())) if counts.null_count else ()
+    deleted = pc.struct_field(files["deletion_vector"], "cardinality")
+    reader = TableReader.of(table)
+    read = sum(reader.open(file).native.num_rows for file in unknown)
+    return read + _sum(counts) - _sum(deleted)
+
+
+def known_rows(snapshot: Snapshot) -> int | None:
+    """Return the number of live rows of a table from statistics, None if a file has none."""
+    counts = recorded_rows(snapshot.files)
+    return None if counts.null_count else count_rows(snapshot, snapshot.files)
+
+
+def _sum(counts: Array) -> int:
+    # A sum of 64-bit integers wraps around.
+    return int(pc.sum(counts.cast(pa.decimal128(38, 0))).as_py() or 0)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..data_file.layout import check_layout
 from ..errors import ShreddingError, error_location
-from ..log.snapshot import Snapshot
+from ..log.snapshot import TableVersion
 from ..variant.paths import normalize
 from ..variant.values import VARIANT_TYPE
 from .file_reader import TableReader, files_of
@@ -17,13 +17,13 @@ from .file_reader import TableReader, files_of
 __all__ = ["shared_types"]
 
 
-def shared_types(snapshot: Snapshot, files: pa.Table, names: Sequence[str]) -> dict[str, pa.DataType]:
+def shared_types(table: TableVersion, files: pa.Table, names: Sequence[str]) -> dict[str, pa.DataType]:
     """Return the type of each Variant column, with `metadata` as binary; files without the column agree.
 
     Raises ShreddingError, with the path at which files differ.
     """
     types: dict[str, pa.DataType] = {}
-    for file in TableReader.of(snapshot).open_all(files_of(files)) if names else ():
+    for file in TableReader.of(table).open_all(files_of(files)) if names else ():
         with error_location(file=file.file.path):
             check_layout(file.native)
             for name in names:

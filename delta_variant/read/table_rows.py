@@ -14,12 +14,13 @@ from .._options import OnConflict
 from .._progress import begin
 from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
 from ..expressions.tree import Column, Expression, Extraction, inputs, is_whole
-from ..log.snapshot import Snapshot
+from ..log.file_set import FileSet
+from ..log.snapshot import TableVersion
 from .explanation import ReadReport
 from .file_reader import files_of
 from .log_statistics import partition_matches, row_counts
 from .missing_paths import warn_of_missing_paths, watch_paths
-from .plan import FilePlan, plan_files
+from .plan import FilePlan, prune_files
 from .query import Query
 from .rows import RowBatches, read_files
 from .stored_types import shared_types
@@ -32,9 +33,10 @@ MAX_COUNTED_FILES = 1_000
 
 @dataclass(frozen=True)
 class TableRows:
-    """The rows of a snapshot that match a query."""
+    """The rows of some files of a table that match a query."""
 
-    snapshot: Snapshot
+    table: TableVersion
+    files: FileSet
     query: Query
     on_conflict: OnConflict
     known_plan: FilePlan | None = None
@@ -45,16 +47,18 @@ class TableRows:
 
     def __post_init__(self) -> None:
         # Planning reports errors of the log before any row is read.
-        plan = self.known_plan or plan_files(self.snapshot, self.query.pruning, with_bounds=self.with_bounds)
+        plan = self.known_plan or prune_files(
+            self.table.configuration, self.files, self.query.pruning, with_bounds=self.with_bounds
+        )
         object.__setattr__(self, "plan", plan)
 
     @property
     def uri(self) -> str:
-        return self.snapshot.uri
+        return self.table.uri
 
     @property
     def version(self) -> int:
-        return self.snapshot.version
+        return self.table.version
 
     @property
     def schema(self) -> pa.Schema:
@@ -76,7 +80,7 @@ class TableRows:
         """Return the rows with Variant columns as files store them; raises ShreddingError if they differ."""
         outputs = self.query.outputs.values()
         names = {each.column for each in outputs if isinstance(each, Extraction) and is_whole(each)}
-        types = shared_types(self.snapshot, self.plan.files, sorted(names))
+        types = shared_types(self.table, self.plan.files, sorted(names))
         return self._with(msgspec.structs.replace(self.query, shredded=types))
 
     def _with(self, query: Query) -> TableRows:
@@ -86,15 +90,14 @@ class TableRows:
     def parts(self) -> Iterator[TableRows]:
         """Yield the rows of each file that may have some."""
         for row in range(self.plan.files.num_rows):
-            files = self.plan.files.slice(row, 1)
-            yield replace(self, snapshot=replace(self.snapshot, files=files), known_plan=None)
+            yield replace(self, files=FileSet(self.plan.files.slice(row, 1)), known_plan=None)
 
     def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
         report.add(self.plan)
         begin("reading", files=self.plan.files.num_rows, rows=self._known_rows())
         rows = self._read(self.query, self.plan.files, report, ahead=ahead)
-        return watch_paths(self.snapshot, self.query, rows)
+        return watch_paths(self.table, self.files, self.query, rows)
 
     def _known_rows(self) -> int | None:
         """Return the number of rows to decode; None if pages may be skipped, or the files are many."""
@@ -112,7 +115,7 @@ class TableRows:
         """Return the number of rows; read only files whose number the log does not say."""
         rows = self._count_rows()
         if not rows and self.query.predicate is not None:
-            warn_of_missing_paths(self.snapshot, [self.query.predicate])
+            warn_of_missing_paths(self.table, self.files, [self.query.predicate])
         return rows
 
     def _count_rows(self) -> int:
@@ -130,11 +133,12 @@ class TableRows:
             return None
         if predicate is None:
             # A plan of all files needs less memory than the snapshot, if it is not loaded yet.
-            return self.plan.files if self.plan.pruning_predicate is None else self.snapshot.files
-        if not _reads_only(predicate, self.snapshot.partition_columns):
+            return self.plan.files if self.plan.pruning_predicate is None else self.files.table
+        if not _reads_only(predicate, self.table.partition_columns):
             return None
+        files = self.files.table
         try:
-            return self.snapshot.files.filter(partition_matches(self.snapshot, predicate))
+            return files.filter(partition_matches(self.table.configuration, files, predicate))
         except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
             # The read reports the error, with the file.
             return None
@@ -148,7 +152,7 @@ class TableRows:
     def _read(self, query: Query, files: pa.Table, report: ReadReport | None, *, ahead: bool) -> RowBatches:
         predicate = self.plan.pruning_predicate
         return read_files(
-            self.snapshot, query, files_of(files), predicate, self.on_conflict, report, ahead=ahead
+            self.table, query, files_of(files), predicate, self.on_conflict, report, ahead=ahead
         )
 
 

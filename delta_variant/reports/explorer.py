@@ -20,7 +20,7 @@ import tempfile
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import msgspec
@@ -30,9 +30,11 @@ from ..data_file.layout import shredding_of as schemas_of
 from ..data_file.reader import open_file
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
-from ..operations.read import read_table
 from ..operations.write import write_table
 from ..protocol.types import VARIANT, fields_of
+from ..read import file_reader
+from ..read.query import Query
+from ..read.rows import read_files
 from ..variant import paths as variant_paths
 from ..variant.shredding import ShreddingSchema, infer_shredding_schema
 from ..variant.values import to_json
@@ -165,10 +167,10 @@ def _take_sample(snapshot: Snapshot, files: Sequence[InspectedFile]) -> _Sample:
     chosen = [index * len(files) // number for index in range(number)]
     names = {f"c{index}": name for index, name in enumerate(_variant_names(snapshot))}
     expressions = {key: ".".join(map(_quoted, name)) for key, name in names.items()}
+    query = Query.of(snapshot.configuration, expressions, None)
     parts: list[pa.RecordBatch] = []
     for index in chosen if names else ():
-        one_file = replace(snapshot, files=snapshot.files.slice(index, 1))
-        rows = read_table(one_file, columns=expressions).to_batches()
+        rows = read_files(snapshot, query, file_reader.files_of(snapshot.files.slice(index, 1)), None)
         parts += _first_rows(rows, -(-SAMPLE_ROWS // number))
     columns = {
         ".".join(name): pa.chunked_array([part.column(key) for part in parts]).combine_chunks()

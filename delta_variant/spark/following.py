@@ -11,7 +11,7 @@ import msgspec
 from ..errors import SchemaError, UnsupportedFeatureError, VersionNotFoundError
 from ..log.commits import CommitActions, read_commits
 from ..log.load import load_protocol_and_metadata, load_snapshot
-from ..log.snapshot import Snapshot
+from ..log.snapshot import Snapshot, TableVersion
 from ..log.state import latest_version
 from ..log.timestamps import CommitTimes
 from ..operations.changes import READ_AGAIN, ChangedFile, ChangeFeed, check_commits
@@ -73,11 +73,15 @@ class CommitFiles(NamedTuple):
 
 @dataclass(frozen=True)
 class Follower:
-    """Follows the appends to a table. The stream has the schema of `snapshot`."""
+    """Follows the appends to a table. The stream has the schema of `table`."""
 
-    store: Store
-    snapshot: Snapshot
+    table: TableVersion
     tolerated: Set[Tolerance] = frozenset()
+
+    @property
+    def store(self) -> Store:
+        """Return the store of the table."""
+        return self.table.store
 
     def latest(self) -> int:
         """Return the latest version."""
@@ -85,20 +89,20 @@ class Follower:
 
     def position(self, version: int, *, is_initial: bool = False) -> Position:
         """Return the position before the files of a version."""
-        return Position(version, is_initial=is_initial, table_id=self.snapshot.metadata.id)
+        return Position(version, is_initial=is_initial, table_id=self.table.metadata.id)
 
     def check_start(self, position: Position) -> None:
         """Raise VersionNotFoundError for a position in another table, or after the versions of this one."""
         self._check_id(position.table_id)
-        latest = self.snapshot.version
+        latest = self.table.version
         if position.version > latest + 1 and position.version > (latest := self.latest()) + 1:
             raise self._not_continued(
                 f"its latest version is {latest}, and the stream is at version {position.version}"
             )
 
     def _check_id(self, table_id: str | None) -> None:
-        if table_id not in (None, self.snapshot.metadata.id):
-            raise self._not_continued(f"its id was {table_id} and is {self.snapshot.metadata.id}")
+        if table_id not in (None, self.table.metadata.id):
+            raise self._not_continued(f"its id was {table_id} and is {self.table.metadata.id}")
 
     def _not_continued(self, reason: str) -> VersionNotFoundError:
         return VersionNotFoundError(
@@ -142,7 +146,7 @@ class Follower:
 
     def _files_of_commits(self, first: int, commits: Sequence[CommitActions]) -> Iterator[CommitFiles]:
         """Yield the files of the commits from the version `first` on, after a check of each commit."""
-        if commits and first <= self.snapshot.version:
+        if commits and first <= self.table.version:
             self._check_schema(load_protocol_and_metadata(self.store, first)[1], first)
         for version, actions in commits:
             self._check_metadata(version, actions)
@@ -153,16 +157,16 @@ class Follower:
     def _check_metadata(self, version: int, actions: Iterable[Action]) -> None:
         for action in actions:
             if isinstance(action, Protocol):
-                replace(self.snapshot.configuration, protocol=action).check_may_read()
+                replace(self.table.configuration, protocol=action).check_may_read()
             if isinstance(action, Metadata):
                 self._check_schema(action, version)
 
     def _check_schema(self, metadata: Metadata, version: int) -> None:
         """Raise SchemaError if the rows of a version cannot be read with the schema of the stream."""
-        now = self.snapshot.metadata
+        now = self.table.metadata
         if (metadata.schema_string, metadata.partition_columns) == (now.schema_string, now.partition_columns):
             return
-        if version > self.snapshot.version:
+        if version > self.table.version:
             raise SchemaError(
                 f"version {version} of {self.store.uri} changes the schema: restart the query to continue "
                 "with the new schema",
@@ -172,7 +176,7 @@ class Follower:
         if found := describe_unreadable(metadata, now):
             raise SchemaError(
                 f"cannot stream version {version} of {self.store.uri} with the schema of version "
-                f"{self.snapshot.version} because {found[1]}: {READ_AGAIN}",
+                f"{self.table.version} because {found[1]}: {READ_AGAIN}",
                 table=self.store.uri,
                 version=version,
                 column=found[0],
@@ -230,7 +234,7 @@ class ChangeFollower(Follower):
 
     def _feed(self) -> ChangeFeed:
         # Without a predicate, the files of a commit and so the positions of a stream do not depend on it.
-        return ChangeFeed.of(self.snapshot, None, None, "error")
+        return ChangeFeed.of(self.table, None, None, "error")
 
 
 def _data_file(add: AddFile) -> FileEntry:

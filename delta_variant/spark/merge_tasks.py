@@ -23,7 +23,7 @@ from .._arrow import Array
 from ..data_file.options import WriteOptions
 from ..execution import NameFile
 from ..expressions.tree import Column
-from ..log.snapshot import Snapshot
+from ..log.snapshot import TableVersion
 from ..operations.merge.clauses import Clause, Decision, equal_to
 from ..operations.merge.joining import Join, JoinPredicate, KeyValues
 from ..operations.merge.rows import MergeRows, columns_copied, inputs_changed, inputs_tested
@@ -111,7 +111,7 @@ class MergeTable:
     clauses: Sequence[Clause]
     options: WriteOptions
 
-    def rows(self, snapshot: Snapshot, source: pa.RecordBatch) -> MergeRows:
+    def rows(self, snapshot: TableVersion, source: pa.RecordBatch) -> MergeRows:
         """Return the merge of some rows of the source."""
         rules = RowRules.of(snapshot.configuration)
         return MergeRows(snapshot, Join(source, self.join), self.clauses, rules)
@@ -242,7 +242,7 @@ class TargetTask:
                 size += batch.nbytes
             yield from self._split(number, files, kept)
 
-    def _rows(self, snapshot: Snapshot, files: Sequence[FileEntry]) -> Batches:
+    def _rows(self, snapshot: TableVersion, files: Sequence[FileEntry]) -> Batches:
         tested = [*inputs_tested(self.merge.join.operands, self.merge.clauses), POSITION]
         for number, opened in enumerate(TableReader.of(snapshot).open_all(files)):
             rows = plan_rows(opened, self.pruning_predicate).rows
@@ -348,7 +348,7 @@ class JoinTask:
             if part.changes.true_count:
                 yield _row(target.bin, 0, self._matched(target, batch, part, source))
 
-    def _merging(self, snapshot: Snapshot, source: Sequence[pa.Table]) -> MergeRows:
+    def _merging(self, snapshot: TableVersion, source: Sequence[pa.Table]) -> MergeRows:
         return self.merge.rows(snapshot, _whole(source, to_arrow(self.merge.columns)))
 
     def _matched(
@@ -418,7 +418,9 @@ class ApplyTask:
             counts[clause.action] += sum(equal_to(each.clauses, number).true_count for each in changes)
         yield message(Rewritten(attempt.identity, part.compress(), files.compress(), dict(counts)))
 
-    def _rewrite(self, snapshot: Snapshot, changes: Sequence[_FileChanges], name: NameFile) -> RewrittenPart:
+    def _rewrite(
+        self, snapshot: TableVersion, changes: Sequence[_FileChanges], name: NameFile
+    ) -> RewrittenPart:
         by_path = {each.file.path: each for each in changes}
         return rewrite_files(
             snapshot,
@@ -430,7 +432,7 @@ class ApplyTask:
             name,
         )
 
-    def _change(self, snapshot: Snapshot, changes: _FileChanges) -> RowChange:
+    def _change(self, snapshot: TableVersion, changes: _FileChanges) -> RowChange:
         merging = self.merge.rows(snapshot, changes.source)
         read = [value for clause in self.merge.clauses for value in clause.values]
         copied = columns_copied(snapshot, self.merge.clauses, merging.rules, read)
@@ -443,7 +445,9 @@ class ApplyTask:
 
         return RowChange([POSITION], tests, inputs_changed(snapshot, [POSITION]), apply, copied)
 
-    def _insert(self, snapshot: Snapshot, inserted: Sequence[InsertedRows], name: NameFile) -> WrittenFiles:
+    def _insert(
+        self, snapshot: TableVersion, inserted: Sequence[InsertedRows], name: NameFile
+    ) -> WrittenFiles:
         table = snapshot.configuration
         limited = restrict_to_table(self.merge.options, table)
         new = (batch for each in inserted for batch in from_ipc(each.rows).to_batches())

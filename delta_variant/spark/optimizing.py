@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from ..data_file.options import FileOptions, WriteOptions
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
-from ..log.snapshot import Snapshot
+from ..log.snapshot import TableVersion
 from ..operations.optimize.layout import FileGroup, is_large, plan_group, read_rows
 from ..operations.optimize.optimize import (
     OptimizePlan,
@@ -208,7 +208,7 @@ class RewriteTask(ABC):
             yield message(Written(attempt.identity, written.compress(), 0))
 
     @abstractmethod
-    def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
+    def runs(self, snapshot: TableVersion, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
         """Yield the rows to write, one group after another."""
 
 
@@ -216,7 +216,7 @@ class RewriteTask(ABC):
 class GroupTask(RewriteTask):
     """Writes groups of files, with their rows in the order of the files."""
 
-    def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
+    def runs(self, snapshot: TableVersion, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
         for group in unpack_batches(batches):
             yield (
                 group.options,
@@ -230,7 +230,7 @@ class ResidualFilesTask(RewriteTask):
 
     options: WriteOptions
 
-    def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
+    def runs(self, snapshot: TableVersion, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
         for files in unpack_batches(batches):
             yield self.options, (rows for rows, _ in read_rows(snapshot, files, (), self.options))
 
@@ -241,6 +241,6 @@ class SortedRowsTask(RewriteTask):
 
     options: tuple[WriteOptions, ...]
 
-    def runs(self, snapshot: Snapshot, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
-        for number, rows in split_by_group(batches, len(row_columns(snapshot))):
+    def runs(self, snapshot: TableVersion, batches: Iterator[pa.RecordBatch]) -> Iterator[Run]:
+        for number, rows in split_by_group(batches, len(row_columns(snapshot.configuration))):
             yield self.options[number], rows

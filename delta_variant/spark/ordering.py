@@ -15,12 +15,12 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType as SparkStruct
 
 from ..expressions.tree import Expression, output_type
-from ..log.snapshot import Snapshot
 from ..operations.optimize.layout import FileGroup, read_rows
 from ..protocol.schema.arrow import from_arrow
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import StructField, StructType
 from ..read.file_reader import FileEntry
-from ..read.row_tracking import RowTracking
+from ..read.row_tracking import with_row_ids
 from .columns import cast_for_spark, to_spark
 from .queries.text import quote
 from .reading import groups_of_table
@@ -47,10 +47,9 @@ def sort_rows(
     return rows.repartitionByRange(count, *order).sortWithinPartitions(*order)
 
 
-def row_columns(snapshot: Snapshot) -> tuple[StructField, ...]:
+def row_columns(table: TableConfiguration) -> tuple[StructField, ...]:
     """Return the columns that rows have between tasks: those of the table and those of row tracking."""
-    tracking = RowTracking.of(snapshot.configuration)
-    return (*snapshot.schema.fields, *(tracking.columns if tracking else ()))
+    return with_row_ids(table).row_columns.fields
 
 
 def split_by_group(
@@ -79,7 +78,7 @@ class KeyedRows:
     @property
     def names(self) -> list[str]:
         """Return the names of the appended columns, longer than any name of the table's columns."""
-        longest = max(len(field.name) for field in row_columns(self.table.snapshot))
+        longest = max(len(field.name) for field in row_columns(self.table.configuration))
         return [f"{'_' * longest}{number}" for number in range(1 + len(self.keys))]
 
     @property
@@ -87,7 +86,7 @@ class KeyedRows:
         """Return the schema of the rows that are read."""
         types: list[Any] = [pa.int32(), *(output_type(key) for key in self.keys)]
         appended = pa.schema(list(zip(self.names, types, strict=True)))
-        columns = (*row_columns(self.table.snapshot), *from_arrow(appended).fields)
+        columns = (*row_columns(self.table.configuration), *from_arrow(appended).fields)
         return to_spark(StructType(columns))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

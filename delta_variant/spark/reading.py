@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
@@ -16,9 +16,9 @@ from .._options import OnConflict
 from .._packing import pack_by_size
 from ..errors import UnsupportedFeatureError
 from ..expressions.char_padding import padded_column
-from ..log.snapshot import Snapshot
+from ..log.snapshot import TableVersion
 from ..log.timestamps import Timestamp
-from ..operations.changes import ChangedFile, ChangeFeed, plan_changes
+from ..operations.changes import ChangedFile, ChangeFeed, plan_changes, query_of_changes
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.schema.char_types import TYPE_TEXT
 from ..protocol.types import StructType
@@ -28,13 +28,13 @@ from ..read.plan import plan_files
 from ..read.predicate import pruning_predicate_of
 from ..read.query import Query
 from ..read.rows import load_readable, read_files
-from ..storage.store import TableLocation, open_store
+from ..storage.store import TableLocation
 from .columns import cast_for_spark, to_spark
 from .credentials import session_options
 from .queries.table_names import resolve_table
 from .running import parallelism, run_task, session_timezone
 from .scanning import has_our_semantics, scan, select, unsupported_by_scan
-from .tasks import strip_files, unpack_batches
+from .tasks import TaskTable, unpack_batches
 
 __all__ = [
     "ChangeReader",
@@ -120,7 +120,7 @@ def read_table(
     table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
     snapshot = load_readable(table, version, storage_options).in_timezone(session_timezone(spark))
-    query = Query.of(snapshot, columns, where)
+    query = Query.of(snapshot.configuration, columns, where)
     files = plan_files(snapshot, query.predicate).files
     reason = unsupported_by_scan(spark, snapshot, files, own_credentials=own_credentials)
     if reader == "scan" and reason:
@@ -131,7 +131,7 @@ def read_table(
     is_scanned = not reason and columns is None and on_conflict == "error"
     if reader == "scan" or (reader == "auto" and is_scanned and (where is None or has_our_semantics(spark))):
         return select(scan(spark, snapshot, files), columns, where)
-    task = FileReader(strip_files(snapshot), columns, where, on_conflict, storage_options)
+    task = FileReader(TaskTable.of(snapshot, storage_options), columns, where, on_conflict)
     return run_task(spark, groups_of_table(files, parallelism(spark)), task, task.schema)
 
 
@@ -206,7 +206,7 @@ def read_changes(
         on_conflict=on_conflict,
         storage_options=storage_options,
     )
-    task = ChangeReader(strip_files(changes.feed.end), columns, where, on_conflict, storage_options)
+    task = ChangeReader(TaskTable.of(changes.feed.end, storage_options), columns, where, on_conflict)
     groups = file_groups(sized_changes(changes.files()), parallelism(spark))
     return run_task(spark, groups, task, task.schema)
 
@@ -241,21 +241,18 @@ def _group_bytes(total: int, tasks: int) -> int:
 
 @dataclass(frozen=True)
 class FileReader:
-    """Reads groups of files of a table; its snapshot has neither list of files nor store."""
+    """Reads groups of files of a table."""
 
-    snapshot: Snapshot
+    table: TaskTable
     columns: Columns
     where: str | None
     on_conflict: OnConflict
-    storage_options: Mapping[str, str] | None = field(repr=False)
 
     @property
     def schema(self) -> SparkStruct:
         """Return the schema of the rows that are read."""
-        query = self.query(self.snapshot)
-        types = {
-            each.name: each.metadata for each in self.snapshot.schema.fields if TYPE_TEXT in each.metadata
-        }
+        query, columns = self.query, self.table.configuration.schema.fields
+        types = {each.name: each.metadata for each in columns if TYPE_TEXT in each.metadata}
         sources = {name: padded_column(each) for name, each in query.outputs.items()} if types else {}
         fields = (
             replace(each, metadata=types.get(sources.get(each.name) or "", each.metadata))
@@ -263,9 +260,10 @@ class FileReader:
         )
         return to_spark(StructType(tuple(fields)))
 
-    def query(self, snapshot: Snapshot) -> Query:
+    @property
+    def query(self) -> Query:
         """Return the query over the rows."""
-        return Query.of(snapshot, self.columns, self.where)
+        return Query.of(self.table.configuration, self.columns, self.where)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of each group of files."""
@@ -274,26 +272,24 @@ class FileReader:
 
     def read(self, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of files, with the types that Spark expects."""
-        store = open_store(self.snapshot.uri, self.storage_options)
-        yield from cast_for_spark(self.rows(replace(self.snapshot, store=store), files), self.schema)
+        yield from cast_for_spark(self.rows(self.table.open(), files), self.schema)
 
-    def rows(self, snapshot: Snapshot, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+    def rows(self, table: TableVersion, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of files."""
-        query, pruning_predicate = self.query(snapshot), None
+        query, pruning_predicate = self.query, None
         if query.predicate is not None:
-            pruning_predicate = pruning_predicate_of(query.predicate, snapshot.partition_columns)
-        yield from read_files(snapshot, query, files, pruning_predicate, self.on_conflict)
+            pruning_predicate = pruning_predicate_of(query.predicate, table.partition_columns)
+        yield from read_files(table, query, files, pruning_predicate, self.on_conflict)
 
 
 @dataclass(frozen=True)
 class ChangeReader(FileReader):
-    """Reads groups of files with changes; its snapshot is that of the schema of the changes."""
+    """Reads groups of files with changes, whose table has the schema of the changes."""
 
-    def query(self, snapshot: Snapshot) -> Query:
-        return self._feed(snapshot).query
+    @property
+    def query(self) -> Query:
+        return query_of_changes(self.table.configuration, self.columns, self.where)
 
-    def rows(self, snapshot: Snapshot, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        return self._feed(snapshot).read(files, ReadReport(), ahead=True)
-
-    def _feed(self, snapshot: Snapshot) -> ChangeFeed:
-        return ChangeFeed.of(snapshot, self.columns, self.where, self.on_conflict)
+    def rows(self, table: TableVersion, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        feed = ChangeFeed.of(table, self.columns, self.where, self.on_conflict)
+        return feed.read(files, ReadReport(), ahead=True)

@@ -12,9 +12,9 @@ from .._checks import options_of
 from ..data_file.options import FileOptions, WriteOptions
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
-from ..log.snapshot import Snapshot
 from ..operations.delete import check_where, plan_delete
 from ..operations.update import plan_update
+from ..protocol.table_configuration import TableConfiguration
 from ..read.plan import plan_files
 from ..read.predicate import PruningPredicate
 from ..storage.store import TableLocation
@@ -193,12 +193,12 @@ class RewriteTask:
     job: Job
     options: WriteOptions
     pruning_predicate: PruningPredicate
-    change: Callable[[Snapshot], RowChange]
+    change: Callable[[TableConfiguration], RowChange]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a message with what was rewritten for each group of files."""
         snapshot = self.table.open()
-        attempt, change = attempt_of(snapshot.store, self.job), self.change(snapshot)
+        attempt, change = attempt_of(snapshot.store, self.job), self.change(snapshot.configuration)
         name = names_of(attempt)
         for files in unpack_batches(batches):
             part = rewrite_files(

@@ -16,14 +16,13 @@ from ..log.snapshot import Snapshot
 from ..operations.changes import ChangedFile, load_end, plan_changes
 from ..read.file_reader import FileEntry
 from ..read.plan import plan_files
-from ..read.query import Query
 from ..read.rows import load_readable
 from ..storage.store import open_store
 from .options import RANGE
 from .queries.text import quote
 from .reading import ChangeReader, FileReader, file_groups, groups_of_table, sized_changes
 from .task_errors import report_errors
-from .tasks import strip_files
+from .tasks import TaskTable
 
 __all__ = [
     "TASKS",
@@ -48,11 +47,10 @@ def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = N
     is_feed = options.get("read_change_feed", False)
     snapshot = _load(options).in_timezone(options["timezone"])
     reader = (ChangeReader if is_feed else FileReader)(
-        strip_files(snapshot),
+        TaskTable.of(snapshot, options["storage_options"]),
         options.get("columns"),
         options.get("where"),
         options.get("on_conflict", "error"),
-        options["storage_options"],
     )
     if spark_schema is None or spark_schema.names == reader.schema.names:
         return reader
@@ -112,11 +110,10 @@ class BatchSource(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the files that may contain a matching row, in groups."""
-        reader = self._reader
-        snapshot = load_readable(reader.snapshot.uri, reader.snapshot.version, reader.storage_options)
-        snapshot = snapshot.in_timezone(reader.snapshot.timezone)
-        query = Query.of(snapshot, reader.columns, reader.where)
-        files = plan_files(snapshot, query.predicate).files
+        table = self._reader.table
+        snapshot = load_readable(table.configuration.uri, table.version, table.storage_options)
+        snapshot = snapshot.in_timezone(table.configuration.timezone)
+        files = plan_files(snapshot, self._reader.query.predicate).files
         return [FileGroup(group) for group in groups_of_table(files, TASKS)] or [FileGroup(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -133,16 +130,16 @@ class ChangeSource(BatchSource):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Return the files that may contain a matching change, in groups."""
-        reader = self._reader
+        reader, table = self._reader, self._reader.table
         changes = plan_changes(
-            reader.snapshot.uri,
+            table.configuration.uri,
             start=self._start,
-            end=reader.snapshot.version,
+            end=table.version,
             columns=reader.columns,
             where=reader.where,
-            timezone=reader.snapshot.timezone,
+            timezone=table.configuration.timezone,
             on_conflict=reader.on_conflict,
-            storage_options=reader.storage_options,
+            storage_options=table.storage_options,
         )
         groups = file_groups(sized_changes(changes.files()), TASKS)
         return [FileGroup(group) for group in groups] or [FileGroup(())]

@@ -22,7 +22,6 @@ from ..errors import DeltaVariantError
 from ..log.timestamps import version_from
 from ..operations.changes import ChangedFile
 from ..read.file_reader import FileEntry
-from ..storage.store import open_store
 from .following import ChangeFollower, Follower, Position, Step, Tolerance
 from .reading import FileReader, file_groups
 from .sources import TASKS, FileGroup, first_version, read_group
@@ -82,7 +81,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
             return self._follower.position(version_from(self._follower.store, self._start)).offset
         if self._start is not None:
             return self._follower.position(self._start).offset
-        return self._follower.position(self._reader.snapshot.version, is_initial=True).offset
+        return self._follower.position(self._reader.table.version, is_initial=True).offset
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         """Return a limit that differs from ReadAllAvailable. Spark has none of both files and bytes."""
@@ -143,8 +142,8 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def _follower(reader: FileReader, options: Mapping[str, Any]) -> Follower:
-    store = open_store(reader.snapshot.uri, reader.storage_options)
+    table = reader.table.open()
     if options.get("read_change_feed"):
-        return ChangeFollower(store, replace(reader.snapshot, store=store))
+        return ChangeFollower(table)
     tolerated = frozenset(name for name in get_args(Tolerance) if options.get(name))
-    return Follower(store, reader.snapshot, tolerated)
+    return Follower(table, tolerated)

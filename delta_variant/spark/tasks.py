@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
 from typing import Any, TypeAlias
@@ -17,7 +17,7 @@ from pyspark import TaskContext, cloudpickle
 from ..data_file.options import WriteOptions
 from ..expressions.tree import Expression
 from ..input.invalid_json import Batches, InvalidValueHandler
-from ..log.snapshot import FILES_SCHEMA, Snapshot
+from ..log.snapshot import TableVersion
 from ..protocol.table_configuration import TableConfiguration
 from ..storage import store as storage
 from ..storage.store import Store, open_store
@@ -40,7 +40,6 @@ __all__ = [
     "message",
     "messages",
     "pack",
-    "strip_files",
     "to_executors",
     "unpack",
     "unpack_batches",
@@ -128,24 +127,20 @@ class Written:
 
 @dataclass(frozen=True)
 class TaskTable:
-    """A version of a table as it is sent to tasks: a snapshot without list of files and store."""
+    """A version of a table as it is sent to tasks, which open its store."""
 
-    snapshot: Snapshot
+    configuration: TableConfiguration
+    version: int
     storage_options: Mapping[str, str] | None = field(repr=False)
 
     @classmethod
-    def of(cls, snapshot: Snapshot, storage_options: Mapping[str, str] | None) -> TaskTable:
-        return cls(strip_files(snapshot), storage_options)
+    def of(cls, table: TableVersion, storage_options: Mapping[str, str] | None) -> TaskTable:
+        return cls(table.configuration, table.version, storage_options)
 
-    def open(self) -> Snapshot:
-        """Return the snapshot with its store."""
-        return replace(self.snapshot, store=open_store(self.snapshot.uri, self.storage_options))
-
-
-def strip_files(snapshot: Snapshot) -> Snapshot:
-    """Return a snapshot without the parts that cannot be sent to tasks: its store and list of files."""
-    no_store: Any = None
-    return replace(snapshot, store=no_store, files=FILES_SCHEMA.empty_table())
+    def open(self) -> TableVersion:
+        """Return the version with its store."""
+        store = open_store(self.configuration.uri, self.storage_options)
+        return TableVersion(store, self.version, self.configuration)
 
 
 @dataclass(frozen=True)

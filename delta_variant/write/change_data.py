@@ -17,11 +17,12 @@ from ..data_file.options import FileOptions, WriteOptions
 from ..execution import NameFile, new_name
 from ..expressions.evaluate import evaluate
 from ..expressions.tree import inputs as expression_inputs
-from ..log.snapshot import Snapshot
+from ..log.snapshot import TableVersion
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import PrimitiveType, StructField
 from ..read.file_reader import FileEntry, TableReader
 from ..read.scope import Scope
+from ..storage.store import Store
 from .router import Router
 from .written_files import WrittenFiles
 
@@ -36,7 +37,7 @@ FOLDER = "_change_data/"
 class ChangeWriter:
     """Writes rows and their change type to change data files."""
 
-    def __init__(self, snapshot: Snapshot, after: TableConfiguration, name: NameFile = new_name) -> None:
+    def __init__(self, store: Store, after: TableConfiguration, name: NameFile = new_name) -> None:
         table = replace(after, extra_columns=(CHANGE_TYPE,))
         options = WriteOptions(shredding=None, files=FileOptions(max_variant_stats_paths=0))
 
@@ -44,7 +45,7 @@ class ChangeWriter:
             # The name of a data file, with the prefix that Delta gives change data files.
             return f"cdc-{name(number).removeprefix('part-')}"
 
-        self._router = Router(snapshot.store, table, options, name=name_of, folder=FOLDER)
+        self._router = Router(store, table, options, name=name_of, folder=FOLDER)
 
     def add(self, rows: pa.RecordBatch, change: ChangeType) -> None:
         """Write rows that have the columns of the table."""
@@ -62,15 +63,15 @@ class ChangeWriter:
 
 
 def write_whole_files(
-    snapshot: Snapshot,
+    version: TableVersion,
     after: TableConfiguration,
     files: Iterable[FileEntry],
     change: ChangeType,
     name: NameFile = new_name,
 ) -> WrittenFiles:
-    """Write all rows of data files of a snapshot to change data files and return these."""
-    table, columns = TableReader.of(snapshot), Scope.of(snapshot.configuration).whole_columns()
-    writer = ChangeWriter(snapshot, after, name)
+    """Write all rows of data files of a version to change data files and return these."""
+    table, columns = TableReader.of(version), Scope.of(version.configuration).whole_columns()
+    writer = ChangeWriter(version.store, after, name)
     try:
         for file in files:
             for batch in table.open(file).read(expression_inputs(columns.values()), None, "error"):

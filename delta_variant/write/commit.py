@@ -29,8 +29,8 @@ from ..log.commit_context import CommitOptions, commit_context, is_repeated, tra
 from ..log.commit_result import CommitResult
 from ..log.conflicts import Reads
 from ..log.provenance import CommitContext
-from ..log.snapshot import Snapshot, files_table
-from ..read.file_reader import TableReader, files_of
+from ..log.snapshot import Snapshot, TableVersion
+from ..read.file_reader import TableReader
 from ..read.plan import may_contain_matches
 from ..read.scope import Scope
 from ..storage.store import Store
@@ -172,17 +172,10 @@ def _load_created(store: Store, mode: Mode) -> Snapshot:
 
 def _written_rows(write: PreparedWrite, files: WrittenFiles) -> Batches:
     """Yield the rows of written files, with the columns of the data."""
-    table = Snapshot(
-        store=write.store,
-        version=0,
-        configuration=write.after,
-        files=files_table(files.adds),
-        txns={},
-        domain_metadata={},
-    )
+    table = TableReader.of(TableVersion(write.store, 0, write.after))
     columns = Scope.of(write.after).whole_columns()
     inputs = expression_inputs(columns.values())
-    for opened in TableReader.of(table).open_all(files_of(table.files)):
+    for opened in table.open_all(files.entries()):
         for batch in opened.read(inputs, None, "error"):
             arrays = [evaluate(column, batch) for column in columns.values()]
             yield pa.record_batch(arrays, names=list(columns)), None
@@ -259,7 +252,10 @@ def _overwrite(
             rewritten.files.adds,
             changes=rewritten.changes.change_actions(),
             context=context,
-            reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, predicate, adds)),
+            reads=Reads(
+                rewritten.plan.files,
+                lambda adds: may_contain_matches(snapshot.configuration, predicate, adds),
+            ),
             after=write.after,
         )
     except (CommitConflictError, StoreError):

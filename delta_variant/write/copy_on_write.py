@@ -31,15 +31,16 @@ from ..execution import NameFile, new_name
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Column, Expression, Input
 from ..expressions.tree import inputs as expression_inputs
-from ..log.snapshot import Snapshot
-from ..protocol.statistics import counts_of, texts_at
+from ..log.snapshot import Snapshot, TableVersion
 from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
 from ..read.log_statistics import partition_matches
 from ..read.plan import FilePlan, plan_files, plan_rows
 from ..read.predicate import PruningPredicate
 from ..read.row_tracking import RowTracking, append_row_ids, clear_commit_versions, with_row_ids
+from ..read.rows import count_rows
 from ..read.scope import Scope
+from ..storage.store import Store
 from .change_data import ChangeWriter, write_whole_files
 from .partitions import discard
 from .preparation import restrict_to_table
@@ -54,10 +55,8 @@ __all__ = [
     "RowChange",
     "add_inserted_files",
     "combine_parts",
-    "count_rows",
     "delete_rows",
     "is_partition_predicate",
-    "known_rows",
     "removal",
     "remove_files",
     "rewrite_files",
@@ -201,7 +200,7 @@ def add_inserted_files(
     whole = replace(rewritten, files=WrittenFiles.join([rewritten.files, inserted]))
     if not rewritten.changes:
         return whole
-    written = replace(snapshot, configuration=after)
+    written = TableVersion(snapshot.store, snapshot.version, after)
     try:
         changes = write_whole_files(written, after, inserted.entries(), "insert")
     except BaseException:
@@ -223,15 +222,14 @@ def delete_rows(
     if predicate is None or is_partition_predicate(snapshot, predicate):
         return remove_files(snapshot, predicate)
     plan = plan_files(snapshot, predicate)
-    return rewrite_rows(snapshot, plan, removal(snapshot, predicate), after, options)
+    return rewrite_rows(snapshot, plan, removal(snapshot.configuration, predicate), after, options)
 
 
 def remove_files(snapshot: Snapshot, predicate: Expression | None) -> RewrittenFiles:
     """Remove whole files: those of the partitions for which a predicate is true, or all."""
     removed = snapshot.files
     if predicate is not None:
-        matching: Array = partition_matches(snapshot, predicate)
-        removed = removed.filter(matching)
+        removed = removed.filter(partition_matches(snapshot.configuration, removed, predicate))
     plan = plan_files(snapshot, predicate)
     return RewrittenFiles(plan, removed, NO_FILES, count_rows(snapshot, removed), 0)
 
@@ -242,9 +240,9 @@ def is_partition_predicate(snapshot: Snapshot, predicate: Expression | None) -> 
     return all(isinstance(each, Column) and each.name in snapshot.partition_columns for each in read)
 
 
-def removal(snapshot: Snapshot, predicate: Expression) -> RowChange:
+def removal(table: TableConfiguration, predicate: Expression) -> RowChange:
     """Return the change that deletes the rows for which a bound predicate is true."""
-    scope = Scope.of(snapshot.configuration)
+    scope = Scope.of(table)
     columns = scope.whole_columns()
 
     def changes(batch: pa.RecordBatch) -> Array:
@@ -282,7 +280,7 @@ def rewrite_rows(
 
 
 def rewrite_files(
-    snapshot: Snapshot,
+    table: TableVersion,
     files: Iterable[FileEntry],
     pruning_predicate: PruningPredicate,
     change_of: Callable[[FileEntry], RowChange],
@@ -299,10 +297,10 @@ def rewrite_files(
     emptied: list[FileEntry] = []
     begun: list[Future[_NewFiles]] = []
     changed = deleted = 0
-    new = _NewFileWriters(snapshot, after, options, name)
+    new = _NewFileWriters(table, after, options, name)
     try:
         with Threads(FILES_AT_ONCE) as threads:
-            for opened in TableReader.of(snapshot).open_all(files):
+            for opened in TableReader.of(table).open_all(files):
                 advance(files=1)
                 change = change_of(opened.file)
                 count, rows, touched = _count_changes(opened, pruning_predicate, change)
@@ -325,7 +323,7 @@ def rewrite_files(
             sum(each.rows_read for each in done) - changed,
         )
     except BaseException:
-        _discard(snapshot, begun)
+        _discard(table.store, begun)
         new.discard_residual()
         raise
 
@@ -337,14 +335,14 @@ class _NewFileWriters:
     """
 
     def __init__(
-        self, snapshot: Snapshot, after: TableConfiguration, options: WriteOptions, name: NameFile
+        self, table: TableVersion, after: TableConfiguration, options: WriteOptions, name: NameFile
     ) -> None:
         self.after = after
         self.options = options
         self.name = name
         self.stored = with_row_ids(after)
         """The table with the columns that files of moved rows have."""
-        self._store = snapshot.store
+        self._store = table.store
         self._residual: dict[Numeric, ResidualFiles] = {}
         self._lock = Lock()
 
@@ -358,9 +356,11 @@ class _NewFileWriters:
                 self._residual[numeric] = ResidualFiles(self._store, self.stored, options, self.name)
             return self._residual[numeric]
 
-    def changes(self, snapshot: Snapshot) -> ChangeWriter | None:
+    def changes(self) -> ChangeWriter | None:
         """Return a writer of change data files, None if the table has no change data feed."""
-        return ChangeWriter(snapshot, self.after, self.name) if self.after.enables("changeDataFeed") else None
+        if not self.after.enables("changeDataFeed"):
+            return None
+        return ChangeWriter(self._store, self.after, self.name)
 
     def close_residual(self) -> list[WrittenFiles]:
         return [files.close() for files in self._residual.values()]
@@ -379,12 +379,12 @@ class _NewFiles:
     rows_read: int
 
 
-def _discard(snapshot: Snapshot, begun: Sequence[Future[_NewFiles]]) -> None:
+def _discard(store: Store, begun: Sequence[Future[_NewFiles]]) -> None:
     """Remove the files of completed rewrites; a failed rewrite has removed its own."""
     for each in begun:
         if each.exception() is None:
             new = each.result()
-            discard(snapshot.store, chain(new.files.paths(), new.changes.paths()))
+            discard(store, chain(new.files.paths(), new.changes.paths()))
 
 
 def _count_changes(
@@ -438,9 +438,9 @@ def _rewrite(
 
     The residual rows of a file that has none before go to the residual files that all files share.
     """
-    snapshot, options = file.table.snapshot, new.options
-    tracking = RowTracking.of(snapshot.configuration)
-    writer = new.changes(snapshot)
+    table, options = file.table.version, new.options
+    tracking = RowTracking.of(table.configuration)
+    writer = new.changes()
     numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
     # Files that have residual rows keep them: otherwise each of them would become two files.
     layout = options.files.residual_rows if file.native.is_separated else "inline"
@@ -462,7 +462,7 @@ def _rewrite(
                 for after in change.apply(batch):
                     length = len(after.remaining)
                     if writer is not None:
-                        _add_changes(writer, snapshot, batch.slice(first, length), after)
+                        _add_changes(writer, table.configuration, batch.slice(first, length), after)
                     yield after.with_row_ids(None if moving is None else moving.slice(first, length))
                     first += length
 
@@ -470,7 +470,7 @@ def _rewrite(
     files = NO_FILES
     try:
         files = write_files(
-            snapshot.store,
+            table.store,
             read_or_copy(file, changed, copied_groups),
             new.stored,
             limited,
@@ -481,7 +481,7 @@ def _rewrite(
         rows = file.native.num_rows - (vector["cardinality"] if vector else 0)
         return _NewFiles(files, NO_FILES if writer is None else writer.close(), rows)
     except BaseException:
-        discard(snapshot.store, files.paths())
+        discard(table.store, files.paths())
         if writer is not None:
             writer.discard()
         raise
@@ -499,9 +499,9 @@ def _error_without_row(path: str) -> Iterator[None]:
 
 
 def _add_changes(
-    writer: ChangeWriter, snapshot: Snapshot, batch: pa.RecordBatch, after: ChangedBatch
+    writer: ChangeWriter, table: TableConfiguration, batch: pa.RecordBatch, after: ChangedBatch
 ) -> None:
-    columns = Scope.of(snapshot.configuration).whole_columns()
+    columns = Scope.of(table).whole_columns()
     deleted: Array = pc.invert(after.remaining)
     writer.add(_rows(columns, batch.filter(deleted)), "delete")
     writer.add(_rows(columns, batch.filter(after.updated)), "update_preimage")
@@ -511,29 +511,3 @@ def _add_changes(
 def _rows(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.RecordBatch:
     arrays = [evaluate(column, batch) for column in columns.values()]
     return pa.record_batch(arrays, names=list(columns))
-
-
-def count_rows(snapshot: Snapshot, files: pa.Table) -> int:
-    """Return the number of live rows of files, from their statistics or else from their footers."""
-    counts = _recorded_rows(files)
-    unknown = files_of(files.filter(counts.is_null())) if counts.null_count else ()
-    deleted = pc.struct_field(files["deletion_vector"], "cardinality")
-    table = TableReader.of(snapshot)
-    read = sum(table.open(file).native.num_rows for file in unknown)
-    return read + _sum(counts) - _sum(deleted)
-
-
-def _sum(counts: Array) -> int:
-    # A sum of 64-bit integers wraps around.
-    return int(pc.sum(counts.cast(pa.decimal128(38, 0))).as_py() or 0)
-
-
-def known_rows(snapshot: Snapshot) -> int | None:
-    """Return the number of live rows of a table from statistics, None if a file has none."""
-    counts = _recorded_rows(snapshot.files)
-    return None if counts.null_count else count_rows(snapshot, snapshot.files)
-
-
-def _recorded_rows(files: pa.Table) -> pa.Int64Array:
-    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
-    return counts_of(numbers)

@@ -10,6 +10,7 @@ from ..data_file.options import WriteOptions
 from ..expressions.tree import Expression
 from ..log.commit_context import CommitOptions
 from ..log.snapshot import Snapshot
+from ..protocol.table_configuration import TableConfiguration
 from .copy_on_write import RewrittenFiles, RowChange
 from .rewrite_result import RewriteResult, commit_rewrite
 
@@ -26,7 +27,7 @@ class RewritePlan:
     Attributes:
         snapshot: The table.
         predicate: The bound predicate, None for all rows.
-        change: Returns the change for a snapshot of the table. It can be pickled.
+        change: Returns the change for the table. It can be pickled.
         operation: The name of the operation in the commit.
         parameters: The parameters of the operation in the commit.
         options: How new files are written.
@@ -35,7 +36,7 @@ class RewritePlan:
 
     snapshot: Snapshot
     predicate: Expression | None
-    change: Callable[[Snapshot], RowChange]
+    change: Callable[[TableConfiguration], RowChange]
     operation: Literal["DELETE", "UPDATE"]
     parameters: Mapping[str, Any]
     options: WriteOptions

@@ -100,7 +100,10 @@ def commit_rewrite(
             rewritten.files.adds,
             changes=rewritten.changes.change_actions(),
             context=context,
-            reads=Reads(rewritten.plan.files, lambda adds: may_contain_matches(snapshot, predicate, adds)),
+            reads=Reads(
+                rewritten.plan.files,
+                lambda adds: may_contain_matches(snapshot.configuration, predicate, adds),
+            ),
             data_change=data_change,
         )
     except (CommitConflictError, StoreError):

@@ -13,7 +13,7 @@ import delta_variant as dv
 from delta_variant.log import commits, file_changes, transaction
 from delta_variant.log.commit_context import CommitOptions, commit_context
 from delta_variant.log.conflicts import Reads
-from delta_variant.log.snapshot import files_table
+from delta_variant.log.file_tables import files_table
 from delta_variant.protocol.actions import AddFile
 
 FILES = 110_000

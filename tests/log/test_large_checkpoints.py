@@ -32,10 +32,11 @@ from support.intercepted_store import intercept
 
 import delta_variant as dv
 from delta_variant.errors import CommitUnknownError, MalformedLogError, StoreError
+from delta_variant.log import file_set
 from delta_variant.log.checkpoints import ordering, reading, reuse, summaries, writing
-from delta_variant.log.file_list import Summary
+from delta_variant.log.file_set import FileSet, Summary
 from delta_variant.log.load import load_snapshot
-from delta_variant.log.snapshot import Snapshot, listed_files
+from delta_variant.log.snapshot import Snapshot
 from delta_variant.protocol.actions import (
     AddFile,
     CommitInfo,
@@ -48,7 +49,7 @@ from delta_variant.protocol.actions import (
     encode_commit,
 )
 from delta_variant.protocol.statistics import encode_bound
-from delta_variant.read.plan import FilePlan, plan_files
+from delta_variant.read.plan import FilePlan, plan_files, prune_files
 from delta_variant.read.query import Query
 from delta_variant.storage import store
 from delta_variant.storage.objects import NotWrittenError
@@ -78,7 +79,8 @@ def small_limits(sidecar_files: int = 4) -> Iterator[None]:
         patch.object(reading, "STREAMED_BYTES", 0),
         patch.object(reading, "_PIECE_ROWS", 3),
         patch.object(writing, "SIDECAR_FILES", sidecar_files),
-        patch.object(writing, "_BATCH_ROWS", 5),
+        patch.object(writing, "BATCH_ROWS", 5),
+        patch.object(file_set, "BATCH_ROWS", 5),
         patch.object(ordering, "MAX_SORTED_FILES", 10),
         patch.object(ordering, "SAMPLED_FILES", 64),
     ):
@@ -176,13 +178,17 @@ def replace_sidecars(root: Path, sidecars: list[Sidecar]) -> None:
 
 
 def plan(snapshot: Snapshot, where: str) -> FilePlan:
-    return plan_files(snapshot, Query.of(snapshot, [], where).predicate)
+    return plan_files(snapshot, Query.of(snapshot.configuration, [], where).predicate)
+
+
+def plan_without_bounds(snapshot: Snapshot, predicate: Any) -> Any:
+    return prune_files(snapshot.configuration, snapshot.file_set, predicate, with_bounds=False)
 
 
 def loaded(root: Path) -> Snapshot:
     """Return the snapshot with all files in memory."""
     snapshot = load_snapshot(root)
-    return replace(snapshot, files=snapshot.files)
+    return replace(snapshot, file_set=FileSet(snapshot.files))
 
 
 def paths_of(files: pa.Table) -> list[str]:
@@ -254,7 +260,7 @@ class TestWriting:
     def test_a_classic_checkpoint_of_many_files_is_one_file(self, tmp_path):
         table_of(tmp_path, list(range(30)), **{"delta.checkpointPolicy": "classic"})
         commit(tmp_path, 1, add("f00030", statistics(30)), remove("f00007"))
-        assert listed_files(load_snapshot(tmp_path)) is not None
+        assert load_snapshot(tmp_path).file_set.listed is not None
         checkpoint(tmp_path, 1)
         forget_commits(tmp_path, 0, 1)
         (tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet").unlink()
@@ -532,10 +538,10 @@ class TestSummaries:
         others = [add("f00031"), add("f00032", '{"numRecords":"x"}', deletion_vector=vector)]
         commit(tmp_path, 1, *others, add("f00033", statistics(33), tags={"a": "b"}), remove("f00020"))
         snapshot = load_snapshot(tmp_path)
-        predicate = None if where is None else Query.of(snapshot, [], where).predicate
+        predicate = None if where is None else Query.of(snapshot.configuration, [], where).predicate
         expected = plan_files(loaded(tmp_path), predicate)
-        found = plan_files(snapshot, predicate, with_bounds=False)
-        assert listed_files(snapshot) is not None
+        found = plan_without_bounds(snapshot, predicate)
+        assert snapshot.file_set.listed is not None
         without = [name for name in expected.files.column_names if name != "stats"]
         assert found.files.select(without).equals(expected.files.select(without))
         stats = dict(zip(paths_of(found.files), found.files["stats"].to_pylist(), strict=True))
@@ -550,10 +556,10 @@ class TestSummaries:
     def test_a_plan_without_bounds_uses_other_files_of_the_log_if_a_sidecar_is_missing(self, tmp_path, where):
         table_of(tmp_path, list(range(30)))
         snapshot = load_snapshot(tmp_path)
-        predicate = None if where is None else Query.of(snapshot, [], where).predicate
+        predicate = None if where is None else Query.of(snapshot.configuration, [], where).predicate
         (tmp_path / "_delta_log" / "_sidecars" / sidecars_of(tmp_path)[1].path).unlink()
         expected = ["f00005"] if where else [f"f{number:05d}" for number in range(30)]
-        assert paths_of(plan_files(snapshot, predicate, with_bounds=False).files) == expected
+        assert paths_of(plan_without_bounds(snapshot, predicate).files) == expected
 
     @pytest.mark.parametrize(
         "damage",
@@ -631,9 +637,9 @@ class TestStreaming:
         )
         snapshot = load_snapshot(tmp_path)
         assert paths_of(plan(snapshot, "id between 55 and 65").files) == ["f00006", "g"]
-        assert listed_files(snapshot) is not None
+        assert snapshot.file_set.listed is not None
         assert (snapshot.num_files, snapshot.num_bytes) == (12, 84)
-        assert listed_files(snapshot.in_timezone("Europe/Berlin")) is not None
+        assert snapshot.in_timezone("Europe/Berlin").file_set.listed is not None
 
     def test_a_commit_writes_no_checksum_for_which_all_files_would_be_read(self, tmp_path):
         dv.write_table(tmp_path, [{"id": 1}])
@@ -646,7 +652,7 @@ class TestStreaming:
         table_of(tmp_path, list(range(12)))
         snapshot = load_snapshot(tmp_path)
         assert snapshot.files.num_rows == 12
-        assert listed_files(snapshot) is None
+        assert snapshot.file_set.listed is None
 
     def test_the_number_of_rows_needs_no_bounds_of_files(self, tmp_path):
         table_of(tmp_path, list(range(30)))
@@ -656,7 +662,7 @@ class TestStreaming:
         commit(tmp_path, 1, add("f00030", statistics(30), deletion_vector=vector))
         snapshot = load_snapshot(tmp_path)
         assert dv.read_table(snapshot).count() == 307
-        assert listed_files(snapshot) is not None
+        assert snapshot.file_set.listed is not None
 
     def test_a_missing_sidecar_is_an_error_that_names_it(self, tmp_path):
         table_of(tmp_path, list(range(12)))
@@ -692,7 +698,7 @@ class TestStreaming:
         forget_commits(tmp_path, 0)
         snapshot = load_snapshot(tmp_path)
         assert paths_of(plan(snapshot, "id in (25, 105)").files) == ["f00002", "f00010"]
-        assert listed_files(snapshot) is not None
+        assert snapshot.file_set.listed is not None
 
     def test_a_file_that_is_read_in_ranges_gives_the_same_files(self, tmp_path):
         table_of(tmp_path, list(range(30)), **{"delta.checkpointPolicy": "classic"})

@@ -26,7 +26,8 @@ from delta_variant.log import commits, file_changes, transaction
 from delta_variant.log.commit_context import CommitOptions, commit_context
 from delta_variant.log.conflicts import Reads
 from delta_variant.log.file_changes import CommitText
-from delta_variant.log.snapshot import Snapshot, add_actions, files_table
+from delta_variant.log.file_tables import add_actions, files_table
+from delta_variant.log.snapshot import Snapshot
 from delta_variant.protocol.actions import (
     AddCDCFile,
     AddFile,

@@ -22,8 +22,9 @@ from delta_variant.errors import (
     VersionExistsError,
     VersionNotFoundError,
 )
-from delta_variant.log import commits, snapshot
+from delta_variant.log import commits
 from delta_variant.log.commits import read_commits
+from delta_variant.log.file_tables import FILES_SCHEMA
 from delta_variant.log.listing import Span
 from delta_variant.log.load import load_snapshot
 from delta_variant.log.state import table_exists
@@ -433,7 +434,7 @@ def test_files_of_commits_and_checkpoints_have_one_schema(tmp_path):
     table_of(tmp_path)
     write_checkpoint(tmp_path, 2)
     for version in (1, 2, 4):
-        assert load_snapshot(tmp_path, version).files.schema == snapshot.FILES_SCHEMA
+        assert load_snapshot(tmp_path, version).files.schema == FILES_SCHEMA
 
 
 def test_at_most_16_commits_are_fetched_ahead(tmp_path):

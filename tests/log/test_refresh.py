@@ -257,7 +257,7 @@ def rows(table: pa.Table) -> list[str]:
 
 def contents(snapshot: Snapshot) -> dict[str, Any]:
     """Return all that a snapshot has, apart from the order of its files and its store."""
-    own = {name: value for name, value in vars(snapshot).items() if name not in ("store", "files")}
+    own = {name: value for name, value in vars(snapshot).items() if name not in ("store", "file_set")}
     return {**own, "files": rows(snapshot.files), "schema of files": snapshot.files.schema}
 
 

@@ -7,7 +7,8 @@ import pytest
 from support.errors import raises_at
 
 from delta_variant.errors import MalformedLogError
-from delta_variant.log import snapshot
+from delta_variant.log import file_tables
+from delta_variant.log import replay as log_replay
 from delta_variant.protocol.actions import (
     AddFile,
     DeletionVector,
@@ -53,11 +54,11 @@ def remove(path, vector=None):
 
 def replay(*commits, checkpoint=None):
     root = store.open_store("/nowhere")
-    return snapshot.replay(root, len(commits) - 1, checkpoint, [[PROTOCOL, METADATA], *commits])
+    return log_replay.replay(root, len(commits) - 1, checkpoint, [[PROTOCOL, METADATA], *commits])
 
 
 def checkpoint(*adds, actions=()):
-    return snapshot.Checkpoint(actions, snapshot.files_table(adds).to_batches())
+    return log_replay.Checkpoint(actions, file_tables.files_table(adds).to_batches())
 
 
 def keys(state):
@@ -117,12 +118,12 @@ def test_the_last_txn_and_domain_win_and_a_removed_domain_is_omitted():
 @pytest.mark.parametrize(("actions", "lacking"), [([PROTOCOL], "metaData"), ([METADATA], "protocol")])
 def test_a_log_without_protocol_or_metadata_is_malformed(actions, lacking):
     with raises_at(MalformedLogError, f"lacks {lacking}", version=0):
-        snapshot.replay(store.open_store("/nowhere"), 0, None, [actions])
+        log_replay.replay(store.open_store("/nowhere"), 0, None, [actions])
 
 
 def test_files_are_columnar_with_decoded_paths_and_null_for_absent_fields():
-    table = snapshot.files_table([add("test%25file", VECTOR)])
-    assert table.schema == snapshot.FILES_SCHEMA
+    table = file_tables.files_table([add("test%25file", VECTOR)])
+    assert table.schema == file_tables.FILES_SCHEMA
     row = table.to_pylist()[0]
     assert row["path"] == "test%file"
     assert row["partition_values"] == [("p", None)]
@@ -132,7 +133,7 @@ def test_files_are_columnar_with_decoded_paths_and_null_for_absent_fields():
 
 
 def test_a_snapshot_without_files_has_an_empty_table():
-    assert snapshot.files_table([]) == pa.Table.from_pylist([], snapshot.FILES_SCHEMA)
+    assert file_tables.files_table([]) == pa.Table.from_pylist([], file_tables.FILES_SCHEMA)
 
 
 def test_the_repr_of_a_snapshot_describes_the_table():
@@ -162,12 +163,12 @@ def test_the_actions_of_files_equal_those_of_the_log():
         clustering_provider="c",
     )
     actions = [add("plain"), full, add("%61%2520")]
-    assert list(snapshot.add_actions(snapshot.files_table(actions))) == actions
+    assert list(file_tables.add_actions(file_tables.files_table(actions))) == actions
 
 
 def test_subtract_files_compares_path_and_deletion_vector():
-    files = snapshot.files_table([add("f"), add("f", VECTOR), add("g", size=2), add("h")])
-    others = snapshot.files_table([add("f", VECTOR), add("h", size=3)])
-    assert snapshot.subtract_files(files, others)["path"].to_pylist() == ["f", "g"]
-    assert snapshot.subtract_files(files, snapshot.files_table([])).num_rows == 4
-    assert snapshot.subtract_files(snapshot.files_table([]), files).num_rows == 0
+    files = file_tables.files_table([add("f"), add("f", VECTOR), add("g", size=2), add("h")])
+    others = file_tables.files_table([add("f", VECTOR), add("h", size=3)])
+    assert file_tables.subtract_files(files, others)["path"].to_pylist() == ["f", "g"]
+    assert file_tables.subtract_files(files, file_tables.files_table([])).num_rows == 4
+    assert file_tables.subtract_files(file_tables.files_table([]), files).num_rows == 0

@@ -14,7 +14,7 @@ from spark.tables import commits, data_files, finished, rows
 
 import delta_variant as dv
 from delta_variant import spark as dvs
-from delta_variant.log.snapshot import FILES_SCHEMA
+from delta_variant.log.file_tables import FILES_SCHEMA
 from delta_variant.protocol.actions import Format, Metadata, Protocol
 from delta_variant.protocol.table_configuration import TableConfiguration
 from delta_variant.spark import auto_compaction, optimizing

@@ -229,7 +229,7 @@ def test_a_schema_and_columns_are_all_that_a_read_reads(tmp_path: Path):
         (extracting.reader(extracting.schema()), [("event", "user", "id")]),
     ):
         assert isinstance(reader, BatchSource)
-        query = reader._reader.query(reader._reader.snapshot)
+        query = reader._reader.query
         found = [
             (each.column, *each.path) if isinstance(each, Extraction) else (each.name,)
             for each in query.inputs

@@ -20,6 +20,7 @@ from write.test_row_tracking import tracked
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import CommitConflictError, ExpressionError
+from delta_variant.log.file_set import FileSet
 from delta_variant.operations.optimize.optimize import commit_groups
 from delta_variant.spark import optimizing
 
@@ -83,7 +84,7 @@ def partitioned(tmp_path: Path) -> Path:
 def keys_of(table: Path, path: str) -> list[int]:
     """Return the keys of one file, in the order of its rows."""
     snapshot = dv.load_snapshot(table)
-    file = replace(snapshot, files=snapshot.files.filter(pc.field("path") == path))
+    file = replace(snapshot, file_set=FileSet(snapshot.files.filter(pc.field("path") == path)))
     return dv.read_table(file, columns={"k": KEY}).to_table()["k"].to_pylist()
 
 

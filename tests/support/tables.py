@@ -11,8 +11,9 @@ import pyarrow as pa
 
 import delta_variant as dv
 from delta_variant.log.checksum import checksum_discrepancies, checksum_path
+from delta_variant.log.file_tables import add_actions
 from delta_variant.log.listing import commit_file_name
-from delta_variant.log.replayed_state import ReplayedState
+from delta_variant.log.replay import ReplayedState
 from delta_variant.storage import store as storage
 from delta_variant.storage.store import TableLocation
 
@@ -87,4 +88,11 @@ def _read_json_lines(path: Path) -> list[Any]:
 def state_discrepancies(snapshot: dv.Snapshot) -> list[str]:
     """Return how the checksum file of a snapshot's version differs from the snapshot."""
     data = storage.read_if_present(snapshot.store, checksum_path(snapshot.version))
-    return [] if data is None else checksum_discrepancies(data, ReplayedState.of_snapshot(snapshot))
+    if data is None:
+        return []
+    state = ReplayedState()
+    table_actions = [*snapshot.txns.values(), *snapshot.domain_metadata.values()]
+    state.apply(snapshot.version, [snapshot.protocol, snapshot.metadata, *table_actions])
+    state.apply(snapshot.version, add_actions(snapshot.files))
+    state.timestamp = snapshot.timestamp
+    return checksum_discrepancies(data, state)

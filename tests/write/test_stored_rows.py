@@ -353,8 +353,9 @@ def test_a_new_column_is_written_in_all_rows(tmp_path: Path, copied: list[int]):
 
 def test_a_file_with_deleted_rows_has_no_row_groups_to_copy(tmp_path: Path):
     write(tmp_path / "t", events(50), 10)
-    table = TableReader.of(load_snapshot(tmp_path / "t"))
-    (path,) = table.snapshot.files["path"].to_pylist()
+    snapshot = load_snapshot(tmp_path / "t")
+    table = TableReader.of(snapshot)
+    (path,) = snapshot.files["path"].to_pylist()
     deleted = FileEntry(path, {}, {"storageType": "u"})
     assert stored_rows.copyable_row_groups(table.open(deleted), None) == ()
     assert stored_rows.copyable_row_groups(table.open(FileEntry(path, {})), None) == [0, 1, 2, 3, 4]

@@ -17,7 +17,7 @@ from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
 from ...operations.alter.type_change import change_type
 from ...protocol.types import sql_type
-from ...write.copy_on_write import count_rows
+from ...read.rows import count_rows
 from ..confirmation import confirm
 from ..interrupts import all_or_nothing
 from ..options import (

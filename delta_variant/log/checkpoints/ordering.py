@@ -21,8 +21,9 @@ import pyarrow.compute as pc
 
 from ..._arrow import Array
 from ...protocol.schema.column_mapping import physical_name
-from ..file_list import Summary
-from ..snapshot import FILES_SCHEMA, Snapshot
+from ..file_set import Summary
+from ..file_tables import FILES_SCHEMA
+from ..snapshot import Snapshot
 from .summaries import StatsLeaf, bounds_of, leaves_of, summarize
 
 __all__ = ["Files", "Layout"]

@@ -36,17 +36,18 @@ from ...protocol.actions import (
     decode_path,
 )
 from ...storage.store import Store, get_ranges, local_path, read, read_end
-from ..file_list import FileList, Piece, Summary
-from ..listing import LOG, CheckpointFiles, checkpoint_name, list_log
-from ..snapshot import (
+from ..file_set import FileList, FileSet, Piece, Summary
+from ..file_tables import (
+    BATCH_ROWS,
     FILES_SCHEMA,
     TOMBSTONES_SCHEMA,
-    Checkpoint,
-    Snapshot,
     decode_paths,
     files_table,
     tombstones_table,
 )
+from ..listing import LOG, CheckpointFiles, checkpoint_name, list_log
+from ..replay import Checkpoint
+from ..snapshot import Snapshot
 from .parsed_statistics import to_text
 from .summaries import summary_of
 
@@ -102,7 +103,6 @@ _TABLE_ACTIONS: dict[str, type[Protocol | Metadata | Txn | DomainMetadata | Side
     "domainMetadata": DomainMetadata,
     "sidecar": Sidecar,
 }
-_BATCH_ROWS = 50_000
 _PIECE_ROWS = 100_000
 """The rows that one thread reads at least, if a file has them."""
 
@@ -150,7 +150,7 @@ def read_checkpoint(
     later = [SidecarPart(store, path, each) for path, each in zip(paths, sidecars, strict=True)]
     return Checkpoint(
         actions,
-        FileList(FILES_SCHEMA, [*manifest, *later], recover),
+        FileSet(FileList([*manifest, *later], recover)),
         chain.from_iterable(part.tombstones() for part in (*manifest, *later)),
     )
 
@@ -405,7 +405,7 @@ def _read_column(
     leaves = sorted({leaf for path in paths for leaf in _leaves(file, path)})
     if not groups or not leaves:
         return
-    for batch in file.data.read_leaves(leaves, list(groups), _BATCH_ROWS):
+    for batch in file.data.read_leaves(leaves, list(groups), BATCH_ROWS):
         is_action: Any = batch.column(name).is_valid()
         if is_action.true_count:
             actions = batch if is_action.true_count == len(batch) else _native.filter_rows(batch, is_action)
@@ -475,5 +475,5 @@ def _cast(array: pa.Array[Any] | None, field: pa.Field[Any], length: int) -> pa.
 @cache
 def _nulls(arrow_type: pa.DataType) -> pa.Array[Any]:
     """Return nulls for a batch: the batches of large tables share their columns that the checkpoint lacks."""
-    nulls: pa.Array[Any] = pa.nulls(_BATCH_ROWS, arrow_type)  # type: ignore[call-overload]
+    nulls: pa.Array[Any] = pa.nulls(BATCH_ROWS, arrow_type)  # type: ignore[call-overload]
     return nulls

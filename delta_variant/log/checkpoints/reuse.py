@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from ... import _native
 from ...protocol.actions import Sidecar
-from ..file_keys import FileKeys, drop_files
-from ..file_list import FileList, Part, in_order
+from ..file_set import FileList, Part, in_order
+from ..file_tables import FileKeys, drop_files
 from .reading import SidecarPart
 
 __all__ = ["Kept", "keep_sidecars"]

@@ -37,7 +37,7 @@ from ...protocol.statistics import (
     widen_moments,
 )
 from ...protocol.types import VARIANT, DataType
-from ..file_list import PartitionValues, Summary
+from ..file_set import PartitionValues, Summary
 from ..snapshot import Snapshot
 
 __all__ = ["StatsLeaf", "bounds_of", "leaves_of", "summarize", "summary_of", "tags_of"]

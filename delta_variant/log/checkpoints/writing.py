@@ -39,10 +39,11 @@ from ...protocol.schema.json_text import to_json
 from ...protocol.schema.partition_values import partition_value_from_string
 from ...protocol.types import DataType
 from ...storage.store import Store, Upload, delete_all, put, put_if_absent
-from ..file_list import Summary
+from ..file_set import FileSet, Summary
+from ..file_tables import BATCH_ROWS, FILES_SCHEMA, TOMBSTONES_SCHEMA, are_unencoded
 from ..listing import LAST_CHECKPOINT, LOG, checkpoint_hint, list_log
 from ..load import load_with_tombstones
-from ..snapshot import FILES_SCHEMA, TOMBSTONES_SCHEMA, Snapshot, are_unencoded, listed_files
+from ..snapshot import Snapshot
 from .ordering import Layout
 from .parsed_statistics import from_text, statistics_type
 from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS, SIDECARS, sidecars_of
@@ -104,8 +105,6 @@ _TABLE_ACTIONS: dict[type, pa.Field[Any]] = {
         ),
     ),
 }
-_BATCH_ROWS = 50_000
-
 SIDECAR_FILES = 50_000
 """The number of files or tombstones of a sidecar at most. A V2 checkpoint with no more has no sidecars."""
 
@@ -130,10 +129,10 @@ def write_checkpoint(store: Store, version: int, *, now: int, unique_id: str) ->
     try:
         written = _write(contents, unique_id, now)
     except MalformedLogError:
-        if listed_files(state) is None:
+        if state.file_set.listed is None:
             raise
         # The last checkpoint is damaged. Other files of the log may have the same actions.
-        contents = replace(contents, state=replace(state, files=state.files))
+        contents = replace(contents, state=replace(state, file_set=FileSet(state.files)))
         written = _write(contents, unique_id, now)
     if not _has_later_checkpoint(store, version):
         put(store, LAST_CHECKPOINT, _pointer(version, written))
@@ -187,7 +186,7 @@ class _Contents:
     def has_sidecars(self) -> bool:
         """Return whether the files are in sidecars, because they exceed those of one."""
         is_large = (
-            listed_files(self.state) is not None
+            self.state.file_set.listed is not None
             or self.state.num_files + self.tombstones.num_rows > SIDECAR_FILES
         )
         return self.is_v2 and is_large
@@ -205,8 +204,7 @@ class _Contents:
 
     def files(self, columns: Collection[str]) -> Iterable[pa.RecordBatch]:
         """Return batches of all files, of which only some columns may be read."""
-        listed = listed_files(self.state)
-        return self.state.files.to_batches(_BATCH_ROWS) if listed is None else listed.stream(columns)
+        return self.state.file_set.stream(columns)
 
 
 def _write(contents: _Contents, unique_id: str, now: int) -> _Written:
@@ -223,8 +221,8 @@ def _write(contents: _Contents, unique_id: str, now: int) -> _Written:
     counted = _Counted(contents.files(FILES_SCHEMA.names))
     excluded = {Sidecar} if contents.is_v2 else {Sidecar, CheckpointMetadata}
     kinds = [kind for kind in _TABLE_ACTIONS if kind not in excluded]
-    rows = encoder.rows(kinds, actions, counted, tombstones.to_batches(_BATCH_ROWS))
-    if listed_files(contents.state) is None:
+    rows = encoder.rows(kinds, actions, counted, tombstones.to_batches(BATCH_ROWS))
+    if contents.state.file_set.listed is None:
         sink = io.BytesIO()
         encoder.encode(sink, rows)
         put(store, path, sink.getvalue())
@@ -289,7 +287,7 @@ def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now:
     try:
         layout = Layout.of(state, files)
         for table in layout.tables(files, SIDECAR_FILES):
-            rows = encoder.file_rows(table.to_batches(_BATCH_ROWS), ())
+            rows = encoder.file_rows(table.to_batches(BATCH_ROWS), ())
             name, size = _write_sidecar(state.store, encoder, rows)
             summary = layout.summary(table, name, size)
             tags = tags_of(msgspec.structs.replace(summary, is_ordered=kept is None))
@@ -334,7 +332,7 @@ def _put_referring(store: Store, path: str, data: bytes, sidecars: Sequence[Side
 
 def _keep_sidecars(contents: _Contents, encoder: _Encoder) -> Kept | None:
     """Return the sidecars that a checkpoint keeps, None if all of them are written again."""
-    store, listed = contents.state.store, listed_files(contents.state)
+    store, listed = contents.state.store, contents.state.file_set.listed
     hint = None if listed is None else checkpoint_hint(store)
     newest = next(iter(list_log(store, hint).checkpoints), None) if hint is not None else None
     if listed is None or newest is None:

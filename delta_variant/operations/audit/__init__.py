@@ -13,7 +13,7 @@ from ..._html import MAX_ROWS, html_table
 from ..._progress import advance, begin
 from ...errors import printable
 from ...log.load import open_to_read, version_to_read
-from ...log.snapshot import Snapshot
+from ...log.snapshot import Snapshot, TableVersion
 from ...log.timestamps import version_at
 from ...protocol.actions import is_residual
 from ...read.selection import select_files
@@ -218,11 +218,11 @@ def _version_to_audit(
     return store, version
 
 
-def file_subjects(snapshot: Snapshot, files: Iterable[Mapping[str, Any]]) -> Iterator[FileSubject]:
+def file_subjects(table: TableVersion, files: Iterable[Mapping[str, Any]]) -> Iterator[FileSubject]:
     """Yield data files of a table, rows of `Snapshot.files`, for the rules that read the rows."""
-    log = LogSurvey(snapshot.store, snapshot.version, names=(), commits=(), snapshot=snapshot)
-    table = TableSubject(log)
-    return (FileSubject(table, add, True) for add in files)
+    log = LogSurvey(table.store, table.version, names=(), commits=(), table=table)
+    subject = TableSubject(log)
+    return (FileSubject(subject, add, True) for add in files)
 
 
 def statistics_findings(subject: FileSubject) -> list[Finding]:
@@ -238,10 +238,10 @@ def statistics_findings(subject: FileSubject) -> list[Finding]:
 
 
 def audit_files(
-    snapshot: Snapshot, files: Iterable[Mapping[str, Any]], *, data: bool
+    table: TableVersion, files: Iterable[Mapping[str, Any]], *, data: bool
 ) -> list[tuple[AuditedFile, list[Finding]]]:
     """Check data files of a table, rows of `Snapshot.files`, without its log, and return their violations."""
-    log = LogSurvey(snapshot.store, snapshot.version, names=(), commits=(), snapshot=snapshot)
+    log = LogSurvey(table.store, table.version, names=(), commits=(), table=table)
     return _audit_files(TableSubject(log), files, data=data)
 
 

@@ -19,7 +19,7 @@ from ...errors import (
     UnsupportedFeatureError,
 )
 from ...expressions.tree import Column, input_name
-from ...log.snapshot import Snapshot
+from ...log.snapshot import TableVersion
 from ...protocol.schema.arrow import to_arrow
 from ...protocol.schema.char_types import TYPE_TEXT
 from ...protocol.types import ArrayType, DataType, MapType, StructField, StructType, fields_of
@@ -31,21 +31,21 @@ from .subjects import FileSubject, TableSubject
 __all__ = ["CONSTRAINT_RULES", "ROW_CONSTRAINT_RULES"]
 
 
-def _rules(snapshot: Snapshot) -> RowRules:
+def _rules(snapshot: TableVersion) -> RowRules:
     return RowRules.of(snapshot.configuration)
 
 
 def _unsupported(subject: TableSubject) -> Iterator[Violation]:
-    if subject.survey.snapshot is not None:
+    if subject.survey.table is not None:
         try:
-            _rules(subject.survey.snapshot)
+            _rules(subject.survey.table)
         except (UnsupportedFeatureError, ExpressionError) as error:
             yield Violation(error.message, column=error.column)
 
 
 def _nulls(subject: FileSubject) -> Iterator[Violation]:
     """Report the nulls of each NOT NULL column that the file has."""
-    snapshot = subject.table.survey.snapshot
+    snapshot = subject.table.survey.table
     if snapshot is None or not subject.rows or subject.opened is None:
         return
     missing = {name for name in subject.table.physical_names if subject.lacks((name,))}
@@ -69,7 +69,7 @@ def _forbids_nulls(data_type: DataType) -> bool:
     return False
 
 
-def _nulls_of(subject: FileSubject, snapshot: Snapshot, field: StructField) -> Iterator[Violation]:
+def _nulls_of(subject: FileSubject, snapshot: TableVersion, field: StructField) -> Iterator[Violation]:
     count, first = 0, None
     try:
         for batch in _read(subject, snapshot, [field]):
@@ -94,7 +94,7 @@ def _nulls_of(subject: FileSubject, snapshot: Snapshot, field: StructField) -> I
 
 def _broken_constraints(subject: FileSubject) -> Iterator[Violation]:
     """Report the first row that violates each constraint, generated column or width of a text."""
-    snapshot = subject.table.survey.snapshot
+    snapshot = subject.table.survey.table
     if snapshot is None or not subject.rows or subject.opened is None:
         return
     try:
@@ -137,7 +137,7 @@ def _violation(rules: RowRules, batch: pa.RecordBatch) -> Violation | None:
 
 
 def _read(
-    subject: FileSubject, snapshot: Snapshot, fields: Sequence[StructField]
+    subject: FileSubject, snapshot: TableVersion, fields: Sequence[StructField]
 ) -> Iterator[pa.RecordBatch]:
     """Yield columns of the rows that are not deleted, and last the position of each row in the file."""
     types = to_arrow(StructType(tuple(fields)))

@@ -17,6 +17,7 @@ from ...errors import (
     VersionNotFoundError,
 )
 from ...log.checksum import checksum_path
+from ...log.file_tables import files_table
 from ...log.listing import (
     LAST_VERSION,
     LOG,
@@ -31,7 +32,7 @@ from ...log.listing import (
     table_not_found,
 )
 from ...log.load import load_snapshot
-from ...log.snapshot import Snapshot, files_table
+from ...log.snapshot import Snapshot, TableVersion
 from ...protocol.actions import (
     Action,
     AddFile,
@@ -90,18 +91,24 @@ class Compaction:
 class LogSurvey:
     """The log of a table up to a version.
 
-    `snapshot` is the table as readers load it. It is None for a table that cannot be loaded: `load_error`
-    says why, and the properties are derived from the commits that can be decoded.
+    `table` is the table as readers load it, without its files if only some of these are checked. It is None
+    for a table that cannot be loaded: `load_error` says why, and the properties are derived from the commits
+    that can be decoded.
     """
 
     store: Store
     version: int
     names: tuple[str, ...]
     commits: tuple[Commit, ...]
-    snapshot: Snapshot | None = None
+    table: TableVersion | None = None
     load_error: str | None = None
     stored: Sequence[StoredFile] = ()
     checksums: Mapping[int, bytes | StoreError] = field(default_factory=dict)
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """Return the table with its files, None if it is unknown."""
+        return self.table if isinstance(self.table, Snapshot) else None
 
     @cached_property
     def replay(self) -> Replay:
@@ -114,12 +121,12 @@ class LogSurvey:
     @property
     def protocol(self) -> Protocol | None:
         """Return the protocol, None if it is unknown."""
-        return self.snapshot.protocol if self.snapshot else self._last(Protocol)
+        return self.table.protocol if self.table else self._last(Protocol)
 
     @property
     def metadata(self) -> Metadata | None:
         """Return the metadata, None if it is unknown."""
-        return self.snapshot.metadata if self.snapshot else self._last(Metadata)
+        return self.table.metadata if self.table else self._last(Metadata)
 
     @property
     def domains(self) -> Mapping[str, DomainMetadata]:

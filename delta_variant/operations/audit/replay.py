@@ -16,9 +16,9 @@ from ...data_file.reader import open_file
 from ...errors import DeltaVariantError, ProtocolError, SchemaError, StoreError
 from ...log.checkpoints.reading import read_checkpoint, sidecars_of
 from ...log.checksum import checksum_discrepancies
+from ...log.file_tables import FileKey, add_actions
 from ...log.listing import LOG, CheckpointFiles
-from ...log.replayed_state import FileKey, ReplayedState
-from ...log.snapshot import Checkpoint, add_actions
+from ...log.replay import Checkpoint, ReplayedState
 from ...protocol import properties
 from ...protocol.actions import (
     Action,

@@ -14,7 +14,7 @@ from ...data_file.reader import filter_rows
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression, Input, literal_bytes
 from ...expressions.tree import inputs as expression_inputs
-from ...log.snapshot import Snapshot
+from ...log.snapshot import TableVersion
 from ...read.in_memory import inputs_of
 from ...read.scope import Scope
 from ...write.assignment import assign, replace_rows
@@ -35,14 +35,14 @@ def inputs_tested(join: Sequence[Expression], clauses: Sequence[Clause]) -> list
     return [unqualify(each) for each in side_inputs(conditions, "target")]
 
 
-def inputs_changed(snapshot: Snapshot, others: Sequence[Input]) -> tuple[Input, ...]:
+def inputs_changed(snapshot: TableVersion, others: Sequence[Input]) -> tuple[Input, ...]:
     """Return all columns of the table and further inputs."""
     columns = Scope.of(snapshot.configuration).whole_columns()
     return expression_inputs([*columns.values(), *others])
 
 
 def columns_copied(
-    snapshot: Snapshot, clauses: Sequence[Clause], rules: RowRules, read: Sequence[Expression]
+    snapshot: TableVersion, clauses: Sequence[Clause], rules: RowRules, read: Sequence[Expression]
 ) -> frozenset[str]:
     """Return the Variant columns of the table that no clause assigns and no expression of `read` reads."""
     scope = Scope.of(snapshot.configuration)
@@ -55,7 +55,7 @@ def columns_copied(
 class MergeRows:
     """The clauses of a merge, applied to rows of the table and of a source."""
 
-    snapshot: Snapshot
+    snapshot: TableVersion
     join: Join
     clauses: Sequence[Clause]
     rules: RowRules

@@ -23,7 +23,7 @@ from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.types import type_name
-from ...log.snapshot import Snapshot
+from ...log.snapshot import TableVersion
 from ...protocol.actions import is_residual
 from ...protocol.schema.column_mapping import physical_name
 from ...protocol.table_configuration import TableConfiguration
@@ -119,7 +119,7 @@ class FileGroup:
         """Return the estimated number of new files."""
         return max(1, -(-self.bytes_estimated // self.options.files.target_file_size))
 
-    def written_with(self, snapshot: Snapshot, options: Iterable[WriteOptions]) -> FileGroup:
+    def written_with(self, snapshot: TableVersion, options: Iterable[WriteOptions]) -> FileGroup:
         """Return the group with the paths that new files with these options gained and dropped."""
         planned = _leaves_of(snapshot, self.options)
         before = (planned - set(self.gained)) | set(self.dropped)
@@ -187,8 +187,8 @@ def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
     yield from pack_by_size(small, lambda row: int(row["size"]), target)
 
 
-def plan_group(snapshot: Snapshot, chosen: Bin, options: WriteOptions) -> FileGroup | None:
-    """Return how the files of a bin are rewritten, None if they stay. `snapshot.files` is not used.
+def plan_group(snapshot: TableVersion, chosen: Bin, options: WriteOptions) -> FileGroup | None:
+    """Return how the files of a bin are rewritten, None if they stay.
 
     Residual files are not in the sample that a schema is inferred from. The schemas of sorted files are
     inferred again when they are written, from their rows.
@@ -254,7 +254,7 @@ def _typical_files(files: pa.Table) -> pa.Table:
     return files.filter(pa.array(typical)) if any(typical) else files
 
 
-def _inspect_files(snapshot: Snapshot, files: pa.Table) -> tuple[list[Shreddings], int, bool]:
+def _inspect_files(snapshot: TableVersion, files: pa.Table) -> tuple[list[Shreddings], int, bool]:
     """Return the distinct shredding schemas of files, and the number of rows that are not deleted.
 
     Also return whether residual rows are separated from all files.
@@ -276,24 +276,24 @@ def _shreds(schemas: Shreddings) -> bool:
     return any(not pa.types.is_null(each.field.type) for each in schemas.values())
 
 
-def _sample(snapshot: Snapshot, files: pa.Table) -> list[pa.RecordBatch]:
+def _sample(snapshot: TableVersion, files: pa.Table) -> list[pa.RecordBatch]:
     """Return the first rows of each file."""
     opened = TableReader.of(snapshot).open_all(files_of(files))
     return [batch for file in opened for batch in _first_rows(file, files.num_rows)]
 
 
-def _leaves_of(snapshot: Snapshot, options: WriteOptions) -> set[LeafPath]:
+def _leaves_of(snapshot: TableVersion, options: WriteOptions) -> set[LeafPath]:
     return set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))
 
 
-def _leaves(snapshot: Snapshot, schemas: Shreddings) -> Iterator[LeafPath]:
+def _leaves(snapshot: TableVersion, schemas: Shreddings) -> Iterator[LeafPath]:
     names = _logical_names(snapshot)
     for column, each in schemas.items():
         for path, leaf in _leaf_types((), each.field.type):
             yield LeafPath(names.get(column, ".".join(column)), path, type_name(leaf))
 
 
-def _logical_names(snapshot: Snapshot) -> dict[tuple[str, ...], str]:
+def _logical_names(snapshot: TableVersion) -> dict[tuple[str, ...], str]:
     physical = fields_of(snapshot.configuration.physical_schema)
     logical = fields_of(snapshot.schema)
     return {path: ".".join(name) for (path, _), (name, _) in zip(physical, logical, strict=True)}
@@ -310,7 +310,7 @@ def _leaf_types(path: tuple[str | None, ...], form: Any) -> Iterator[tuple[tuple
 
 
 def read_rows(
-    snapshot: Snapshot,
+    snapshot: TableVersion,
     files: Iterable[FileEntry],
     keys: Sequence[Expression] = (),
     options: WriteOptions | None = None,
@@ -325,7 +325,7 @@ def read_rows(
 
 
 def read_or_copy_files(
-    snapshot: Snapshot, files: Iterable[FileEntry], options: WriteOptions
+    snapshot: TableVersion, files: Iterable[FileEntry], options: WriteOptions
 ) -> Iterator[Iterator[pa.RecordBatch | StoredRows]]:
     """Yield the rows of each file: row groups that the kernel can move, other rows like `read_rows`.
 
@@ -349,7 +349,7 @@ def read_or_copy_files(
     return map(rows, TableReader.of(snapshot).open_each(files))
 
 
-def _shredding_check(snapshot: Snapshot, options: WriteOptions) -> Callable[[FileReader], bool]:
+def _shredding_check(snapshot: TableVersion, options: WriteOptions) -> Callable[[FileReader], bool]:
     """Return a function that returns whether a file stores all top-level Variants with the shredding."""
     shreddings = _shreddings(snapshot, options)
     known = PerSchema[bool]()
@@ -361,7 +361,7 @@ def _shredding_check(snapshot: Snapshot, options: WriteOptions) -> Callable[[Fil
 
 
 def _row_reader(
-    snapshot: Snapshot, keys: Sequence[Expression], options: WriteOptions | None
+    snapshot: TableVersion, keys: Sequence[Expression], options: WriteOptions | None
 ) -> Callable[[FileReader, Sequence[RowRange] | None], RowBatches]:
     """Return a function that yields rows of a file in ranges, or all of its rows, like `read_rows`."""
     columns = Scope.of(snapshot.configuration).whole_columns()
@@ -382,7 +382,7 @@ def _row_reader(
     return rows
 
 
-def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, ShreddingSchema]:
+def _shreddings(snapshot: TableVersion, options: WriteOptions) -> dict[str, ShreddingSchema]:
     """Return the shredding schema of each shredded top-level Variant column."""
     if not isinstance(options.shredding, Mapping):
         return {}
@@ -401,7 +401,7 @@ def _shreddings(snapshot: Snapshot, options: WriteOptions) -> dict[str, Shreddin
 
 def _first_rows(file: FileReader, files: int) -> Iterator[pa.RecordBatch]:
     """Yield the share of one file in a sample of several files."""
-    columns = Scope.of(file.table.snapshot.configuration).whole_columns()
+    columns = Scope.of(file.table.version.configuration).whole_columns()
     rows, size = max(1, SAMPLE_ROWS // files), SAMPLE_BYTES // files
     for batch in file.read(expression_inputs(columns.values()), [(0, rows)], "error"):
         arrays = [evaluate(each, batch) for each in columns.values()]

@@ -26,7 +26,7 @@ from ...log.catalog import check_maintenance
 from ...log.commit_context import CommitOptions, without_txn
 from ...log.commit_result import CommitResult
 from ...log.load import load_latest
-from ...log.snapshot import Snapshot
+from ...log.snapshot import Snapshot, TableVersion
 from ...read.file_reader import files_of
 from ...read.log_statistics import partition_matches
 from ...read.plan import FilePlan
@@ -262,7 +262,7 @@ def plan_compaction(snapshot: Snapshot, chosen: pa.Table, files: FileOptions) ->
 
 
 def write_rows(
-    snapshot: Snapshot,
+    snapshot: TableVersion,
     batches: Iterable[pa.RecordBatch | StoredRows],
     options: WriteOptions,
     name: Callable[[int], str] = new_name,
@@ -318,7 +318,7 @@ def _select_files(snapshot: Snapshot, predicate: Expression | None, where: str |
             f"where: expected only partition columns, got `{where}`: optimize rewrites whole partitions",
             table=snapshot.uri,
         )
-    return snapshot.files.filter(partition_matches(snapshot, predicate))
+    return snapshot.files.filter(partition_matches(snapshot.configuration, snapshot.files, predicate))
 
 
 def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> tuple[list[FileGroup], WrittenFiles]:

@@ -18,7 +18,7 @@ from ..._progress import advance, begin
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
-from ...log.snapshot import Snapshot
+from ...log.snapshot import TableVersion
 from ...read.file_reader import TableReader, files_of
 from .layout import FileGroup, read_rows
 
@@ -58,7 +58,9 @@ class SortedRun:
         return list(_take(self.batches, self.order.take(pa.array(places, pa.int64()))))
 
 
-def sort_into_runs(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]) -> Iterator[SortedRun]:
+def sort_into_runs(
+    snapshot: TableVersion, group: FileGroup, keys: Sequence[Expression]
+) -> Iterator[SortedRun]:
     """Yield the rows of each new file of a group. The keys of a file follow those of the previous one."""
     begin("sorting", files=len(group.paths), rows=group.rows)
     with TemporaryDirectory() as folder:
@@ -69,7 +71,7 @@ def sort_into_runs(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expressi
 
 
 def _spill(
-    snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], folder: Path, count: int
+    snapshot: TableVersion, group: FileGroup, keys: Sequence[Expression], folder: Path, count: int
 ) -> list[Path]:
     """Partition rows by key range into `count` files, and return their paths in key order."""
     bucket_of = _assign_files(snapshot, group, keys, count)
@@ -91,7 +93,7 @@ def _spill(
     return [path for path in paths if path.exists()]
 
 
-def _assign_files(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression], count: int) -> Array:
+def _assign_files(snapshot: TableVersion, group: FileGroup, keys: Sequence[Expression], count: int) -> Array:
     """Return the number of the new file for each row of a group, in read order."""
     table = pa.Table.from_batches(list(_read_keys(snapshot, group, keys)))
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
@@ -99,7 +101,9 @@ def _assign_files(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expressio
     return pc.divide(pc.multiply(rank.cast(pa.int64()), count), max(1, table.num_rows))
 
 
-def _read_keys(snapshot: Snapshot, group: FileGroup, keys: Sequence[Expression]) -> Iterator[pa.RecordBatch]:
+def _read_keys(
+    snapshot: TableVersion, group: FileGroup, keys: Sequence[Expression]
+) -> Iterator[pa.RecordBatch]:
     table, inputs = TableReader.of(snapshot), expression_inputs(keys)
     for file in table.open_all(files_of(group.files)):
         for batch in file.read(inputs, None, "error"):

@@ -17,8 +17,9 @@ from ...errors import DeltaVariantError
 from ...log import transaction
 from ...log.commit_context import CommitOptions, commit_context, without_txn
 from ...log.commit_result import CommitResult
+from ...log.file_tables import add_actions
 from ...log.load import load_latest
-from ...log.snapshot import Snapshot, add_actions
+from ...log.snapshot import Snapshot, TableVersion
 from ...read.selection import select_files
 from ...storage.store import TableLocation
 from ..audit import file_subjects, statistics_findings
@@ -140,7 +141,7 @@ def check_may_repair(snapshot: Snapshot) -> None:
 
 
 def compare_files(
-    snapshot: Snapshot, files: Iterable[Mapping[str, Any]], max_variant_stats_paths: int
+    snapshot: TableVersion, files: Iterable[Mapping[str, Any]], max_variant_stats_paths: int
 ) -> tuple[FileRepair, ...]:
     """Return the repairs of those files, rows of `Snapshot.files`, that have wrong or missing statistics."""
     limit = max_variant_stats_paths if snapshot.configuration.supports_shredding else 0

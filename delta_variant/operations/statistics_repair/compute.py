@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...data_file.options import MAX_STATS_BYTES, MAX_STATS_PATHS
 from ...data_file.reader import NativeFile, TableColumns, open_file, table_columns
 from ...data_file.statistics import compute_stats
-from ...log.snapshot import Snapshot
+from ...log.snapshot import TableVersion
 from ...protocol.schema.column_mapping import physical_name, physical_schema
 from ...protocol.statistics import FileStatistics, Path
 from ...protocol.types import VARIANT, DataType
@@ -26,13 +26,13 @@ class TableStatistics:
     `stored` are all columns of the table, by which those of its files are found.
     """
 
-    snapshot: Snapshot
+    snapshot: TableVersion
     columns: Mapping[Path, DataType]
     max_variant_stats_paths: int
     stored: TableColumns
 
     @classmethod
-    def of(cls, snapshot: Snapshot, max_variant_stats_paths: int = MAX_STATS_PATHS) -> TableStatistics:
+    def of(cls, snapshot: TableVersion, max_variant_stats_paths: int = MAX_STATS_PATHS) -> TableStatistics:
         """Return the statistics that the schema, the protocol and the properties of a table require."""
         mode = snapshot.configuration.mapping_mode
         chains = snapshot.configuration.stats_columns

@@ -25,7 +25,7 @@ from ..credentials import session_options
 from ..reading import FileReader, groups_of_table
 from ..running import is_case_sensitive, parallelism, run_task, session_timezone
 from ..scanning import scan, unsupported_by_scan
-from ..tasks import strip_files
+from ..tasks import TaskTable
 from .lenient_queries import LenientQuery
 from .parsing import parse_query
 from .parts import Query, TableReference
@@ -116,7 +116,8 @@ class QueryReader(FileReader):
 
     bound: LenientQuery
 
-    def query(self, snapshot: Snapshot) -> LenientQuery:
+    @property
+    def query(self) -> LenientQuery:
         """Return the query over the rows."""
         return self.bound
 
@@ -156,7 +157,7 @@ class _Table:
             return scan(self.spark, self.snapshot, files)
         outputs = what.outputs or self.scope.whole_columns()
         query = LenientQuery.of_outputs(outputs, what.predicate, what.failed)
-        task = QueryReader(strip_files(self.snapshot), None, None, "error", self.storage_options, query)
+        task = QueryReader(TaskTable.of(self.snapshot, self.storage_options), None, None, "error", query)
         groups = groups_of_table(files, parallelism(self.spark))
         return run_task(self.spark, groups, task, task.schema)
 

@@ -1,4 +1,4 @@
-"""The files of a table whose checkpoint is large: they are read from it when they are used."""
+"""The files of a version: an Arrow table, or a list in a large checkpoint, which is read when it is used."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from .._threads import Threads
 from ..errors import MalformedLogError
-from .file_keys import FileKeys, drop_files
+from .file_tables import BATCH_ROWS, FILES_SCHEMA, FileKeys, drop_files, drop_files_at_once, pool_for_files
 
-__all__ = ["FileList", "Part", "PartitionValues", "Piece", "Summary", "in_order"]
+__all__ = ["FileList", "FileSet", "Part", "PartitionValues", "Piece", "Summary", "append_batches", "in_order"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -73,11 +73,10 @@ class Part(Protocol):
 class FileList:
     """The files in `parts` of a checkpoint without those that later commits touched, then the files `added`.
 
-    `schema` is that of the files. `recover` returns the files of the checkpoint from other files of the log,
-    and raises MalformedLogError if none have the same actions.
+    `recover` returns the files of the checkpoint from other files of the log, and raises MalformedLogError if
+    none have the same actions.
     """
 
-    schema: pa.Schema
     parts: Sequence[Part]
     recover: Callable[[], pa.Table]
     touched: FileKeys = field(default_factory=FileKeys)
@@ -95,15 +94,15 @@ class FileList:
             return self.table()
         except MalformedLogError:
             recovered = map(drop_files(self.touched), self.recover().to_batches())
-            return pa.Table.from_batches([*recovered, *self.added], self.schema)
+            return pa.Table.from_batches([*recovered, *self.added], FILES_SCHEMA)
 
     def table(self) -> pa.Table:
         """Return all files; raises MalformedLogError if the checkpoint cannot be read."""
-        return pa.Table.from_batches(self, self.schema)
+        return pa.Table.from_batches(self, FILES_SCHEMA)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Yield all files in batches; raises MalformedLogError if the checkpoint cannot be read."""
-        columns = self.schema.names
+        columns = FILES_SCHEMA.names
         for batches in in_order(lambda piece: list(self.read(piece, columns)), self.pieces()):
             yield from batches
         yield from self.added
@@ -132,6 +131,88 @@ class FileList:
         totals = list(in_order(lambda piece: _sums(self.read(piece, {"size"})), self.pieces()))
         totals.append(_sums(self.added))
         return sum(files for files, _ in totals), sum(size for _, size in totals)
+
+
+class FileSet:
+    """The files of a version, which iterates over batches of FILES_SCHEMA, one row for each logical file.
+
+    The files of a large checkpoint are loaded when `table` is first used. A read that selects files uses
+    `listed`, and keeps only those in memory.
+    """
+
+    def __init__(self, files: pa.Table | FileList) -> None:
+        self._files = files
+
+    @classmethod
+    def of(cls, batches: Iterable[pa.RecordBatch]) -> FileSet:
+        """Return files in memory."""
+        return cls(pa.Table.from_batches(batches, FILES_SCHEMA))
+
+    @property
+    def listed(self) -> FileList | None:
+        """Return the list of files while it is not loaded, None once they are a table."""
+        return self._files if isinstance(self._files, FileList) else None
+
+    @property
+    def table(self) -> pa.Table:
+        """Return the files as a table; raises MalformedLogError if no files of the log have them."""
+        files = self._files
+        if isinstance(files, FileList):
+            files = self._files = files.load()
+        return files
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Yield all files in batches; raises MalformedLogError if the checkpoint cannot be read."""
+        files = self._files
+        return iter(files) if isinstance(files, FileList) else iter(files.to_batches())
+
+    def stream(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """Yield all files in batches, of which only some columns may be read, one at a time."""
+        files = self._files
+        return files.stream(columns) if isinstance(files, FileList) else iter(files.to_batches(BATCH_ROWS))
+
+    def after(self, touched: FileKeys, added: list[pa.RecordBatch]) -> FileSet:
+        """Return the files after later commits that touched some of them and added others."""
+        files = self._files
+        if isinstance(files, FileList):
+            return FileSet(files.after(touched, pa.Table.from_batches(added, FILES_SCHEMA)))
+        return FileSet.of(append_batches(drop_files_at_once(files.to_batches(), touched), added))
+
+    @property
+    def num_files(self) -> int:
+        """Return the number of files."""
+        totals = self._totals_of_list()
+        return self.table.num_rows if totals is None else totals[0]
+
+    @property
+    def num_bytes(self) -> int:
+        """Return the total size of the files in bytes."""
+        totals = self._totals_of_list()
+        return _sum(self.table["size"]) if totals is None else totals[1]
+
+    def _totals_of_list(self) -> tuple[int, int] | None:
+        """Return the number of files and bytes of the list, None if it is loaded or cannot be read."""
+        try:
+            return None if self.listed is None else self.listed.totals()
+        except MalformedLogError:
+            # Loading the files uses other files of the log, if they have the same actions.
+            return None
+
+
+def append_batches(batches: Iterable[pa.RecordBatch], added: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return all batches, with the last ones merged that are not larger than the rows after them.
+
+    A snapshot that moves on by many small commits has few batches, and copies each row a few times only.
+    """
+    before = [batch for batch in batches if batch.num_rows]
+    merged = sum(batch.num_rows for batch in added)
+    while added and before and before[-1].num_rows <= merged:
+        if merged + before[-1].num_rows > BATCH_ROWS:
+            break
+        merged += before[-1].num_rows
+        table = pa.Table.from_batches([before.pop(), *added])
+        added = table.combine_chunks(pool_for_files()).to_batches()
+    return [*before, *added]
 
 
 def _sums(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
