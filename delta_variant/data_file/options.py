@@ -194,7 +194,9 @@ class WriteOptions:
     def __post_init__(self) -> None:
         """Raise ArgumentTypeError or ValueError for an invalid option."""
         if isinstance(self.shredding, Mapping):
-            _check_schemas(self.shredding)
+            if not all(isinstance(schema, ShreddingSchema) for schema in self.shredding.values()):
+                got = f"shredding: expected a ShreddingSchema, got {dict(self.shredding)!r}"
+                raise ArgumentTypeError(f"{got}; build one with ShreddingSchema.of")
         elif not isinstance(self.shredding, ShreddingSchema):
             check_option("shredding", self.shredding, ("infer", None))
 
@@ -203,9 +205,3 @@ class WriteOptions:
         """Return whether residual rows are separated; files without shredding have none."""
         is_separate = self.files.residual_rows == "separate" and not self.is_residual
         return is_separate and self.shredding is not None
-
-
-def _check_schemas(shredding: Mapping[Any, ShreddingSchema]) -> None:
-    if not all(isinstance(schema, ShreddingSchema) for schema in shredding.values()):
-        got = f"shredding: expected a ShreddingSchema, got {dict(shredding)!r}"
-        raise ArgumentTypeError(f"{got}; build one with ShreddingSchema.of")

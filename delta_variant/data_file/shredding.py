@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -67,25 +67,16 @@ def _variant_arrays(
 
 def encoding(path: Path, field: pa.Field[Any], shredding: FileShredding, *, is_variant: bool) -> Encoding:
     """Return how the writer encodes a column; Variants are shredded at the top level and within structs."""
-    if is_variant and _is_shredded(field.type):
-        return None
+    is_struct = pa.types.is_struct(field.type)
     if is_variant:
-        kind: Literal["json", "variant"] = "variant" if pa.types.is_struct(field.type) else "json"
-        return kind, _shredding_schema(path, shredding)
-    if not pa.types.is_struct(field.type):
+        if is_struct and field.type.get_field_index("typed_value") >= 0:
+            return None
+        schema = shredding.get(path) if isinstance(shredding, Mapping) else shredding
+        return "variant" if is_struct else "json", (schema or UNSHREDDED).field
+    if not is_struct:
         return None
     parts = [encoding((*path, part.name), part, shredding, is_variant=is_marked(part)) for part in field.type]
     return parts if any(parts) else None
-
-
-def _is_shredded(arrow_type: pa.DataType) -> bool:
-    return pa.types.is_struct(arrow_type) and arrow_type.get_field_index("typed_value") >= 0
-
-
-def _shredding_schema(path: Path, shredding: FileShredding) -> pa.Field[Any]:
-    if isinstance(shredding, Mapping):
-        shredding = shredding.get(path)
-    return UNSHREDDED.field if shredding is None else shredding.field
 
 
 @lru_cache(maxsize=64)

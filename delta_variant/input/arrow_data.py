@@ -35,7 +35,12 @@ NULL_ROWS = "null count"
 
 def files_as_lines(data: Any, what: str, variants: Collection[str]) -> Any:
     """Return the values of a JSON file for its path, and other data unchanged."""
-    return read_json(data, column=_column_of_file(what, variants)) if _is_file(data) else data
+    is_name = isinstance(data, str) and FILE_NAME.search(data) is not None
+    if not is_name and not isinstance(data, PathLike):
+        return data
+    if len(variants) > 1:
+        raise ArgumentTypeError(f"{what}: a JSON file has one column, got {len(variants)} in variant_columns")
+    return read_json(data, column=next(iter(variants), "value"))
 
 
 def batches_of(
@@ -58,13 +63,14 @@ def batches_of(
             f"{what}: expected rows, or the path of a .json or .ndjson file, got {data!r}: read another file "
             "first, as with pyarrow.csv.read_csv"
         )
-    if _is_lazy_frame(data):
+    if type(data).__module__.startswith("polars.") and type(data).__name__ == "LazyFrame":
         data = data.collect()
     _check_object_columns(data, what)
     # A stream of Arrow batches is an iterator, too.
     if isinstance(data, list | tuple | Iterator) and not hasattr(data, "__arrow_c_stream__"):
         types = {} if columns is None else {each.name: each.type for each in to_arrow(columns)}
-        return batches_of_rows(data, what, variants if _is_texts(data) else names, types)
+        are_texts = isinstance(data, list | tuple) and data and isinstance(data[0], str)
+        return batches_of_rows(data, what, variants if are_texts else names, types)
     objects: dict[str, list[Any]] = {}
     if is_pandas_frame(data):
         data, objects = take_object_columns(data, names)
@@ -72,18 +78,6 @@ def batches_of(
     if objects:
         schema, batches = with_object_columns(schema, batches, objects)
     return _with_variants(schema, batches, variants, names)
-
-
-def _is_texts(data: Any) -> bool:
-    return isinstance(data, list | tuple) and bool(data) and isinstance(data[0], str)
-
-
-def _is_lazy_frame(data: Any) -> bool:
-    return type(data).__module__.startswith("polars.") and type(data).__name__ == "LazyFrame"
-
-
-def _is_file(data: Any) -> bool:
-    return isinstance(data, PathLike) or (isinstance(data, str) and FILE_NAME.search(data) is not None)
 
 
 def _check_object_columns(data: Any, what: str) -> None:
@@ -95,12 +89,6 @@ def _check_object_columns(data: Any, what: str) -> None:
             raise ArgumentTypeError(
                 f"{what}: cannot read the Polars column {name!r} of type Object: convert it to another type"
             )
-
-
-def _column_of_file(what: str, variants: Collection[str]) -> str:
-    if len(variants) > 1:
-        raise ArgumentTypeError(f"{what}: a JSON file has one column, got {len(variants)} in variant_columns")
-    return next(iter(variants), "value")
 
 
 def _arrow_batches(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:

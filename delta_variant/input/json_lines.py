@@ -191,15 +191,11 @@ def read_json(
     check_option("format", format, get_args(Format))
     check_text("column", column)
     limit = to_integer("max_value_bytes", max_value_bytes, 0)
-    files = tuple(file for each in _each(source) for file in _expand(each, storage_options))
+    is_list = isinstance(source, Sequence) and not isinstance(source, str | bytes | bytearray)
+    sources: Any = source if is_list else [source]
+    files = tuple(file for each in sources for file in _expand(each, storage_options))
     json = JsonOptions(on_invalid, rejects, floats, duplicate_keys)
     return JsonLines(files, column, format, limit, progress, json)
-
-
-def _each(source: Source | Sequence[Source]) -> Sequence[Source]:
-    if isinstance(source, Sequence) and not isinstance(source, str | bytes | bytearray):
-        return source
-    return [source]
 
 
 def _expand(source: Source, storage_options: Mapping[str, str] | None) -> Sequence[InputFile | BinaryIO]:
@@ -252,10 +248,6 @@ def _read_plain(stream: Any) -> Iterator[bytes]:
     return iter(lambda: bytes(stream.read(PIECE_BYTES) or b""), b"")
 
 
-def _read_gzip(file: Any) -> Iterator[bytes]:
-    return _read_plain(gzip.GzipFile(fileobj=file))
-
-
 def _read_zstd(file: Any) -> Iterator[bytes]:
     source: Any = _Borrowed(file)
     return _read_plain(pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd"))
@@ -277,7 +269,7 @@ def _read_streams(file: Any, new_decompressor: Callable[[], Any]) -> Iterator[by
 
 
 DECOMPRESSORS: dict[str, Callable[[Any], Iterator[bytes]]] = {
-    ".gz": _read_gzip,
+    ".gz": lambda file: _read_plain(gzip.GzipFile(fileobj=file)),
     ".zst": _read_zstd,
     ".xz": partial(_read_streams, new_decompressor=lzma.LZMADecompressor),
     ".bz2": partial(_read_streams, new_decompressor=bz2.BZ2Decompressor),
