@@ -17,6 +17,7 @@ import resource
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,9 +27,12 @@ import pyarrow as pa
 
 from delta_variant.data_file.options import WriteOptions
 from delta_variant.data_file.writer import ShreddedPath, WrittenFile
+from delta_variant.execution import LocalExecutor
 from delta_variant.log.commit_context import CommitOptions
 from delta_variant.log.load import load_latest
+from delta_variant.log.snapshot import strip_files
 from delta_variant.operations.delete import plan_delete
+from delta_variant.operations.rewrite import RewriteTask, commit_plan, finish_rewrite
 from delta_variant.protocol.actions import AddFile
 from delta_variant.protocol.statistics import FileStatistics
 from delta_variant.protocol.types import VARIANT, PrimitiveType, StructField, StructType
@@ -36,12 +40,10 @@ from delta_variant.read.plan import plan_files
 from delta_variant.spark.attempts import Job
 from delta_variant.spark.file_jobs import commit_written
 from delta_variant.spark.reading import groups_of_table
-from delta_variant.spark.rewrite_jobs import RewriteJob, Rewritten
 from delta_variant.spark.tasks import Written, messages, pack
 from delta_variant.storage.store import open_store
 from delta_variant.write.copy_on_write import RewrittenPart
 from delta_variant.write.preparation import TableOptions, prepare
-from delta_variant.write.rewrite_plan import commit_plan
 from delta_variant.write.written_files import NO_FILES, WrittenFiles
 
 FILES_OF_A_TASK = 1000
@@ -82,7 +84,7 @@ def write_results(folder: Path, files: int) -> None:
             replaced = pa.array(list(old.paths()), pa.string())
             part = RewrittenPart(replaced, (), new, NO_FILES, len(old), old.rows - len(old))
             pickle.dump(pack(Written(str(uuid4()), old.compress(), 0)), write)
-            pickle.dump(pack(Rewritten(str(uuid4()), part.compress())), delete)
+            pickle.dump(pack(part.compress()), delete)
 
 
 def files_of_task(first: int, count: int) -> WrittenFiles:
@@ -127,12 +129,14 @@ def delete(folder: Path, *, row_ids: bool) -> None:
     before, start = largest_memory(), time.process_time()
     snapshot = load_latest(str(folder / "table"))
     plan = plan_delete(snapshot, "id % 1000 = 1", WriteOptions(), CommitOptions())
-    no_spark: Any = None
-    run = RewriteJob.of(no_spark, snapshot, plan.commit, None, plan.options.files, None)
     candidates = plan_files(snapshot, plan.predicate)
-    sent = [pack(group) for group in groups_of_table(candidates.files, TASKS_AT_ONCE)]
-    done = delivered(folder / "delete")
-    result = run.finish(candidates, done, lambda rewritten: commit_plan(plan, rewritten))
+    version, pruning = strip_files(snapshot), candidates.pruning_predicate
+    groups = groups_of_table(candidates.files, TASKS_AT_ONCE)
+    sent = [pack(RewriteTask(version, group, pruning, plan.change, plan.options)) for group in groups]
+    parts, files = delivered(folder / "delete"), plan.options.files
+    result = finish_rewrite(
+        LocalExecutor(snapshot.store), snapshot, candidates, parts, (), files, partial(commit_plan, plan)
+    )
     report("delete", folder, before, start, len(result.files), MiB_sent=sum(map(len, sent)) >> 20)
 
 

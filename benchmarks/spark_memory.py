@@ -107,16 +107,19 @@ def write(folder: Path, df: Any, operation: str) -> None:
 
 
 def merge(folder: Path, source: Any) -> None:
+    import delta_variant as dv
     from delta_variant import spark as dvs
 
-    merging = dvs.merge(folder, source, "target.id = source.id", variant_columns=["event"])
+    table = dv.Table(folder, engine=dvs.SparkEngine(source.sparkSession))
+    merging = table.merge(source, "target.id = source.id", variant_columns=["event"])
     merging.when_matched_update_all().when_not_matched_insert_all().execute()
 
 
 def update(folder: Path, spark: Any) -> None:
+    import delta_variant as dv
     from delta_variant import spark as dvs
 
-    dvs.update(spark, folder, {"event:amount": "0"}, "id % 2 = 0")
+    dv.Table(folder, engine=dvs.SparkEngine(spark)).update({"event:amount": "0"}, "id % 2 = 0")
 
 
 class Workers:

@@ -48,10 +48,12 @@ def changes(spark: SparkSession, count: int, size: int) -> DataFrame:
 
 
 def merge(spark: SparkSession, table: Path, size: Size) -> None:
+    import delta_variant as dv
     from delta_variant import spark as dvs
 
-    merging = dvs.merge(str(table), changes(spark, size.rows, size.changes), ON).when_matched_update_all()
-    merging.when_not_matched_insert_all().execute()
+    target = dv.Table(table, engine=dvs.SparkEngine(spark))
+    merging = target.merge(changes(spark, size.rows, size.changes), ON)
+    merging.when_matched_update_all().when_not_matched_insert_all().execute()
 
 
 def merge_by_delta(spark: SparkSession, table: Path, size: Size) -> None:
@@ -63,9 +65,10 @@ def merge_by_delta(spark: SparkSession, table: Path, size: Size) -> None:
 
 
 def delete(spark: SparkSession, table: Path, size: Size) -> None:
+    import delta_variant as dv
     from delta_variant import spark as dvs
 
-    dvs.delete(spark, str(table), f"event:id::bigint % {size.step} = 0")
+    dv.Table(table, engine=dvs.SparkEngine(spark)).delete(f"event:id::bigint % {size.step} = 0")
 
 
 def delete_by_delta(spark: SparkSession, table: Path, size: Size) -> None:
@@ -73,9 +76,12 @@ def delete_by_delta(spark: SparkSession, table: Path, size: Size) -> None:
 
 
 def update(spark: SparkSession, table: Path, size: Size) -> None:
+    import delta_variant as dv
     from delta_variant import spark as dvs
 
-    dvs.update(spark, str(table), {"day": "day + 1"}, f"event:id::bigint % {size.step} = 0")
+    dv.Table(table, engine=dvs.SparkEngine(spark)).update(
+        {"day": "day + 1"}, f"event:id::bigint % {size.step} = 0"
+    )
 
 
 def update_by_delta(spark: SparkSession, table: Path, size: Size) -> None:

@@ -9,28 +9,39 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 from uuid import uuid4
 
 from .errors import StoreError
 from .protocol.actions import Txn
-from .storage.store import Store, TableLocation, merged_storage_options
+from .storage.store import Store, TableLocation, discard, merged_storage_options
+from .variant.moments import UTC
 
 __all__ = [
+    "GROUP_BYTES",
+    "ROUNDS",
     "Description",
     "Engine",
     "Executor",
     "LocalExecutor",
     "NameFile",
+    "NewFiles",
     "Plan",
     "Task",
     "executor_of",
     "new_name",
+    "timezone_of",
 ]
 
 T = TypeVar("T")
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)
+
+GROUP_BYTES = 64 << 20
+"""The greatest size of the files of a task that reads them."""
+
+ROUNDS = 4
+"""Groups of files for each task that can run at once, because groups take different times."""
 
 NameFile: TypeAlias = Callable[[int], str]
 """Returns the name of the file of a write with a number, without folder and suffix."""
@@ -64,12 +75,23 @@ class Task(Protocol[Result_co]):
         """Do the work on the files in the store of the table; `name` names new files."""
 
 
+@runtime_checkable
+class NewFiles(Protocol):
+    """A result with new files of the table."""
+
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of the files."""
+
+
 class Executor(ABC):
     """Runs the tasks of one operation on one table.
 
     Attributes:
         store: The store of the table, as the driver opened it.
+        auto_compact: Whether small files are compacted after a commit, None as the table's properties say.
     """
+
+    auto_compact: bool | None = None
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -85,7 +107,31 @@ class Executor(ABC):
 
     @abstractmethod
     def run(self, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
-        """Run tasks and yield their results in order; raises the errors of the tasks."""
+        """Run tasks and yield their results in order.
+
+        Raises the errors of the tasks. After an error, all new files of the operation are removed.
+        """
+
+    def run_whole(self, task: Task[Result]) -> list[Result]:
+        """Run a task that needs all rows of the operation at once, to sort or join them.
+
+        Processes that do not have all rows exchange them, and return a result for each part.
+        """
+        return list(self.run([task]))
+
+    def commit(self, commit: Callable[[], Result], files: Iterable[Iterator[str]]) -> Result:
+        """Call `commit`, which commits the new files of tasks, each with an iterator of their paths.
+
+        Removes the files of tasks whose results were not used.
+        """
+        return commit()
+
+    def forget(self) -> None:  # noqa: B027 - only runs by tasks leave something
+        """Forget an earlier run of the operation, which is committed."""
+
+    @abstractmethod
+    def another(self) -> Executor:
+        """Return an executor for another operation on the table."""
 
     def find_kept(self, paths: Sequence[str]) -> Mapping[str, StoreError]:
         """Return the files that tasks deleted, and that the driver still finds."""
@@ -95,17 +141,40 @@ class Executor(ABC):
 class LocalExecutor(Executor):
     """Runs tasks in this process. Each operation is one task, which uses threads."""
 
+    auto_compact = False
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._written: list[NewFiles] = []
+
     def split(
         self, items: Iterable[T], size_of: Callable[[T], int], total: int, limit: int, rounds: int = 1
     ) -> Iterator[Iterable[T]]:
         yield items
 
     def run(self, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
-        return (task.run(self.store, new_name) for task in tasks)
+        for task in tasks:
+            try:
+                result = task.run(self.store, new_name)
+            except BaseException:
+                for written in self._written:
+                    discard(self.store, written.paths())
+                raise
+            if isinstance(result, NewFiles):
+                self._written.append(result)
+            yield result
+
+    def another(self) -> LocalExecutor:
+        return LocalExecutor(self.store)
 
 
 class Engine(ABC):
     """Processes that run the tasks of operations on a `Table`, such as `delta_variant.spark.SparkEngine`."""
+
+    @property
+    @abstractmethod
+    def timezone(self) -> str:
+        """Return the time zone of local times in SQL text."""
 
     @abstractmethod
     def locate(self, table: TableLocation) -> TableLocation:
@@ -118,12 +187,16 @@ class Engine(ABC):
         """Return the options of the store of a table, where a caller passes some or none."""
 
     @abstractmethod
+    def merge_source(self, source: Any, variant_columns: Sequence[str]) -> Any:
+        """Return the source of a merge for rows that are distributed, None for rows in memory."""
+
+    @abstractmethod
     def executor(self, store: Store, storage_options: Mapping[str, str] | None, txn: Txn | None) -> Executor:
         """Return an executor for one operation on a table, which runs with the same `txn` repeat."""
 
 
 def executor_of(
-    table: TableLocation,
+    table: Any,
     store: Store,
     storage_options: Mapping[str, str] | None = None,
     txn: Txn | None = None,
@@ -133,3 +206,11 @@ def executor_of(
     if engine is None:
         return LocalExecutor(store)
     return engine.executor(store, merged_storage_options(table, storage_options), txn)
+
+
+def timezone_of(table: Any, timezone: str | None) -> str:
+    """Return the time zone of SQL text: that of a call, by default that of the engine of a handle, or UTC."""
+    if timezone is not None:
+        return timezone
+    engine: Engine | None = getattr(table, "engine", None)
+    return UTC if engine is None else engine.timezone

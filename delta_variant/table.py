@@ -112,6 +112,7 @@ class Table:
             options = self.engine.storage_options(location, options)
         object.__setattr__(self, "storage_options", options)
         object.__setattr__(self, "location", uri_of_table(location))
+        object.__setattr__(self, "_memo", getattr(location, "_memo", self._memo))
 
     @property
     def table_uri(self) -> str:
@@ -387,7 +388,7 @@ class Table:
         self,
         where: str,
         *,
-        timezone: str = UTC,
+        timezone: str | None = None,
         files: FileOptions | None = None,
         commit: CommitOptions | None = None,
     ) -> RewriteResult:
@@ -423,7 +424,7 @@ class Table:
         updates: Mapping[str, str | None],
         where: str | None = None,
         *,
-        timezone: str = UTC,
+        timezone: str | None = None,
         files: FileOptions | None = None,
         commit: CommitOptions | None = None,
     ) -> RewriteResult:
@@ -448,7 +449,7 @@ class Table:
         source_alias: str = "source",
         target_alias: str = "target",
         variant_columns: Sequence[str] = (),
-        timezone: str = UTC,
+        timezone: str | None = None,
         files: FileOptions | None = None,
         commit: CommitOptions | None = None,
     ) -> Merge:
@@ -606,7 +607,7 @@ class Table:
         *,
         sort_by: str | Sequence[str] | None = None,
         reshred: bool = False,
-        timezone: str = UTC,
+        timezone: str | None = None,
         dry_run: bool = False,
         files: FileOptions | None = None,
         commit: CommitOptions | None = None,

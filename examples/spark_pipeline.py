@@ -125,10 +125,12 @@ def to_silver(spark: SparkSession, pipeline: Pipeline) -> Any:
     table = spark.readStream.format("delta_variant").option("maxFilesPerTrigger", pipeline.files_per_batch)
     events = table.option("columns", json.dumps(EVENT)).load(pipeline.bronze)
 
+    target = dv.Table(pipeline.silver, engine=dvs.SparkEngine(spark))
+
     def merge_events(batch: DataFrame) -> dv.Merge:
         # An event that arrives again, or late, has a lower number than the row.
         is_newer = "source.lsn > target.lsn"
-        merge = dvs.merge(pipeline.silver, typed(last_events(batch), "op"), "target.prefix = source.prefix")
+        merge = target.merge(typed(last_events(batch), "op"), "target.prefix = source.prefix")
         merge = merge.when_matched_delete(f"source.op = 'd' AND {is_newer}")
         columns = {name: f"source.{name}" for name in SILVER}
         merge = merge.when_matched_update(columns, where=is_newer)
@@ -142,11 +144,13 @@ def to_gold(spark: SparkSession, pipeline: Pipeline) -> Any:
     feed = spark.readStream.format("delta_variant").option("readChangeFeed", True)
     changes = feed.option("columns", "license").load(pipeline.silver)
 
+    target = dv.Table(pipeline.gold, engine=dvs.SparkEngine(spark))
+
     def merge_counts(batch: DataFrame) -> dv.Merge:
         entries = dvs.read_table(batch.sparkSession, pipeline.silver, columns=["license", "deprecated"])
         # A license without an entry has no count.
         counts = batch.select("license").distinct().join(counted(entries), "license", "left")
-        merge = dvs.merge(pipeline.gold, counts, "target.license = source.license")
+        merge = target.merge(counts, "target.license = source.license")
         merge = merge.when_matched_delete("source.entries IS NULL")
         columns = {name: f"source.{name}" for name in GOLD}
         merge = merge.when_matched_update(columns)
@@ -190,10 +194,11 @@ def maintain(spark: SparkSession, pipeline: Pipeline) -> None:
     Raises RuntimeError for a table with errors.
     """
     for table in pipeline.tables:
-        dvs.optimize(spark, table)
-        dvs.repair_statistics(spark, table, dry_run=False)
-        dv.Table(table, engine=dvs.SparkEngine(spark)).vacuum(dry_run=False)
-        audit = dvs.audit_table(spark, table, data=True)
+        handle = dv.Table(table, engine=dvs.SparkEngine(spark))
+        handle.optimize()
+        handle.repair_statistics(dry_run=False)
+        handle.vacuum(dry_run=False)
+        audit = handle.audit(data=True)
         print(
             f"   {table}: version {audit.version}, {len(audit.files)} files, {len(audit.findings)} findings"
         )

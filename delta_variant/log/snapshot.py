@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ from ..storage.store import Store
 from ..variant.moments import check_timezone
 from .file_set import FileSet
 
-__all__ = ["Snapshot", "TableVersion"]
+__all__ = ["Snapshot", "TableVersion", "strip_files"]
 
 Version = TypeVar("Version", bound="TableVersion")
 
@@ -155,3 +155,9 @@ class Snapshot(TableVersion):
 
 def _column(name: str, type_text: str, nullable: bool) -> str:
     return f"{name} {type_text}" if nullable else f"{name} {type_text} not null"
+
+
+def strip_files(table: TableVersion) -> TableVersion:
+    """Return a version as it is sent to tasks, which open its store and do not need its list of files."""
+    no_store: Any = None
+    return TableVersion(no_store, table.version, table.configuration)

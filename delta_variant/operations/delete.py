@@ -8,27 +8,26 @@ from dataclasses import dataclass
 from .._checks import options_of
 from ..data_file.options import FileOptions, WriteOptions
 from ..errors import ArgumentTypeError
+from ..execution import timezone_of
 from ..expressions.tree import Expression
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..protocol.table_configuration import TableConfiguration
-from ..read.missing_paths import warn_of_missing_paths
 from ..read.scope import Scope
 from ..storage.store import TableLocation
-from ..variant.moments import UTC
-from ..write.copy_on_write import RowChange, delete_rows, removal
-from ..write.rewrite_plan import RewritePlan, commit_plan
-from ..write.rewrite_result import RewriteResult, skip_repeated
+from ..write.copy_on_write import RowChange, removal
+from ..write.rewrite_result import RewriteResult
+from .rewrite import RewritePlan, run_rewrite
 
-__all__ = ["check_where", "delete", "delete_all", "plan_delete"]
+__all__ = ["delete", "delete_all", "plan_delete"]
 
 
 def delete(
     table: TableLocation,
     where: str,
     *,
-    timezone: str = UTC,
+    timezone: str | None = None,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -43,7 +42,8 @@ def delete(
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         where: An SQL predicate over columns and Variant paths, as in `read_table`. Rows for which it is NULL
             remain. `delete_all` deletes all rows.
-        timezone: The time zone of local times in `where`, as in `read_table`. `"UTC"` by default.
+        timezone: The time zone of local times in `where`, as in `read_table`. None, the default, is that of
+            the engine of a `Table`, `"UTC"` without one.
         files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
         commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
@@ -67,16 +67,13 @@ def delete(
         >>> delete(table, "id > 1").rows_deleted
         2
     """
-    check_where(where)
-    files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
-    snapshot = load_latest(table, storage_options).in_timezone(timezone)
-    return _delete(snapshot, where, WriteOptions(files=files), commit)
-
-
-def check_where(where: str | None) -> None:
-    """Raise ArgumentTypeError for None, because a delete of all rows must not happen by accident."""
     if where is None:
+        # A delete of all rows must not happen by accident.
         raise ArgumentTypeError("where: expected an SQL predicate, got None: pass one, or call delete_all")
+    files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
+    snapshot = load_latest(table, storage_options).in_timezone(timezone_of(table, timezone))
+    plan = plan_delete(snapshot, where, WriteOptions(files=files), commit)
+    return run_rewrite(plan, table, storage_options)
 
 
 def delete_all(
@@ -110,19 +107,8 @@ def delete_all(
         3
     """
     commit = options_of("commit", commit, CommitOptions)
-    return _delete(load_latest(table, storage_options), None, WriteOptions(), commit)
-
-
-def _delete(
-    snapshot: Snapshot, where: str | None, options: WriteOptions, commit: CommitOptions
-) -> RewriteResult:
-    plan = plan_delete(snapshot, where, options, commit)
-    if result := skip_repeated(snapshot, commit):
-        return result
-    result = commit_plan(plan, delete_rows(snapshot, plan.predicate, snapshot.configuration, options))
-    if plan.predicate is not None and not result.rows_deleted:
-        warn_of_missing_paths(snapshot, snapshot.file_set, [plan.predicate])
-    return result
+    plan = plan_delete(load_latest(table, storage_options), None, WriteOptions(), commit)
+    return run_rewrite(plan, table, storage_options)
 
 
 def plan_delete(

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from .._arrow import Array, parts_by_bytes
 from .._checks import options_of
 from ..data_file.options import FileOptions, WriteOptions
+from ..execution import timezone_of
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Expression, literal_bytes
 from ..expressions.tree import inputs as expression_inputs
@@ -19,16 +20,13 @@ from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..protocol.table_configuration import TableConfiguration
 from ..read.in_memory import inputs_of
-from ..read.missing_paths import warn_of_missing_paths
-from ..read.plan import plan_files
 from ..read.scope import Scope
 from ..storage.store import TableLocation
-from ..variant.moments import UTC
 from ..write.assignment import Assignment, assign, assignments_of, replace_rows
-from ..write.copy_on_write import ChangedBatch, RowChange, rewrite_rows
-from ..write.rewrite_plan import RewritePlan, commit_plan
-from ..write.rewrite_result import RewriteResult, skip_repeated
+from ..write.copy_on_write import ChangedBatch, RowChange
+from ..write.rewrite_result import RewriteResult
 from ..write.row_rules import RowRules
+from .rewrite import RewritePlan, run_rewrite
 
 __all__ = ["plan_update", "update"]
 
@@ -38,7 +36,7 @@ def update(
     updates: Mapping[str, str | None],
     where: str | None = None,
     *,
-    timezone: str = UTC,
+    timezone: str | None = None,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
@@ -57,7 +55,8 @@ def update(
             created. None removes a path.
         where: An SQL predicate over columns and Variant paths, as in `read_table`. None, the default, updates
             all rows.
-        timezone: The time zone of local times in SQL text, as in `read_table`. `"UTC"` by default.
+        timezone: The time zone of local times in SQL text, as in `read_table`. None, the default, is that of
+            the engine of a `Table`, `"UTC"` without one.
         files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
         commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
@@ -89,16 +88,9 @@ def update(
         [{'n': 12}]
     """
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
-    snapshot = load_latest(table, storage_options).in_timezone(timezone)
-    options = WriteOptions(files=files)
-    plan = plan_update(snapshot, updates, where, options, commit)
-    if result := skip_repeated(snapshot, commit):
-        return result
-    candidates, present = plan_files(snapshot, plan.predicate), snapshot.configuration
-    result = commit_plan(plan, rewrite_rows(snapshot, candidates, plan.change(present), present, options))
-    if plan.predicate is not None and not result.rows_updated:
-        warn_of_missing_paths(snapshot, snapshot.file_set, [plan.predicate])
-    return result
+    snapshot = load_latest(table, storage_options).in_timezone(timezone_of(table, timezone))
+    plan = plan_update(snapshot, updates, where, WriteOptions(files=files), commit)
+    return run_rewrite(plan, table, storage_options)
 
 
 def plan_update(

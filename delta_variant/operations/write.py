@@ -16,10 +16,9 @@ from ..input.json_lines import JsonLines
 from ..log.commit_context import CommitOptions
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.types import StructType
-from ..storage.store import Store, TableLocation, open_latest, removing_new_folders
+from ..storage.store import Store, TableLocation, discard, open_latest, removing_new_folders
 from ..variant.moments import UTC
 from ..write.commit import WriteResult, commit_files, result_without_writing
-from ..write.partitions import discard
 from ..write.preparation import (
     Mode,
     PreparedWrite,

@@ -1,32 +1,24 @@
-"""Run the tasks of operations on the executors of a Spark session."""
+"""The engine of tables whose operations run on the executors of a Spark session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
-import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
-from .._packing import pack_by_size
-from ..errors import StoreError
-from ..execution import Engine, Executor, NameFile, Task
+from ..execution import Engine
 from ..protocol.actions import Txn
-from ..storage.store import Store, TableLocation, exists, open_store, uri_of
-from .attempts import Attempt, Job, remove_lost
+from ..storage.store import Store, TableLocation
 from .credentials import session_options
-from .locations import SHARED
+from .executor import SparkExecutor
+from .merging import DataFrameSource
 from .queries.table_names import resolve_table
-from .running import Jobs, parallelism, run_task
-from .task_errors import restore_errors
-from .tasks import attempt_of, message, messages, unpack_batches
+from .recalling import recall
+from .running import session_timezone
 
-__all__ = ["SparkEngine", "SparkExecutor"]
-
-T = TypeVar("T")
-Result = TypeVar("Result")
+__all__ = ["SparkEngine"]
 
 
 @dataclass(frozen=True)
@@ -42,6 +34,10 @@ class SparkEngine(Engine):
 
     Attributes:
         spark: A session, classic or of Spark Connect.
+        auto_compact: Whether to compact the small files of the partitions that a write or a change of rows
+            adds files to, of each that has at least 50, in a commit of its own. A failure is logged, and the
+            next write tries again. None, the default, is as the table property
+            `delta.autoOptimize.autoCompact` says, False without it.
 
     Example:
         >>> import tempfile
@@ -55,10 +51,16 @@ class SparkEngine(Engine):
     """
 
     spark: SparkSession
+    auto_compact: bool | None = field(default=None, kw_only=True)
+
+    @property
+    def timezone(self) -> str:
+        """Return the time zone of the session."""
+        return session_timezone(self.spark)
 
     def locate(self, table: TableLocation) -> TableLocation:
         """Return the location of a table: a name is that of the session, as in `read_table`."""
-        return resolve_table(self.spark, table)
+        return recall(resolve_table(self.spark, table))
 
     def storage_options(
         self, table: TableLocation, storage_options: Mapping[str, str] | None
@@ -66,76 +68,12 @@ class SparkEngine(Engine):
         """Return the options of the store of a table, with those of the session."""
         return session_options(self.spark, table, storage_options)
 
+    def merge_source(self, source: Any, variant_columns: Sequence[str]) -> DataFrameSource | None:
+        """Return the source of a merge for a DataFrame, None for rows in memory."""
+        return DataFrameSource.of(source, variant_columns) if isinstance(source, DataFrame) else None
+
     def executor(
         self, store: Store, storage_options: Mapping[str, str] | None, txn: Txn | None
     ) -> SparkExecutor:
         """Return an executor for one operation on a table."""
-        return SparkExecutor(store, storage_options, self, Job.of(txn))
-
-
-class SparkExecutor(Executor):
-    """Runs the tasks of one operation, and finds the files of the attempts that Spark does not deliver."""
-
-    def __init__(
-        self, store: Store, storage_options: Mapping[str, str] | None, engine: SparkEngine, job: Job
-    ) -> None:
-        super().__init__(store)
-        self.engine = engine
-        self.job = job
-        self._storage_options = storage_options
-
-    def split(
-        self, items: Iterable[T], size_of: Callable[[T], int], total: int, limit: int, rounds: int = 1
-    ) -> Iterator[Iterable[T]]:
-        tasks = rounds * max(parallelism(self.engine.spark), 1)
-        return iter(pack_by_size(items, size_of, min(limit, total // tasks + 1)))
-
-    def run(self, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
-        spark, runner = self.engine.spark, TaskRunner(self.store.uri, self._storage_options, self.job)
-        packed = list(tasks)
-        if not packed:
-            return
-        jobs = Jobs(spark)
-        try:
-            with restore_errors():
-                delivered = messages(run_task(spark, packed, runner).collect())
-        except BaseException:
-            jobs.wait()
-            remove_lost([self.store], self.job, (), of_all_runs=False)
-            raise
-        yield from delivered
-
-    def find_kept(self, paths: Sequence[str]) -> Mapping[str, StoreError]:
-        if self.store.local_root is None:
-            return {}
-        return {path: _not_shared(self.store, path) for path in paths if exists(self.store, path)}
-
-
-def _not_shared(store: Store, path: str) -> StoreError:
-    return StoreError(
-        f"cannot delete {uri_of(store, path)} because executors have a disk of their own there: {SHARED}",
-        table=store.uri,
-        file=path,
-    )
-
-
-@dataclass(frozen=True)
-class TaskRunner:
-    """Runs tasks on an executor, with the store that it opens there."""
-
-    uri: str
-    storage_options: Mapping[str, str] | None = field(repr=False)
-    job: Job
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a message with the result of each task."""
-        store = open_store(self.uri, self.storage_options)
-        name = names_of(attempt_of(store, self.job))
-        for task in unpack_batches(batches):
-            yield message(task.run(store, name))
-
-
-def names_of(attempt: Attempt) -> NameFile:
-    """Return the names of all files of an attempt, whichever of its writers asks for them."""
-    numbers: Any = count()
-    return lambda _: attempt.file_name(next(numbers))
+        return SparkExecutor(self.spark, store, storage_options, txn, self.auto_compact)

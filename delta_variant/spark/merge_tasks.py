@@ -25,6 +25,7 @@ from ..execution import NameFile
 from ..expressions.tree import Column
 from ..log.snapshot import TableVersion
 from ..operations.merge.clauses import Clause, Decision, equal_to
+from ..operations.merge.execute import MergedPart, insert_rows
 from ..operations.merge.joining import Join, JoinPredicate, KeyValues
 from ..operations.merge.rows import MergeRows, columns_copied, inputs_changed, inputs_tested
 from ..operations.merge.sides import side_inputs
@@ -35,16 +36,12 @@ from ..read.file_reader import POSITION, FileEntry, TableReader
 from ..read.in_memory import parse_json_columns
 from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
+from ..storage.store import Store
 from ..variant.values import plain_variants
 from ..write.copy_on_write import ChangedBatch, RewrittenPart, RowChange, rewrite_files
-from ..write.preparation import restrict_to_table
-from ..write.router import write_files
-from ..write.row_rules import RowRules, complete_rows
-from ..write.written_files import WrittenFiles
-from .attempts import Job
+from ..write.row_rules import RowRules
 from .buckets import buckets_of, from_ipc, split_rows, to_ipc
-from .rewrite_jobs import Rewritten, names_of
-from .tasks import TaskTable, attempt_of, message, pack, unpack_batches
+from .tasks import TaskTable, pack, unpack_batches
 
 __all__ = [
     "PART",
@@ -398,25 +395,24 @@ class ApplyTask:
     """Rewrites the files of a bin, and writes inserted rows."""
 
     merge: MergeTable
-    job: Job
 
-    def __call__(self, batches: Batches) -> Batches:
-        """Yield a message with the files that were replaced and written."""
+    def run(self, store: Store, name: NameFile, batches: Batches) -> Iterator[MergedPart]:
+        """Yield the files that were replaced and written, nothing without rows."""
         values = [value for _, value in _parts(batches)]
         matched = [value for value in values if isinstance(value, MatchedRows)]
         inserted = [value for value in values if isinstance(value, InsertedRows)]
         if not values:
             return
-        snapshot = self.merge.table.open()
-        attempt = attempt_of(snapshot.store, self.job)
-        name = names_of(attempt)
+        table = self.merge.table
+        snapshot = TableVersion(store, table.version, table.configuration)
         changes = list(_changes_of(matched))
         part = self._rewrite(snapshot, changes, name)
-        files = self._insert(snapshot, inserted, name)
-        counts: Counter[str] = Counter({"insert": files.rows})
+        new = (batch for each in inserted for batch in from_ipc(each.rows).to_batches())
+        files = insert_rows(snapshot, new, self.merge.options, name)
+        counts: Counter[str] = Counter()
         for number, clause in enumerate(self.merge.clauses):
             counts[clause.action] += sum(equal_to(each.clauses, number).true_count for each in changes)
-        yield message(Rewritten(attempt.identity, part.compress(), files.compress(), dict(counts)))
+        yield MergedPart(part, files, dict(counts)).compress()
 
     def _rewrite(
         self, snapshot: TableVersion, changes: Sequence[_FileChanges], name: NameFile
@@ -444,15 +440,6 @@ class ApplyTask:
             return merging.apply(batch, changes.decide(batch))
 
         return RowChange([POSITION], tests, inputs_changed(snapshot, [POSITION]), apply, copied)
-
-    def _insert(
-        self, snapshot: TableVersion, inserted: Sequence[InsertedRows], name: NameFile
-    ) -> WrittenFiles:
-        table = snapshot.configuration
-        limited = restrict_to_table(self.merge.options, table)
-        new = (batch for each in inserted for batch in from_ipc(each.rows).to_batches())
-        batches = complete_rows(((batch, None) for batch in new), table, limited)
-        return write_files(snapshot.store, batches, table, limited, name=name)
 
 
 @dataclass(frozen=True)

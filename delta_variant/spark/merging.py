@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
-from .._checks import options_of, texts_of
-from ..data_file.options import FileOptions, WriteOptions
 from ..errors import UnsupportedFeatureError
-from ..log.commit_context import CommitOptions
-from ..log.load import load_latest
-from ..operations.merge.builder import Merge, check_aliases, sides_of
+from ..execution import Executor
+from ..operations.merge.execute import MergedFiles, MergedPart
 from ..operations.merge.joining import JoinPredicate, KeyValues
-from ..operations.merge.plan import MergeCounts, MergePlan, commit_merge
+from ..operations.merge.plan import MergePlan
 from ..protocol.types import StructType
 from ..read.file_reader import FileEntry
 from ..read.plan import FilePlan, plan_files
-from ..storage.store import TableLocation
-from ..write.rewrite_result import RewriteResult
-from ..write.written_files import NO_FILES
 from .columns import from_spark
-from .credentials import session_options
+from .executor import SparkExecutor
 from .merge_tasks import (
     PART,
     SOURCE,
@@ -41,23 +34,13 @@ from .merge_tasks import (
     SourceTask,
     TargetTask,
 )
-from .queries.table_names import resolve_table
 from .reading import groups_of_table
-from .recalling import recall
-from .rewrite_jobs import RewriteJob, Rewritten
-from .running import (
-    check_batch,
-    is_case_sensitive,
-    map_by_task,
-    parallelism,
-    run_task,
-    session_timezone,
-)
+from .running import check_batch, is_case_sensitive, map_by_task, parallelism, run_task
 from .task_errors import restore_errors
-from .tasks import to_executors, unpack
+from .tasks import TaskTable, to_executors, unpack
 from .versions import INSTALLED, SPARK_ERRORS
 
-__all__ = ["merge"]
+__all__ = ["DataFrameSource"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -74,140 +57,59 @@ INSERT_BYTES = 128 << 20
 """The bytes of source rows whose inserted rows one task writes, approximately."""
 
 
-def merge(
-    table: TableLocation,
-    source: DataFrame,
-    on: str,
-    *,
-    source_alias: str = "source",
-    target_alias: str = "target",
-    variant_columns: Sequence[str] = (),
-    auto_compact: bool | None = None,
-    files: FileOptions | None = None,
-    commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> Merge:
-    """Return a merge of `source` into a table, to which you add clauses before you call `execute()`.
+@dataclass(frozen=True)
+class DataFrameSource:
+    """A source that Spark computes once and stores on the executors, which join it with the table.
 
-    Executors join the source with the rows that can match it, rewrite the files with changed rows and write
-    the inserted rows. The driver makes one commit. Neither side has to fit into the memory of one process.
-    `execute()` computes the source once and stores it on the executors until it returns. If one of them is
-    lost, it runs again, at most three times. A column that only
-    one of the two has does not need an alias in SQL text. Local times in it are in the session's time zone.
-
-    Files of tasks that fail or that Spark repeats are removed. A job that fails commits nothing.
-
-    Args:
-        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`: the target of the merge.
-        source: The rows of the source, a batch DataFrame.
-        on: An SQL predicate over both, such as `target.event:user.id::bigint = source.id`. It needs an
-            equality of an expression over the table and one over the source. Equalities decide which files
-            are read.
-        source_alias: The name of the source in SQL text, `"source"` by default.
-        target_alias: The name of the table in SQL text, `"target"` by default.
-        variant_columns: The names of source columns with JSON text that become Variants. Empty by default.
-        auto_compact: Whether to compact the small files of the partitions that get files, as in
-            `write_table`. By default as the table property `delta.autoOptimize.autoCompact` says, False
-            without it.
-        files: How new files are written; see `delta_variant.FileOptions`. None, the default, uses its
-            defaults.
-        commit: The `txn` and the metadata of the commit; see `delta_variant.CommitOptions`. None, the
-            default, sets none.
-        storage_options: Options of the object store, with the keys of deltalake; sent to the executors. By
-            default those of the session's settings for Hadoop's file systems.
-
-    Returns:
-        A `delta_variant.Merge` without clauses. Its `execute()` returns a `delta_variant.RewriteResult`. It
-        also raises InvalidJsonError for a column in `variant_columns` with invalid JSON.
-
-    Raises:
-        ExpressionError: `on` cannot be parsed or bound.
-        SchemaError: The source has a type that Delta does not have, or lacks a column of `variant_columns`.
-        UnsupportedFeatureError: `on` has no equality of both sides, `source` is a stream, or PySpark is 4.0.
-        ArgumentTypeError: An argument has the wrong type.
-
-    Example:
-        >>> import tempfile
-        >>> import delta_variant as dv
-        >>> from delta_variant import spark as dvs
-        >>> table = tempfile.mkdtemp()
-        >>> result = dv.write_table(table, [{"id": 1, "n": 10}, {"id": 2, "n": 20}])
-        >>> source = spark.createDataFrame([(2, 21), (3, 30)], "id long, n long")
-        >>> merge = dvs.merge(table, source, "target.id = source.id").when_matched_update_all()
-        >>> result = merge.when_not_matched_insert_all().execute()
-        >>> result.rows_updated, result.rows_inserted
-        (1, 1)
+    If an executor with stored rows is lost, the merge runs again.
     """
-    check_batch(source, "merge")
-    if INSTALLED < (4, 1):
-        raise UnsupportedFeatureError(
-            "cannot merge on PySpark 4.0 because it cannot send a row to a given task: "
-            "upgrade to PySpark 4.1, or use delta_variant.merge"
-        )
-    files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
-    check_aliases(source_alias, target_alias)
-    spark = source.sparkSession
-    table = resolve_table(spark, table)
-    storage_options = session_options(spark, table, storage_options)
-    snapshot = load_latest(recall(table), storage_options).in_timezone(session_timezone(spark))
-    names = texts_of("names", "variant_columns", variant_columns)
-    columns = from_spark(source.schema, names, case_sensitive=is_case_sensitive(spark))
-    sides = sides_of(snapshot, target_alias, columns, source_alias)
-    join = JoinPredicate.of(sides.predicate(on))
-    if not join.keys:
-        raise UnsupportedFeatureError(
-            f"cannot merge on Spark on {on!r} because it has no equality of an expression over the table and "
-            "one over the source: add one, or use delta_variant.merge",
-            table=snapshot.uri,
-        )
-    plan = MergePlan(snapshot, on, join, WriteOptions(files=files), commit)
-    return Merge(plan, sides, partial(_execute, source, columns, storage_options, auto_compact))
 
+    rows: DataFrame
+    columns: StructType
 
-def _execute(
-    source: DataFrame,
-    columns: StructType,
-    storage_options: Mapping[str, str] | None,
-    auto_compact: bool | None,
-    plan: MergePlan,
-) -> RewriteResult:
-    plan.check()
-    for _ in range(MAX_RUNS - 1):
-        try:
-            return _run(source, columns, storage_options, auto_compact, plan)
-        except SPARK_ERRORS as error:
-            # Nothing is committed yet, and the tasks of this run have removed their files.
-            if LOST_ROWS not in str(error):
-                raise
-            _LOGGER.warning("merge %s again: executors with rows of the source were lost", plan.snapshot.uri)
-    return _run(source, columns, storage_options, auto_compact, plan)
+    @classmethod
+    def of(cls, rows: DataFrame, variant_columns: Sequence[str]) -> DataFrameSource:
+        """Return a source; raises SchemaError for its types, and UnsupportedFeatureError for a stream."""
+        check_batch(rows, "merge")
+        if INSTALLED < (4, 1):
+            raise UnsupportedFeatureError(
+                "cannot merge a DataFrame on PySpark 4.0 because it cannot send a row to a given task: "
+                "upgrade to PySpark 4.1, or merge rows in memory, such as df.toArrow()"
+            )
+        case_sensitive = is_case_sensitive(rows.sparkSession)
+        return cls(rows, from_spark(rows.schema, variant_columns, case_sensitive=case_sensitive))
 
+    def check(self, plan: MergePlan) -> None:
+        """Raise UnsupportedFeatureError for a merge without an equality, by which rows are distributed."""
+        if not plan.join.keys:
+            raise UnsupportedFeatureError(
+                f"cannot merge a DataFrame on {plan.on!r} because it has no equality of an expression over "
+                "the table and one over the source: add one, or merge rows in memory, such as df.toArrow()",
+                table=plan.snapshot.uri,
+            )
 
-def _run(
-    source: DataFrame,
-    columns: StructType,
-    storage_options: Mapping[str, str] | None,
-    auto_compact: bool | None,
-    plan: MergePlan,
-) -> RewriteResult:
-    spark, files = source.sparkSession, plan.options.files
-    run = RewriteJob.of(spark, plan.snapshot, plan.commit, storage_options, files, auto_compact)
-    if result := run.skip_repeated():
-        return result
-    work = MergeTable(run.table, columns, plan.join, plan.clauses, plan.options)
-    with _store(source, SourceTask(columns, plan.join)) as (stored, chunks):
-        predicate = plan.target_predicate(_combine_keys(plan.join, chunks))
-        candidates = plan_files(plan.snapshot, predicate)
-        done = _rewrite(run, plan, work, stored, candidates, sum(chunk.bytes for chunk in chunks))
-    counts: Counter[str] = Counter()
-    for each in done:
-        counts.update(each.counts or {})
-    counted = MergeCounts(
-        counts["update"], counts["delete"], counts["insert"], sum(chunk.rows for chunk in chunks)
-    )
-    return run.finish(
-        candidates, done, lambda rewritten: commit_merge(plan, predicate, rewritten, NO_FILES, counted)
-    )
+    def rewrite(self, plan: MergePlan, executor: Executor) -> MergedFiles:
+        """Rewrite the files with matching rows, and write the inserted rows, by tasks."""
+        assert isinstance(executor, SparkExecutor), "a DataFrame is a source for its session"
+        for _ in range(MAX_RUNS - 1):
+            try:
+                return self._rewrite(plan, executor)
+            except SPARK_ERRORS as error:
+                # Nothing is committed yet, and the tasks of this run have removed their files.
+                if LOST_ROWS not in str(error):
+                    raise
+                uri = plan.snapshot.uri
+                _LOGGER.warning("merge %s again: executors with rows of the source were lost", uri)
+        return self._rewrite(plan, executor)
+
+    def _rewrite(self, plan: MergePlan, executor: SparkExecutor) -> MergedFiles:
+        table = TaskTable.of(plan.snapshot, executor.storage_options)
+        work = MergeTable(table, self.columns, plan.join, plan.clauses, plan.options)
+        with _store(self.rows, SourceTask(self.columns, plan.join)) as (stored, chunks):
+            predicate = plan.target_predicate(_combine_keys(plan.join, chunks))
+            candidates = plan_files(plan.snapshot, predicate)
+            parts = _join(executor, plan, work, stored, candidates, sum(chunk.bytes for chunk in chunks))
+        return MergedFiles(predicate, candidates, parts, (), sum(chunk.rows for chunk in chunks))
 
 
 @contextmanager
@@ -247,15 +149,15 @@ def _combine_keys(join: JoinPredicate, chunks: Sequence[Chunk]) -> list[KeyValue
     return [KeyValues.combine(parts) for parts in zip(*(chunk.keys for chunk in chunks), strict=True)]
 
 
-def _rewrite(
-    run: RewriteJob,
+def _join(
+    executor: SparkExecutor,
     plan: MergePlan,
     work: MergeTable,
     stored: DataFrame,
     candidates: FilePlan,
     source_bytes: int,
-) -> list[Rewritten]:
-    spark = run.spark
+) -> list[MergedPart]:
+    spark = executor.spark
     tasks = parallelism(spark)
     groups = list(groups_of_table(candidates.files, tasks))
     if not groups and all(clause.when != "not matched" for clause in plan.clauses):
@@ -272,7 +174,8 @@ def _rewrite(
         rows = rows.unionAll(_read(spark, groups, read))
     buckets = rows.repartitionById(sizes.buckets, "part").sortWithinPartitions("side")
     joined = buckets.mapInArrow(to_executors(JoinTask(work, sizes)), PART)
-    return run.write(joined.repartitionById(sizes.bins + sizes.inserts, "part"), ApplyTask(work, run.job))
+    parts = joined.repartitionById(sizes.bins + sizes.inserts, "part")
+    return executor.run_partitions(parts, ApplyTask(work))
 
 
 def _read(spark: SparkSession, groups: Sequence[tuple[FileEntry, ...]], task: TargetTask) -> DataFrame:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -14,37 +14,55 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType as SparkStruct
 
-from ..expressions.tree import Expression, output_type
-from ..operations.optimize.layout import FileGroup, read_rows
+from ..execution import NameFile
+from ..expressions.tree import output_type
+from ..log.snapshot import TableVersion
+from ..operations.optimize.layout import read_rows
+from ..operations.optimize.optimize import GroupsTask, WrittenGroups, write_rows
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import StructField, StructType
 from ..read.file_reader import FileEntry
 from ..read.row_tracking import with_row_ids
+from ..storage.store import Store, open_store
+from ..write.written_files import WrittenFiles
 from .columns import cast_for_spark, to_spark
 from .queries.text import quote
 from .reading import groups_of_table
 from .running import parallelism, run_task
-from .tasks import TaskTable, unpack_batches
+from .tasks import unpack_batches
 
-__all__ = ["row_columns", "sort_rows", "split_by_group"]
+__all__ = ["SortedGroups"]
 
 
-def sort_rows(
-    spark: SparkSession, table: TaskTable, groups: Sequence[FileGroup], keys: Sequence[Expression]
-) -> DataFrame:
-    """Return the rows of groups sorted by group and keys, with a partition for each file to write."""
-    tasks = parallelism(spark)
-    parts = (
-        (number, files)
-        for number, group in enumerate(groups)
-        for files in groups_of_table(group.files, tasks)
-    )
-    reader = KeyedRows(table, tuple(keys))
-    rows = run_task(spark, parts, reader, reader.schema)
-    order = [sql.col(quote(name)).asc_nulls_last() for name in reader.names]
-    count = sum(group.files_estimated for group in groups)
-    return rows.repartitionByRange(count, *order).sortWithinPartitions(*order)
+@dataclass(frozen=True)
+class SortedGroups:
+    """Writes groups whose rows Spark sorts, over as many tasks as there will be files."""
+
+    task: GroupsTask
+
+    def rows(self, spark: SparkSession, uri: str, storage_options: Mapping[str, str] | None) -> DataFrame:
+        """Return the rows of groups sorted by group and keys, with a partition for each file to write."""
+        tasks, groups = parallelism(spark), self.task.groups
+        parts = (
+            (number, files)
+            for number, group in enumerate(groups)
+            for files in groups_of_table(group.files, tasks)
+        )
+        reader = KeyedRows(self.task, uri, storage_options)
+        rows = run_task(spark, parts, reader, reader.schema)
+        order = [sql.col(quote(name)).asc_nulls_last() for name in reader.names]
+        count = sum(group.files_estimated for group in groups)
+        return rows.repartitionByRange(count, *order).sortWithinPartitions(*order)
+
+    def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenGroups]:
+        """Yield the new files of the rows of a partition."""
+        snapshot = replace(self.task.snapshot, store=store)
+        files = [
+            write_rows(snapshot, rows, self.task.groups[number].options, name)
+            for number, rows in split_by_group(batches, len(row_columns(snapshot.configuration)))
+        ]
+        yield WrittenGroups(WrittenFiles.join(files)).compress()
 
 
 def row_columns(table: TableConfiguration) -> tuple[StructField, ...]:
@@ -72,30 +90,34 @@ def _runs(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[tuple[int
 class KeyedRows:
     """Reads rows of files and appends columns for the number of their group and the values of the keys."""
 
-    table: TaskTable
-    keys: tuple[Expression, ...]
+    task: GroupsTask
+    uri: str
+    storage_options: Mapping[str, str] | None = field(repr=False)
 
     @property
     def names(self) -> list[str]:
         """Return the names of the appended columns, longer than any name of the table's columns."""
-        longest = max(len(field.name) for field in row_columns(self.table.configuration))
-        return [f"{'_' * longest}{number}" for number in range(1 + len(self.keys))]
+        longest = max(len(field.name) for field in row_columns(self.task.snapshot.configuration))
+        return [f"{'_' * longest}{number}" for number in range(1 + len(self.task.keys))]
 
     @property
     def schema(self) -> SparkStruct:
         """Return the schema of the rows that are read."""
-        types: list[Any] = [pa.int32(), *(output_type(key) for key in self.keys)]
+        types: list[Any] = [pa.int32(), *(output_type(key) for key in self.task.keys)]
         appended = pa.schema(list(zip(self.names, types, strict=True)))
-        columns = (*row_columns(self.table.configuration), *from_arrow(appended).fields)
+        columns = (*row_columns(self.task.snapshot.configuration), *from_arrow(appended).fields)
         return to_spark(StructType(columns))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of each group of files."""
+        snapshot = replace(self.task.snapshot, store=open_store(self.uri, self.storage_options))
         for number, files in unpack_batches(batches):
-            yield from cast_for_spark(self._rows(number, files), self.schema)
+            yield from cast_for_spark(self._rows(snapshot, number, files), self.schema)
 
-    def _rows(self, number: int, files: Sequence[FileEntry]) -> Iterator[pa.RecordBatch]:
-        for batch, values in read_rows(self.table.open(), files, self.keys):
+    def _rows(
+        self, snapshot: TableVersion, number: int, files: Sequence[FileEntry]
+    ) -> Iterator[pa.RecordBatch]:
+        for batch, values in read_rows(snapshot, files, self.task.keys):
             group: Any = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
             names = [*batch.schema.names, *self.names]
             yield pa.record_batch([*batch.columns, group, *values], names=names)

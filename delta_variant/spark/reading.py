@@ -15,6 +15,7 @@ from .._checks import check_option
 from .._options import OnConflict
 from .._packing import pack_by_size
 from ..errors import UnsupportedFeatureError
+from ..execution import GROUP_BYTES
 from ..expressions.char_padding import padded_column
 from ..log.snapshot import TableVersion
 from ..log.timestamps import Timestamp
@@ -52,9 +53,6 @@ __all__ = [
 Columns: TypeAlias = "Mapping[str, str] | Sequence[str] | None"
 Reader: TypeAlias = Literal["auto", "scan", "kernel"]
 File = TypeVar("File")
-
-GROUP_BYTES = 64 << 20
-"""The bytes of files that a task reads, approximately."""
 
 
 def read_table(

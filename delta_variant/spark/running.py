@@ -14,6 +14,7 @@ from pyspark.sql.utils import is_remote
 
 from ..errors import UnsupportedFeatureError
 from .tasks import MESSAGE, NamedColumns, Task, pack, to_executors
+from .versions import INSTALLED
 
 __all__ = [
     "Jobs",
@@ -81,10 +82,11 @@ def check_batch(df: DataFrame, function: Literal["write_table", "merge"]) -> Non
 
 def distribute(spark: SparkSession, values: Iterable[object]) -> DataFrame:
     """Return a DataFrame of messages with a partition for each value."""
-    packed = [(pack(value),) for value in values]
-    rows = spark.createDataFrame(packed, MESSAGE)
-    # Spark spreads the rows of a single partition evenly, those of many at random.
-    return rows.coalesce(1).repartition(max(len(packed), 1))
+    packed = [(number, pack(value)) for number, value in enumerate(values)]
+    rows = spark.createDataFrame(packed, f"number int, {MESSAGE}")
+    # PySpark 4.0 cannot send a row to a given task.
+    move = rows.repartitionById if INSTALLED >= (4, 1) else rows.repartition
+    return move(max(len(packed), 1), "number").select("message")
 
 
 def run_task(

@@ -124,8 +124,9 @@ def batch_merger(
         >>> lines, table, checkpoint = (tempfile.mkdtemp() for _ in range(3))
         >>> size = Path(lines, "0.txt").write_text('2\\n3\\n')
         >>> result = dv.write_table(table, [{"id": 1}, {"id": 2}])
+        >>> target = dv.Table(table, engine=dvs.SparkEngine(spark))
         >>> def build(batch):
-        ...     merge = dvs.merge(table, batch, "target.id = source.id")
+        ...     merge = target.merge(batch, "target.id = source.id")
         ...     return merge.when_not_matched_insert_all()
         >>> stream = spark.readStream.text(lines).selectExpr("bigint(value) AS id")
         >>> stream = stream.writeStream.foreachBatch(dvs.batch_merger(build))

@@ -12,14 +12,15 @@ from pyspark.sql import functions as sql
 from .._checks import options_of, texts_of
 from ..data_file.options import FileOptions, JsonOptions, Shredding, WriteOptions
 from ..log.commit_context import CommitOptions, transaction_of
+from ..operations.optimize.auto_compaction import compact_partitions, compacts
 from ..storage.store import TableLocation, open_latest, open_store, removing_new_folders
 from ..write.commit import WriteResult, result_without_writing
 from ..write.preparation import Mode, SchemaMode, TableOptions, WriteRequest, load_existing, prepare
 from .attempts import Job, forget
-from .auto_compaction import compact_partitions, compacts
 from .chunk_tasks import ChunkFilesTask
 from .columns import from_spark
 from .credentials import session_options
+from .executor import SparkExecutor
 from .file_jobs import commit_written, files_written, write_by_tasks
 from .locations import default_file_system, locate
 from .optimized_writes import is_optimized, stored_chunks
@@ -161,7 +162,8 @@ def write_table(
         result = commit_written(write, written, job, task.folders())
     if compacts(write.after, auto_compact):
         new = files_written(written)
-        compact_partitions(df.sparkSession, store, snapshot, new, options.files, storage_options)
+        executor = SparkExecutor(df.sparkSession, store, storage_options)
+        compact_partitions(executor, snapshot, new, options.files)
     return result
 
 

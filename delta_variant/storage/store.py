@@ -49,6 +49,7 @@ __all__ = [
     "Upload",
     "delete",
     "delete_all",
+    "discard",
     "exists",
     "file_info",
     "get_ranges",
@@ -528,6 +529,14 @@ def delete_all(store: Store, paths: Sequence[str]) -> None:
     elif paths:
         objects = store.objects
         _request(store, "", lambda *_: objects.delete_all(paths), (objects, ""))
+
+
+def discard(store: Store, paths: Iterable[str]) -> None:
+    """Remove files and the folders that become empty, ignoring errors of the store."""
+    for path in paths:
+        with suppress(StoreError):
+            delete(store, path)
+            remove_empty_folders(store, path)
 
 
 class Upload:

@@ -33,9 +33,8 @@ from ..log.snapshot import Snapshot, TableVersion
 from ..read.file_reader import TableReader
 from ..read.plan import may_contain_matches
 from ..read.scope import Scope
-from ..storage.store import Store
+from ..storage.store import Store, discard
 from .copy_on_write import RewrittenFiles, add_inserted_files, delete_rows
-from .partitions import discard
 from .preparation import Mode, PreparedWrite, load_existing, prepare
 from .router import write_files
 from .row_rules import complete_rows
@@ -259,6 +258,6 @@ def _overwrite(
             after=write.after,
         )
     except (CommitConflictError, StoreError):
-        discard(write.store, rewritten.paths)
+        discard(write.store, rewritten.paths())
         raise
     return CommitResult(version, metrics=context.metrics), rewritten

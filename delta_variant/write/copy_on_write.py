@@ -40,9 +40,8 @@ from ..read.predicate import PruningPredicate
 from ..read.row_tracking import RowTracking, append_row_ids, clear_commit_versions, with_row_ids
 from ..read.rows import count_rows
 from ..read.scope import Scope
-from ..storage.store import Store
+from ..storage.store import Store, discard
 from .change_data import ChangeWriter, write_whole_files
-from .partitions import discard
 from .preparation import restrict_to_table
 from .router import ResidualFiles, write_files
 from .stored_rows import copyable_row_groups, read_or_copy
@@ -130,7 +129,6 @@ class RewrittenFiles:
     copied: int
     changes: WrittenFiles = NO_FILES
 
-    @property
     def paths(self) -> Iterator[str]:
         """Yield the paths of all files written."""
         return chain(self.files.paths(), self.changes.paths())
@@ -166,7 +164,6 @@ class RewrittenPart:
             changes=self.changes.compress(),
         )
 
-    @property
     def paths(self) -> Iterator[str]:
         """Yield the paths of all files written."""
         return chain(self.files.paths(), self.changes.paths())
@@ -204,7 +201,7 @@ def add_inserted_files(
     try:
         changes = write_whole_files(written, after, inserted.entries(), "insert")
     except BaseException:
-        discard(snapshot.store, whole.paths)
+        discard(snapshot.store, whole.paths())
         raise
     return replace(whole, changes=WrittenFiles.join([rewritten.changes, changes]))
 
@@ -274,7 +271,7 @@ def rewrite_rows(
     try:
         changes = write_whole_files(snapshot, after, part.emptied, "delete")
     except BaseException:
-        discard(snapshot.store, part.paths)
+        discard(snapshot.store, part.paths())
         raise
     return combine_parts(plan, [part], changes=[changes])
 

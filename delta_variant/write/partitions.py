@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
@@ -18,7 +17,7 @@ from .._arrow import Array, positions_by_number, retype_batch
 from ..data_file.options import WriteOptions
 from ..data_file.shredding import infer_shredding
 from ..data_file.writer import FileSeries, WrittenFile
-from ..errors import SchemaError, StoreError, error_location
+from ..errors import SchemaError, error_location
 from ..execution import NameFile
 from ..input.invalid_json import BatchOrigin, InvalidValueHandler
 from ..log.commit_context import now
@@ -40,7 +39,7 @@ from ..protocol.types import (
     has_variant,
     primitives_of,
 )
-from ..storage.store import Store, delete, remove_empty_folders
+from ..storage.store import Store, discard
 from ..variant import values as variant_values
 from .written_files import WrittenFiles
 
@@ -50,7 +49,6 @@ __all__ = [
     "PartitionValues",
     "PartitionedFiles",
     "check_nested_variants",
-    "discard",
     "has_nested_variant",
     "infer_shared_shredding",
     "split_by_partition",
@@ -326,11 +324,3 @@ def _add_file(
         stats=replace(file.stats, tight_bounds=tight_bounds).to_json(),
         tags={RESIDUAL_ROWS_TAG: "true"} if file.is_residual else None,
     )
-
-
-def discard(store: Store, paths: Iterable[str]) -> None:
-    """Remove files and the folders that become empty, ignoring errors of the store."""
-    for path in paths:
-        with suppress(StoreError):
-            delete(store, path)
-            remove_empty_folders(store, path)

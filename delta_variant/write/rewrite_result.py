@@ -15,9 +15,8 @@ from ..log.commit_result import CommitResult
 from ..log.conflicts import Reads
 from ..log.snapshot import Snapshot
 from ..read.plan import may_contain_matches
-from .copy_on_write import RewrittenFiles, add_inserted_files
-from .partitions import discard
-from .written_files import NO_FILES, WrittenFiles
+from ..storage.store import discard
+from .copy_on_write import RewrittenFiles
 
 __all__ = ["RewriteResult", "commit_rewrite", "skip_repeated"]
 
@@ -66,7 +65,6 @@ def commit_rewrite(
     rewritten: RewrittenFiles,
     *,
     predicate: Expression | None,
-    inserted: WrittenFiles = NO_FILES,
     data_change: bool = True,
     operation: str,
     parameters: Mapping[str, Any],
@@ -78,9 +76,8 @@ def commit_rewrite(
     `predicate` selects the rows that the rewrite read, None for all rows. If a concurrent commit conflicts,
     remove the new files and raise CommitConflictError.
     """
-    if not rewritten.files and not inserted and not rewritten.removed.num_rows:
+    if not rewritten.files and not rewritten.removed.num_rows:
         return CommitResult(None)
-    rewritten = add_inserted_files(snapshot, snapshot.configuration, rewritten, inserted)
     context = commit_context(
         operation,
         parameters,
@@ -107,6 +104,6 @@ def commit_rewrite(
             data_change=data_change,
         )
     except (CommitConflictError, StoreError):
-        discard(snapshot.store, rewritten.paths)
+        discard(snapshot.store, rewritten.paths())
         raise
     return CommitResult(version, metrics=context.metrics)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from interop.tables import in_order, load, rows_by_spark, rows_by_us
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import finished
+from spark.tables import finished, on_spark
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -58,7 +58,7 @@ def test_changes_of_our_table_by_spark_sql_are_read_and_appended_to(
     assert dv.audit_table(table, data=True).is_clean
 
     files = dv.load_snapshot(table).num_files
-    done = dvs.optimize(spark, table, sort_by="event:n::int")
+    done = on_spark(spark, table).optimize(sort_by="event:n::int")
     assert (done.files_before, len(done.files)) == (files, 1)
     assert rows_by_spark(spark, table, COLUMNS) == theirs
     assert dv.audit_table(table, data=True).is_clean
@@ -75,7 +75,7 @@ def test_tables_of_spark_with_default_settings_are_clean_without_variant_bounds(
     audit = dv.audit_table(table, data=True)
     assert audit.is_clean
     assert {finding.rule for finding in audit.findings} == {"ST10"}
-    dvs.repair_statistics(spark, table, dry_run=False)
+    on_spark(spark, table).repair_statistics(dry_run=False)
     assert dv.audit_table(table, data=True).findings == ()
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from spark.tables import on_spark
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -80,7 +81,7 @@ def write(spark: SparkSession, table: Path, *, optimize_write: bool) -> None:
 def merge(spark: SparkSession, table: Path) -> None:
     rows = slow_rows(spark, ROWS // 2, ROWS * 3 // 2)
     source = rows.selectExpr("id", "concat('{\"n\":', -id, '}') AS event", "id % 3 AS part")
-    merging = dvs.merge(table, source, "target.id = source.id", variant_columns=["event"])
+    merging = on_spark(spark, table).merge(source, "target.id = source.id", variant_columns=["event"])
     merging.when_matched_update_all().when_not_matched_insert_all().execute()
 
 

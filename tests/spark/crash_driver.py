@@ -23,10 +23,12 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
+from spark.tables import on_spark
 
 import delta_variant as dv
 from delta_variant import spark as dvs
-from delta_variant.spark import file_jobs, rewrite_jobs, writing
+from delta_variant.spark import file_jobs, writing
+from delta_variant.spark.executor import SparkExecutor
 
 FATAL_WRITE = 4
 SMALL_FILES = dv.FileOptions(target_file_size=2000)
@@ -64,7 +66,9 @@ def into_merger(_: SparkSession, lines: DataFrame, table: Path) -> DataStreamWri
 
     def build(batch: DataFrame) -> dv.Merge:
         on = "target.value:n::bigint = source.value:n::bigint"
-        merge = dvs.merge(table, batch, on, variant_columns=["value"], files=SMALL_FILES)
+        merge = on_spark(batch.sparkSession, table).merge(
+            batch, on, variant_columns=["value"], files=SMALL_FILES
+        )
         # A merge that runs twice would update the rows that it inserted.
         merge = merge.when_matched_update({"value:n": "-1"})
         return merge.when_not_matched_insert_all()
@@ -93,7 +97,18 @@ def in_halves(write: Callable[[DataFrame, int], Any]) -> Callable[[DataFrame, in
 
 def plan_crash(step: str) -> None:
     """Patch the functions of a write so that the driver is killed at a step of the fatal write."""
-    run, commit = file_jobs.write_by_tasks, file_jobs.commit_won
+    for owner, run_name, commit_name in (
+        (file_jobs, "write_by_tasks", "commit_won"),
+        (SparkExecutor, "run_partitions", "commit"),
+    ):
+        run, commit = in_steps(step, getattr(owner, run_name), getattr(owner, commit_name))
+        setattr(owner, run_name, run)
+        setattr(owner, commit_name, commit)
+    writing.write_by_tasks = file_jobs.write_by_tasks
+
+
+def in_steps(step: str, run: Any, commit: Any) -> tuple[Any, Any]:
+    """Return functions that run and commit tasks, one of which kills the driver."""
     if step == "tasks":
         run = in_fatal_write(lambda: Timer(random.uniform(0, 1), crash).start(), before=run)
         # Keep fast tasks from starting a later batch before the timer fires.
@@ -102,8 +117,7 @@ def plan_crash(step: str) -> None:
         commit = in_fatal_write(crash, before=commit)
     elif step == "done":
         commit = in_fatal_write(crash, after=commit)
-    writing.write_by_tasks = rewrite_jobs.write_by_tasks = run
-    file_jobs.commit_won = rewrite_jobs.commit_won = commit
+    return run, commit
 
 
 def in_fatal_write(act: Callable[[], None], *, before: Any = None, after: Any = None) -> Any:

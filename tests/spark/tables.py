@@ -25,9 +25,9 @@ def finished(query: StreamingQuery) -> StreamingQuery:
     return query
 
 
-def on_spark(spark: SparkSession, table: Any) -> dv.Table:
-    """Return a table whose operations run on the executors of a session."""
-    return dv.Table(table, engine=SparkEngine(spark))
+def on_spark(spark: SparkSession, table: Any, **options: Any) -> dv.Table:
+    """Return a table whose operations run on the executors of a session, with options of the engine."""
+    return dv.Table(table, engine=SparkEngine(spark, **options))
 
 
 def data_files(table: Path) -> set[str]:

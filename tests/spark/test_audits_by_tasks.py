@@ -1,4 +1,4 @@
-"""Audits and repairs with tasks have the same results as those in one process."""
+"""Audits and repairs of statistics, in one process and by tasks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 import delta_variant as dv
-from delta_variant import spark as dvs
 from delta_variant.errors import TableNotFoundError
+from delta_variant.typing import Engine
+
+NO_BOUNDS = '{"numRecords":10}'
+
+
+def stats_of(table: Path) -> list[str]:
+    return dv.load_snapshot(table).files["stats"].to_pylist()
 
 
 def table_with_wrong_statistics(folder: Path) -> Path:
@@ -24,39 +29,44 @@ def table_with_wrong_statistics(folder: Path) -> Path:
             actions = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
             for action in actions:
                 if "add" in action:
-                    action["add"]["stats"] = '{"numRecords":10}'
+                    action["add"]["stats"] = NO_BOUNDS
             log.write_text("".join(json.dumps(action) + "\n" for action in actions), "utf-8")
     return folder
 
 
 @pytest.mark.parametrize("data", [False, True])
-def test_an_audit_with_tasks_has_the_same_findings_in_the_same_order(
-    spark: SparkSession, tmp_path: Path, data: bool
-):
+def test_an_audit_finds_the_same_in_the_order_of_the_files(engine: Engine | None, tmp_path: Path, data: bool):
     table = table_with_wrong_statistics(tmp_path / "t")
-    broken = dv.load_snapshot(table).files["path"][2].as_py()
-    (table / broken).write_bytes(b"no Parquet")
-    expected = dv.audit_table(table, data=data)
-    found = dvs.audit_table(spark, table, data=data)
-    assert found.findings == expected.findings
-    assert found.files == expected.files
+    paths = dv.load_snapshot(table).files["path"].to_pylist()
+    (table / paths[2]).write_bytes(b"no Parquet")
+    found = dv.Table(table, engine=engine).audit(data=data)
+    assert [file.path for file in found.files] == paths
+    assert [file.rows for file in found.files] == [None if number == 2 else 10 for number in range(6)]
+    of_files = [paths.index(each.file_path) for each in found.findings if each.file_path]
+    assert of_files == sorted(of_files)
+    assert 2 in of_files
     assert (found.version, found.data, found.is_clean) == (5, data, False)
 
 
-def test_a_table_that_cannot_be_loaded_is_audited(spark: SparkSession, tmp_path: Path):
+def test_a_table_that_cannot_be_loaded_is_audited(engine: Engine | None, tmp_path: Path):
     table = table_with_wrong_statistics(tmp_path / "t")
     (table / "_delta_log" / f"{0:020}.json").write_text("{", "utf-8")
-    expected = dv.audit_table(table)
-    assert dvs.audit_table(spark, table).findings == expected.findings
+    found = dv.Table(table, engine=engine).audit()
+    assert (found.snapshot, found.is_clean) == (None, False)
     with pytest.raises(TableNotFoundError):
-        dvs.audit_table(spark, tmp_path / "missing")
+        dv.Table(tmp_path / "missing", engine=engine).audit()
 
 
-def test_a_repair_with_tasks_commits_correct_statistics(spark: SparkSession, tmp_path: Path):
+def test_a_repair_commits_correct_statistics(engine: Engine | None, tmp_path: Path):
     table = table_with_wrong_statistics(tmp_path / "t")
-    expected = dv.repair_statistics(table)
-    assert dvs.repair_statistics(spark, table) == expected
-    repaired = dvs.repair_statistics(spark, table, dry_run=False)
-    assert (repaired.files, repaired.version) == (expected.files, 6)
+    paths = dv.load_snapshot(table).files["path"].to_pylist()
+    wrong = [path for path, stats in zip(paths, stats_of(table), strict=True) if stats == NO_BOUNDS]
+    handle = dv.Table(table, engine=engine)
+    assert [file.path for file in handle.repair_statistics().files] == wrong
+    assert len(wrong) == 3
+    one = handle.repair_statistics(files=wrong[:1], dry_run=False)
+    assert ([file.path for file in one.files], one.version) == (wrong[:1], 6)
+    rest = handle.repair_statistics(dry_run=False)
+    assert ({file.path for file in rest.files}, rest.version) == (set(wrong[1:]), 7)
     assert dv.audit_table(table, data=True).is_clean
-    assert dvs.repair_statistics(spark, table, dry_run=False).version is None
+    assert handle.repair_statistics(dry_run=False).version is None

@@ -10,15 +10,16 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import commits, data_files, finished, rows
+from spark.tables import commits, data_files, finished, on_spark, rows
 
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.log.file_tables import FILES_SCHEMA
+from delta_variant.operations.optimize import auto_compaction, optimize
+from delta_variant.operations.optimize.auto_compaction import select_small_files
 from delta_variant.protocol.actions import Format, Metadata, Protocol
 from delta_variant.protocol.table_configuration import TableConfiguration
-from delta_variant.spark import auto_compaction, optimizing
-from delta_variant.spark.auto_compaction import select_small_files
+from delta_variant.spark.executor import SparkExecutor
 
 PROPERTY = "delta.autoOptimize.autoCompact"
 
@@ -162,15 +163,16 @@ def test_the_argument_comes_before_the_property(
 
 
 def test_the_deprecated_property_compacts_too():
-    def compacts(properties, auto_compact):
+    protocol = Protocol(min_reader_version=1, min_writer_version=2)
+
+    def compacts(properties: dict[str, str], auto_compact: bool | None) -> bool:
         metadata = Metadata(
-            id="id",
+            id="1",
             format=Format(),
             schema_string='{"type":"struct","fields":[]}',
             partition_columns=(),
             configuration=properties,
         )
-        protocol = Protocol(min_reader_version=1, min_writer_version=2)
         return auto_compaction.compacts(TableConfiguration.of("t", protocol, metadata), auto_compact)
 
     # In Delta on Spark, false for the new name does not disable the old one.
@@ -192,13 +194,13 @@ def change(name: str, spark: SparkSession, table: Path, auto_compact: bool | Non
     """Change rows of the partition 0, and with `merge` insert a row of it."""
     if name == "merge":
         source = spark.createDataFrame([(0, 0, 7), (100, 0, 8)], "id long, part int, n int")
-        merge = dvs.merge(table, source, "target.id = source.id", auto_compact=auto_compact)
+        merge = on_spark(spark, table, auto_compact=auto_compact).merge(source, "target.id = source.id")
         return merge.when_matched_update({"n": "source.n"}).when_not_matched_insert_all().execute()
     if name == "update":
-        return dvs.update(spark, table, {"n": "7"}, "id = 0", auto_compact=auto_compact)
+        return on_spark(spark, table, auto_compact=auto_compact).update({"n": "7"}, "id = 0")
     # The one row of its file, and one of several.
     where = "id = 2" if name == "delete a file" else "id = 0"
-    return dvs.delete(spark, table, where, auto_compact=auto_compact)
+    return on_spark(spark, table, auto_compact=auto_compact).delete(where)
 
 
 def change_by_delta(name: str, spark: SparkSession, table: Path) -> None:
@@ -283,7 +285,8 @@ def fail_in_tasks(*_: object, **__: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "failure"), [("commit_groups", conflict), ("write_by_tasks", fail_in_tasks)]
+    ("owner", "function", "failure"),
+    [(optimize, "_commit_groups", conflict), (SparkExecutor, "run_partitions", fail_in_tasks)],
 )
 def test_a_compaction_that_fails_fails_no_write(
     spark: SparkSession,
@@ -291,13 +294,14 @@ def test_a_compaction_that_fails_fails_no_write(
     at_four_files: None,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    owner: Any,
     function: str,
     failure: Any,
 ):
     for first in range(3):
         write(spark, tmp_path / "t", first)
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr(optimizing, function, failure)
+        patch.setattr(owner, function, failure)
         assert write(spark, tmp_path / "t", 3).version == 3
     assert "auto-compaction failed, the next write tries again" in caplog.text
     assert (dv.load_snapshot(tmp_path / "t").version, files_of(tmp_path / "t")) == (3, {None: 4})
@@ -311,13 +315,13 @@ def test_a_concurrent_delete_wins_over_a_compaction(
 ):
     for first in range(3):
         write(spark, tmp_path / "t", first)
-    commit = optimizing.commit_groups
+    commit = optimize._commit_groups
 
     def commit_after_delete(*arguments: Any) -> Any:
         dv.delete(tmp_path / "t", "id = 1")
         return commit(*arguments)
 
-    monkeypatch.setattr(optimizing, "commit_groups", commit_after_delete)
+    monkeypatch.setattr(optimize, "_commit_groups", commit_after_delete)
     write(spark, tmp_path / "t", 3)
     assert [entry.operation for entry in dv.history(tmp_path / "t")][:2] == ["DELETE", "WRITE"]
     assert [row["id"] for row in rows(tmp_path / "t", id="id")] == [0, 2, 3]

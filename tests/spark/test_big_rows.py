@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import commits, data_files, listed_files, rows
+from spark.tables import commits, data_files, listed_files, on_spark, rows
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -75,10 +75,10 @@ def test_a_merge_of_no_rows_changes_what_no_row_matches(
     df.createOrReplaceTempView("no_rows")
     for table in (tmp_path / "ours", tmp_path / "delta"):
         dv.write_table(table, [{"id": 1}, {"id": 2}])
-    both = dvs.merge(tmp_path / "ours", df, ON).when_matched_delete().when_not_matched_insert_all()
+    start = on_spark(source, tmp_path / "ours").merge(df, ON)
+    both = start.when_matched_delete().when_not_matched_insert_all()
     assert both.execute().version is None
-    other = dvs.merge(tmp_path / "ours", df, ON).when_not_matched_by_source_delete("target.id = 1")
-    assert other.execute().version == 1
+    assert start.when_not_matched_by_source_delete("target.id = 1").execute().version == 1
     merge = f"MERGE INTO delta.`{tmp_path / 'delta'}` AS target USING no_rows AS source ON {ON} "
     source.sql(merge + "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT *")
     source.sql(merge + "WHEN NOT MATCHED BY SOURCE AND target.id = 1 THEN DELETE")
@@ -89,10 +89,10 @@ def test_a_merge_of_no_rows_changes_what_no_row_matches(
 
 def test_changes_of_a_table_without_rows_commit_nothing(spark: SparkSession, tmp_path: Path):
     dvs.write_table(tmp_path / "t", spark.range(0))
-    assert dvs.delete(spark, tmp_path / "t", "id > 0").version is None
-    assert dvs.update(spark, tmp_path / "t", {"id": "2"}).version is None
-    assert dvs.optimize(spark, tmp_path / "t").version is None
-    merge = dvs.merge(tmp_path / "t", spark.range(0, 3, 1, 2), ON).when_not_matched_insert_all()
+    assert on_spark(spark, tmp_path / "t").delete("id > 0").version is None
+    assert on_spark(spark, tmp_path / "t").update({"id": "2"}).version is None
+    assert on_spark(spark, tmp_path / "t").optimize().version is None
+    merge = on_spark(spark, tmp_path / "t").merge(spark.range(0, 3, 1, 2), ON).when_not_matched_insert_all()
     assert merge.execute().rows_inserted == 3
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
 
@@ -114,13 +114,13 @@ def test_values_of_ten_megabytes_are_written_changed_and_read(
     table = tmp_path / "t"
     options: dict[str, Any] = {"variant_columns": ["event"], "optimize_write": optimize_write}
     assert dvs.write_table(table, documents(spark, 0, 4), partition_by="part", **options).rows == 4
-    merge = dvs.merge(table, documents(spark, 2, 6), ON, variant_columns=["event"])
+    merge = on_spark(spark, table).merge(documents(spark, 2, 6), ON, variant_columns=["event"])
     merge = merge.when_matched_update({"event:text": "source.event:text", "event:seen": "false"})
     result = merge.when_not_matched_insert_all().execute()
     assert (result.rows_updated, result.rows_inserted) == (2, 2)
-    assert dvs.update(spark, table, {"event:seen": "true"}, "id = 0").rows_updated == 1
-    assert dvs.delete(spark, table, "event:id::int = 1").rows_deleted == 1
-    assert dvs.optimize(spark, table, sort_by="id").version == 4
+    assert on_spark(spark, table).update({"event:seen": "true"}, "id = 0").rows_updated == 1
+    assert on_spark(spark, table).delete("event:id::int = 1").rows_deleted == 1
+    assert on_spark(spark, table).optimize(sort_by="id").version == 4
 
     expected = [(n, chr(97 + n), LARGE, {0: True, 2: False, 3: False}.get(n)) for n in (0, 2, 3, 4, 5)]
     text = "event:text::string"
@@ -137,7 +137,9 @@ def test_one_large_row_of_the_source_updates_many_rows(spark: SparkSession, tmp_
     """A copy of the source row for each row of the table would have 20 GB."""
     dv.write_table(tmp_path / "t", pa.table({"id": range(2000), "user": [2, 3] * 1000, "n": [0] * 2000}))
     source = documents(spark, 2, 4).withColumnRenamed("id", "user")
-    merge = dvs.merge(tmp_path / "t", source, "target.user = source.user", variant_columns=["event"])
+    merge = on_spark(spark, tmp_path / "t").merge(
+        source, "target.user = source.user", variant_columns=["event"]
+    )
     merge = merge.when_matched_update({"n": "source.event:id::int + target.id"}, where="source.user = 3")
     result = merge.when_matched_update({"n": "source.event:id::int"}).execute()
     assert result.rows_updated == 2000
@@ -157,7 +159,7 @@ def test_one_large_value_of_the_source_is_assigned_to_many_rows(spark: SparkSess
     source = spark.range(1, 2).selectExpr(
         "id AS user", f"concat('{{\"text\":\"', repeat('a', {size}), '\"}}') AS doc"
     )
-    merge = dvs.merge(table, source, "target.user = source.user", variant_columns=["doc"])
+    merge = on_spark(spark, table).merge(source, "target.user = source.user", variant_columns=["doc"])
     merge = merge.when_matched_update({"event": "source.doc"}, where="source.doc:text::string <> 'b'")
     assert merge.execute().rows_updated == 600
     expected = [{"id": n, "length": size if n < 600 else None} for n in range(700)]
@@ -178,8 +180,8 @@ def test_the_size_of_batches_does_not_change_the_table(spark: SparkSession, tmp_
             spark.conf.set(BATCH, size)
             table = tmp_path / size
             dvs.write_table(table, df, variant_columns=["event"], partition_by="part")
-            dvs.update(spark, table, {"event:n": "event:n::int + 1"}, "id % 500 = 0")
-            merge = dvs.merge(table, source, ON, variant_columns=["event"])
+            on_spark(spark, table).update({"event:n": "event:n::int + 1"}, "id % 500 = 0")
+            merge = on_spark(spark, table).merge(source, ON, variant_columns=["event"])
             merge.when_matched_delete().when_not_matched_insert_all().execute()
             files[size] = [
                 (add["partitionValues"], add["stats"], add["size"]) for add in commits(table, "add")
@@ -207,7 +209,7 @@ def test_most_rows_of_one_partition_and_one_key(spark: SparkSession, tmp_path: P
         assert len(large) > 2
         assert all(size < 700_000 for size in large)
     source = spark.range(0, 3).withColumnRenamed("id", "part")
-    merge = dvs.merge(table, source, "target.part = source.part")
+    merge = on_spark(spark, table).merge(source, "target.part = source.part")
     counts = merge.when_matched_update({"event:n": "target.id + source.part + 1"}).execute()
     matching = [n for n in range(count) if n % 1000 != 1 or n % 7 < 3]
     assert counts.rows_updated == len(matching)

@@ -22,7 +22,7 @@ from delta_variant.errors import (
 )
 from delta_variant.operations import vacuum
 from delta_variant.spark import SparkEngine
-from delta_variant.spark.engine import SparkExecutor
+from delta_variant.spark.executor import SparkExecutor
 from delta_variant.typing import Engine
 
 UNKNOWN = {"part-old.parquet", "day=d0/a b.parquet", "_delta_variant/1/0.json"}

@@ -158,23 +158,23 @@ def test_an_action_of_a_dataframe_raises_the_error_of_its_task(spark: SparkSessi
 def test_a_table_is_maintained(spark: SparkSession, tmp_path: Path):
     for _ in range(2):
         dvs.write_table(tmp_path / "t", events(spark, 10), mode="append", variant_columns=["event"])
-    assert dvs.optimize(spark, tmp_path / "t", sort_by="event:n::bigint").version == 2
+    assert on_spark(spark, tmp_path / "t").optimize(sort_by="event:n::bigint").version == 2
     assert len(rows(tmp_path / "t", n="event:n::int")) == 20
-    assert dvs.repair_statistics(spark, tmp_path / "t", dry_run=False).files == ()
-    assert dvs.audit_table(spark, tmp_path / "t", data=True).is_clean
+    assert on_spark(spark, tmp_path / "t").repair_statistics(dry_run=False).files == ()
+    assert on_spark(spark, tmp_path / "t").audit(data=True).is_clean
 
 
 def test_rows_are_deleted_updated_and_merged(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     dvs.write_table(table, events(spark, 10), variant_columns=["event"])
-    assert dvs.delete(spark, table, "event:n::int >= 8").rows_deleted == 2
-    assert dvs.update(spark, table, {"event:n": "100"}, "id = 0").rows_updated == 1
+    assert on_spark(spark, table).delete("event:n::int >= 8").rows_deleted == 2
+    assert on_spark(spark, table).update({"event:n": "100"}, "id = 0").rows_updated == 1
     source = events(spark, 12).where("id >= 7").selectExpr("id", "'{\"n\":-1}' AS event", "part")
     if INSTALLED < (4, 1):
         with pytest.raises(UnsupportedFeatureError, match=r"upgrade to PySpark 4\.1"):
-            dvs.merge(table, source, "target.id = source.id", variant_columns=["event"])
+            on_spark(spark, table).merge(source, "target.id = source.id", variant_columns=["event"])
         return
-    merge = dvs.merge(table, source, "target.id = source.id", variant_columns=["event"])
+    merge = on_spark(spark, table).merge(source, "target.id = source.id", variant_columns=["event"])
     result = merge.when_matched_update_all().when_not_matched_insert_all().execute()
     assert (result.version, result.rows_updated, result.rows_inserted) == (3, 1, 4)
     found = [(row["id"], row["n"]) for row in rows(table, id="id", n="event:n::int")]
@@ -186,7 +186,7 @@ def test_changes_are_read_and_old_files_deleted(spark: SparkSession, tmp_path: P
     table = tmp_path / "t"
     feed = {"delta.enableChangeDataFeed": "true"}
     dvs.write_table(table, events(spark, 10), variant_columns=["event"], configuration=feed)
-    dvs.delete(spark, table, "event:n::int >= 8")
+    on_spark(spark, table).delete("event:n::int >= 8")
     columns = {"n": "event:n::int", "change": "_change_type", "version": "_commit_version"}
     changes = dvs.read_changes(spark, table, start=1, columns=columns)
     assert sorted(map(tuple, changes.collect())) == [(8, "delete", 1), (9, "delete", 1)]
@@ -247,7 +247,7 @@ def test_a_query_reads_a_view(spark: SparkSession, tmp_path: Path, caplog: pytes
     else:
         assert [tuple(row) for row in dvs.sql(spark, by_path).collect()] == [("u0", 7)]
     assert [row.id for row in dvs.sql(spark, "select * from core_events where id = 3").collect()] == [3]
-    dvs.delete(spark, tmp_path / "t", "id > 0")
+    on_spark(spark, tmp_path / "t").delete("id > 0")
     assert dvs.sql(spark, "select count(*) as n from core_events").collect()[0].n == 1
     dvs.drop_view(spark, "core_events")
     with pytest.raises(PySparkException, match="core_events"):

@@ -174,10 +174,10 @@ def test_credentials_of_the_session_reach_the_driver_and_the_executors(
     dvs.register(spark)
     df.write.format("delta_variant").mode("append").option("variant_columns", "event").save(table)
     assert spark.read.format("delta_variant").load(table).count() == 20
-    assert dvs.optimize(spark, table).version == 2
-    assert dvs.audit_table(spark, table).is_clean
+    assert on_spark(spark, table).optimize().version == 2
+    assert on_spark(spark, table).audit().is_clean
     assert dv.read_table(table, storage_options=options).count() == 20
-    assert dvs.delete(spark, table, "id < 5").version == 3
+    assert on_spark(spark, table).delete("id < 5").version == 3
     assert on_spark(spark, table).restore(2).version == 4
     unused = on_spark(spark, table).vacuum(0, dry_run=False, enforce_retention_duration=False)
     assert len(unused.files) == 5

@@ -14,11 +14,29 @@ from spark.twins import FEATURES, content, orphans, twins
 import delta_variant as dv
 from delta_variant.execution import LocalExecutor, Task
 from delta_variant.spark import SparkEngine
-from delta_variant.spark.engine import SparkExecutor
+from delta_variant.spark.executor import SparkExecutor
+
+
+def merged(table: dv.Table) -> dv.Merge:
+    """Return a merge of rows in memory, which updates, deletes and inserts."""
+    rows = [
+        {"id": number, "day": "b", "n": number % 7, "event": {"n": number}} for number in range(90, 200, 3)
+    ]
+    merge = table.merge(rows, "target.id = source.id", variant_columns=["event"])
+    merge = merge.when_matched_delete("source.n = 3").when_matched_update({"event:n": "source.n", "n": "0"})
+    return merge.when_not_matched_insert_all()
+
 
 OPERATIONS: dict[str, Callable[[dv.Table], object]] = {
+    "delete": lambda table: table.delete("event:n::bigint > 4"),
+    "delete whole files": lambda table: table.delete("id < 31"),
+    "update": lambda table: table.update({"event:n": "id", "n": "n + 1"}, "id % 7 < 3"),
+    "merge": lambda table: merged(table).execute(),
     "vacuum": lambda table: table.vacuum(0, dry_run=False, enforce_retention_duration=False),
     "restore": lambda table: table.restore(1),
+    "optimize": lambda table: table.optimize(),
+    "audit": lambda table: table.audit(data=True),
+    "repair_statistics": lambda table: table.repair_statistics(),
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from spark.driver import count_jobs
-from spark.tables import finished
+from spark.tables import finished, on_spark
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -36,9 +36,9 @@ IN_PROCESS: dict[str, Callable[[SparkSession, str], object]] = {
     "rejects": lambda spark, location: dvs.write_table("./table", numbers(spark), **rejecting(location)),
     "batch_writer": lambda spark, location: dvs.batch_writer(location, app_id="app")(numbers(spark), 0),
     "read_table": lambda spark, location: dvs.read_table(spark, location).collect(),
-    "optimize": lambda spark, location: dvs.optimize(spark, location),
-    "audit_table": lambda spark, location: dvs.audit_table(spark, location),
-    "repair_statistics": lambda spark, location: dvs.repair_statistics(spark, location, dry_run=False),
+    "optimize": lambda spark, location: on_spark(spark, location).optimize(),
+    "audit_table": lambda spark, location: on_spark(spark, location).audit(),
+    "repair_statistics": lambda spark, location: on_spark(spark, location).repair_statistics(dry_run=False),
 }
 BY_FORMAT: dict[str, Callable[[SparkSession, str, Path], object]] = {
     "save": lambda spark, location, _: (

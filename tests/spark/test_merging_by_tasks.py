@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import max_by
 from spark.driver import counted, counting, drop_stored_rows
-from spark.tables import commits, data_files, finished, listed_files, rows
+from spark.tables import commits, data_files, finished, listed_files, on_spark, rows
 from spark.twins import FEATURES, content, orphans, outcome, random_event, twins
 from write.test_row_tracking import tracked
 
@@ -32,8 +32,9 @@ from delta_variant.errors import (
     MergeAmbiguityError,
     UnsupportedFeatureError,
 )
+from delta_variant.operations.merge import execute
 from delta_variant.operations.merge.joining import _normal
-from delta_variant.spark import merging, rewrite_jobs, rewriting
+from delta_variant.spark import executor, merging
 from delta_variant.spark.buckets import buckets_of
 from delta_variant.spark.versions import SPARK_ERRORS
 
@@ -90,7 +91,7 @@ def test_merges_are_those_of_one_process(spark: SparkSession, tmp_path: Path, fe
     changes, on = random_source(source), source.choice(PREDICATES)
     clauses = [each for each in CLAUSES if source.random() < 0.7] or CLAUSES
     merges = [
-        dvs.merge(there, frame(spark, changes), on, variant_columns=["event"]),
+        on_spark(spark, there).merge(frame(spark, changes), on, variant_columns=["event"]),
         dv.merge(here, pa.Table.from_pylist(changes, TYPES), on, variant_columns=["event"]),
     ]
     ours, expected = (outcome(with_clauses(merge, clauses).execute) for merge in merges)
@@ -104,7 +105,7 @@ def test_rows_keep_their_row_ids(spark: SparkSession, tmp_path: Path):
     here, there = twins(tmp_path, FEATURES["row tracking"], random.Random(1))
     source = [{"id": n, "day": "x", "n": n, "event": None} for n in range(0, 150, 7)]
     for merge in (
-        dvs.merge(there, frame(spark, source), ON, variant_columns=["event"]),
+        on_spark(spark, there).merge(frame(spark, source), ON, variant_columns=["event"]),
         dv.merge(here, pa.Table.from_pylist(source, TYPES), ON, variant_columns=["event"]),
     ):
         merge.when_matched_update({"n": "source.n"}).execute()
@@ -141,7 +142,7 @@ def test_keys_of_all_types_match(spark: SparkSession, tmp_path: Path):
     dv.write_table(tmp_path / "source", source)
     df = dvs.read_table(spark, tmp_path / "source", reader="kernel")
     on = " and ".join(f"target.`{name}` = source.`{name}`" for name in KEYS)
-    for merge in (dvs.merge(tmp_path / "there", df, on), dv.merge(tmp_path / "here", source, on)):
+    for merge in (on_spark(spark, tmp_path / "there").merge(df, on), dv.merge(tmp_path / "here", source, on)):
         merge = merge.when_matched_update({"row": "source.new"})
         result = merge.when_not_matched_insert({"row": "-source.new"}).execute()
         assert (result.rows_updated, result.rows_inserted) == (2, 1)
@@ -180,7 +181,7 @@ def test_rows_are_joined_by_two_keys_over_several_buckets(
     source = [{"id": n, "day": "ab"[n % 2], "n": n, "event": f'{{"n": {n}}}'} for n in range(2000)]
     on = "target.id = source.event:n::bigint and target.day = source.day"
     for merge in (
-        dvs.merge(there, frame(spark, source).repartition(5), on, variant_columns=["event"]),
+        on_spark(spark, there).merge(frame(spark, source).repartition(5), on, variant_columns=["event"]),
         dv.merge(here, pa.Table.from_pylist(source, TYPES), on, variant_columns=["event"]),
     ):
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
@@ -194,8 +195,8 @@ def test_variants_and_nested_values_of_the_source_are_merged(spark: SparkSession
         "named_struct('x', id, 'y', array('a')) AS s FROM range(6)"
     )
     dvs.write_table(tmp_path / "t", df.where("id < 4"))
-    merge = dvs.merge(
-        tmp_path / "t", df.where("id > 1"), "target.event:n::bigint = source.event:n::bigint + 1"
+    merge = on_spark(spark, tmp_path / "t").merge(
+        df.where("id > 1"), "target.event:n::bigint = source.event:n::bigint + 1"
     )
     merge = merge.when_matched_update_all().when_not_matched_insert_all()
     assert (merge.execute().rows_updated, len(rows(tmp_path / "t", id="id"))) == (1, 7)
@@ -215,7 +216,7 @@ def test_errors_are_those_of_one_process(spark: SparkSession, tmp_path: Path):
     ) -> None:
         found = []
         for merge in (
-            lambda: dvs.merge(there, frame(spark, source), ON, variant_columns=["event"]),
+            lambda: on_spark(spark, there).merge(frame(spark, source), ON, variant_columns=["event"]),
             lambda: dv.merge(here, pa.Table.from_pylist(source, TYPES), ON, variant_columns=["event"]),
         ):
             with pytest.raises(error) as caught:
@@ -229,28 +230,28 @@ def test_errors_are_those_of_one_process(spark: SparkSession, tmp_path: Path):
     compare(twice, [], ValueError)
     assert data_files(there) == listed_files(there)
     # Rows that several source rows match can be deleted.
-    merge = dvs.merge(there, frame(spark, twice), ON, variant_columns=["event"]).when_matched_delete()
-    assert merge.execute().rows_deleted == 1
+    merge = on_spark(spark, there).merge(frame(spark, twice), ON, variant_columns=["event"])
+    assert merge.when_matched_delete().execute().rows_deleted == 1
     bad = frame(spark, [{**twice[0], "event": "{"}])
-    merge = dvs.merge(there, bad, ON, variant_columns=["event"]).when_matched_delete()
+    merge = on_spark(spark, there).merge(bad, ON, variant_columns=["event"]).when_matched_delete()
     with pytest.raises(InvalidJsonError):
         merge.execute()
     with pytest.raises(UnsupportedFeatureError, match="has no equality"):
-        dvs.merge(there, frame(spark, twice), "target.id < source.id")
+        on_spark(spark, there).merge(frame(spark, twice), "target.id < source.id")
     with pytest.raises(UnsupportedFeatureError, match="batch_merger"):
-        dvs.merge(there, spark.readStream.format("rate").load(), "target.id = source.value")
+        on_spark(spark, there).merge(spark.readStream.format("rate").load(), "target.id = source.value")
     assert dv.load_snapshot(there).version == 5
 
 
 def test_a_predicate_casts_the_values_of_matched_rows_only(spark: SparkSession, tmp_path: Path):
     texts = ['{"n":"none"}', '{"n":1}', '{"n":"two"}', '{"n":3}']
     dv.write_table(tmp_path / "t", pa.table({"id": [1, 2, 3, 4], "event": pa.array(texts, pa.json_())}))
-    merge = dvs.merge(tmp_path / "t", spark.range(2, 5, 2), ON)
+    merge = on_spark(spark, tmp_path / "t").merge(spark.range(2, 5, 2), ON)
     merge = merge.when_matched_update({"event:n": "0"}, where="target.event:n::bigint = 1")
     assert merge.execute().rows_updated == 1
-    failing = dvs.merge(tmp_path / "t", spark.range(3, 4), ON).when_matched_delete("event:n::bigint = 0")
+    failing = on_spark(spark, tmp_path / "t").merge(spark.range(3, 4), ON)
     with pytest.raises(CastError, match="two") as caught:
-        failing.execute()
+        failing.when_matched_delete("event:n::bigint = 0").execute()
     assert caught.value.row == 2
 
 
@@ -261,7 +262,7 @@ def test_the_source_is_computed_once_and_not_for_a_repeated_merge(spark: SparkSe
 
     def merge() -> dv.RewriteResult:
         commit = dv.CommitOptions(txn=("loader", 1), metadata="mine")
-        started = dvs.merge(table, source, ON, commit=commit)
+        started = on_spark(spark, table).merge(source, ON, commit=commit)
         return started.when_matched_delete().when_not_matched_insert_all().execute()
 
     result = merge()
@@ -277,15 +278,16 @@ def fail(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, times: int) ->
     """Let the first task of one kind fail `times` times after it has done its work."""
     kind = getattr(module, name)
 
-    # Spark's workers cannot import this module. A class that a function defines is pickled by value.
-    class Failing(kind):
-        def __call__(self, batches: Any) -> Iterator[Any]:
-            yield from super().__call__(batches)
-            context = TaskContext.get()
-            if context.partitionId() == 0 and context.attemptNumber() < times:
-                raise OSError("the disk failed")
+    work = "run" if hasattr(kind, "run") else "__call__"
 
-    monkeypatch.setattr(module, name, Failing)
+    def do_and_fail(task: Any, *arguments: Any) -> Iterator[Any]:
+        yield from getattr(kind, work)(task, *arguments)
+        context = TaskContext.get()
+        if context.partitionId() == 0 and context.attemptNumber() < times:
+            raise OSError("the disk failed")
+
+    # Spark's workers cannot import this module. A class that a function defines is pickled by value.
+    monkeypatch.setattr(module, name, type("Failing", (kind,), {work: do_and_fail}))
 
 
 def test_tasks_that_fail_once_leave_each_row_once(
@@ -293,20 +295,19 @@ def test_tasks_that_fail_once_leave_each_row_once(
 ):
     here, there = twins(tmp_path, FEATURES["change data feed"], random.Random(4))
     for module, name in [
-        (rewriting, "RewriteTask"),
-        (rewrite_jobs, "ChangeFilesTask"),
+        (executor, "EachTask"),
         *((merging, each) for each in ("SourceTask", "JoinTask", "ApplyTask")),
     ]:
         fail(monkeypatch, module, name, times=1)
     source = random_source(random.Random(4))
     for merge in (
-        dvs.merge(there, frame(spark, source), ON, variant_columns=["event"]),
+        on_spark(spark, there).merge(frame(spark, source), ON, variant_columns=["event"]),
         dv.merge(here, pa.Table.from_pylist(source, TYPES), ON, variant_columns=["event"]),
     ):
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
     assert content(there) == content(here)
     # The rows of a whole file and others.
-    dvs.delete(spark, there, "id < 33")
+    on_spark(spark, there).delete("id < 33")
     dv.delete(here, "id < 33")
     assert content(there) == content(here)
     assert orphans(there) == set()
@@ -319,7 +320,7 @@ def test_a_job_that_fails_or_conflicts_commits_nothing_and_leaves_no_files(
     _, table = twins(tmp_path, FEATURES["change data feed"], random.Random(5))
     before = data_files(table)
     source = frame(spark, random_source(random.Random(5)))
-    merge = dvs.merge(table, source, ON, variant_columns=["event"]).when_matched_update_all()
+    merge = on_spark(spark, table).merge(source, ON, variant_columns=["event"]).when_matched_update_all()
     with monkeypatch.context() as patch:
         fail(patch, merging, "ApplyTask", times=9)
         with pytest.raises(PySparkException, match="OSError: the disk failed"):
@@ -340,14 +341,14 @@ def test_a_merge_that_is_repeated_after_a_crash_removes_the_files_of_the_crash(
 
     def merge() -> dv.RewriteResult:
         commit = dv.CommitOptions(txn=("loader", 1))
-        started = dvs.merge(tmp_path / "t", spark.range(5, 15), ON, commit=commit)
+        started = on_spark(spark, tmp_path / "t").merge(spark.range(5, 15), ON, commit=commit)
         return started.when_matched_delete().when_not_matched_insert_all().execute()
 
     def crash(*_: Any) -> None:
         raise SystemExit
 
     with monkeypatch.context() as patch:
-        patch.setattr(merging, "commit_merge", crash)
+        patch.setattr(execute, "commit_merge", crash)
         with pytest.raises(SystemExit):
             merge()
     assert orphans(tmp_path / "t")
@@ -370,14 +371,14 @@ def test_local_times_are_in_the_time_zone_of_the_session(spark: SparkSession, tm
         on = "target.id = source.id and target.ts::date = source.day"
         set_noon = {"ts": "'2024-06-01 12:00:00'"}, "hour(target.ts) = 10"
         arrow = source.toArrow()
-        ours = dvs.merge(tmp_path / "there", source, on).when_matched_update(*set_noon).execute()
+        ours = on_spark(spark, tmp_path / "there").merge(source, on).when_matched_update(*set_noon).execute()
         merge = dv.merge(tmp_path / "here", arrow, on, timezone="Asia/Tokyo")
         assert ours.rows_updated == merge.when_matched_update(*set_noon).execute().rows_updated == 1
         where = "ts::date = date'2024-01-02'"
-        deleted = dvs.delete(spark, tmp_path / "there", where).rows_deleted
+        deleted = on_spark(spark, tmp_path / "there").delete(where).rows_deleted
         assert deleted == dv.delete(tmp_path / "here", where, timezone="Asia/Tokyo").rows_deleted
         updates = {"ts": "timestamp'2024-03-01 00:00:00'"}
-        dvs.update(spark, tmp_path / "there", updates, "hour(ts) = 3")
+        on_spark(spark, tmp_path / "there").update(updates, "hour(ts) = 3")
         dv.update(tmp_path / "here", updates, "hour(ts) = 3", timezone="Asia/Tokyo")
     finally:
         spark.conf.set(zone, before)
@@ -388,10 +389,10 @@ def test_local_times_are_in_the_time_zone_of_the_session(spark: SparkSession, tm
 def test_delta_reads_what_tasks_wrote(spark_with_delta: SparkSession, tmp_path: Path):
     spark, (_, table) = spark_with_delta, twins(tmp_path, FEATURES["change data feed"], random.Random(6))
     source = frame(spark, random_source(random.Random(6), range(100, 300)))
-    merge = dvs.merge(table, source, ON, variant_columns=["event"])
+    merge = on_spark(spark, table).merge(source, ON, variant_columns=["event"])
     merge.when_matched_update_all().when_not_matched_insert_all().execute()
-    dvs.delete(spark, table, "n = 3")
-    dvs.update(spark, table, {"n": "n + 1"}, "id < 50")
+    on_spark(spark, table).delete("n = 3")
+    on_spark(spark, table).update({"n": "n + 1"}, "id < 50")
     columns = ["id", "day", "n"]
     read = spark.read.format("delta").load(str(table)).selectExpr(*columns, "to_json(event) AS event")
     ours = rows(table, **{name: name for name in columns}, event="to_json(event)")
@@ -417,7 +418,7 @@ def test_events_of_debezium_are_applied_once_in_their_order(spark: SparkSession,
             f"bigint(coalesce({path('after.id')}, {path('before.id')})) AS id",
         )
         last = keyed.groupBy("id").agg(max_by("value", "lsn").alias("event"))
-        merge = dvs.merge(table, last, ON, variant_columns=["event"])
+        merge = on_spark(spark, table).merge(last, ON, variant_columns=["event"])
         merge = merge.when_matched_delete("source.event:op::string = 'd'")
         merge = merge.when_matched_update({"row": "source.event:after"})
         return merge.when_not_matched_insert(
@@ -451,10 +452,11 @@ def test_events_of_debezium_are_applied_once_in_their_order(spark: SparkSession,
     assert rows(table, id="id", row="to_json(row)") == sorted(expected, key=str)
     assert dv.load_snapshot(table).version == 2
     with pytest.raises(UnsupportedFeatureError, match="app_id"):
-        dvs.batch_merger(lambda batch: dvs.merge(table, batch, ON))(spark.range(1), 7)
+        dvs.batch_merger(lambda batch: on_spark(spark, table).merge(batch, ON))(spark.range(1), 7)
     given = dv.CommitOptions(txn=("mine", 1))
+    merger = dvs.batch_merger(lambda batch: on_spark(spark, table).merge(batch, ON, commit=given))
     with pytest.raises(ValueError, match="app_id"):
-        dvs.batch_merger(lambda batch: dvs.merge(table, batch, ON, commit=given))(spark.range(1), 7)
+        merger(spark.range(1), 7)
 
 
 @pytest.mark.parametrize(("losses", "is_merged"), [(1, True), (4, False)])
@@ -463,17 +465,18 @@ def test_a_merge_runs_again_if_stored_rows_are_lost(
 ):
     dv.write_table(tmp_path / "t", [{"id": 1, "n": 10}, {"id": 2, "n": 20}])
     before = data_files(tmp_path / "t")
-    rewrite, runs = merging._rewrite, []
+    join, runs = merging._join, []
 
     def lose_rows(run: Any, plan: Any, work: Any, stored: DataFrame, *arguments: Any) -> Any:
         runs.append(run)
         if len(runs) <= losses:
             drop_stored_rows()
-        return rewrite(run, plan, work, stored, *arguments)
+        return join(run, plan, work, stored, *arguments)
 
-    monkeypatch.setattr(merging, "_rewrite", lose_rows)
+    monkeypatch.setattr(merging, "_join", lose_rows)
     source = spark.createDataFrame([(2, 21), (3, 30)], "id long, n long")
-    merge = dvs.merge(tmp_path / "t", source, ON).when_matched_update_all().when_not_matched_insert_all()
+    merge = on_spark(spark, tmp_path / "t").merge(source, ON)
+    merge = merge.when_matched_update_all().when_not_matched_insert_all()
     if not is_merged:
         with pytest.raises(SPARK_ERRORS, match="CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND"):
             merge.execute()

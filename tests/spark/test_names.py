@@ -24,7 +24,7 @@ from delta_variant.storage.store import open_store
 
 def merged(spark: SparkSession, table: Any) -> Any:
     rows = spark.createDataFrame([(2, 20)], "id long, n long")
-    return dvs.merge(table, rows, "target.id = source.id").when_matched_update_all()
+    return on_spark(spark, table).merge(rows, "target.id = source.id").when_matched_update_all()
 
 
 CHANGES: dict[str, Callable[[SparkSession, Any], object]] = {
@@ -32,9 +32,9 @@ CHANGES: dict[str, Callable[[SparkSession, Any], object]] = {
         table, spark.range(3).selectExpr("id", "1L n"), mode="append"
     ),
     "MERGE": lambda spark, table: merged(spark, table).execute(),
-    "UPDATE": lambda spark, table: dvs.update(spark, table, {"n": "n + 1"}, "id = 1"),
-    "DELETE": lambda spark, table: dvs.delete(spark, table, "id = 0"),
-    "OPTIMIZE": lambda spark, table: dvs.optimize(spark, table, sort_by="id"),
+    "UPDATE": lambda spark, table: on_spark(spark, table).update({"n": "n + 1"}, "id = 1"),
+    "DELETE": lambda spark, table: on_spark(spark, table).delete("id = 0"),
+    "OPTIMIZE": lambda spark, table: on_spark(spark, table).optimize(sort_by="id"),
     "RESTORE": lambda spark, table: on_spark(spark, table).restore(1),
     "VACUUM END": lambda spark, table: on_spark(spark, table).vacuum(
         0, dry_run=False, enforce_retention_duration=False
@@ -43,8 +43,8 @@ CHANGES: dict[str, Callable[[SparkSession, Any], object]] = {
 READS: dict[str, Callable[[SparkSession, Any], object]] = {
     "read_table": lambda spark, table: dvs.read_table(spark, table),
     "read_changes": lambda spark, table: dvs.read_changes(spark, table),
-    "audit_table": lambda spark, table: dvs.audit_table(spark, table),
-    "repair_statistics": lambda spark, table: dvs.repair_statistics(spark, table),
+    "audit_table": lambda spark, table: on_spark(spark, table).audit(),
+    "repair_statistics": lambda spark, table: on_spark(spark, table).repair_statistics(),
     "create_view": lambda spark, table: dvs.create_view(spark, "named", table),
     "batch_writer": lambda spark, table: dvs.batch_writer(table, app_id="app")(spark.range(0), 0),
     "batch_merger": lambda spark, table: dvs.batch_merger(lambda _: merged(spark, table), app_id="other")(
@@ -215,8 +215,8 @@ OF_FILES: dict[str, Callable[[SparkSession, str], object]] = {
     "optimized write": lambda spark, table: dvs.write_table(
         table, spark.range(9), mode="append", optimize_write=True
     ),
-    "update": lambda spark, table: dvs.update(spark, table, {"id": "id + 1"}, "id > 1"),
-    "optimize": lambda spark, table: dvs.optimize(spark, table, sort_by="id"),
+    "update": lambda spark, table: on_spark(spark, table).update({"id": "id + 1"}, "id > 1"),
+    "optimize": lambda spark, table: on_spark(spark, table).optimize(sort_by="id"),
 }
 
 
@@ -233,7 +233,8 @@ def test_files_that_only_executors_have_are_not_committed(
             path.unlink()
         return messages(rows)
 
-    monkeypatch.setattr("delta_variant.spark.file_jobs.messages", on_other_disks)
+    for module in ("executor", "file_jobs"):
+        monkeypatch.setattr(f"delta_variant.spark.{module}.messages", on_other_disks)
     with pytest.raises(StoreError, match=r"driver does not find files .* mount that every machine has"):
         OF_FILES[operation](spark, str(tmp_path / "t"))
     assert dv.load_snapshot(tmp_path / "t").version == 0

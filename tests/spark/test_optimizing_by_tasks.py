@@ -14,15 +14,15 @@ import pytest
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from spark.tables import commits, data_files, listed_files, rows
+from spark.tables import commits, data_files, listed_files, on_spark, rows
 from write.test_row_tracking import tracked
 
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import CommitConflictError, ExpressionError
 from delta_variant.log.file_set import FileSet
-from delta_variant.operations.optimize.optimize import commit_groups
-from delta_variant.spark import optimizing
+from delta_variant.operations.optimize import optimize
+from delta_variant.spark import executor
 
 COLUMNS = {"id": "id", "day": "day", "text": "to_json(event)"}
 KEY = "event:k::bigint"
@@ -91,9 +91,9 @@ def keys_of(table: Path, path: str) -> list[int]:
 def test_the_plan_equals_that_of_one_process_and_is_executed(spark: SparkSession, table: Path):
     before = rows(table, **COLUMNS)
     expected = dv.optimize(table, dry_run=True)
-    plan = dvs.optimize(spark, table, dry_run=True)
+    plan = on_spark(spark, table).optimize(dry_run=True)
     assert (plan.version, plan.groups, str(plan)) == (None, expected.groups, str(expected))
-    done = dvs.optimize(spark, table)
+    done = on_spark(spark, table).optimize()
     assert (done.version, done.groups, len(done.files)) == (4, plan.groups, len(plan.groups))
     assert rows(table, **COLUMNS) == before
     assert listed_files(table) == {file.path for file in done.files}
@@ -106,7 +106,7 @@ def test_the_plan_equals_that_of_one_process_and_is_executed(spark: SparkSession
     paths = {path.path for file in done.files for path in file.variants["event"]}
     assert ("k",) in paths
     assert dv.audit_table(table, data=True).is_clean
-    assert dvs.optimize(spark, table).version is None
+    assert on_spark(spark, table).optimize().version is None
 
 
 @pytest.mark.usefixtures("small_files_are_separated", "small_files_are_shredded")
@@ -125,7 +125,7 @@ def test_the_residual_rows_of_all_tasks_have_one_file(
     assert len(residual) == 4
     # Two files of residual rows fit into one of this size, so that two tasks write residual rows.
     files = dv.FileOptions(target_file_size=max(residual) * 2 + 100)
-    done = dvs.optimize(spark, table, files=files)
+    done = on_spark(spark, table).optimize(files=files)
     assert sum(len(group.paths) == 2 and group.options.is_residual for group in done.groups) == 2
     assert [file.rows for file in done.files if file.is_residual] == [8]
     assert sum(file.rows for file in done.files) == 80
@@ -139,24 +139,26 @@ def test_the_residual_rows_of_all_tasks_have_one_file(
 
 
 def test_where_selects_partitions(spark: SparkSession, partitioned: Path):
-    done = dvs.optimize(spark, partitioned, "day = 'a'")
+    done = on_spark(spark, partitioned).optimize("day = 'a'")
     assert [group.partition_values for group in done.groups] == [{"day": "a"}]
     assert (done.files_before, len(done.files), len(listed_files(partitioned))) == (2, 1, 3)
 
 
 def test_files_whose_paths_have_changed_are_shredded_again(spark: SparkSession, tmp_path: Path):
     write(tmp_path / "t", 0, count=2 * LARGE, shredding=dv.ShreddingSchema.of({"unused": pa.int64()}))
-    assert dvs.optimize(spark, tmp_path / "t").groups == ()
-    done = dvs.optimize(spark, tmp_path / "t", reshred=True)
+    assert on_spark(spark, tmp_path / "t").optimize().groups == ()
+    done = on_spark(spark, tmp_path / "t").optimize(reshred=True)
     (group,) = done.groups
     assert [leaf.path for leaf in group.gained] == [("k",), ("old",)]
     assert [leaf.path for leaf in group.dropped] == [("unused",)]
-    assert dvs.optimize(spark, tmp_path / "t", reshred=True).version is None
+    assert on_spark(spark, tmp_path / "t").optimize(reshred=True).version is None
 
 
 def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, shredded: Path):
     before = rows(shredded, **COLUMNS)
-    done = dvs.optimize(spark, shredded, sort_by=[KEY, "id"], files=dv.FileOptions(target_file_size=2 << 10))
+    done = on_spark(spark, shredded).optimize(
+        sort_by=[KEY, "id"], files=dv.FileOptions(target_file_size=2 << 10)
+    )
     assert len(done.files) > len(done.groups)
     assert rows(shredded, **COLUMNS) == before
     for day in {group.partition_values.get("day") for group in done.groups}:
@@ -175,8 +177,8 @@ def test_values_of_every_type_survive_the_sort(spark: SparkSession, tmp_path: Pa
         df = spark.range(first, first + 20, 1, 1).selectExpr(*EVERY_TYPE)
         dvs.write_table(tmp_path / "t", df, mode="append")
     before = sorted(dv.read_table(tmp_path / "t").to_table().to_pylist(), key=str)
-    done = dvs.optimize(
-        spark, tmp_path / "t", sort_by=["id", "v:a::int", "b"], files=dv.FileOptions(numeric="strict")
+    done = on_spark(spark, tmp_path / "t").optimize(
+        sort_by=["id", "v:a::int", "b"], files=dv.FileOptions(numeric="strict")
     )
     assert [file.rows for file in done.files] == [40]
     after = dv.read_table(tmp_path / "t").to_table()
@@ -191,26 +193,28 @@ def test_rows_keep_their_row_ids(spark: SparkSession, tmp_path: Path, sort_by: s
     write(tmp_path / "t", 100)
     dv.update(tmp_path / "t", {"day": "'c'"}, "id = 7")
     before = tracked(tmp_path / "t")
-    assert dvs.optimize(spark, tmp_path / "t", sort_by=sort_by).version == 3
+    assert on_spark(spark, tmp_path / "t").optimize(sort_by=sort_by).version == 3
     assert tracked(tmp_path / "t") == before
 
 
 def fail(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
-    """Let one task fail `times` times after it has written its files."""
+    """Let the task of the first group fail `times` times after it has written its files."""
 
-    def failing(kind: type[optimizing.RewriteTask]) -> type[optimizing.RewriteTask]:
+    def failing(kind: type[Any]) -> type[Any]:
         # Spark's workers cannot import this module. A class that a function defines is pickled by value.
-        class Failing(kind):
-            def runs(self, snapshot: Any, batches: Any) -> Iterator[Any]:
-                yield from super().runs(snapshot, batches)
-                context = TaskContext.get()
-                if context.partitionId() == 0 and context.attemptNumber() < times:
-                    raise OSError("the disk failed")
+        class Failing(kind):  # type: ignore[misc]
+            def run(self, store: Any, name: Any, batches: Any) -> Iterator[Any]:
+                for result in super().run(store, name, batches):
+                    yield result
+                    # SortedGroups has no numbers of tasks.
+                    has_failed = str(result).startswith(("(0, WrittenGroups", "WrittenGroups"))
+                    if has_failed and TaskContext.get().attemptNumber() < times:
+                        raise OSError("the disk failed")
 
         return Failing
 
-    for kind in (optimizing.GroupTask, optimizing.SortedRowsTask):
-        monkeypatch.setattr(optimizing, kind.__name__, failing(kind))
+    for kind in (executor.EachTask, executor.SortedGroups):
+        monkeypatch.setattr(executor, kind.__name__, failing(kind))
 
 
 @pytest.mark.parametrize("sort_by", [None, KEY])
@@ -219,7 +223,7 @@ def test_a_task_that_fails_twice_and_then_succeeds_leaves_each_row_once(
 ):
     before, there = rows(partitioned, **COLUMNS), data_files(partitioned)
     fail(monkeypatch, times=2)
-    done = dvs.optimize(spark, partitioned, sort_by=sort_by)
+    done = on_spark(spark, partitioned).optimize(sort_by=sort_by)
     assert rows(partitioned, **COLUMNS) == before
     assert data_files(partitioned) == there | {file.path for file in done.files}
 
@@ -232,7 +236,7 @@ def test_a_job_that_fails_commits_nothing_and_leaves_no_files(
     there = data_files(partitioned)
     fail(monkeypatch, times=9)
     with pytest.raises(PySparkException, match="OSError: the disk failed"):
-        dvs.optimize(spark, partitioned, sort_by=sort_by)
+        on_spark(spark, partitioned).optimize(sort_by=sort_by)
     assert data_files(partitioned) == there
     assert dv.load_snapshot(partitioned).version == 1
 
@@ -240,16 +244,16 @@ def test_a_job_that_fails_commits_nothing_and_leaves_no_files(
 def test_a_commit_that_conflicts_leaves_no_files(
     spark: SparkSession, partitioned: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    commit = commit_groups
+    commit = optimize._commit_groups
 
     def commit_after_another(*arguments: Any) -> Any:
         dv.delete(partitioned, "id = 3")
         return commit(*arguments)
 
     there = data_files(partitioned)
-    monkeypatch.setattr(optimizing, "commit_groups", commit_after_another)
+    monkeypatch.setattr(optimize, "_commit_groups", commit_after_another)
     with pytest.raises(CommitConflictError, match="removed"):
-        dvs.optimize(spark, partitioned)
+        on_spark(spark, partitioned).optimize()
     assert len(rows(partitioned, id="id")) == 199
     assert commits(partitioned, "commitInfo")[-1]["operation"] == "DELETE"
     assert data_files(partitioned) == there | listed_files(partitioned)
@@ -258,6 +262,6 @@ def test_a_commit_that_conflicts_leaves_no_files(
 def test_invalid_keys_and_predicates_are_rejected_before_a_task_runs(spark: SparkSession, tmp_path: Path):
     write(tmp_path / "t", 0)
     with pytest.raises(ExpressionError, match="have no order"):
-        dvs.optimize(spark, tmp_path / "t", sort_by="event:k")
+        on_spark(spark, tmp_path / "t").optimize(sort_by="event:k")
     with pytest.raises(ExpressionError, match="expected only partition columns"):
-        dvs.optimize(spark, tmp_path / "t", "id = 1")
+        on_spark(spark, tmp_path / "t").optimize("id = 1")

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from spark.tables import on_spark
 from spark.twins import FEATURES, content, orphans, outcome, twins
 from write.test_row_tracking import tracked
 
 import delta_variant as dv
-from delta_variant import spark as dvs
 
 DELETES = ["id % 7 = 3", "event:n::bigint > 4", "day = 'a'", "id < 31", "event:s::string = 'x' and id > 100"]
 UPDATES: list[tuple[dict[str, str | None], str | None]] = [
@@ -33,7 +33,7 @@ def test_deletes_and_updates_are_those_of_one_process(spark: SparkSession, tmp_p
         *(("delete", each) for each in deletes),
         *(("update", each) for each in source.sample(UPDATES, 2)),
     ]:
-        ours = outcome(partial(getattr(dvs, name), spark, there, *arguments))
+        ours = outcome(partial(getattr(on_spark(spark, there), name), *arguments))
         assert ours == outcome(partial(getattr(dv, name), here, *arguments))
         assert content(there) == content(here)
     assert orphans(there) == set()

@@ -21,14 +21,13 @@ def test_the_public_api_of_spark_is_that_of_the_checked_in_text():
 @pytest.mark.parametrize(
     ("name", "missing"),
     [
-        *((name, {"timezone"}) for name in ("delete", "merge", "optimize", "update", "write_table")),
+        ("write_table", {"timezone"}),
         ("read_changes", {"limit", "timezone"}),
-        ("repair_statistics", {"files"}),
     ],
 )
 def test_a_function_on_spark_has_the_parameters_of_its_twin(name: str, missing: set[str]):
     here, there = (list(inspect.signature(getattr(each, name)).parameters) for each in (dvs, dv))
     own = ("spark", "one_shredding", "optimize_write", "auto_compact")
     shared = ["data" if each == "df" else each for each in here if each not in own]
-    # The session has a time zone, and a repair on Spark is of all files.
+    # The session has a time zone.
     assert shared == [each for each in there if each not in missing]

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from spark.sources import read_batches, stream_source
-from spark.tables import LONGEST_QUERY, data_files, finished, listed_files, rows
+from spark.tables import LONGEST_QUERY, data_files, finished, listed_files, on_spark, rows
 from support.intercepted_store import InterceptedObjects
 
 import delta_variant as dv
@@ -120,7 +120,7 @@ def test_a_merge_of_a_micro_batch_reads_the_commits_since_the_one_before(
     def build(batch: DataFrame) -> dv.Merge:
         seen.append(Counter(read))
         table = tmp_path / "t" if len(seen) % 2 else (tmp_path / "t").as_uri()
-        return dvs.merge(table, batch, "target.id = source.id").when_not_matched_insert_all()
+        return on_spark(spark, table).merge(batch, "target.id = source.id").when_not_matched_insert_all()
 
     lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines"))
     query = lines.selectExpr("bigint(value) AS id").writeStream.foreachBatch(dvs.batch_merger(build))

@@ -25,7 +25,7 @@ from delta_variant.errors import (
     UnsupportedFeatureError,
 )
 from delta_variant.spark.attempts import Job
-from delta_variant.spark.engine import TaskRunner
+from delta_variant.spark.executor import EachTask, TaskRunner
 from delta_variant.spark.running import run_task
 from delta_variant.spark.task_errors import TaskError, report_errors, restore_errors
 from delta_variant.spark.tasks import to_executors
@@ -146,7 +146,7 @@ list(cloudpickle.loads(bytes.fromhex("{task}"))(iter([])))
 
 @pytest.mark.parametrize("module", ["delta_variant", "obstore"])
 def test_an_executor_without_a_package_says_how_to_install_it(tmp_path: Path, module: str):
-    task = to_executors(TaskRunner(str(tmp_path), None, Job.of(None)))
+    task = to_executors(TaskRunner(str(tmp_path), None, Job.of(None), EachTask()))
     script = BLOCKED.format(module=module, task=cloudpickle.dumps(task).hex())
     worker = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     for words in (f"No module named '{module}'", "--archives", "PYSPARK_PYTHON", sys.executable):

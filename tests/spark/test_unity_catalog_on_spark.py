@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -40,10 +39,10 @@ def ids(catalog: Catalog, table: ManagedTable) -> list[int]:
 def test_operations_by_tasks_commit_by_the_catalog(spark, catalog, table):
     handle = dv.Table(table.uri, storage_options=catalog.options)
     dvs.write_table(handle, numbers(spark, 0, 6), mode="append", variant_columns=["event"])
-    dvs.delete(spark, handle, "id = 0")
-    dvs.update(spark, handle, {"id": "id + 100"}, where="id = 1")
+    on_spark(spark, handle).delete("id = 0")
+    on_spark(spark, handle).update({"id": "id + 100"}, where="id = 1")
     source = numbers(spark, 5, 2)
-    merge = dvs.merge(handle, source, on="target.id = source.id", variant_columns=["event"])
+    merge = on_spark(spark, handle).merge(source, on="target.id = source.id", variant_columns=["event"])
     merge.when_not_matched_insert_all().execute()
     assert ids(catalog, table) == [2, 3, 4, 5, 6, 101]
     assert catalog.latest(table) == 4
@@ -72,7 +71,7 @@ def test_the_format_reads_and_writes_by_name(spark, catalog, table, tmp_path):
 
 def test_maintenance_by_tasks_is_rejected(spark, catalog, table):
     handle = dv.Table(table.uri, storage_options=catalog.options)
-    for operation in (partial(dvs.optimize, spark, handle), on_spark(spark, handle).vacuum):
+    for operation in (on_spark(spark, handle).optimize, on_spark(spark, handle).vacuum):
         with pytest.raises(UnsupportedFeatureError, match="only the catalog may do this"):
             operation()
 

@@ -18,7 +18,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from spark.driver import counted, counting
-from spark.tables import commits, data_files, listed_files, rows
+from spark.tables import commits, data_files, listed_files, on_spark, rows
 from write.test_row_rules import planted
 
 import delta_variant as dv
@@ -73,7 +73,7 @@ def test_tasks_write_for_the_readers_that_the_table_remembers(spark: SparkSessio
     dvs.write_table(table, events(spark), variant_columns=["event"], files=unshredded)
     dvs.write_table(table, events(spark), variant_columns=["event"], mode="append")
     check_unshredded(table, files=6)
-    dvs.optimize(spark, table)
+    on_spark(spark, table).optimize()
     check_unshredded(table, files=1)
 
 
@@ -157,7 +157,7 @@ def test_column_names_may_contain_dots_and_backticks(spark: SparkSession, tmp_pa
     arguments = {"variant_columns": ["e`.v"], "partition_by": "p.q"}
     assert dvs.write_table(table, df, configuration=mapped, **arguments).rows == 9
     dvs.write_table(table, df, mode="append", one_shredding=True, **arguments)
-    dvs.optimize(spark, table, sort_by="`a.b`")
+    on_spark(spark, table).optimize(sort_by="`a.b`")
     expected = sorted(({"id": n, "n": n, "part": n % 3} for n in [*range(9), *range(9)]), key=str)
     assert rows(table, id="`a.b`", n="`e``.v`:n::int", part="`p.q`") == expected
     df.write.format("delta_variant").mode("append").option("variant_columns", '["e`.v"]').save(str(table))

@@ -5,15 +5,16 @@ docs/audit-rules.md lists the rules.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..._html import MAX_ROWS, html_table
 from ..._progress import advance, begin
 from ...errors import printable
+from ...execution import GROUP_BYTES, ROUNDS, Executor, NameFile, executor_of
 from ...log.load import open_to_read, version_to_read
-from ...log.snapshot import Snapshot, TableVersion
+from ...log.snapshot import Snapshot, TableVersion, strip_files
 from ...log.timestamps import version_at
 from ...protocol.actions import is_residual
 from ...read.selection import select_files
@@ -34,8 +35,8 @@ from .table_rules import LOG_RULES, TABLE_RULES
 __all__ = [
     "RULES",
     "Audit",
+    "AuditTask",
     "AuditedFile",
-    "audit_files",
     "audit_table",
     "file_subjects",
     "statistics_findings",
@@ -200,7 +201,10 @@ def audit_table(
         *apply_rules(SURVEY_RULES, log),
         *apply_rules(SUBJECT_RULES, subject),
     ]
-    audited = _audit_files(subject, selected, data=data)
+    if log.snapshot is None:
+        audited = _audit_files(subject, selected, data=data)
+    else:
+        audited = _run_tasks(log.snapshot, selected, data, executor_of(table, store, storage_options))
     findings += (finding for _, found in audited for finding in found)
     return Audit(
         store.uri, log.version, data, tuple(file for file, _ in audited), tuple(findings), log.snapshot
@@ -237,17 +241,37 @@ def statistics_findings(subject: FileSubject) -> list[Finding]:
     return findings
 
 
-def audit_files(
-    table: TableVersion, files: Iterable[Mapping[str, Any]], *, data: bool
-) -> list[tuple[AuditedFile, list[Finding]]]:
-    """Check data files of a table, rows of `Snapshot.files`, without its log, and return their violations."""
-    log = LogSurvey(table.store, table.version, names=(), commits=(), table=table)
-    return _audit_files(TableSubject(log), files, data=data)
+AuditedFiles: TypeAlias = list[tuple[AuditedFile, list[Finding]]]
 
 
-def _audit_files(
-    subject: TableSubject, files: Iterable[Mapping[str, Any]], *, data: bool
-) -> list[tuple[AuditedFile, list[Finding]]]:
+@dataclass(frozen=True)
+class AuditTask:
+    """Audits data files of a version, rows of `Snapshot.files`, without the log.
+
+    The version has no store.
+    """
+
+    version: TableVersion
+    files: Sequence[Mapping[str, Any]]
+    data: bool
+
+    def run(self, store: Store, name: NameFile) -> AuditedFiles:
+        """Return the files with their violations, in order."""
+        table = replace(self.version, store=store)
+        log = LogSurvey(store, table.version, names=(), commits=(), table=table)
+        return _audit_files(TableSubject(log), self.files, data=self.data)
+
+
+def _run_tasks(
+    snapshot: Snapshot, files: Sequence[Mapping[str, Any]], data: bool, executor: Executor
+) -> AuditedFiles:
+    total, version = sum(file["size"] or 0 for file in files), strip_files(snapshot)
+    groups = executor.split(files, lambda file: file["size"] or 0, total, GROUP_BYTES, ROUNDS)
+    tasks = (AuditTask(version, tuple(group), data) for group in groups)
+    return [file for audited in executor.run(tasks) for file in audited]
+
+
+def _audit_files(subject: TableSubject, files: Iterable[Mapping[str, Any]], *, data: bool) -> AuditedFiles:
     chosen = list(files)
     begin("checking files", files=len(chosen), bytes_=sum(int(add["size"]) for add in chosen))
     audited = []

@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..._checks import check_text, options_of, texts_of
 from ...data_file.options import FileOptions, WriteOptions
 from ...errors import ExpressionError, printable
+from ...execution import Engine, timezone_of
 from ...input.arrow_data import batches_of, files_as_lines
 from ...input.invalid_json import parse_lines
 from ...input.json_lines import JsonLines
@@ -24,16 +25,15 @@ from ...protocol.types import StructType
 from ...read.in_memory import parse_json_columns
 from ...read.scope import Scope
 from ...storage.store import TableLocation
-from ...variant.moments import UTC
 from ...write.assignment import assignments_of
 from ...write.rewrite_result import RewriteResult
 from .clauses import Clause, ClauseAction, When
-from .execute import execute
+from .execute import MemorySource, MergeSource, execute
 from .joining import JoinPredicate
 from .plan import MergePlan
 from .sides import Side, Sides, side_inputs
 
-__all__ = ["Merge", "check_aliases", "merge", "sides_of", "with_commit"]
+__all__ = ["Merge", "merge", "with_commit"]
 
 NO_UPDATES: Mapping[str, str | None] = {}
 READABLE: Mapping[When, Side] = {"not matched": "source", "not matched by source": "target"}
@@ -47,27 +47,28 @@ def merge(
     source_alias: str = "source",
     target_alias: str = "target",
     variant_columns: Sequence[str] = (),
-    timezone: str = UTC,
+    timezone: str | None = None,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> Merge:
     """Return a merge of `source` into a table, to which you add clauses before you call `execute()`.
 
-    The rows and keys of the source are held in memory. The table is read batch by batch. A column that only
-    one of the two has does not need an alias in SQL text.
+    The rows and keys of the source are held in memory, those of a DataFrame on the executors. The table is
+    read batch by batch. A column that only one of the two has does not need an alias in SQL text.
 
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`: the target of the merge.
         source: The rows of the source: Arrow data, a frame, dicts, or the result of `read_json` with
-            `on_invalid="error"`, like the data of `write_table`.
+            `on_invalid="error"`, like the data of `write_table`. With a `SparkEngine` also a batch DataFrame
+            of any size, which needs an equality in `on`.
         on: An SQL predicate over both, such as `target.event:user.id::bigint = source.id`. Equalities in it
             decide which files are read.
         source_alias: The name of the source in SQL text, `"source"` by default.
         target_alias: The name of the table in SQL text, `"target"` by default.
         variant_columns: The names of source columns with JSON text that become Variants. Empty by default.
-        timezone: The time zone of local times in all SQL text of the merge, as in `read_table`. `"UTC"` by
-            default.
+        timezone: The time zone of local times in all SQL text of the merge, as in `read_table`. None, the
+            default, is that of the engine of a `Table`, `"UTC"` without one.
         files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
         commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
@@ -94,30 +95,21 @@ def merge(
         (1, 1)
     """
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
-    check_aliases(source_alias, target_alias)
-    snapshot = load_latest(table, storage_options).in_timezone(timezone)
-    rows, columns = _in_memory(source, variant_columns, snapshot.schema)
-    sides = sides_of(snapshot, target_alias, columns, source_alias)
-    plan = MergePlan(snapshot, on, JoinPredicate.of(sides.predicate(on)), WriteOptions(files=files), commit)
-    return Merge(plan, sides, partial(execute, rows))
-
-
-def check_aliases(source: str, target: str) -> None:
-    """Raise ArgumentTypeError or ValueError for invalid aliases of a merge."""
-    for option, alias in (("source_alias", source), ("target_alias", target)):
+    for option, alias in (("source_alias", source_alias), ("target_alias", target_alias)):
         check_text(option, alias)
-
-
-def sides_of(snapshot: Snapshot, target_alias: str, columns: StructType, source_alias: str) -> Sides:
-    """Return the columns of a table and those of a source, with their aliases."""
-    target = Scope.of_read(snapshot.configuration)
-    return Sides(target_alias, target, source_alias, Scope.of_columns(columns, snapshot.timezone))
-
-
-def _in_memory(
-    source: Any, variant_columns: Sequence[str], target: StructType
-) -> tuple[pa.RecordBatch, StructType]:
     names = texts_of("names", "variant_columns", variant_columns)
+    engine: Engine | None = getattr(table, "engine", None)
+    frame: MergeSource | None = None if engine is None else engine.merge_source(source, names)
+    snapshot = load_latest(table, storage_options).in_timezone(timezone_of(table, timezone))
+    rows = frame or _in_memory(source, names, snapshot.schema)
+    target = Scope.of_read(snapshot.configuration)
+    sides = Sides(target_alias, target, source_alias, Scope.of_columns(rows.columns, snapshot.timezone))
+    plan = MergePlan(snapshot, on, JoinPredicate.of(sides.predicate(on)), WriteOptions(files=files), commit)
+    rows.check(plan)
+    return Merge(plan, sides, partial(execute, rows, table, storage_options))
+
+
+def _in_memory(source: Any, names: Sequence[str], target: StructType) -> MemorySource:
     source = files_as_lines(source, "the source", names)
     if isinstance(source, JsonLines):
         arrow_schema, batches = source.schema, parse_lines(source)
@@ -131,7 +123,7 @@ def _in_memory(
     if len(whole) > 1:
         raise ValueError("a column of the source is larger than 2 GiB: merge the source in parts")
     batch = whole[0] if whole else pa.RecordBatch.from_pylist([], schema=table.schema)
-    return parse_json_columns(batch, columns), columns
+    return MemorySource(parse_json_columns(batch, columns), columns)
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from ...log.commit_context import CommitOptions
 from ...log.snapshot import Snapshot
 from ...write.copy_on_write import RewrittenFiles
 from ...write.rewrite_result import RewriteResult, commit_rewrite
-from ...write.written_files import WrittenFiles
 from .clauses import Clause
 from .joining import JoinPredicate, KeyValues
 
@@ -74,18 +73,16 @@ def commit_merge(
     plan: MergePlan,
     predicate: Expression | None,
     rewritten: RewrittenFiles,
-    inserted: WrittenFiles,
     counts: MergeCounts,
 ) -> RewriteResult:
     """Commit the files of a merge and return its result.
 
-    `predicate` is the target predicate. `inserted` are files of new rows that `rewritten` does not have.
+    `predicate` is the target predicate.
     """
     committed = commit_rewrite(
         plan.snapshot,
         rewritten,
         predicate=predicate,
-        inserted=inserted,
         operation="MERGE",
         parameters={"predicate": plan.on, **_predicate_parameters(plan.clauses)},
         metrics={
@@ -105,7 +102,7 @@ def commit_merge(
         rows_inserted=counts.inserted,
         rows_copied=rewritten.copied,
         files_removed=rewritten.removed.num_rows,
-        files=WrittenFiles.join([rewritten.files, inserted]).files,
+        files=rewritten.files.files,
     )
 
 

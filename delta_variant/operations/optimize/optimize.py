@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import zip_longest
 from typing import TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..._checks import one_or_more, options_of
 from ..._progress import advance, begin
@@ -17,7 +19,7 @@ from ..._threads import Threads
 from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import ExpressionError, printable
-from ...execution import new_name
+from ...execution import GROUP_BYTES, Executor, NameFile, executor_of, new_name, timezone_of
 from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Expression, output_type
 from ...expressions.tree import describe as describe_expression
@@ -26,35 +28,47 @@ from ...log.catalog import check_maintenance
 from ...log.commit_context import CommitOptions, without_txn
 from ...log.commit_result import CommitResult
 from ...log.load import load_latest
-from ...log.snapshot import Snapshot, TableVersion
-from ...read.file_reader import files_of
+from ...log.snapshot import Snapshot, TableVersion, strip_files
+from ...read.file_reader import FileEntry, files_of
 from ...read.log_statistics import partition_matches
 from ...read.plan import FilePlan
 from ...read.row_tracking import with_row_ids
 from ...read.scope import Scope
-from ...storage.store import TableLocation
-from ...variant.moments import UTC
+from ...storage.store import Store, TableLocation, discard
 from ...write.copy_on_write import RewrittenFiles, is_partition_predicate
-from ...write.partitions import discard, infer_shared_shredding
+from ...write.partitions import infer_shared_shredding
 from ...write.preparation import restrict_to_table
 from ...write.rewrite_result import commit_rewrite
 from ...write.router import ResidualFiles, write_files
 from ...write.stored_rows import StoredRows
 from ...write.written_files import WrittenFiles
-from .layout import Bin, FileGroup, LeafPath, plan_bins, plan_group, read_or_copy_files
+from .layout import (
+    Bin,
+    FileGroup,
+    LeafPath,
+    is_large,
+    plan_bins,
+    plan_group,
+    read_or_copy_files,
+    read_rows,
+)
 from .sorting import SortedRun, sort_into_runs
 
 __all__ = [
+    "GroupsTask",
     "OptimizePlan",
     "OptimizeResult",
-    "commit_groups",
     "optimize",
     "plan_compaction",
     "plan_optimize",
+    "run_optimize",
     "write_rows",
 ]
 
 Rows: TypeAlias = "pa.RecordBatch | StoredRows"
+
+READ_COLUMNS = [field.name for field in fields(FileEntry)]
+"""The columns of `Snapshot.files` that tasks need."""
 
 FILES_AT_ONCE = 2
 """The number of files that are read concurrently. The columns of one file are decoded sequentially."""
@@ -129,7 +143,7 @@ def optimize(
     *,
     sort_by: str | Sequence[str] | None = None,
     reshred: bool = False,
-    timezone: str = UTC,
+    timezone: str | None = None,
     dry_run: bool = False,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
@@ -153,7 +167,8 @@ def optimize(
             rows in a temporary folder.
         reshred: Infer the shredding schemas again, and also rewrite files whose schema differs. Small files
             get more columns than from a write, if that makes them smaller; see `infer_shredding_schema`.
-        timezone: The time zone of local times in the SQL text, as in `read_table`.
+        timezone: The time zone of local times in the SQL text, as in `read_table`. None, the default, is that
+            of the engine of a `Table`, `"UTC"` without one.
         dry_run: Only plan, and commit nothing. The size of the new files is estimated from a sample.
         files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
@@ -178,29 +193,61 @@ def optimize(
         >>> result.version, result.files_before, len(result.files)
         (2, 2, 1)
     """
-    work = plan_optimize(
-        load_latest(table, storage_options).in_timezone(timezone),
+    plan = plan_optimize(
+        load_latest(table, storage_options).in_timezone(timezone_of(table, timezone)),
         where,
         sort_by=sort_by,
         reshred=reshred,
         files=files,
         commit=commit,
     )
-    groups = _plan_groups(work)
+    executor = executor_of(table, plan.snapshot.store, storage_options)
+    return run_optimize(plan, executor, dry_run=dry_run)
+
+
+def run_optimize(plan: OptimizePlan, executor: Executor, *, dry_run: bool = False) -> OptimizeResult:
+    """Rewrite the files of a plan by tasks, and commit them unless it is a dry run."""
+    groups = _plan_groups(plan, executor)
     if dry_run or not groups:
         return OptimizeResult(None, tuple(groups))
-    return commit_groups(work, *_write(work, groups))
+    done, files = _write(plan, groups, executor)
+    new = WrittenFiles.join(files)
+    return executor.commit(lambda: _commit_groups(plan, done, new), (each.paths() for each in files))
 
 
-def _plan_groups(work: OptimizePlan) -> list[FileGroup]:
-    begin("planning", files=len(work.bins))
-    groups = []
-    for each in work.bins:
-        group = plan_group(work.snapshot, each, work.options)
-        advance(files=1)
-        if group is not None:
-            groups.append(group)
-    return groups
+def _plan_groups(plan: OptimizePlan, executor: Executor) -> list[FileGroup]:
+    """Return the groups of files to rewrite, in the order of the bins."""
+    begin("planning", files=len(plan.bins))
+    bins = [replace(each, files=each.files.select(READ_COLUMNS)) for each in plan.bins]
+    shares = executor.split(bins, _size_of, sum(map(_size_of, bins)), GROUP_BYTES)
+    tasks = (PlanGroupsTask(strip_files(plan.snapshot), tuple(share), plan.options) for share in shares)
+    groups = [group for found in executor.run(tasks) for group in found]
+    return [
+        replace(group, files=each.files)
+        for each, group in zip(plan.bins, groups, strict=True)
+        if group is not None
+    ]
+
+
+def _size_of(files: Bin | FileGroup) -> int:
+    return int(pc.sum(files.files["size"]).as_py() or 0)
+
+
+@dataclass(frozen=True)
+class PlanGroupsTask:
+    """Plans how bins of files are rewritten."""
+
+    snapshot: TableVersion
+    bins: Sequence[Bin]
+    options: WriteOptions
+
+    def run(self, store: Store, name: NameFile) -> list[FileGroup | None]:
+        """Return the group of each bin, None for one whose files stay."""
+        snapshot, groups = replace(self.snapshot, store=store), []
+        for each in self.bins:
+            groups.append(plan_group(snapshot, each, self.options))
+            advance(files=1)
+        return groups
 
 
 @dataclass(frozen=True)
@@ -277,7 +324,7 @@ def write_rows(
     return write_files(snapshot.store, batches, table, options, name=name, residual=residual)
 
 
-def commit_groups(work: OptimizePlan, groups: Sequence[FileGroup], files: WrittenFiles) -> OptimizeResult:
+def _commit_groups(work: OptimizePlan, groups: Sequence[FileGroup], files: WrittenFiles) -> OptimizeResult:
     """Replace groups of files by new files; on conflict, delete those and raise CommitConflictError."""
     removed = pa.concat_tables(group.files for group in groups)
     rows = sum(group.rows for group in groups)
@@ -321,28 +368,109 @@ def _select_files(snapshot: Snapshot, predicate: Expression | None, where: str |
     return snapshot.files.filter(partition_matches(snapshot.configuration, snapshot.files, predicate))
 
 
-def _write(work: OptimizePlan, groups: Sequence[FileGroup]) -> tuple[list[FileGroup], WrittenFiles]:
-    """Write the new files of groups, and return the groups as they were written, and the files."""
-    done: list[FileGroup] = []
-    written: list[WrittenFiles] = []
-    if not work.keys:
+def _write(
+    plan: OptimizePlan, groups: Sequence[FileGroup], executor: Executor
+) -> tuple[list[FileGroup], list[WrittenFiles]]:
+    """Write new files, and return the groups as they were written, and the files of each task."""
+    if not plan.keys:
         files, rows = sum(len(group.paths) for group in groups), sum(group.rows for group in groups)
         begin("rewriting", files=files, rows=rows)
-    # The residual rows of all groups of a partition, so that they are in few files.
-    residual = ResidualFiles(work.snapshot.store, with_row_ids(work.snapshot.configuration), work.options)
-    try:
-        for group in groups:
-            used = []
-            for options, batches in _rows_of_new_files(work, group):
-                written.append(write_rows(work.snapshot, _count_rows(batches), options, residual=residual))
-                used.append(options)
-            done.append(group.written_with(work.snapshot, used))
-            advance(files=len(group.paths))
-        return done, WrittenFiles.join([*written, residual.close()])
-    except BaseException:
-        discard(work.snapshot.store, WrittenFiles.join(written).paths())
-        residual.discard()
-        raise
+    parts = [replace(group, files=group.files.select(READ_COLUMNS)) for group in groups]
+    whole = GroupsTask(strip_files(plan.snapshot), parts, plan.options, plan.keys)
+    if plan.keys:
+        results = executor.run_whole(whole)
+    else:
+        shares = executor.split(parts, _size_of, sum(map(_size_of, parts)), GROUP_BYTES)
+        results = list(executor.run(replace(whole, groups=tuple(share)) for share in shares))
+    used = [options for result in results for options in result.options]
+    done = [
+        group.written_with(plan.snapshot, options) if options else group
+        for group, options in zip_longest(groups, used)
+    ]
+    written = [result.files for result in results]
+    return done, written if len(written) == 1 else _merge_residual_files(plan, written, executor)
+
+
+@dataclass(frozen=True)
+class WrittenGroups:
+    """The new files of groups, and the options of the new files of each group, if they are known."""
+
+    files: WrittenFiles
+    options: Sequence[Sequence[WriteOptions]] = ()
+
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of the files."""
+        return self.files.paths()
+
+    def compress(self) -> WrittenGroups:
+        """Return the same files with compressed descriptions."""
+        return replace(self, files=self.files.compress())
+
+
+@dataclass(frozen=True)
+class GroupsTask:
+    """Writes the new files of groups.
+
+    With keys, the rows of each group are sorted.
+    """
+
+    snapshot: TableVersion
+    groups: Sequence[FileGroup]
+    options: WriteOptions
+    keys: tuple[Expression, ...]
+
+    def run(self, store: Store, name: NameFile) -> WrittenGroups:
+        """Return the new files; after an error, remove them."""
+        snapshot, written = replace(self.snapshot, store=store), list[WrittenFiles]()
+        used: list[list[WriteOptions]] = []
+        # The residual rows of all groups of a partition, so that they are in few files.
+        residual = ResidualFiles(store, with_row_ids(snapshot.configuration), self.options, name)
+        try:
+            for group in self.groups:
+                used.append([])
+                for options, batches in _rows_of_new_files(snapshot, group, self.keys):
+                    written.append(write_rows(snapshot, _count_rows(batches), options, name, residual))
+                    used[-1].append(options)
+                advance(files=len(group.paths))
+            return WrittenGroups(WrittenFiles.join([*written, residual.close()]), used)
+        except BaseException:
+            discard(store, WrittenFiles.join(written).paths())
+            residual.discard()
+            raise
+
+
+def _merge_residual_files(
+    plan: OptimizePlan, written: Sequence[WrittenFiles], executor: Executor
+) -> list[WrittenFiles]:
+    """Return files of tasks with one residual file for each partition, and not one for each task."""
+    target = plan.options.files.target_file_size
+    residual: defaultdict[str, list[FileEntry]] = defaultdict(list)
+    for file in (file for each in written for file in each.entries()):
+        if file.is_residual and not is_large(file.size or 0, target):
+            # All of its rows have their row ids, if the table tracks them.
+            entry = replace(file, base_row_id=0, default_row_commit_version=0)
+            residual[repr(sorted(file.partition_values.items()))].append(entry)
+    parts = [files for files in residual.values() if len(files) > 1]
+    options, version = replace(plan.options, is_residual=True), strip_files(plan.snapshot)
+    new = list(executor.run(ResidualTask(version, tuple(files), options) for files in parts))
+    replaced = {file.path for files in parts for file in files}
+    discard(plan.snapshot.store, replaced)
+    return [*(files.without(replaced) for files in written), *new]
+
+
+@dataclass(frozen=True)
+class ResidualTask:
+    """Writes the rows of new residual files of a partition to one file."""
+
+    snapshot: TableVersion
+    files: Sequence[FileEntry]
+    options: WriteOptions
+
+    def run(self, store: Store, name: NameFile) -> WrittenFiles:
+        """Return the new file."""
+        snapshot = replace(self.snapshot, store=store)
+        rows = (batch for batch, _ in read_rows(snapshot, self.files, (), self.options))
+        return write_rows(snapshot, rows, self.options, name)
 
 
 def _count_rows(batches: Iterable[Rows]) -> Iterator[Rows]:
@@ -352,22 +480,26 @@ def _count_rows(batches: Iterable[Rows]) -> Iterator[Rows]:
         yield batch
 
 
-def _rows_of_new_files(work: OptimizePlan, group: FileGroup) -> Iterator[tuple[WriteOptions, Iterator[Rows]]]:
+def _rows_of_new_files(
+    snapshot: TableVersion, group: FileGroup, keys: tuple[Expression, ...]
+) -> Iterator[tuple[WriteOptions, Iterator[Rows]]]:
     """Yield options and rows of each new file, or those of all files at once without sort keys."""
-    if not work.keys:
-        read = read_or_copy_files(work.snapshot, files_of(group.files), group.options)
+    if not keys:
+        read = read_or_copy_files(snapshot, files_of(group.files), group.options)
         return iter([(group.options, _read_ahead(read))])
     # No reference to a run is kept, so that one at a time is in memory.
-    return map(partial(_sorted_file, work, group), sort_into_runs(work.snapshot, group, work.keys))
+    return map(partial(_sorted_file, snapshot, group), sort_into_runs(snapshot, group, keys))
 
 
-def _sorted_file(work: OptimizePlan, group: FileGroup, run: SortedRun) -> tuple[WriteOptions, Iterator[Rows]]:
+def _sorted_file(
+    snapshot: TableVersion, group: FileGroup, run: SortedRun
+) -> tuple[WriteOptions, Iterator[Rows]]:
     """Return options and rows of a new file, which is shredded by its rows: they may be of one kind."""
     options = group.options
     if group.is_inferred:
         options = replace(options, shredding="infer")
         options = infer_shared_shredding(
-            options, run.sample(), with_row_ids(work.snapshot.configuration), run.num_rows
+            options, run.sample(), with_row_ids(snapshot.configuration), run.num_rows
         )
     return options, run.rows()
 

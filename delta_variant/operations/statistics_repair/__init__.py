@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,19 +14,20 @@ from ..._checks import options_of, to_integer
 from ..._progress import advance, begin
 from ...data_file.options import MAX_STATS_PATHS
 from ...errors import DeltaVariantError
+from ...execution import GROUP_BYTES, ROUNDS, NameFile, executor_of
 from ...log import transaction
 from ...log.commit_context import CommitOptions, commit_context, without_txn
 from ...log.commit_result import CommitResult
 from ...log.file_tables import add_actions
 from ...log.load import load_latest
-from ...log.snapshot import Snapshot, TableVersion
+from ...log.snapshot import Snapshot, TableVersion, strip_files
 from ...read.selection import select_files
-from ...storage.store import TableLocation
+from ...storage.store import Store, TableLocation
 from ..audit import file_subjects, statistics_findings
 from ..audit.subjects import FileSubject
 from .repaired import repair_file
 
-__all__ = ["FileRepair", "RepairResult", "repair_statistics"]
+__all__ = ["FileRepair", "RepairResult", "RepairTask", "repair_statistics"]
 
 OPERATION = "COMPUTE STATS"
 
@@ -128,30 +129,40 @@ def repair_statistics(
     commit = without_txn(options_of("commit", commit, CommitOptions), "repair_statistics")
     to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
     snapshot = load_latest(table, storage_options)
-    check_may_repair(snapshot)
-    chosen = select_files(snapshot.files.to_pylist(), files, snapshot.uri)
-    found = compare_files(snapshot, chosen, max_variant_stats_paths)
-    result = RepairResult(None, snapshot.uri, snapshot.version, len(chosen), found)
-    return result if dry_run else commit_repair(snapshot, result, commit)
-
-
-def check_may_repair(snapshot: Snapshot) -> None:
-    """Raise UnsupportedFeatureError or ProtocolError for a table that this version cannot commit to."""
     snapshot.configuration.check_may_commit()
+    chosen = select_files(snapshot.files.to_pylist(), files, snapshot.uri)
+    executor, version = executor_of(table, snapshot.store, storage_options), strip_files(snapshot)
+    total = sum(file["size"] or 0 for file in chosen)
+    groups = executor.split(chosen, lambda file: file["size"] or 0, total, GROUP_BYTES, ROUNDS)
+    tasks = (RepairTask(version, tuple(group), max_variant_stats_paths) for group in groups)
+    found = tuple(repair for repairs in executor.run(tasks) for repair in repairs)
+    result = RepairResult(None, snapshot.uri, snapshot.version, len(chosen), found)
+    return result if dry_run else _commit_repair(snapshot, result, commit)
 
 
-def compare_files(
-    snapshot: TableVersion, files: Iterable[Mapping[str, Any]], max_variant_stats_paths: int
-) -> tuple[FileRepair, ...]:
-    """Return the repairs of those files, rows of `Snapshot.files`, that have wrong or missing statistics."""
-    limit = max_variant_stats_paths if snapshot.configuration.supports_shredding else 0
-    chosen = list(files)
-    begin("comparing statistics", files=len(chosen), bytes_=sum(int(add["size"]) for add in chosen))
-    repairs = []
-    for subject in file_subjects(snapshot, chosen):
-        repairs.append(_compare_file(subject, limit))
-        advance(files=1, bytes_=int(subject.add["size"]))
-    return tuple(repair for repair in repairs if repair is not None)
+@dataclass(frozen=True)
+class RepairTask:
+    """Compares the statistics of data files, rows of `Snapshot.files`.
+
+    The version has no store.
+    """
+
+    snapshot: TableVersion
+    files: Sequence[Mapping[str, Any]]
+    max_variant_stats_paths: int
+
+    def run(self, store: Store, name: NameFile) -> tuple[FileRepair, ...]:
+        """Return the repairs of those files that have wrong or missing statistics."""
+        snapshot = replace(self.snapshot, store=store)
+        limit = self.max_variant_stats_paths if snapshot.configuration.supports_shredding else 0
+        begin(
+            "comparing statistics", files=len(self.files), bytes_=sum(int(add["size"]) for add in self.files)
+        )
+        repairs = []
+        for subject in file_subjects(snapshot, self.files):
+            repairs.append(_compare_file(subject, limit))
+            advance(files=1, bytes_=int(subject.add["size"]))
+        return tuple(repair for repair in repairs if repair is not None)
 
 
 def _compare_file(subject: FileSubject, max_variant_stats_paths: int) -> FileRepair | None:
@@ -170,7 +181,7 @@ def _compare_file(subject: FileSubject, max_variant_stats_paths: int) -> FileRep
     return FileRepair(path, reasons, stats, repaired.to_json())
 
 
-def commit_repair(snapshot: Snapshot, repair: RepairResult, commit: CommitOptions) -> RepairResult:
+def _commit_repair(snapshot: Snapshot, repair: RepairResult, commit: CommitOptions) -> RepairResult:
     """Commit computed statistics; raise CommitConflictError if a concurrent commit changed a file."""
     if not repair.repairable:
         return repair

@@ -8,18 +8,16 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import SparkSession
 
-from ..data_file.options import FileOptions
-from ..log.load import load_latest
-from ..log.snapshot import Snapshot
-from ..operations.optimize.layout import is_large
-from ..operations.optimize.optimize import plan_compaction
-from ..protocol import features, properties
-from ..protocol.table_configuration import TableConfiguration
-from ..storage.store import Store
-from ..write.written_files import WrittenFiles
-from .optimizing import optimize_files
+from ...data_file.options import FileOptions
+from ...execution import Executor
+from ...log.load import load_latest
+from ...log.snapshot import Snapshot
+from ...protocol import features, properties
+from ...protocol.table_configuration import TableConfiguration
+from ...write.written_files import WrittenFiles
+from .layout import is_large
+from .optimize import plan_compaction, run_optimize
 
 __all__ = ["compact_partitions", "compacts", "select_small_files"]
 
@@ -31,42 +29,39 @@ MIN_FILES = 50
 Partition: TypeAlias = frozenset[tuple[str, str | None]]
 
 
-def compacts(table: TableConfiguration, auto_compact: bool | None) -> bool:
+def compacts(configuration: TableConfiguration, auto_compact: bool | None) -> bool:
     """Return whether a table is compacted after a change: as the argument says, None as its properties say.
 
     A table that a catalog manages is not: only the catalog may compact it.
     """
-    if table.supports(features.CATALOG_MANAGED):
+    if configuration.supports(features.CATALOG_MANAGED):
         return False
     if auto_compact is not None:
         return auto_compact
-    return any(table.get(prop) for prop in (properties.AUTO_OPTIMIZE, properties.AUTO_COMPACT))
+    either = (properties.AUTO_OPTIMIZE, properties.AUTO_COMPACT)
+    return any(configuration.get(prop) for prop in either)
 
 
 def compact_partitions(
-    spark: SparkSession,
-    store: Store,
-    before: Snapshot | None,
-    written: WrittenFiles,
-    files: FileOptions,
-    storage_options: Mapping[str, str] | None,
+    executor: Executor, before: Snapshot | None, written: WrittenFiles, files: FileOptions
 ) -> None:
     """Compact the small files of the partitions of `written` files, and log a failure instead of raising it.
 
-    `before` is the table before these files were committed, None if it was new.
+    `before` is the table before `executor` committed these files, None if it was new.
     """
     try:
         count = 0 if before is None else _are_small(before.files, files.target_file_size).sum()
         if len(written) + count < MIN_FILES:
             return
-        snapshot = load_latest(store)
+        snapshot = load_latest(executor.store)
         touched = {_partition(add.partition_values) for add in written.adds}
         chosen = select_small_files(snapshot.files, touched, files.target_file_size)
         if chosen.num_rows:
-            optimize_files(spark, plan_compaction(snapshot, chosen, files), storage_options)
+            run_optimize(plan_compaction(snapshot, chosen, files), executor.another())
     except Exception as error:
         # The write is committed: its caller must not repeat it because the compaction failed.
-        _LOGGER.warning("%s: auto-compaction failed, the next write tries again: %s", store.uri, error)
+        uri = executor.store.uri
+        _LOGGER.warning("%s: auto-compaction failed, the next write tries again: %s", uri, error)
 
 
 def select_small_files(files: pa.Table, partitions: Collection[Partition], target: int) -> pa.Table:

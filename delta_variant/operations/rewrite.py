@@ -1,0 +1,215 @@
+"""Rewrite the files that have changed rows by tasks, for deletes, updates and merges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Any, Literal
+
+import pyarrow.compute as pc
+
+from .._progress import begin
+from ..data_file.options import FileOptions, WriteOptions
+from ..execution import GROUP_BYTES, Executor, NameFile, executor_of
+from ..expressions.tree import Expression
+from ..log.commit_context import CommitOptions, transaction_of
+from ..log.snapshot import Snapshot, TableVersion, strip_files
+from ..protocol.table_configuration import TableConfiguration
+from ..read.file_reader import FileEntry, files_of
+from ..read.missing_paths import warn_of_missing_paths
+from ..read.plan import FilePlan, plan_files
+from ..read.predicate import PruningPredicate
+from ..storage.store import Store
+from ..write.change_data import ChangeType, write_whole_files
+from ..write.copy_on_write import (
+    RewrittenFiles,
+    RewrittenPart,
+    RowChange,
+    combine_parts,
+    is_partition_predicate,
+    remove_files,
+    rewrite_files,
+)
+from ..write.rewrite_result import RewriteResult, commit_rewrite, skip_repeated
+from ..write.written_files import WrittenFiles
+from .optimize.auto_compaction import compact_partitions, compacts
+
+__all__ = [
+    "ChangeFilesTask",
+    "RewritePlan",
+    "RewriteTask",
+    "commit_plan",
+    "finish_rewrite",
+    "rewrite_executor",
+    "run_rewrite",
+    "split_files",
+]
+
+METRICS = {"DELETE": "numDeletedRows", "UPDATE": "numUpdatedRows"}
+"""The metric of the changed rows of each operation."""
+
+
+@dataclass(frozen=True)
+class RewritePlan:
+    """A change of the rows of a table for which a predicate is true.
+
+    Attributes:
+        snapshot: The table.
+        predicate: The bound predicate, None for all rows.
+        change: Returns the change for the table. It can be pickled.
+        operation: The name of the operation in the commit.
+        parameters: The parameters of the operation in the commit.
+        options: How new files are written.
+        commit: The options of the commit.
+    """
+
+    snapshot: Snapshot
+    predicate: Expression | None
+    change: Callable[[TableConfiguration], RowChange]
+    operation: Literal["DELETE", "UPDATE"]
+    parameters: Mapping[str, Any]
+    options: WriteOptions
+    commit: CommitOptions
+
+
+def run_rewrite(plan: RewritePlan, table: Any, storage_options: Mapping[str, str] | None) -> RewriteResult:
+    """Rewrite the files with changed rows, and commit them; warn of paths that no file has."""
+    executor = rewrite_executor(table, plan.snapshot, plan.commit, storage_options)
+    if result := skip_repeated(plan.snapshot, plan.commit):
+        executor.forget()
+        return result
+    if plan.operation == "DELETE" and is_partition_predicate(plan.snapshot, plan.predicate):
+        result = commit_plan(plan, remove_files(plan.snapshot, plan.predicate))
+    else:
+        candidates = plan_files(plan.snapshot, plan.predicate)
+        begin("rewriting", files=candidates.files.num_rows)
+        version, pruning = strip_files(plan.snapshot), candidates.pruning_predicate
+        tasks = (
+            RewriteTask(version, files, pruning, plan.change, plan.options)
+            for files in split_files(executor, candidates.files)
+        )
+        parts = list(executor.run(tasks))
+        files = plan.options.files
+        result = finish_rewrite(
+            executor, plan.snapshot, candidates, parts, (), files, partial(commit_plan, plan)
+        )
+    if plan.predicate is not None and not result.rows_deleted and not result.rows_updated:
+        warn_of_missing_paths(plan.snapshot, plan.snapshot.file_set, [plan.predicate])
+    return result
+
+
+def rewrite_executor(
+    table: Any, snapshot: Snapshot, commit: CommitOptions, storage_options: Mapping[str, str] | None
+) -> Executor:
+    """Return an executor for a change of rows, which a `txn` of the commit identifies."""
+    transaction = transaction_of(commit)
+    txn = None if transaction is None else transaction.application
+    return executor_of(table, snapshot.store, storage_options, txn)
+
+
+def split_files(executor: Executor, files: Any) -> Iterator[Iterable[FileEntry]]:
+    """Yield the files of each task, rows of `Snapshot.files`."""
+    total = int(pc.sum(files["size"]).as_py() or 0)
+    shares = executor.split(files_of(files), lambda file: file.size or 0, total, GROUP_BYTES)
+    return iter(shares) if files.num_rows else iter(())
+
+
+@dataclass(frozen=True)
+class RewriteTask:
+    """Rewrites those of some files that contain changed rows.
+
+    The version has no store.
+    """
+
+    snapshot: TableVersion
+    files: Iterable[FileEntry]
+    pruning_predicate: PruningPredicate
+    change: Callable[[TableConfiguration], RowChange]
+    options: WriteOptions
+
+    def run(self, store: Store, name: NameFile) -> RewrittenPart:
+        """Return the files that are replaced and written; after an error, remove the new ones."""
+        snapshot = replace(self.snapshot, store=store)
+        state = snapshot.configuration
+        change = self.change(state)
+        pruning, options = self.pruning_predicate, self.options
+        return rewrite_files(snapshot, self.files, pruning, lambda _: change, state, options, name)
+
+
+@dataclass(frozen=True)
+class ChangeFilesTask:
+    """Writes the rows of whole files to change data files.
+
+    The version has no store.
+    """
+
+    snapshot: TableVersion
+    files: Sequence[FileEntry]
+    change: ChangeType
+
+    def run(self, store: Store, name: NameFile) -> WrittenFiles:
+        """Return the change data files."""
+        snapshot = replace(self.snapshot, store=store)
+        return write_whole_files(snapshot, snapshot.configuration, self.files, self.change, name)
+
+
+def finish_rewrite(
+    executor: Executor,
+    snapshot: Snapshot,
+    candidates: FilePlan,
+    parts: Sequence[RewrittenPart],
+    inserted: Sequence[WrittenFiles],
+    files: FileOptions,
+    commit: Callable[[RewrittenFiles], RewriteResult],
+) -> RewriteResult:
+    """Commit the files of tasks, and compact partitions if the executor or the table asks for it.
+
+    If tasks wrote change data, the files of which all rows are new or deleted get change data, too.
+    """
+    changes: list[WrittenFiles] = []
+    if any(part.changes for part in parts):
+        emptied = [file for part in parts for file in part.emptied]
+        new = [file for written in inserted for file in written.entries()]
+        changes = list(executor.run(_change_tasks(executor, snapshot, emptied, new)))
+    rewritten = combine_parts(candidates, parts, inserted=inserted, changes=changes)
+    written: Iterator[RewrittenPart | WrittenFiles] = chain(parts, inserted, changes)
+    result = executor.commit(lambda: commit(rewritten), (each.paths() for each in written))
+    if result.version is not None and compacts(snapshot.configuration, executor.auto_compact):
+        compact_partitions(executor, snapshot, rewritten.files, files)
+    return result
+
+
+def _change_tasks(
+    executor: Executor, snapshot: Snapshot, emptied: Sequence[FileEntry], new: Sequence[FileEntry]
+) -> Iterator[ChangeFilesTask]:
+    version = strip_files(snapshot)
+    kinds: list[tuple[ChangeType, Sequence[FileEntry]]] = [("delete", emptied), ("insert", new)]
+    for change, files in kinds:
+        total = sum(file.size or 0 for file in files)
+        for share in executor.split(files, lambda file: file.size or 0, total, GROUP_BYTES) if files else ():
+            yield ChangeFilesTask(version, tuple(share), change)
+
+
+def commit_plan(plan: RewritePlan, rewritten: RewrittenFiles) -> RewriteResult:
+    """Commit the files of an executed plan and return the result."""
+    committed = commit_rewrite(
+        plan.snapshot,
+        rewritten,
+        predicate=plan.predicate,
+        operation=plan.operation,
+        parameters=plan.parameters,
+        metrics={METRICS[plan.operation]: rewritten.changed, "numCopiedRows": rewritten.copied},
+        commit=plan.commit,
+    )
+    is_delete = plan.operation == "DELETE"
+    return RewriteResult(
+        committed.version,
+        metrics=committed.metrics,
+        rows_deleted=rewritten.changed if is_delete else 0,
+        rows_updated=0 if is_delete else rewritten.changed,
+        rows_copied=rewritten.copied,
+        files_removed=rewritten.removed.num_rows,
+        files=rewritten.files.files,
+    )

@@ -1,0 +1,162 @@
+"""Run tasks on the executors of a Spark session, and remove the files of attempts that are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from operator import itemgetter
+from typing import Any, Protocol, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from .._packing import pack_by_size
+from ..errors import StoreError
+from ..execution import Executor, NameFile, Task
+from ..operations.optimize.optimize import GroupsTask
+from ..protocol.actions import Txn
+from ..storage.store import Store, exists, open_store, uri_of
+from ..write.commit import NOT_COMMITTED
+from .attempts import Attempt, Job, forget, remove_lost
+from .locations import SHARED, check_files
+from .ordering import SortedGroups
+from .running import Jobs, distribute, map_by_task, parallelism
+from .task_errors import restore_errors
+from .tasks import attempt_of, message, messages, unpack_batches
+
+__all__ = ["PartitionTask", "SparkExecutor"]
+
+T = TypeVar("T")
+Result = TypeVar("Result")
+
+
+class SparkExecutor(Executor):
+    """Runs the tasks of one operation, and finds the files of the attempts that Spark does not deliver."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        store: Store,
+        storage_options: Mapping[str, str] | None,
+        txn: Txn | None = None,
+        auto_compact: bool | None = None,
+    ) -> None:
+        super().__init__(store)
+        self.spark = spark
+        self.storage_options = storage_options
+        self.auto_compact = auto_compact
+        self.job = Job.of(txn)
+        self._winners: set[str] = set()
+
+    def split(
+        self, items: Iterable[T], size_of: Callable[[T], int], total: int, limit: int, rounds: int = 1
+    ) -> Iterator[Iterable[T]]:
+        tasks = rounds * max(parallelism(self.spark), 1)
+        return iter(pack_by_size(items, size_of, min(limit, total // tasks + 1)))
+
+    def run(self, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
+        # Spark distributes the tasks, and returns the results, in an order of its own.
+        numbered = list(enumerate(tasks))
+        if numbered:
+            results = self.run_partitions(distribute(self.spark, numbered), EachTask())
+            yield from (result for _, result in sorted(results, key=itemgetter(0)))
+
+    def run_whole(self, task: Task[Result]) -> list[Result]:
+        whole: Any = task
+        if isinstance(whole, GroupsTask):
+            sort = SortedGroups(whole)
+            return self.run_partitions(sort.rows(self.spark, self.store.uri, self.storage_options), sort)
+        return super().run_whole(task)
+
+    def run_partitions(self, df: DataFrame, task: PartitionTask) -> list[Any]:
+        """Run a task for each partition of a DataFrame, and return its results.
+
+        After an error, the new files of the operation are removed.
+        """
+        runner, jobs = TaskRunner(self.store.uri, self.storage_options, self.job, task), Jobs(self.spark)
+        try:
+            with restore_errors():
+                delivered = messages(map_by_task(df, runner).collect())
+        except BaseException:
+            jobs.wait()
+            remove_lost([self.store], self.job, (), of_all_runs=False)
+            raise
+        self._winners.update(attempt for attempt, _ in delivered)
+        return [result for _, result in delivered]
+
+    def commit(self, commit: Callable[[], Result], files: Iterable[Iterator[str]]) -> Result:
+        """Commit the files of the attempts that Spark delivered, and remove those of all others.
+
+        Raises StoreError if the driver does not find the files of tasks: they are on the disks of executors.
+        """
+        try:
+            check_files(self.store, [path for paths in files if (path := next(paths, None)) is not None])
+            result = commit()
+        except NOT_COMMITTED:
+            remove_lost([self.store], self.job, (), of_all_runs=False)
+            raise
+        is_committed = getattr(result, "version", None) is not None
+        remove_lost([self.store], self.job, self._winners, of_all_runs=is_committed)
+        return result
+
+    def forget(self) -> None:
+        forget(self.store, self.job)
+
+    def another(self) -> SparkExecutor:
+        return SparkExecutor(self.spark, self.store, self.storage_options)
+
+    def find_kept(self, paths: Sequence[str]) -> Mapping[str, StoreError]:
+        if self.store.local_root is None:
+            return {}
+        return {path: _not_shared(self.store, path) for path in paths if exists(self.store, path)}
+
+
+def _not_shared(store: Store, path: str) -> StoreError:
+    return StoreError(
+        f"cannot delete {uri_of(store, path)} because executors have a disk of their own there: {SHARED}",
+        table=store.uri,
+        file=path,
+    )
+
+
+class PartitionTask(Protocol):
+    """The work on a partition of a DataFrame."""
+
+    def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+        """Yield results for the rows of the partition; `name` names new files."""
+
+
+@dataclass(frozen=True)
+class EachTask:
+    """Runs each of the tasks of a partition."""
+
+    def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+        """Yield the number and the result of each task."""
+        for number, task in unpack_batches(batches):
+            result = task.run(store, name)
+            # The results of many tasks can describe more files than fit into the memory of the driver.
+            yield number, result.compress() if hasattr(result, "compress") else result
+
+
+@dataclass(frozen=True)
+class TaskRunner:
+    """Runs a task for each partition, with the store that an executor opens."""
+
+    uri: str
+    storage_options: Mapping[str, str] | None = field(repr=False)
+    job: Job
+    task: PartitionTask
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a message with the attempt and each of its results."""
+        store = open_store(self.uri, self.storage_options)
+        attempt = attempt_of(store, self.job)
+        for result in self.task.run(store, names_of(attempt), batches):
+            yield message((attempt.identity, result))
+
+
+def names_of(attempt: Attempt) -> NameFile:
+    """Return the names of all files of an attempt, whichever of its writers asks for them."""
+    numbers: Any = count()
+    return lambda _: attempt.file_name(next(numbers))
