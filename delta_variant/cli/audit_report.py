@@ -17,16 +17,15 @@ from ..operations.audit import Audit
 from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity, summarize
 from ..reports.audit_page import NOUNS, scope_of
 from ..reports.rule_texts import rule_url
+from .report import facts
 from .terminal import console, print_hint, print_json, print_lines, wrapped
 
 __all__ = [
     "Selection",
-    "by_file",
     "print_findings",
     "print_findings_json",
     "print_summary",
     "supports_links",
-    "verdict",
 ]
 
 STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
@@ -87,7 +86,7 @@ def print_findings(audit: Audit, selection: Selection = EVERYTHING, limit: int |
     print_lines(out, scope_of(audit))
     sizes = {file.path: file for file in audit.files}
     found = selection.of(audit.findings)
-    for path, findings in by_file(found[:limit]).items():
+    for path, findings in _by_file(found[:limit]).items():
         file = sizes.get(path or "")
         rows = "" if file is None or file.rows is None else f", {count(file.rows, 'row')}"
         heading = "the table" if path is None else path
@@ -127,18 +126,18 @@ def _print_rest(out: Console, number: int, limit: int | None, noun: str) -> None
 
 
 def _conclusion(audit: Audit, found: Sequence[Finding]) -> Iterator[str]:
-    yield verdict(audit)
+    yield _verdict(audit)
     if len(found) < len(audit.findings):
         yield f"{count(len(found), 'finding')} of {len(audit.findings):,} selected"
 
 
-def verdict(audit: Audit) -> str:
+def _verdict(audit: Audit) -> str:
     """Return the number of findings by severity, or `nothing found`."""
     counts = [count(audit.count(each), NOUNS[each]) for each in SEVERITIES if audit.count(each)]
     return ", ".join(counts) if counts else "nothing found"
 
 
-def by_file(findings: Sequence[Finding]) -> Mapping[str | None, list[Finding]]:
+def _by_file(findings: Sequence[Finding]) -> Mapping[str | None, list[Finding]]:
     """Group findings by data file, those of the table first under None, the most severe of each first."""
     groups: dict[str | None, list[Finding]] = {}
     for finding in sorted(findings, key=lambda each: each.file_path is not None):
@@ -154,9 +153,7 @@ def print_findings_json(audit: Audit, selection: Selection = EVERYTHING) -> None
     """Print one JSON object with the counts of the audit, and the selected findings and their summary."""
     found = selection.of(audit.findings)
     report = {
-        "uri": audit.uri,
-        "version": audit.version,
-        "data": audit.data,
+        **facts(audit, "uri version data"),
         "clean": audit.is_clean,
         "counts": {severity: audit.count(severity) for severity in SEVERITIES},
         "files": [asdict(file) for file in audit.files],
@@ -167,14 +164,8 @@ def print_findings_json(audit: Audit, selection: Selection = EVERYTHING) -> None
 
 
 def _summary(summary: RuleSummary) -> dict[str, Any]:
-    return {
-        "rule": summary.rule,
-        "severity": summary.severity,
-        "count": summary.count,
-        "files": summary.files,
-        "remedy": summary.remedy,
-        "example": dict(_present(summary.example)),
-    }
+    names = "rule severity count files remedy"
+    return {**facts(summary, names), "example": dict(_present(summary.example))}
 
 
 def _present(finding: Finding) -> Iterator[tuple[str, Any]]:

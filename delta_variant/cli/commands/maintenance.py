@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -15,7 +16,6 @@ from ...execution import Description
 from ...log.commit_result import CommitResult
 from ...operations.history import HistoryEntry
 from ...operations.history import history as history_of
-from ...operations.log_cleanup import LogCleanupResult
 from ...operations.log_cleanup import clean_up_log as clean_up_log_of
 from ...operations.optimize.layout import LeafPath
 from ...operations.optimize.optimize import OptimizeResult
@@ -235,20 +235,16 @@ def vacuum(
 def clean_up_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: Json = False) -> None:
     """Delete commits and checkpoints older than the retention of the log, 30 days by default."""
 
-    def run(*, only_plan: bool) -> LogCleanupResult:
-        with showing_progress():
-            return clean_up_log_of(table, dry_run=only_plan, storage_options=storage_options())
+    run = partial(clean_up_log_of, table, storage_options=storage_options())
 
-    if not confirm(
-        "clean-up-log",
-        lambda: plan_log_cleanup(table, run(only_plan=True)),
-        yes=yes,
-        dry_run=dry_run,
-        json=json,
-    ):
+    def plan() -> Description:
+        with showing_progress():
+            return plan_log_cleanup(table, run(dry_run=True))
+
+    if not confirm("clean-up-log", plan, yes=yes, dry_run=dry_run, json=json):
         return
-    with all_or_nothing("the remaining versions can be loaded"):
-        result = run(only_plan=False)
+    with all_or_nothing("the remaining versions can be loaded"), showing_progress():
+        result = run(dry_run=False)
     done = f"{table}: {count(len(result.files), 'file')} of the log deleted, {size_text(result.bytes)}"
     remaining = f"; the log begins at version {result.first_version}" if result.files else ""
     render(Report({"table": table, **asdict(result)}, [done + remaining]), json=json)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -55,13 +56,8 @@ def delete(
 ) -> None:
     """Delete rows of a table with one commit."""
     _check_scope(where, everything)
-    if not confirm(
-        "delete",
-        lambda: plan_rewrite(table, where, timezone, "delete"),
-        yes=yes,
-        dry_run=dry_run,
-        json=json,
-    ):
+    plan = partial(plan_rewrite, table, where, timezone, "delete")
+    if not confirm("delete", plan, yes=yes, dry_run=dry_run, json=json):
         return
     with all_or_nothing(), showing_progress():
         if where is None:
@@ -91,13 +87,8 @@ def update(
         if name in updates:
             raise typer.BadParameter(f"{name!r} is assigned twice: pass one --set or --unset for it")
         updates[name] = text
-    if not confirm(
-        "update",
-        lambda: plan_rewrite(table, where, timezone, "update"),
-        yes=yes,
-        dry_run=dry_run,
-        json=json,
-    ):
+    plan = partial(plan_rewrite, table, where, timezone, "update")
+    if not confirm("update", plan, yes=yes, dry_run=dry_run, json=json):
         return
     with all_or_nothing(), showing_progress():
         result = update_rows(table, updates, where, timezone=timezone, storage_options=storage_options())
@@ -170,10 +161,8 @@ def merge(
     """
     clauses = _parse_clauses(context.meta[ARGUMENTS])
     if any(each.is_destructive for each in clauses) or dry_run:
-        sentences = [each.describe() for each in clauses]
-        if not confirm(
-            "merge", lambda: plan_merge(table, source, sentences), yes=yes, dry_run=dry_run, json=json
-        ):
+        plan = partial(plan_merge, table, source, [each.describe() for each in clauses])
+        if not confirm("merge", plan, yes=yes, dry_run=dry_run, json=json):
             return
     with all_or_nothing(), showing_progress() as meter:
         rows = open_inputs(source, column, variant_column or (), allow_empty=True, intake=Intake(meter))
