@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array
-from .._compressed import CompressedSequence
+from .._compressed import CompressedSequence, join
 from .._options import Numeric
 from .._progress import advance, begin
 from .._threads import Threads
@@ -40,7 +40,7 @@ from ..read.predicate import PruningPredicate
 from ..read.row_tracking import RowTracking, append_row_ids, clear_commit_versions, with_row_ids
 from ..read.rows import count_rows
 from ..read.scope import Scope
-from ..storage.store import Store, discard
+from ..storage.store import discard
 from .change_data import ChangeWriter, write_whole_files
 from .preparation import restrict_to_table
 from .router import ResidualFiles, write_files
@@ -155,6 +155,19 @@ class RewrittenPart:
     changed: int
     copied: int
 
+    @classmethod
+    def join(cls, parts: Iterable[RewrittenPart]) -> RewrittenPart:
+        """Return one part, with compressed files if those of a part are."""
+        parts = list(parts)
+        return cls(
+            pa.concat_arrays([pa.array([], pa.string()), *(part.replaced for part in parts)]),
+            join(part.emptied for part in parts),
+            WrittenFiles.join(part.files for part in parts),
+            WrittenFiles.join(part.changes for part in parts),
+            sum(part.changed for part in parts),
+            sum(part.copied for part in parts),
+        )
+
     def compress(self) -> RewrittenPart:
         """Return the same part with its files compressed."""
         return replace(
@@ -176,17 +189,17 @@ def combine_parts(
     changes: Iterable[WrittenFiles] = (),
 ) -> RewrittenFiles:
     """Return the result of a rewrite in parts, with files of new rows and further change data files."""
-    replaced: Array = pa.concat_arrays([pa.array([], pa.string()), *(part.replaced for part in parts)])
+    whole = RewrittenPart.join(parts)
     removed = plan.files
-    if len(replaced) < removed.num_rows:
-        removed = removed.filter(pc.is_in(removed["path"], value_set=replaced))
+    if len(whole.replaced) < removed.num_rows:
+        removed = removed.filter(pc.is_in(removed["path"], value_set=whole.replaced))
     return RewrittenFiles(
         plan,
         removed,
-        WrittenFiles.join([*(part.files for part in parts), *inserted]),
-        sum(part.changed for part in parts),
-        sum(part.copied for part in parts),
-        WrittenFiles.join([*(part.changes for part in parts), *changes]),
+        WrittenFiles.join([whole.files, *inserted]),
+        whole.changed,
+        whole.copied,
+        WrittenFiles.join([whole.changes, *changes]),
     )
 
 
@@ -290,10 +303,8 @@ def rewrite_files(
     `change_of` returns the change of the rows of a file. If this part or another one has change data files,
     the rows of emptied files are written to change data files, too.
     """
-    replaced: list[str] = []
-    emptied: list[FileEntry] = []
-    begun: list[Future[_NewFiles]] = []
-    changed = deleted = 0
+    emptied: list[RewrittenPart] = []
+    begun: list[Future[RewrittenPart]] = []
     new = _NewFileWriters(table, after, options, name)
     try:
         with Threads(FILES_AT_ONCE) as threads:
@@ -301,26 +312,20 @@ def rewrite_files(
                 advance(files=1)
                 change = change_of(opened.file)
                 count, rows, touched = _count_changes(opened, pruning_predicate, change)
-                replaced += [opened.file.path] if count else []
                 if count and change.removes and count == rows:
-                    deleted += count
-                    emptied.append(opened.file)
+                    path = pa.array([opened.file.path])
+                    emptied.append(RewrittenPart(path, (opened.file,), NO_FILES, NO_FILES, count, 0))
                 elif count:
-                    changed += count
                     if len(begun) >= FILES_AT_ONCE:
                         begun[-FILES_AT_ONCE].result()
-                    begun.append(threads.submit(_rewrite, opened, touched, change, new))
-        done = [each.result() for each in begun]
-        return RewrittenPart(
-            pa.array(replaced, pa.string()),
-            tuple(emptied),
-            WrittenFiles.join([*(each.files for each in done), *new.close_residual()]),
-            WrittenFiles.join(each.changes for each in done),
-            changed + deleted,
-            sum(each.rows_read for each in done) - changed,
-        )
+                    begun.append(threads.submit(_rewrite, opened, count, touched, change, new))
+        part = RewrittenPart.join([*emptied, *(each.result() for each in begun)])
+        return replace(part, files=WrittenFiles.join([part.files, *new.close_residual()]))
     except BaseException:
-        _discard(table.store, begun)
+        # A failed rewrite of a file has removed its own files, and a cancelled one has none.
+        for each in begun:
+            if not each.cancelled() and each.exception() is None:
+                discard(table.store, each.result().paths())
         new.discard_residual()
         raise
 
@@ -367,23 +372,6 @@ class _NewFileWriters:
             files.discard()
 
 
-@dataclass(frozen=True)
-class _NewFiles:
-    """The files that replace one file, its change data files, and its number of rows."""
-
-    files: WrittenFiles
-    changes: WrittenFiles
-    rows_read: int
-
-
-def _discard(store: Store, begun: Sequence[Future[_NewFiles]]) -> None:
-    """Remove the files of completed rewrites; a failed rewrite has removed its own."""
-    for each in begun:
-        if each.exception() is None:
-            new = each.result()
-            discard(store, chain(new.files.paths(), new.changes.paths()))
-
-
 def _count_changes(
     file: FileReader, pruning_predicate: PruningPredicate, change: RowChange
 ) -> tuple[int, int | None, frozenset[int]]:
@@ -426,12 +414,9 @@ def _parts_of_row_groups(
 
 
 def _rewrite(
-    file: FileReader,
-    touched: frozenset[int],
-    change: RowChange,
-    new: _NewFileWriters,
-) -> _NewFiles:
-    """Rewrite a file; row groups other than `touched` are copied as they are encoded where possible.
+    file: FileReader, count: int, touched: frozenset[int], change: RowChange, new: _NewFileWriters
+) -> RewrittenPart:
+    """Rewrite a file with `count` changed rows. Row groups other than `touched` are copied where possible.
 
     The residual rows of a file that has none before go to the residual files that all files share.
     """
@@ -476,7 +461,8 @@ def _rewrite(
         )
         vector = file.file.deletion_vector
         rows = file.native.num_rows - (vector["cardinality"] if vector else 0)
-        return _NewFiles(files, NO_FILES if writer is None else writer.close(), rows)
+        changes = NO_FILES if writer is None else writer.close()
+        return RewrittenPart(pa.array([file.file.path]), (), files, changes, count, rows - count)
     except BaseException:
         discard(table.store, files.paths())
         if writer is not None:
