@@ -55,6 +55,7 @@ from ..read.predicate import pruning_predicate_of
 from ..read.query import Query
 from ..read.rows import RowBatches, read_files
 from ..read.scan import Scan
+from ..read.scan_rows import ScanRows
 from ..read.schema_changes import describe_incompatibility, describe_unreadable
 from ..storage.store import Store, TableLocation
 from ..variant.moments import UTC
@@ -434,7 +435,7 @@ class ChangeFeed:
 
 
 @dataclass(frozen=True)
-class Changes:
+class Changes(ScanRows):
     """The changes of a range of commits, as the rows of a scan."""
 
     feed: ChangeFeed
@@ -465,12 +466,12 @@ class Changes:
         """Return the rows with some columns of text as dictionaries."""
         return replace(self, feed=replace(self.feed, query=self.feed.query.with_dictionaries(names)))
 
-    def parts(self) -> Iterator[Changes]:
+    def split(self) -> Iterator[Changes]:
         """Yield the changes of each commit."""
         for commit in self.commits:
             yield replace(self, commits=[commit])
 
-    def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
+    def stream(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Yield the changes, oldest commit first."""
         for version, actions in self.commits:
             files = self.feed.plan(version, actions, self.times, report)
@@ -489,10 +490,10 @@ class Changes:
             for file in self.feed.plan(version, actions, self.times, report)
         ]
 
-    def count(self) -> int:
+    def count_all(self) -> int:
         """Return the number of changes; only the columns of the predicate are read."""
         counted = replace(self, feed=replace(self.feed, query=self.feed.query.without_outputs()))
-        return sum(batch.num_rows for batch in counted.batches(ReadReport(), ahead=True))
+        return sum(batch.num_rows for batch in counted.stream(ReadReport(), ahead=True))
 
 
 def query_of_changes(

@@ -17,8 +17,8 @@ from pyarrow.dataset import InMemoryDataset, Scanner
 
 from ..expressions.arrow_filter import ArrowFilter
 from .explanation import ReadReport
-from .limited_rows import LimitedRows
 from .query import rows_without_columns
+from .scan_rows import ScanRows
 
 __all__ = ["ScanDataset"]
 
@@ -57,7 +57,7 @@ class ScanDataset(arrow_dataset.UnionDataset):  # type: ignore[misc]
     finds a child whose reading raises an error, so that it neither fails without a message nor finds no rows.
     """
 
-    def __init__(self, rows: LimitedRows, condition: pc.Expression | None = None) -> None:
+    def __init__(self, rows: ScanRows, condition: pc.Expression | None = None) -> None:
         """Create a dataset of the rows for which `condition` is true, None for all."""
         layout = arrow_dataset.IpcFileFormat()
         unreadable = layout.make_fragment(pa.PythonFile(_UNREADABLE, mode="r"))
@@ -133,7 +133,7 @@ class ScanDataset(arrow_dataset.UnionDataset):  # type: ignore[misc]
 class _Fragment:
     """Some rows of a dataset, with the methods of `pyarrow.dataset.Fragment` that engines call."""
 
-    def __init__(self, rows: LimitedRows) -> None:
+    def __init__(self, rows: ScanRows) -> None:
         self._rows = rows
 
     @property
@@ -165,10 +165,10 @@ class _Fragment:
 
 
 def _scanner(
-    rows: LimitedRows, columns: Columns, condition: Any, batch_size: int | None, options: Mapping[str, Any]
+    rows: ScanRows, columns: Columns, condition: Any, batch_size: int | None, options: Mapping[str, Any]
 ) -> Scanner:
     """Return a scanner over the columns that are needed, which filters and projects."""
-    outputs = rows.rows.outputs
+    outputs = rows.outputs
     names = outputs if columns is None else _names_in(columns, rows)
     if special := SPECIAL_FIELDS & set(names) - outputs.keys():
         raise ValueError(f"cannot read the column {min(special)} because a scan has no files for pyarrow")
@@ -184,15 +184,15 @@ def _scanner(
     return scanner
 
 
-def _names_in(columns: Any, rows: LimitedRows) -> set[str]:
+def _names_in(columns: Any, rows: ScanRows) -> set[str]:
     """Return the columns that a projection reads."""
     if not isinstance(columns, Mapping):
         return set(columns)
-    read = (ArrowFilter.of(each, rows.rows.outputs).columns for each in columns.values())
+    read = (ArrowFilter.of(each, rows.outputs).columns for each in columns.values())
     return set().union(*read)
 
 
-def _batches(rows: LimitedRows, batch_size: int | None) -> Iterator[pa.RecordBatch]:
+def _batches(rows: ScanRows, batch_size: int | None) -> Iterator[pa.RecordBatch]:
     """Yield rows in batches of at most `batch_size`; nothing is read for the number of rows alone."""
     if not rows.schema.names:
         yield rows_without_columns(rows.count())

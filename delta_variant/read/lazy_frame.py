@@ -14,17 +14,17 @@ from polars.io.plugins import register_io_source
 
 from ..variant.objects import variants_as_json
 from .explanation import ReadReport
-from .limited_rows import LimitedRows
 from .query import is_text_path
+from .scan_rows import ScanRows
 
 __all__ = ["lazy_frame"]
 
 
-def lazy_frame(rows: LimitedRows, variants: Literal["json", "bytes"]) -> pl.LazyFrame:
+def lazy_frame(rows: ScanRows, variants: Literal["json", "bytes"]) -> pl.LazyFrame:
     """Return rows as a lazy frame, with Variants in a form that Polars has."""
     plain = variants_as_json if variants == "json" else _unchanged
     # Polars has views of strings, which take the same bytes for equal ones.
-    rows = rows.with_dictionaries([name for name, each in rows.rows.outputs.items() if is_text_path(each)])
+    rows = rows.with_dictionaries([name for name, each in rows.outputs.items() if is_text_path(each)])
     empty = plain(rows.schema.empty_table())
 
     def frame(table: pa.Table) -> pl.DataFrame:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array
+from .._checks import texts_of
 from .._options import OnConflict
 from .._progress import advance
 from ..errors import error_location
@@ -27,10 +28,12 @@ from .plan import RowPlan, plan_rows
 from .predicate import PruningPredicate
 from .query import Query
 
-__all__ = ["RowBatches", "count_rows", "known_rows", "load_readable", "read_files"]
+__all__ = ["RowBatches", "count_rows", "known_rows", "load_readable", "read_files", "select_files"]
 
 RowBatches: TypeAlias = Generator[pa.RecordBatch, None, None]
 """Rows that are read as they are requested; closing it stops the read."""
+
+Row = TypeVar("Row", bound=Mapping[str, Any])
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -187,3 +190,17 @@ def known_rows(snapshot: Snapshot) -> int | None:
 def _sum(counts: Array) -> int:
     # A sum of 64-bit integers wraps around.
     return int(pc.sum(counts.cast(pa.decimal128(38, 0))).as_py() or 0)
+
+
+def select_files(files: Collection[Row], paths: Collection[str] | None, table: str) -> list[Row]:
+    """Return those of `files`, rows of `Snapshot.files`, that have one of the paths; None selects all.
+
+    Raises ValueError for a path that the table does not have.
+    """
+    if paths is None:
+        return list(files)
+    selected = set(texts_of("paths", "files", paths))
+    unknown = sorted(selected - {file["path"] for file in files})
+    if unknown:
+        raise ValueError(f"{table} has no data file {unknown[0]!r}")
+    return [file for file in files if file["path"] in selected]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ from ..variant.objects import (
     variants_as_json,
 )
 from .explanation import Explanation, ReadReport
-from .limited_rows import LimitedRows, Rows
+from .scan_rows import ScanRows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,9 +49,9 @@ class Scan:
         [{'id': 2}, {'id': 3}]
     """
 
-    def __init__(self, rows: Rows, limit: int | None) -> None:
+    def __init__(self, rows: ScanRows, limit: int | None) -> None:
         """Create a scan of `rows`; raises ValueError or ArgumentTypeError for an invalid limit."""
-        self._rows = LimitedRows(rows, None if limit is None else to_integer("limit", limit, 0))
+        self._rows = replace(rows, limit=None if limit is None else to_integer("limit", limit, 0))
 
     @property
     def limit(self) -> int | None:
@@ -60,12 +61,12 @@ class Scan:
     @property
     def uri(self) -> str:
         """Return the URI or the path of the table."""
-        return self._rows.rows.uri
+        return self._rows.uri
 
     @property
     def version(self) -> int:
         """Return the version of the table that is read, for changes the last one."""
-        return self._rows.rows.version
+        return self._rows.version
 
     @property
     def schema(self) -> pa.Schema:
@@ -350,7 +351,7 @@ class Scan:
     def _repr_html_(self) -> str | None:
         shown = MAX_ROWS if self.limit is None else min(self.limit, MAX_ROWS)
         try:
-            rows = Scan(self._rows.rows, shown).to_pylist(variants="json")
+            rows = Scan(self._rows, shown).to_pylist(variants="json")
         except CastError:
             # A notebook shows the text of the scan instead.
             return None

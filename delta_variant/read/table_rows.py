@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -12,18 +13,28 @@ import pyarrow.compute as pc
 from .._arrow import Array
 from .._options import OnConflict
 from .._progress import begin
-from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
+from ..data_file.layout import check_layout
+from ..errors import (
+    CastError,
+    ExpressionError,
+    MalformedLogError,
+    ShreddingError,
+    UnsupportedFeatureError,
+    error_location,
+)
 from ..expressions.tree import Column, Expression, Extraction, inputs, is_whole
 from ..log.file_set import FileSet
 from ..log.snapshot import TableVersion
+from ..variant.paths import normalize
+from ..variant.values import VARIANT_TYPE
 from .explanation import ReadReport
-from .file_reader import files_of
+from .file_reader import TableReader, files_of
 from .log_statistics import partition_matches, row_counts
 from .missing_paths import warn_of_missing_paths, watch_paths
 from .plan import FilePlan, prune_files
 from .query import Query
 from .rows import RowBatches, read_files
-from .stored_types import shared_types
+from .scan_rows import ScanRows
 
 __all__ = ["TableRows"]
 
@@ -32,7 +43,7 @@ MAX_COUNTED_FILES = 1_000
 
 
 @dataclass(frozen=True)
-class TableRows:
+class TableRows(ScanRows):
     """The rows of some files of a table that match a query."""
 
     table: TableVersion
@@ -80,19 +91,19 @@ class TableRows:
         """Return the rows with Variant columns as files store them; raises ShreddingError if they differ."""
         outputs = self.query.outputs.values()
         names = {each.column for each in outputs if isinstance(each, Extraction) and is_whole(each)}
-        types = shared_types(self.table, self.plan.files, sorted(names))
+        types = _shared_types(self.table, self.plan.files, sorted(names))
         return self._with(msgspec.structs.replace(self.query, shredded=types))
 
     def _with(self, query: Query) -> TableRows:
         has_same_files = query.predicate is self.query.predicate and query.hint is self.query.hint
         return replace(self, query=query, known_plan=self.plan if has_same_files else None)
 
-    def parts(self) -> Iterator[TableRows]:
+    def split(self) -> Iterator[TableRows]:
         """Yield the rows of each file that may have some."""
         for row in range(self.plan.files.num_rows):
             yield replace(self, files=FileSet(self.plan.files.slice(row, 1)), known_plan=None)
 
-    def batches(self, report: ReadReport, *, ahead: bool) -> RowBatches:
+    def stream(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
         report.add(self.plan)
         begin("reading", files=self.plan.files.num_rows, rows=self._known_rows())
@@ -111,7 +122,7 @@ class TableRows:
         """Return some columns of the rows of some files, rows of `Snapshot.files`."""
         return self._read(self.query.narrow(names, None), files, None, ahead=True)
 
-    def count(self) -> int:
+    def count_all(self) -> int:
         """Return the number of rows; read only files whose number the log does not say."""
         rows = self._count_rows()
         if not rows and self.query.predicate is not None:
@@ -158,3 +169,53 @@ class TableRows:
 
 def _reads_only(predicate: Expression, names: tuple[str, ...]) -> bool:
     return all(isinstance(each, Column) and each.name in names for each in inputs([predicate]))
+
+
+def _shared_types(table: TableVersion, files: pa.Table, names: Sequence[str]) -> dict[str, pa.DataType]:
+    """Return the type of each Variant column, with `metadata` as binary; files without the column agree.
+
+    Raises ShreddingError, with the path at which files differ.
+    """
+    types: dict[str, pa.DataType] = {}
+    for file in TableReader.of(table).open_all(files_of(files)) if names else ():
+        with error_location(file=file.file.path):
+            check_layout(file.native)
+            for name in names:
+                stored = file.stored_type(name)
+                if stored is not None and types.setdefault(name, stored) != stored:
+                    raise _difference(name, types[name], stored)
+    return {name: _with_plain_metadata(types.get(name, VARIANT_TYPE)) for name in names}
+
+
+def _difference(name: str, one: pa.DataType, other: pa.DataType) -> ShreddingError:
+    path = next(_differences(one, other, ()), ())
+    return ShreddingError(
+        f"cannot return the column {name!r} shredded because its files differ at {normalize(path)}: pass "
+        "variants='bytes', or shred all files alike with optimize(reshred=True)",
+        column=name,
+        path=normalize(path),
+    )
+
+
+def _differences(one: Any, other: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the values that two types of a Variant store differently, outermost last."""
+    fields, others = _shredded_fields(one), _shredded_fields(other)
+    if fields and others:
+        for name in sorted(fields.keys() ^ others.keys()):
+            yield (*path, name)
+        for name in sorted(fields.keys() & others.keys()):
+            if fields[name] != others[name]:
+                yield from _differences(fields[name], others[name], (*path, name))
+    yield path
+
+
+def _shredded_fields(group: Any) -> dict[str, pa.DataType]:
+    """Return the groups of the fields of a shredded object, none for any other value."""
+    position = group.get_field_index("typed_value")
+    typed: Any = pa.null() if position < 0 else group.field(position).type
+    return {field.name: field.type for field in typed} if pa.types.is_struct(typed) else {}
+
+
+def _with_plain_metadata(stored: Any) -> pa.DataType:
+    fields = [field.with_type(pa.binary()) if field.name == "metadata" else field for field in stored]
+    return pa.struct(fields)

@@ -17,7 +17,7 @@ from ...log.load import open_to_read, version_to_read
 from ...log.snapshot import Snapshot, TableVersion, strip_files
 from ...log.timestamps import version_at
 from ...protocol.actions import is_residual
-from ...read.selection import select_files
+from ...read.rows import select_files
 from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
 from .change_files import CHANGE_FILE_RULES

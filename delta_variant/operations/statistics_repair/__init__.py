@@ -21,7 +21,7 @@ from ...log.commit_result import CommitResult
 from ...log.file_tables import add_actions
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot, TableVersion, strip_files
-from ...read.selection import select_files
+from ...read.rows import select_files
 from ...storage.store import Store, TableLocation
 from ..audit import file_subjects, statistics_findings
 from ..audit.subjects import FileSubject
