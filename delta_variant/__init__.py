@@ -48,8 +48,7 @@ if TYPE_CHECKING:
     from .data_file.statistics import file_stats
     from .expressions.variant_get import try_variant_get, variant_get
     from .input.json_lines import read_json
-    from .log.commit_context import CommitOptions
-    from .log.commit_result import CommitResult
+    from .log.commit_context import CommitOptions, CommitResult
     from .log.load import load_snapshot
     from .log.snapshot import Snapshot
     from .operations.alter.columns import add_columns, drop_column, rename_column
@@ -194,8 +193,7 @@ _LAZY = {
         "variant_get",
     ),
     "input.json_lines": ("read_json",),
-    "log.commit_context": ("CommitOptions",),
-    "log.commit_result": ("CommitResult",),
+    "log.commit_context": ("CommitOptions", "CommitResult"),
     "log.load": ("load_snapshot",),
     "log.snapshot": ("Snapshot",),
     "operations.alter.columns": (

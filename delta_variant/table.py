@@ -16,8 +16,7 @@ from ._redaction import redact_location
 from .data_file.options import MAX_STATS_PATHS, FileOptions, JsonOptions, Shredding
 from .errors import DeltaVariantError, TableNotFoundError, printable
 from .execution import Engine
-from .log.commit_context import CommitOptions
-from .log.commit_result import CommitResult
+from .log.commit_context import CommitOptions, CommitResult
 from .log.load import load_snapshot as _load_snapshot
 from .log.snapshot import Snapshot
 from .log.timestamps import Timestamp

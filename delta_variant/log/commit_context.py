@@ -1,13 +1,13 @@
-"""The context of a commit: what its caller says about it, and which run of the library makes it."""
+"""What the caller of a commit says about it, which run of the library makes it, and its result."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 import msgspec
@@ -16,11 +16,13 @@ from .._checks import check_text, to_integer
 from .._version import package_version
 from ..errors import AmbiguousWriteError, ArgumentTypeError
 from ..protocol.actions import Txn
-from .provenance import CommitContext
 from .snapshot import Snapshot
 
 __all__ = [
+    "Clock",
+    "CommitContext",
     "CommitOptions",
+    "CommitResult",
     "Transaction",
     "application_txn",
     "commit_context",
@@ -33,6 +35,33 @@ __all__ = [
 ]
 
 _LOGGER = logging.getLogger(__name__)
+
+MAX_TEXT = 40
+"""How many characters of a text `repr` prints."""
+
+Clock: TypeAlias = Callable[[], int]
+"""Returns the time in milliseconds since 1970."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommitContext:
+    """Which operation commits, for whom, and when.
+
+    `operation`, `parameters`, `metrics`, `user_metadata` and `engine_info` are fields of `commitInfo`.
+    `txn_id` is unique to the commit: a writer recognizes its own commit by it. `clock` returns the time of
+    each attempt. `txn` is the application transaction that the commit records, and `origin` a second one,
+    which records the run that numbers the versions of `txn`.
+    """
+
+    operation: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Mapping[str, int | str] = field(default_factory=dict)
+    user_metadata: str | None = None
+    engine_info: str
+    txn_id: str
+    clock: Clock
+    txn: Txn | None = None
+    origin: Txn | None = None
 
 
 @dataclass(frozen=True)
@@ -227,3 +256,37 @@ def commit_context(
 def engine_info() -> str:
     """Return the `engineInfo` of commits, such as `delta-variant/0.1.0`."""
     return f"delta-variant/{package_version()}"
+
+
+@dataclass(frozen=True, repr=False)
+class CommitResult:
+    """The result of an operation that commits to a table.
+
+    Attributes:
+        version: The committed version, None if nothing was committed.
+        metrics: The metrics of the commit, as `history` returns them, empty without a commit.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}])
+        >>> dv.set_properties("clicks", {"owner": "ann"})
+        CommitResult(version=1)
+    """
+
+    version: int | None
+    metrics: Mapping[str, int | str] = field(default_factory=dict, kw_only=True)
+
+    def __repr__(self) -> str:
+        parts = [f"version={self.version}"]
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name not in ("version", "metrics") and (each.default is MISSING or value != each.default):
+                parts.append(f"{each.name}={_short(value)}")
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def _short(value: Any) -> str:
+    """Return a value as text; a sequence of files or groups as its length."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= MAX_TEXT else f"…{value[-MAX_TEXT:]}")
+    return f"<{len(value)}>" if isinstance(value, Sequence) else repr(value)

@@ -30,13 +30,20 @@ from . import catalog, cleanup, commits
 from .checkpoints import writing as checkpoint_writing
 from .checksum import write_checksum
 from .commit_attempts import MAX_ATTEMPTS, CommitAttempts
+from .commit_context import CommitContext
 from .commits import CommitActions, commit_file_time, read_next_commits
 from .conflicts import FindConflict, Reads, append_conflicts, recommit_conflicts, replacement_conflicts
 from .file_changes import CommitText, FileChanges
 from .listing import commit_file_name, managing_catalog
-from .provenance import EMPTY_BASE, Base, CommitContext, PendingCommit, starts_in_commit_timestamps
+from .pending_commit import (
+    EMPTY_BASE,
+    NO_ROW_IDS,
+    Base,
+    PendingCommit,
+    read_high_water_mark,
+    starts_in_commit_timestamps,
+)
 from .replay import Commit, CommitTables, as_checkpoint, replay
-from .row_ids import NO_ROW_IDS, read_high_water_mark
 from .snapshot import Snapshot
 
 __all__ = [

@@ -103,5 +103,5 @@ def read_table(
     check_option("variants", variants, ("bytes", "shredded"))
     if lateral is not None and variants == "shredded":
         raise ValueError("lateral needs variants='bytes'")
-    rows = TableRows(snapshot, snapshot.file_set, query, on_conflict)
+    rows = TableRows.of(snapshot, query, on_conflict)
     return Scan(rows.as_stored() if variants == "shredded" else rows, limit)

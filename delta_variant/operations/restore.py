@@ -17,8 +17,7 @@ from .._threads import Threads
 from ..errors import CommitConflictError, DataFileError, UnsupportedFeatureError
 from ..execution import Description, Executor, NameFile, executor_of
 from ..log import deletion_vectors, transaction
-from ..log.commit_context import CommitOptions, commit_context, now, without_txn
-from ..log.commit_result import CommitResult
+from ..log.commit_context import CommitOptions, CommitResult, commit_context, now, without_txn
 from ..log.commits import read_commit_info
 from ..log.conflicts import VACUUM_END, VACUUM_START, Reads
 from ..log.file_tables import subtract_files

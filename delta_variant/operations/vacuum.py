@@ -33,8 +33,7 @@ from ..errors import (
 from ..execution import Description, Executor, NameFile, executor_of
 from ..log import deletion_vectors, transaction
 from ..log.catalog import check_maintenance
-from ..log.commit_context import CommitOptions, commit_context, now, without_txn
-from ..log.commit_result import CommitResult
+from ..log.commit_context import CommitOptions, CommitResult, commit_context, now, without_txn
 from ..log.commits import read_all_commits, read_commits
 from ..log.conflicts import VACUUM_END, VACUUM_START
 from ..log.file_tables import are_unencoded, tombstones_table

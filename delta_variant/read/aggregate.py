@@ -135,7 +135,7 @@ def aggregate(
         raise ExpressionError("aggregates: expected at least one aggregate")
     arguments = {name: each.argument for name, each in bound.items() if each.argument is not None}
     query = Query.of_expressions(arguments, scope.predicate(where))
-    rows = TableRows(snapshot, snapshot.file_set, query, on_conflict, with_bounds=True)
+    rows = TableRows.of(snapshot, query, on_conflict, with_bounds=True)
     return _Aggregating(bound, rows).run()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ from ..errors import (
 )
 from ..expressions.tree import Column, Expression, Extraction, inputs, is_whole
 from ..log.file_set import FileSet
-from ..log.snapshot import TableVersion
+from ..log.snapshot import Snapshot, TableVersion
 from ..variant.paths import normalize
 from ..variant.values import VARIANT_TYPE
 from .explanation import ReadReport
@@ -50,18 +50,18 @@ class TableRows(ScanRows):
     files: FileSet
     query: Query
     on_conflict: OnConflict
-    known_plan: FilePlan | None = None
-    """The plan of the same query with other outputs, None if there is none."""
-    with_bounds: bool = False
+    with_bounds: bool
     """Whether the plan has the bounds of its files, which need most of its memory."""
-    plan: FilePlan = field(init=False)
+    plan: FilePlan
 
-    def __post_init__(self) -> None:
-        # Planning reports errors of the log before any row is read.
-        plan = self.known_plan or prune_files(
-            self.table.configuration, self.files, self.query.pruning, with_bounds=self.with_bounds
-        )
-        object.__setattr__(self, "plan", plan)
+    @classmethod
+    def of(
+        cls, snapshot: Snapshot, query: Query, on_conflict: OnConflict, *, with_bounds: bool = False
+    ) -> TableRows:
+        """Plan to read rows of a snapshot, so that errors of the log are raised before any row is read."""
+        files, pruning = snapshot.file_set, query.pruning
+        plan = prune_files(snapshot.configuration, files, pruning, with_bounds=with_bounds)
+        return cls(snapshot, files, query, on_conflict, with_bounds, plan)
 
     @property
     def uri(self) -> str:
@@ -96,12 +96,16 @@ class TableRows(ScanRows):
 
     def _with(self, query: Query) -> TableRows:
         has_same_files = query.predicate is self.query.predicate and query.hint is self.query.hint
-        return replace(self, query=query, known_plan=self.plan if has_same_files else None)
+        return replace(self, query=query, plan=self.plan if has_same_files else self._plan(self.files, query))
+
+    def _plan(self, files: FileSet, query: Query) -> FilePlan:
+        return prune_files(self.table.configuration, files, query.pruning, with_bounds=self.with_bounds)
 
     def split(self) -> Iterator[TableRows]:
         """Yield the rows of each file that may have some."""
         for row in range(self.plan.files.num_rows):
-            yield replace(self, files=FileSet(self.plan.files.slice(row, 1)), known_plan=None)
+            files = FileSet(self.plan.files.slice(row, 1))
+            yield replace(self, files=files, plan=self._plan(files, self.query))
 
     def stream(self, report: ReadReport, *, ahead: bool) -> RowBatches:
         """Return the rows; unless `ahead`, open a file only after the rows of the one before."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from pyspark.sql import DataFrame
 
-from ..log.commit_result import CommitResult
+from ..log.commit_context import CommitResult
 from ..storage.store import Store
 from ..write.commit import NOT_COMMITTED, WriteResult, commit_files
 from ..write.preparation import PreparedWrite

@@ -25,10 +25,15 @@ from ..expressions.evaluate import evaluate
 from ..expressions.tree import inputs as expression_inputs
 from ..input.invalid_json import Batches
 from ..log import transaction as log_transaction
-from ..log.commit_context import CommitOptions, commit_context, is_repeated, transaction_of
-from ..log.commit_result import CommitResult
+from ..log.commit_context import (
+    CommitContext,
+    CommitOptions,
+    CommitResult,
+    commit_context,
+    is_repeated,
+    transaction_of,
+)
 from ..log.conflicts import Reads
-from ..log.provenance import CommitContext
 from ..log.snapshot import Snapshot, TableVersion
 from ..read.file_reader import TableReader
 from ..read.plan import may_contain_matches

@@ -10,8 +10,7 @@ from ..data_file.writer import WrittenFile
 from ..errors import CommitConflictError, StoreError
 from ..expressions.tree import Expression
 from ..log import transaction
-from ..log.commit_context import CommitOptions, commit_context, is_repeated, transaction_of
-from ..log.commit_result import CommitResult
+from ..log.commit_context import CommitOptions, CommitResult, commit_context, is_repeated, transaction_of
 from ..log.conflicts import Reads
 from ..log.snapshot import Snapshot
 from ..read.plan import may_contain_matches

@@ -25,10 +25,10 @@ from support.tables import state_discrepancies
 from delta_variant.errors import DeltaVariantError, MalformedLogError, UnsupportedFeatureError
 from delta_variant.log import transaction
 from delta_variant.log.checkpoints import writing as checkpoint_writing
+from delta_variant.log.commit_context import CommitContext
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_protocol_and_metadata, load_snapshot, load_with_tombstones
 from delta_variant.log.load import refresh as refresh_snapshot
-from delta_variant.log.provenance import CommitContext
 from delta_variant.protocol.actions import (
     AddFile,
     CommitInfo,

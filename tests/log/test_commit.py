@@ -22,10 +22,10 @@ from delta_variant.errors import (
     TableExistsError,
 )
 from delta_variant.log import transaction
+from delta_variant.log.commit_context import CommitContext
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 from delta_variant.log.load import refresh as refresh_snapshot
-from delta_variant.log.provenance import CommitContext
 from delta_variant.protocol.actions import (
     AddFile,
     DomainMetadata,

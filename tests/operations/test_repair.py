@@ -14,7 +14,7 @@ from support.planting import Table
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, UnsupportedFeatureError
 from delta_variant.log import transaction
-from delta_variant.log.provenance import CommitContext
+from delta_variant.log.commit_context import CommitContext
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import typer
 from ..._text import count, path_text, size_text
 from ...data_file.options import FileOptions
 from ...execution import Description
-from ...log.commit_result import CommitResult
+from ...log.commit_context import CommitResult
 from ...operations.history import HistoryEntry
 from ...operations.history import history as history_of
 from ...operations.log_cleanup import clean_up_log as clean_up_log_of

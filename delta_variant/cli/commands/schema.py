@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from ..._text import count, size_text
-from ...log.commit_result import CommitResult
+from ...log.commit_context import CommitResult
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
 from ...operations.alter.columns import add_columns, drop_column, rename_column

@@ -8,8 +8,7 @@ from typing import Any
 from ..._checks import options_of
 from ...errors import SchemaError, UnsupportedFeatureError, error_location
 from ...log import transaction
-from ...log.commit_context import CommitOptions, commit_context, without_txn
-from ...log.commit_result import CommitResult
+from ...log.commit_context import CommitOptions, CommitResult, commit_context, without_txn
 from ...log.conflicts import Reads
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot

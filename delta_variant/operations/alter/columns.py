@@ -11,8 +11,7 @@ import pyarrow as pa
 from ..._checks import check_text
 from ...errors import ArgumentTypeError, SchemaError, UnsupportedFeatureError
 from ...expressions.parse import parse_type
-from ...log.commit_context import CommitOptions
-from ...log.commit_result import CommitResult
+from ...log.commit_context import CommitOptions, CommitResult
 from ...log.snapshot import Snapshot
 from ...protocol import properties
 from ...protocol.schema.arrow import from_arrow

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from ..._checks import check_text, list_names
 from ...errors import SchemaError
 from ...expressions.tree import inputs as expression_inputs
-from ...log.commit_context import CommitOptions
-from ...log.commit_result import CommitResult
+from ...log.commit_context import CommitOptions, CommitResult
 from ...log.snapshot import Snapshot
 from ...protocol.schema.widening import check_type_changes
 from ...read.file_reader import FileEntry, TableReader, files_of

@@ -8,8 +8,7 @@ from uuid import uuid4
 
 from ..._checks import list_names, texts_of
 from ...errors import ProtocolError, SchemaError, UnsupportedFeatureError
-from ...log.commit_context import CommitOptions
-from ...log.commit_result import CommitResult
+from ...log.commit_context import CommitOptions, CommitResult
 from ...log.snapshot import Snapshot
 from ...protocol import properties
 from ...protocol.features import FEATURES

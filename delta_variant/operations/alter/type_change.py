@@ -7,8 +7,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from ...errors import ProtocolError, SchemaError, UnsupportedFeatureError
-from ...log.commit_context import CommitOptions
-from ...log.commit_result import CommitResult
+from ...log.commit_context import CommitOptions, CommitResult
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.schema.paths import FieldPath, edit_type, path_text, resolve, type_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...errors import MalformedLogError
-from ...log.row_ids import NO_ROW_IDS, read_high_water_mark
+from ...log.pending_commit import NO_ROW_IDS, read_high_water_mark
 from ...protocol.actions import ROW_TRACKING_DOMAIN
 from ...protocol.statistics import counts_of, texts_at
 from .findings import Rule, Violation

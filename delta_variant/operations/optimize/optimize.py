@@ -25,8 +25,7 @@ from ...expressions.tree import Expression, output_type
 from ...expressions.tree import describe as describe_expression
 from ...expressions.types import kind_of
 from ...log.catalog import check_maintenance
-from ...log.commit_context import CommitOptions, without_txn
-from ...log.commit_result import CommitResult
+from ...log.commit_context import CommitOptions, CommitResult, without_txn
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot, TableVersion, strip_files
 from ...read.file_reader import FileEntry, files_of

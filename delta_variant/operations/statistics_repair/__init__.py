@@ -16,8 +16,7 @@ from ...data_file.options import MAX_STATS_PATHS
 from ...errors import DeltaVariantError
 from ...execution import GROUP_BYTES, ROUNDS, NameFile, executor_of
 from ...log import transaction
-from ...log.commit_context import CommitOptions, commit_context, without_txn
-from ...log.commit_result import CommitResult
+from ...log.commit_context import CommitOptions, CommitResult, commit_context, without_txn
 from ...log.file_tables import add_actions
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot, TableVersion, strip_files

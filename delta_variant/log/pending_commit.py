@@ -1,48 +1,44 @@
-"""A commit before it has a version, and the actions of the version that it becomes.
+"""A commit before it has a version, the actions of the version that it becomes, and its row ids.
 
-See PROTOCOL.md, "Commit Provenance Information" and "In-Commit Timestamps".
+See PROTOCOL.md, "Commit Provenance Information", "In-Commit Timestamps" and "Row Tracking".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
+from ..errors import MalformedLogError, ProtocolError
 from ..protocol import properties
-from ..protocol.actions import Action, CommitInfo, Metadata, Txn, encode_parameters
+from ..protocol.actions import (
+    ROW_TRACKING_DOMAIN,
+    Action,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    decode_path,
+    encode_parameters,
+)
 from ..protocol.table_configuration import TableConfiguration
+from .commit_context import CommitContext
 from .file_changes import FileChanges
-from .row_ids import NO_ROW_IDS, assign_row_ids
 from .snapshot import Snapshot
 
-__all__ = ["EMPTY_BASE", "Base", "Clock", "CommitContext", "PendingCommit", "starts_in_commit_timestamps"]
+__all__ = [
+    "EMPTY_BASE",
+    "NO_ROW_IDS",
+    "Base",
+    "PendingCommit",
+    "read_high_water_mark",
+    "starts_in_commit_timestamps",
+]
 
-Clock: TypeAlias = Callable[[], int]
-"""Returns the time in milliseconds since 1970."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CommitContext:
-    """Which operation commits, for whom, and when.
-
-    `operation`, `parameters`, `metrics`, `user_metadata` and `engine_info` are fields of `commitInfo`.
-    `txn_id` is unique to the commit: a writer recognizes its own commit by it. `clock` returns the time of
-    each attempt. `txn` is the application transaction that the commit records, and `origin` a second one,
-    which records the run that numbers the versions of `txn`.
-    """
-
-    operation: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    metrics: Mapping[str, int | str] = field(default_factory=dict)
-    user_metadata: str | None = None
-    engine_info: str
-    txn_id: str
-    clock: Clock
-    txn: Txn | None = None
-    origin: Txn | None = None
+NO_ROW_IDS = -1
+"""The high water mark of a table that has not assigned a row id."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,7 @@ class PendingCommit:
         Raises ProtocolError if a file that needs row ids has no `numRecords`.
         """
         adds = self.files.adds()
-        return assign_row_ids(adds, base.version + 1, base.high_water_mark) if self.has_row_ids else adds
+        return _assign_row_ids(adds, base.version + 1, base.high_water_mark) if self.has_row_ids else adds
 
     @property
     def has_row_ids(self) -> bool:
@@ -138,3 +134,58 @@ def _record_start(action: Action, version: int, info: CommitInfo) -> Action:
         properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP.name: str(info.in_commit_timestamp),
     }
     return msgspec.structs.replace(action, configuration=configuration)
+
+
+class _HighWaterMark(msgspec.Struct, rename="camel"):
+    row_id_high_water_mark: int
+
+
+class _NumRecords(msgspec.Struct, rename="camel"):
+    num_records: int
+
+
+def _assign_row_ids(adds: Iterable[AddFile], version: int, high_water_mark: int) -> Iterator[Action]:
+    """Yield the files of a version, each with row ids, and the record of the greatest id if it is a new one.
+
+    A file that has row ids keeps them. Raises ProtocolError for any other file without `numRecords`.
+    """
+    greatest = high_water_mark
+    for add in adds:
+        if add.base_row_id is None:
+            add = msgspec.structs.replace(add, base_row_id=greatest + 1, default_row_commit_version=version)
+            greatest += _num_records(add)
+        yield add
+    if greatest > high_water_mark:
+        yield _record(greatest)
+
+
+def _record(high_water_mark: int) -> DomainMetadata:
+    text = msgspec.json.encode(_HighWaterMark(high_water_mark)).decode()
+    return DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=text, removed=False)
+
+
+def read_high_water_mark(actions: Iterable[Action], known: int) -> int:
+    """Return the greatest row id that actions record, or `known` if that is greater.
+
+    Raises MalformedLogError for a record without `rowIdHighWaterMark`.
+    """
+    for action in actions:
+        if isinstance(action, DomainMetadata) and action.domain == ROW_TRACKING_DOMAIN and not action.removed:
+            try:
+                mark = msgspec.json.decode(action.configuration, type=_HighWaterMark).row_id_high_water_mark
+            except msgspec.MsgspecError as error:
+                raise MalformedLogError(
+                    f"cannot read rowIdHighWaterMark in the domain {ROW_TRACKING_DOMAIN}: {error}"
+                ) from error
+            known = max(known, mark)
+    return known
+
+
+def _num_records(add: AddFile) -> int:
+    try:
+        return msgspec.json.decode(add.stats or "", type=_NumRecords).num_records
+    except msgspec.MsgspecError as error:
+        raise ProtocolError(
+            f"the statistics of {add.path} lack numRecords, which a table with rowTracking needs",
+            file=decode_path(add.path),
+        ) from error
