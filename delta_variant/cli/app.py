@@ -189,7 +189,7 @@ class Commands(Group):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # typer proposes these names for one that is misspelt. `get_command` returns their commands.
+        # typer proposes these names for a misspelt name. `get_command` returns the commands.
         names: Any = dict.fromkeys(ROWS)
         self.commands = names
 

@@ -33,12 +33,12 @@ STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 LINKING_PROGRAMS = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio")
 LINKING_TERMINALS = ("xterm-kitty", "alacritty", "foot", "foot-extra", "xterm-ghostty", "wezterm")
 FIRST_LINKING_VTE = 5000
-"""Terminals that support hyperlinks. Others can print the address instead of hiding it."""
+"""Terminals that support hyperlinks. Other terminals can print the address instead of hiding it."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Which findings are printed: those of at least a severity, and of these rules, or of all if empty."""
+    """The findings to print: of at least this severity, and of these rules; all rules if empty."""
 
     severity: Severity = "info"
     rules: Collection[str] = ()
@@ -81,7 +81,7 @@ def _occurrences(summary: RuleSummary) -> str:
 
 
 def print_findings(audit: Audit, selection: Selection = EVERYTHING, limit: int | None = None) -> None:
-    """Print the scope of the audit, the findings of the table, then those of each file."""
+    """Print the scope of the audit, the findings of the table, then the findings of each file."""
     out = console()
     print_lines(out, scope_of(audit))
     sizes = {file.path: file for file in audit.files}
@@ -138,7 +138,7 @@ def _verdict(audit: Audit) -> str:
 
 
 def _by_file(findings: Sequence[Finding]) -> Mapping[str | None, list[Finding]]:
-    """Group findings by data file, those of the table first under None, the most severe of each first."""
+    """Group findings by data file, the most severe first. None, the first group, is the table itself."""
     groups: dict[str | None, list[Finding]] = {}
     for finding in sorted(findings, key=lambda each: each.file_path is not None):
         groups.setdefault(finding.file_path, []).append(finding)

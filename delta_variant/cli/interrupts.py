@@ -89,7 +89,7 @@ def _do_nothing(*_: object) -> None:
 
 
 def _signals_to_handle() -> list[signal.Signals]:
-    # Only the main thread can set handlers. Background jobs of shell scripts ignore SIGINT and keep doing so.
+    # Only the main thread can set handlers. Background jobs of shell scripts must keep ignoring SIGINT.
     if current_thread() is not main_thread():
         return []
     return [each for each in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(each) is not signal.SIG_IGN]

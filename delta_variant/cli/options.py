@@ -134,7 +134,7 @@ COMMON = (
 
 
 def storage_options() -> Mapping[str, str] | None:
-    """Return the storage options of the running command, None for those of the environment only."""
+    """Return the storage options of the running command; None means the environment alone."""
     return _STORAGE_OPTIONS.get()
 
 
@@ -176,7 +176,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_pairs(option: str, texts: Texts) -> Mapping[str, str]:
-    """Return NAME=VALUE texts as a mapping. Raise BadParameter for invalid ones."""
+    """Return NAME=VALUE texts as a mapping. Raise BadParameter for another text."""
     pairs: dict[str, str] = {}
     for name, value in (parse_pair(option, text) for text in texts or ()):
         if name in pairs:

@@ -1,4 +1,4 @@
-"""The plans of destructive commands: what they will remove, without removing it."""
+"""The plans of destructive commands: rows and files that a command will remove."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 
 
 def describe(table: str, plan: Plan) -> Description:
-    """Return what a plan will do to a table, which the user names."""
+    """Return the description of a plan, with the table as the user names it."""
     described = plan.describe()
     first, *others = described.sentences
     return Description((f"{table}: {first}", *others), {"table": table, **described.facts}, described.files)

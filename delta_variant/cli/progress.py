@@ -30,7 +30,7 @@ NARROW = 100
 
 @dataclass
 class Meter:
-    """Counts what a phase has done, and shows it in a bar if there is one. It observes operations."""
+    """Counts the work of a phase of an operation, and shows the counts in a bar, if any."""
 
     bar: Progress | None = None
     is_narrow: bool = False
@@ -43,7 +43,7 @@ class Meter:
     started: float = field(default_factory=time.monotonic)
 
     def begin(self, phase: str, files: int | None, bytes_: int | None, rows: int | None) -> None:
-        """Replace the bar by that of another phase."""
+        """Start another phase with its own bar."""
         self.files = self.bytes = self.rows = 0
         self.total_files, self.total_bytes, self.total_rows = files, bytes_, rows
         self.started = time.monotonic()
@@ -61,7 +61,7 @@ class Meter:
         self._show()
 
     def _measure(self) -> tuple[int, int | None]:
-        """Return what is done and its total, in the finest unit whose total is known."""
+        """Return the work done and its total, in the finest unit whose total is known."""
         counts = (self.rows, self.total_rows), (self.bytes, self.total_bytes), (self.files, self.total_files)
         # An empty total would be shown as done.
         return next(((done, total) for done, total in counts if total), (0, None))

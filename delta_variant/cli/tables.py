@@ -26,7 +26,7 @@ Details are hidden first.
 GAP = 2
 ELLIPSIS = "…"
 LEAST_WIDTH = 12
-"""Columns of text shrink to this width, or that of their title, before a column is hidden."""
+"""Columns of text shrink to this width, or to the width of their title, before a column is hidden."""
 MAX_LEAST_WIDTH = 24
 """Titles and numbers that are wider than this shrink, too."""
 MAX_KEY_WIDTH = 40

@@ -152,7 +152,7 @@ class Kind:
     optional: Mapping[str, Callable[[Path, Any], None]]
     answers: Mapping[str, Callable[[Path, Any], None]]
     one_of: tuple[str, ...] = ()
-    """Inputs of which a case has exactly one."""
+    """A case has exactly one of these inputs."""
 
     def check(self, folder: Path, given: Any, expect: Any) -> None:
         """Raise _InvalidError for an invalid input or expectation."""

@@ -1,4 +1,4 @@
-"""Load cases from folders and archives: this project's cases, and those of parquet-testing."""
+"""Load cases from folders and archives: of this project, and of parquet-testing."""
 
 from __future__ import annotations
 

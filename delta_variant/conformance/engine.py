@@ -64,7 +64,7 @@ class Engine:
     read_table: Callable[..., Sequence[Mapping[str, Cell]]] | None = None
     """`(folder, version)`: all rows of a Delta table; version None is the latest."""
     select: Callable[..., Sequence[Mapping[str, Cell]]] | None = None
-    """`(folder, query)`: the rows of a Query on a Delta table, of which each Parquet file is part."""
+    """`(folder, query)`: the rows of a Query on a Delta table of all Parquet files in the folder."""
     rewrite: Callable[..., None] | None = None
     """`(folder, delete)`: delete the row with this `id` from a Delta table, or compact it if None."""
     decode_stats: Callable[..., VariantBytes] | None = None
@@ -74,4 +74,4 @@ class Engine:
     collect_stats: Callable[..., Mapping[str, Any]] | None = None
     """`(file, column)`: `min` and `max` as VariantBytes or None, and `null_count` if it is counted."""
     load_log: Callable[..., Mapping[str, Any]] | None = None
-    """`(folder, version)`: the answer of kind `log`, as the README of the cases lists it."""
+    """`(folder, version)`: the answer of kind `log`, with the keys in the README of the cases."""

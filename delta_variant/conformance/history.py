@@ -1,4 +1,4 @@
-"""Keep the outcome of each case by engine and version, and compare a run with the last one of an engine."""
+"""Keep the outcome of each case by engine and version, and compare a run with the last run of an engine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STATUSES: Mapping[str, Status] = {code: status for status, code in CODES.items()
 
 @dataclass(frozen=True)
 class Change:
-    """The cases in which two runs of an engine differ, by what became of them."""
+    """The cases in which two runs of an engine differ: fixed, broken, or with another finding."""
 
     engine: str
     before: str
@@ -58,7 +58,7 @@ class Record:
     statuses: Mapping[str, Status]
 
     def change_to(self, engine: str, after: Record) -> Change:
-        """Return how the cases that both records have differ; `other` are those that pass in neither."""
+        """Return how the cases of both records differ. The cases in `other` pass in neither record."""
         found: dict[str, list[str]] = {"fixed": [], "broke": [], "other": []}
         for case, status in after.statuses.items():
             old = self.statuses.get(case)

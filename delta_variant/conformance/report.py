@@ -109,7 +109,7 @@ def text_lines(run: Run) -> Iterator[str]:
 
 
 def status_text(result: Result) -> str:
-    """Return the status, what a wrong answer did to the value, and the bugs that the case guards."""
+    """Return the status, the kind of a wrong answer, and the bugs that the case guards."""
     effect = f" ({result.effect})" if result.effect else ""
     guards = f" [{', '.join(result.case.guards)}]" if result.case.guards else ""
     return f"{result.status}{effect}{guards}"

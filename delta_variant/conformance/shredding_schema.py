@@ -24,7 +24,7 @@ def decimal_of(leaf: str) -> tuple[int, int] | None:
 
 
 def payload_type(leaf: str) -> str:
-    """Return the type of the typed values in a leaf; that of a decimal depends on its precision."""
+    """Return the type of the typed values in a leaf. The precision of a decimal decides its type."""
     decimal = decimal_of(leaf)
     if decimal is None:
         return leaf

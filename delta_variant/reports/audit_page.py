@@ -36,7 +36,7 @@ NOUNS = {"error": "error", "warning": "warning", "info": "note"}
 
 MAX_PICTURES = 24
 MAX_FINDINGS = 50
-"""The page shows at most this many findings of a rule; the JSON output contains all of them."""
+"""The page shows at most this many findings of a rule. The JSON output contains all findings."""
 
 MAX_OPEN_GROUPS = 6
 MAX_OPEN_FILES = 20

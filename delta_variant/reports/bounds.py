@@ -49,7 +49,7 @@ def decode(text: str) -> dict[str, TypedValue]:
 
 
 def decode_sides(least: object, greatest: object) -> dict[str, Bounds]:
-    """Return the bounds in an entry of minValues and one of maxValues by path key.
+    """Return the bounds in an entry of minValues and an entry of maxValues, by path key.
 
     An entry that is not a string has no bounds. Raise InvalidStatisticsError for invalid z85.
     """

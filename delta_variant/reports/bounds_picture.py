@@ -109,7 +109,7 @@ def picture(bounds: PathBounds) -> str:
     total = bars + DENSITY_HEIGHT
     range_ = f"from {bounds.least} to {bounds.greatest}"
     label = _text(f"{len(bounds.intervals)} of {bounds.files} files have bounds, {range_}")
-    # Without an aspect ratio the picture always has the width of the axis below it.
+    # Without an aspect ratio the picture is always as wide as the axis below.
     size = f'viewBox="0 0 {WIDTH} {total}" height="{min(total, MAX_HEIGHT)}" preserveAspectRatio="none"'
     parts = [f'<svg {size} role="img" aria-label="{label}">']
     for position, (start, end) in enumerate(shown):
@@ -133,7 +133,7 @@ def _x(value: float, low: float, span: float) -> float:
 
 
 def _density(bounds: PathBounds, low: float, span: float, top: int) -> Iterator[str]:
-    """Yield a strip of columns. The height of each is the share of files whose bounds cover it."""
+    """Yield a strip of columns, each as high as the share of files whose bounds cover the column."""
     covered = [0] * BINS
     for start, end in bounds.intervals:
         first, last = (min(int(BINS * (each - low) / span), BINS - 1) if span else 0 for each in (start, end))

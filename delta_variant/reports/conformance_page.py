@@ -222,7 +222,7 @@ def _status(result: Result) -> Status | Literal["note"]:
 
 
 def _severity_of_group(group: tuple[Row, list[Case]]) -> tuple[int, ...]:
-    """Return a sort key that puts wrong values first, and those of the most engines before others."""
+    """Return a sort key: wrong values first, and the outcomes of most engines first within a status."""
     return tuple(-group[0].count(status) for status in DETAILS)
 
 

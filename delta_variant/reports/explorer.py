@@ -1,4 +1,4 @@
-"""What a table contains, and estimates of what another shredding or sort order would change.
+"""The content of a table, and estimates of the effect of another shredding or sort order.
 
 The estimates come from a sample: rows at the start of up to 16 files, evenly spaced in the table.
 
@@ -247,7 +247,7 @@ def _walk(value: Any, path: Path_, paths: dict[Path_, PathSample]) -> set[Path_]
 
 
 def distinct_values(scalars: Mapping[str, int], values: float) -> float:
-    """Return the estimated number of distinct values among `values`, from the counts of a sample of them."""
+    """Return the estimated number of distinct values among `values`, from the counts of a sample."""
     sampled = sum(scalars.values())
     if not sampled:
         return 0
@@ -338,7 +338,7 @@ def _sides(bounds: Sequence[Mapping[str, Bounds]], path: Path_) -> list[tuple[An
 
 
 def files_before_sort(scalars: Mapping[str, int], sides: Sequence[tuple[Any, Any]], files: int) -> float:
-    """Return the average number of `files` that a lookup reads, by the bounds of those that have bounds."""
+    """Return the average number of `files` that a lookup reads. Files without bounds are always read."""
     kinds = {_kind(side) for pair in sides for side in pair}
     values = [(DECODER.decode(text), count) for text, count in scalars.items()]
     if len(kinds) != 1 or {_kind(value) for value, _ in values} != kinds:

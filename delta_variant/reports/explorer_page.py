@@ -86,7 +86,7 @@ def _overview(exploration: Exploration) -> Iterator[str]:
 
 
 def _rows(name: str, column: Column, exploration: Exploration) -> list[Row]:
-    """Return the shredded paths and those that only the sample has, parents first."""
+    """Return the shredded paths and the paths that only the sample has, parents first."""
     nodes: dict[tuple[str | None, ...], list[Node]] = {}
     for node in column.shredded.paths if column.shredded else ():
         nodes.setdefault(node.path, []).append(node)
@@ -146,7 +146,7 @@ def _distinct(
 
 
 def _values(node: Node | None, sample: PathSample | None) -> str:
-    """Return example values, and the bounds over all files if every file has them."""
+    """Return example values, and the bounds over all files if every file has bounds."""
     parts = []
     if sample is not None and sample.scalars:
         parts.append(", ".join(_shown(text) for text in sample.examples))

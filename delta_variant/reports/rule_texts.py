@@ -18,7 +18,7 @@ CATALOGUE = "blob/main/docs/audit-rules.md"
 
 
 class RuleText(msgspec.Struct, frozen=True):
-    """A row of the catalogue: what must hold, and the specification section that says so."""
+    """A row of the catalogue: a rule, and the specification section that defines the rule."""
 
     rule: str
     severity: str

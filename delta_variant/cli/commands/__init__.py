@@ -1,1 +1,1 @@
-"""The commands, one module for each group; `..app` registers them."""
+"""The commands, one module for each group. `..app` lists each command."""

@@ -253,7 +253,7 @@ class Clause:
 
 
 def _parse_clauses(arguments: Sequence[str]) -> list[Clause]:
-    """Return the clauses in the arguments of `merge`, in order. Raise BadParameter for invalid ones."""
+    """Return the clauses in the arguments of `merge`, in order. Raise BadParameter for an invalid clause."""
     clauses: list[Clause] = []
     remaining = iter(arguments)
     for text in remaining:

@@ -32,7 +32,7 @@ SETTINGS = {
 
 def start(scratch: Path) -> Engine:
     """Start a session, and return the engine."""
-    # Without JARs, Spark downloads them.
+    # Without these JARs, Spark downloads Delta.
     packages = {} if "PYSPARK_SUBMIT_ARGS" in os.environ else {"spark.jars.packages": DELTA_PACKAGE}
     adapter = _Adapter(start_session(scratch, {**SETTINGS, **packages}))
     return Engine(

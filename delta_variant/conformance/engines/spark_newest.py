@@ -1,4 +1,4 @@
-"""The newest Spark next to that of `spark`. Delta has no JARs for it, so it reads Parquet files alone."""
+"""The newest Spark. It reads Parquet files alone, because Delta has no JARs for this version yet."""
 
 from __future__ import annotations
 

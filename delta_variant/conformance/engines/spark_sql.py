@@ -32,7 +32,7 @@ def projection(query: Query) -> str:
 
 
 def condition(query: Query) -> str:
-    """Return the condition of a query that has one."""
+    """Return the condition of a query whose `where` is set."""
     operator, *literal = query.where
     return " ".join([projection(query), operator, *(_literal(query.type, each) for each in literal)])
 
