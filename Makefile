@@ -58,8 +58,8 @@ RUST_FLOOR := 89
 LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
-.PHONY: build check test test-all spark-connect newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser faults \
-  conformance engines fuzz bench docs demo demo-spark wheel dist advisories clean
+.PHONY: build check test test-all spark-connect newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser jars \
+  bench docs demo wheel dist clean
 .DEFAULT_GOAL := build
 
 build: .venv/built
@@ -189,7 +189,6 @@ $(ENGINES)/spark-newest: $(NEWEST_PYSPARK)
 	ln -sfn $< $@
 
 # The JARs of Delta, and of the engines of the conformance kit that run in a JVM.
-.PHONY: jars
 ifneq ($(shell command -v mvn),)
 jars: $(DELTA_JAR) $(JAVA_ENGINES) $(KERNEL)
 endif
