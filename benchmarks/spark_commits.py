@@ -42,8 +42,8 @@ from delta_variant.spark.file_jobs import commit_written
 from delta_variant.spark.reading import groups_of_table
 from delta_variant.spark.tasks import Written, messages, pack
 from delta_variant.storage.store import open_store
-from delta_variant.write.copy_on_write import RewrittenPart
 from delta_variant.write.preparation import TableOptions, prepare
+from delta_variant.write.rewrite import RewrittenPart
 from delta_variant.write.written_files import NO_FILES, WrittenFiles
 
 FILES_OF_A_TASK = 1000

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from .variant.shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
     from .variant.values import Variant, parse_json, to_json
     from .write.commit import WriteResult
-    from .write.rewrite_result import RewriteResult
+    from .write.rewrite import RewriteResult
 
 __all__ = [
     "Aggregation",
@@ -276,7 +276,7 @@ _LAZY = {
         "to_json",
     ),
     "write.commit": ("WriteResult",),
-    "write.rewrite_result": ("RewriteResult",),
+    "write.rewrite": ("RewriteResult",),
 }
 
 

@@ -60,7 +60,7 @@ from .storage.store import table_uri as uri_of_table
 from .variant.moments import UTC
 from .write.commit import WriteResult
 from .write.preparation import SchemaMode
-from .write.rewrite_result import RewriteResult
+from .write.rewrite import RewriteResult
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

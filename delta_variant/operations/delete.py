@@ -16,8 +16,8 @@ from ..log.snapshot import Snapshot
 from ..protocol.table_configuration import TableConfiguration
 from ..read.scope import Scope
 from ..storage.store import TableLocation
-from ..write.copy_on_write import RowChange, removal
-from ..write.rewrite_result import RewriteResult
+from ..write.copy_on_write import removal
+from ..write.rewrite import RewriteResult, RowChange
 from .rewrite import RewritePlan, run_rewrite
 
 __all__ = ["delete", "delete_all", "plan_delete"]

@@ -23,16 +23,16 @@ from ..read.plan import FilePlan, plan_files
 from ..read.predicate import PruningPredicate
 from ..storage.store import Store
 from ..write.change_data import ChangeType, write_whole_files
-from ..write.copy_on_write import (
+from ..write.copy_on_write import is_partition_predicate, remove_files, rewrite_files
+from ..write.rewrite import (
+    RewriteResult,
     RewrittenFiles,
     RewrittenPart,
     RowChange,
     combine_parts,
-    is_partition_predicate,
-    remove_files,
-    rewrite_files,
+    commit_rewrite,
+    skip_repeated,
 )
-from ..write.rewrite_result import RewriteResult, commit_rewrite, skip_repeated
 from ..write.written_files import WrittenFiles
 from .optimize.auto_compaction import compact_partitions, compacts
 

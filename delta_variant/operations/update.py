@@ -23,8 +23,7 @@ from ..read.in_memory import inputs_of
 from ..read.scope import Scope
 from ..storage.store import TableLocation
 from ..write.assignment import Assignment, assign, assignments_of, replace_rows
-from ..write.copy_on_write import ChangedBatch, RowChange
-from ..write.rewrite_result import RewriteResult
+from ..write.rewrite import ChangedBatch, RewriteResult, RowChange
 from ..write.row_rules import RowRules
 from .rewrite import RewritePlan, run_rewrite
 

@@ -38,7 +38,8 @@ from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
 from ..storage.store import Store
 from ..variant.values import plain_variants
-from ..write.copy_on_write import ChangedBatch, RewrittenPart, RowChange, rewrite_files
+from ..write.copy_on_write import rewrite_files
+from ..write.rewrite import ChangedBatch, RewrittenPart, RowChange
 from ..write.row_rules import RowRules
 from .buckets import buckets_of, from_ipc, split_rows, to_ipc
 from .tasks import TaskTable, pack, unpack_batches

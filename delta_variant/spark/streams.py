@@ -17,7 +17,7 @@ from ..log.snapshot import Snapshot
 from ..operations.merge.builder import Merge, with_commit
 from ..storage.store import TableLocation
 from ..write.commit import WriteResult
-from ..write.rewrite_result import RewriteResult
+from ..write.rewrite import RewriteResult
 from .batches import BatchWrite, MicroBatch, is_written, number_write
 from .queries.table_names import resolve_table
 from .recalling import RecalledTables, recall

@@ -39,8 +39,9 @@ from ..read.file_reader import TableReader
 from ..read.plan import may_contain_matches
 from ..read.scope import Scope
 from ..storage.store import Store, discard
-from .copy_on_write import RewrittenFiles, add_inserted_files, delete_rows
+from .copy_on_write import delete_rows
 from .preparation import Mode, PreparedWrite, load_existing, prepare
+from .rewrite import RewrittenFiles, add_inserted_files
 from .router import write_files
 from .row_rules import complete_rows
 from .written_files import WrittenFiles

@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import chain
+from dataclasses import replace
 from threading import Lock
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array
-from .._compressed import CompressedSequence, join
 from .._options import Numeric
 from .._progress import advance, begin
 from .._threads import Threads
@@ -29,7 +27,7 @@ from ..data_file.reader import RowRange, filter_rows
 from ..errors import CastError, VariantPathError
 from ..execution import NameFile, new_name
 from ..expressions.evaluate import evaluate, filter_mask
-from ..expressions.tree import Column, Expression, Input
+from ..expressions.tree import Column, Expression
 from ..expressions.tree import inputs as expression_inputs
 from ..log.snapshot import Snapshot, TableVersion
 from ..protocol.table_configuration import TableConfiguration
@@ -37,23 +35,18 @@ from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
 from ..read.log_statistics import partition_matches
 from ..read.plan import FilePlan, plan_files, plan_rows
 from ..read.predicate import PruningPredicate
-from ..read.row_tracking import RowTracking, append_row_ids, clear_commit_versions, with_row_ids
+from ..read.row_tracking import RowTracking, with_row_ids
 from ..read.rows import count_rows
 from ..read.scope import Scope
 from ..storage.store import discard
 from .change_data import ChangeWriter, write_whole_files
 from .preparation import restrict_to_table
+from .rewrite import ChangedBatch, RewrittenFiles, RewrittenPart, RowChange, combine_parts
 from .router import ResidualFiles, write_files
 from .stored_rows import copyable_row_groups, read_or_copy
 from .written_files import NO_FILES, WrittenFiles
 
 __all__ = [
-    "ChangedBatch",
-    "RewrittenFiles",
-    "RewrittenPart",
-    "RowChange",
-    "add_inserted_files",
-    "combine_parts",
     "delete_rows",
     "is_partition_predicate",
     "removal",
@@ -65,158 +58,6 @@ __all__ = [
 
 FILES_AT_ONCE = 2
 """How many files are rewritten concurrently; each uses more than one thread."""
-
-
-@dataclass(frozen=True)
-class ChangedBatch:
-    """A batch after a change: all remaining rows, changed or not, in the columns of the table.
-
-    Attributes:
-        rows: The remaining rows, in the order of the batch.
-        remaining: For each row of the batch, whether it remains.
-        updated: For each row of the batch, whether it remains with other values.
-    """
-
-    rows: pa.RecordBatch
-    remaining: Array
-    updated: Array
-
-    def with_row_ids(self, moving: pa.RecordBatch | None) -> pa.RecordBatch:
-        """Return the rows with their row ids and commit versions if rows are tracked."""
-        if moving is None:
-            return self.rows
-        return append_row_ids(self.rows, clear_commit_versions(moving, self.updated).filter(self.remaining))
-
-
-@dataclass(frozen=True)
-class RowChange:
-    """A change of some rows of a table.
-
-    Attributes:
-        tested: The inputs of `changes`.
-        changes: Returns a mask of the rows of a batch that change.
-        inputs: The inputs of `apply`, all columns of the table included.
-        apply: Applies the change to a batch, and yields its parts in order.
-        copied: The Variant columns that `apply` only passes through, and accepts in shredded form.
-        removes: Whether the change removes the rows.
-    """
-
-    tested: Sequence[Input]
-    changes: Callable[[pa.RecordBatch], Array]
-    inputs: Sequence[Input]
-    apply: Callable[[pa.RecordBatch], Iterable[ChangedBatch]]
-    copied: frozenset[str]
-    removes: bool = False
-
-
-@dataclass(frozen=True)
-class RewrittenFiles:
-    """The result of a rewrite.
-
-    Attributes:
-        plan: The files that the rewrite depends on.
-        removed: The files that are replaced, as rows of `Snapshot.files`.
-        files: The files that replace them.
-        changed: The number of changed rows in the removed files.
-        copied: The number of other rows in the removed files.
-        changes: The change data files, which have all changes if there are any.
-    """
-
-    plan: FilePlan
-    removed: pa.Table
-    files: WrittenFiles
-    changed: int
-    copied: int
-    changes: WrittenFiles = NO_FILES
-
-    def paths(self) -> Iterator[str]:
-        """Yield the paths of all files written."""
-        return chain(self.files.paths(), self.changes.paths())
-
-
-@dataclass(frozen=True)
-class RewrittenPart:
-    """The result of a rewrite of some of the files of a plan.
-
-    Attributes:
-        replaced: The paths of the files that are replaced, as an array of strings.
-        emptied: Those of them whose rows are all deleted. They are not read completely, so `changes` does
-            not have their rows.
-        files: The files that replace them.
-        changes: The change data files of the other replaced files.
-        changed: The number of changed rows in the replaced files.
-        copied: The number of other rows in the replaced files.
-    """
-
-    replaced: Array
-    emptied: Sequence[FileEntry]
-    files: WrittenFiles
-    changes: WrittenFiles
-    changed: int
-    copied: int
-
-    @classmethod
-    def join(cls, parts: Iterable[RewrittenPart]) -> RewrittenPart:
-        """Return one part, with compressed files if those of a part are."""
-        parts = list(parts)
-        return cls(
-            pa.concat_arrays([pa.array([], pa.string()), *(part.replaced for part in parts)]),
-            join(part.emptied for part in parts),
-            WrittenFiles.join(part.files for part in parts),
-            WrittenFiles.join(part.changes for part in parts),
-            sum(part.changed for part in parts),
-            sum(part.copied for part in parts),
-        )
-
-    def compress(self) -> RewrittenPart:
-        """Return the same part with its files compressed."""
-        return replace(
-            self,
-            emptied=CompressedSequence.of(self.emptied),
-            files=self.files.compress(),
-            changes=self.changes.compress(),
-        )
-
-    def paths(self) -> Iterator[str]:
-        """Yield the paths of all files written."""
-        return chain(self.files.paths(), self.changes.paths())
-
-
-def combine_parts(
-    plan: FilePlan,
-    parts: Sequence[RewrittenPart],
-    inserted: Iterable[WrittenFiles] = (),
-    changes: Iterable[WrittenFiles] = (),
-) -> RewrittenFiles:
-    """Return the result of a rewrite in parts, with files of new rows and further change data files."""
-    whole = RewrittenPart.join(parts)
-    removed = plan.files
-    if len(whole.replaced) < removed.num_rows:
-        removed = removed.filter(pc.is_in(removed["path"], value_set=whole.replaced))
-    return RewrittenFiles(
-        plan,
-        removed,
-        WrittenFiles.join([whole.files, *inserted]),
-        whole.changed,
-        whole.copied,
-        WrittenFiles.join([whole.changes, *changes]),
-    )
-
-
-def add_inserted_files(
-    snapshot: Snapshot, after: TableConfiguration, rewritten: RewrittenFiles, inserted: WrittenFiles
-) -> RewrittenFiles:
-    """Return a rewrite with further files of new rows; after an error, remove all new files."""
-    whole = replace(rewritten, files=WrittenFiles.join([rewritten.files, inserted]))
-    if not rewritten.changes:
-        return whole
-    written = TableVersion(snapshot.store, snapshot.version, after)
-    try:
-        changes = write_whole_files(written, after, inserted.entries(), "insert")
-    except BaseException:
-        discard(snapshot.store, whole.paths())
-        raise
-    return replace(whole, changes=WrittenFiles.join([rewritten.changes, changes]))
 
 
 def delete_rows(

@@ -29,7 +29,7 @@ from delta_variant.errors import (
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.write import write_table
-from delta_variant.write.rewrite_result import RewriteResult
+from delta_variant.write.rewrite import RewriteResult
 
 
 def read_bytes(table: Path) -> dict[int, dict[str, bytes] | None]:

@@ -17,7 +17,7 @@ from ...operations.merge.builder import Merge
 from ...operations.merge.builder import merge as merge_into
 from ...operations.update import update as update_rows
 from ...variant.moments import UTC
-from ...write.rewrite_result import RewriteResult
+from ...write.rewrite import RewriteResult
 from ..confirmation import confirm
 from ..help import ARGUMENTS
 from ..inputs import open_inputs

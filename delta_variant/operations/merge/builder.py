@@ -26,7 +26,7 @@ from ...read.in_memory import parse_json_columns
 from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...write.assignment import assignments_of
-from ...write.rewrite_result import RewriteResult
+from ...write.rewrite import RewriteResult
 from .clauses import Clause, ClauseAction, When
 from .execute import MemorySource, MergeSource, execute
 from .joining import JoinPredicate

@@ -23,9 +23,16 @@ from ...read.file_reader import FileEntry
 from ...read.plan import FilePlan, plan_files
 from ...read.predicate import PruningPredicate
 from ...storage.store import Store
-from ...write.copy_on_write import ChangedBatch, RewrittenFiles, RewrittenPart, RowChange, rewrite_files
+from ...write.copy_on_write import rewrite_files
 from ...write.preparation import restrict_to_table
-from ...write.rewrite_result import RewriteResult, skip_repeated
+from ...write.rewrite import (
+    ChangedBatch,
+    RewriteResult,
+    RewrittenFiles,
+    RewrittenPart,
+    RowChange,
+    skip_repeated,
+)
 from ...write.router import write_files
 from ...write.row_rules import RowRules, complete_rows
 from ...write.written_files import NO_FILES, WrittenFiles

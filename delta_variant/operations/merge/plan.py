@@ -11,8 +11,7 @@ from ...data_file.options import WriteOptions
 from ...expressions.tree import Expression
 from ...log.commit_context import CommitOptions
 from ...log.snapshot import Snapshot
-from ...write.copy_on_write import RewrittenFiles
-from ...write.rewrite_result import RewriteResult, commit_rewrite
+from ...write.rewrite import RewriteResult, RewrittenFiles, commit_rewrite
 from .clauses import Clause
 from .joining import JoinPredicate, KeyValues
 

@@ -18,7 +18,7 @@ from ...log.snapshot import TableVersion
 from ...read.in_memory import inputs_of
 from ...read.scope import Scope
 from ...write.assignment import assign, replace_rows
-from ...write.copy_on_write import ChangedBatch
+from ...write.rewrite import ChangedBatch
 from ...write.row_rules import RowRules
 from .clauses import Clause, Decision, decide, equal_to, first_matching_clause
 from .joining import Join, Pairs

@@ -1,0 +1,280 @@
+"""A rewrite: the change of rows, the files that it replaces and writes, its commit and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._arrow import Array
+from .._compressed import CompressedSequence, join
+from ..data_file.writer import WrittenFile
+from ..errors import CommitConflictError, StoreError
+from ..expressions.tree import Expression, Input
+from ..log import transaction
+from ..log.commit_context import CommitOptions, CommitResult, commit_context, is_repeated, transaction_of
+from ..log.conflicts import Reads
+from ..log.snapshot import Snapshot, TableVersion
+from ..protocol.table_configuration import TableConfiguration
+from ..read.file_reader import FileEntry
+from ..read.plan import FilePlan, may_contain_matches
+from ..read.row_tracking import append_row_ids, clear_commit_versions
+from ..storage.store import discard
+from .change_data import write_whole_files
+from .written_files import NO_FILES, WrittenFiles
+
+__all__ = [
+    "ChangedBatch",
+    "RewriteResult",
+    "RewrittenFiles",
+    "RewrittenPart",
+    "RowChange",
+    "add_inserted_files",
+    "combine_parts",
+    "commit_rewrite",
+    "skip_repeated",
+]
+
+
+@dataclass(frozen=True)
+class ChangedBatch:
+    """A batch after a change: all remaining rows, changed or not, in the columns of the table.
+
+    Attributes:
+        rows: The remaining rows, in the order of the batch.
+        remaining: For each row of the batch, whether it remains.
+        updated: For each row of the batch, whether it remains with other values.
+    """
+
+    rows: pa.RecordBatch
+    remaining: Array
+    updated: Array
+
+    def with_row_ids(self, moving: pa.RecordBatch | None) -> pa.RecordBatch:
+        """Return the rows with their row ids and commit versions if rows are tracked."""
+        if moving is None:
+            return self.rows
+        return append_row_ids(self.rows, clear_commit_versions(moving, self.updated).filter(self.remaining))
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A change of some rows of a table.
+
+    Attributes:
+        tested: The inputs of `changes`.
+        changes: Returns a mask of the rows of a batch that change.
+        inputs: The inputs of `apply`, all columns of the table included.
+        apply: Applies the change to a batch, and yields its parts in order.
+        copied: The Variant columns that `apply` only passes through, and accepts in shredded form.
+        removes: Whether the change removes the rows.
+    """
+
+    tested: Sequence[Input]
+    changes: Callable[[pa.RecordBatch], Array]
+    inputs: Sequence[Input]
+    apply: Callable[[pa.RecordBatch], Iterable[ChangedBatch]]
+    copied: frozenset[str]
+    removes: bool = False
+
+
+@dataclass(frozen=True)
+class RewrittenFiles:
+    """The result of a rewrite.
+
+    Attributes:
+        plan: The files that the rewrite depends on.
+        removed: The files that are replaced, as rows of `Snapshot.files`.
+        files: The files that replace them.
+        changed: The number of changed rows in the removed files.
+        copied: The number of other rows in the removed files.
+        changes: The change data files, which have all changes if there are any.
+    """
+
+    plan: FilePlan
+    removed: pa.Table
+    files: WrittenFiles
+    changed: int
+    copied: int
+    changes: WrittenFiles = NO_FILES
+
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of all files written."""
+        return chain(self.files.paths(), self.changes.paths())
+
+
+@dataclass(frozen=True)
+class RewrittenPart:
+    """The result of a rewrite of some of the files of a plan.
+
+    Attributes:
+        replaced: The paths of the files that are replaced, as an array of strings.
+        emptied: Those of them whose rows are all deleted. They are not read completely, so `changes` does
+            not have their rows.
+        files: The files that replace them.
+        changes: The change data files of the other replaced files.
+        changed: The number of changed rows in the replaced files.
+        copied: The number of other rows in the replaced files.
+    """
+
+    replaced: Array
+    emptied: Sequence[FileEntry]
+    files: WrittenFiles
+    changes: WrittenFiles
+    changed: int
+    copied: int
+
+    @classmethod
+    def join(cls, parts: Iterable[RewrittenPart]) -> RewrittenPart:
+        """Return one part, with compressed files if those of a part are."""
+        parts = list(parts)
+        return cls(
+            pa.concat_arrays([pa.array([], pa.string()), *(part.replaced for part in parts)]),
+            join(part.emptied for part in parts),
+            WrittenFiles.join(part.files for part in parts),
+            WrittenFiles.join(part.changes for part in parts),
+            sum(part.changed for part in parts),
+            sum(part.copied for part in parts),
+        )
+
+    def compress(self) -> RewrittenPart:
+        """Return the same part with its files compressed."""
+        return replace(
+            self,
+            emptied=CompressedSequence.of(self.emptied),
+            files=self.files.compress(),
+            changes=self.changes.compress(),
+        )
+
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of all files written."""
+        return chain(self.files.paths(), self.changes.paths())
+
+
+def combine_parts(
+    plan: FilePlan,
+    parts: Sequence[RewrittenPart],
+    inserted: Iterable[WrittenFiles] = (),
+    changes: Iterable[WrittenFiles] = (),
+) -> RewrittenFiles:
+    """Return the result of a rewrite in parts, with files of new rows and further change data files."""
+    whole = RewrittenPart.join(parts)
+    removed = plan.files
+    if len(whole.replaced) < removed.num_rows:
+        removed = removed.filter(pc.is_in(removed["path"], value_set=whole.replaced))
+    return RewrittenFiles(
+        plan,
+        removed,
+        WrittenFiles.join([whole.files, *inserted]),
+        whole.changed,
+        whole.copied,
+        WrittenFiles.join([whole.changes, *changes]),
+    )
+
+
+def add_inserted_files(
+    snapshot: Snapshot, after: TableConfiguration, rewritten: RewrittenFiles, inserted: WrittenFiles
+) -> RewrittenFiles:
+    """Return a rewrite with further files of new rows; after an error, remove all new files."""
+    whole = replace(rewritten, files=WrittenFiles.join([rewritten.files, inserted]))
+    if not rewritten.changes:
+        return whole
+    written = TableVersion(snapshot.store, snapshot.version, after)
+    try:
+        changes = write_whole_files(written, after, inserted.entries(), "insert")
+    except BaseException:
+        discard(snapshot.store, whole.paths())
+        raise
+    return replace(whole, changes=WrittenFiles.join([rewritten.changes, changes]))
+
+
+@dataclass(frozen=True, repr=False)
+class RewriteResult(CommitResult):
+    """The result of a delete, an update or a merge.
+
+    Attributes:
+        version: The committed version, None if no row changed and nothing was committed.
+        metrics: The metrics of the commit, empty without a commit.
+        rows_deleted: The number of deleted rows.
+        rows_updated: The number of updated rows.
+        rows_inserted: The number of inserted rows.
+        rows_copied: The number of unchanged rows copied to new files.
+        files_removed: The number of files removed from the table.
+        files: The new files; those of an operation on Spark are decoded when they are used.
+        repeated: Whether nothing was committed because the table already has the `txn` of the operation.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+        >>> result = dv.delete("clicks", "id = 1")
+        >>> result.version, result.rows_deleted, result.rows_copied
+        (1, 1, 1)
+    """
+
+    rows_deleted: int = 0
+    rows_updated: int = 0
+    rows_inserted: int = 0
+    rows_copied: int = 0
+    files_removed: int = 0
+    files: Sequence[WrittenFile] = ()
+    repeated: bool = False
+
+
+def skip_repeated(snapshot: Snapshot, commit: CommitOptions) -> RewriteResult | None:
+    """Return the result of an operation whose `txn` the table already has, None if it must proceed."""
+    if is_repeated(snapshot, transaction_of(commit)):
+        return RewriteResult(None, repeated=True)
+    return None
+
+
+def commit_rewrite(
+    snapshot: Snapshot,
+    rewritten: RewrittenFiles,
+    *,
+    predicate: Expression | None,
+    data_change: bool = True,
+    operation: str,
+    parameters: Mapping[str, Any],
+    metrics: Mapping[str, int],
+    commit: CommitOptions,
+) -> CommitResult:
+    """Commit a rewrite, unless there is nothing to commit, and return its version and metrics.
+
+    `predicate` selects the rows that the rewrite read, None for all rows. If a concurrent commit conflicts,
+    remove the new files and raise CommitConflictError.
+    """
+    if not rewritten.files and not rewritten.removed.num_rows:
+        return CommitResult(None)
+    context = commit_context(
+        operation,
+        parameters,
+        {
+            "numRemovedFiles": rewritten.removed.num_rows,
+            "numAddedFiles": len(rewritten.files),
+            "numAddedBytes": rewritten.files.bytes,
+            "numAddedChangeFiles": len(rewritten.changes),
+            **metrics,
+        },
+        commit,
+    )
+    try:
+        version = transaction.replace_files(
+            snapshot,
+            rewritten.removed,
+            rewritten.files.adds,
+            changes=rewritten.changes.change_actions(),
+            context=context,
+            reads=Reads(
+                rewritten.plan.files,
+                lambda adds: may_contain_matches(snapshot.configuration, predicate, adds),
+            ),
+            data_change=data_change,
+        )
+    except (CommitConflictError, StoreError):
+        discard(snapshot.store, rewritten.paths())
+        raise
+    return CommitResult(version, metrics=context.metrics)
