@@ -33,15 +33,15 @@ from delta_variant.log.load import load_latest
 from delta_variant.log.snapshot import strip_files
 from delta_variant.operations.delete import plan_delete
 from delta_variant.operations.rewrite import RewriteTask, commit_plan, finish_rewrite
+from delta_variant.operations.write import WrittenRows
 from delta_variant.protocol.actions import AddFile
 from delta_variant.protocol.statistics import FileStatistics
 from delta_variant.protocol.types import VARIANT, PrimitiveType, StructField, StructType
 from delta_variant.read.plan import plan_files
-from delta_variant.spark.attempts import Job
-from delta_variant.spark.file_jobs import commit_written
 from delta_variant.spark.reading import groups_of_table
-from delta_variant.spark.tasks import Written, messages, pack
+from delta_variant.spark.tasks import messages, pack
 from delta_variant.storage.store import open_store
+from delta_variant.write.commit import commit_files
 from delta_variant.write.preparation import TableOptions, prepare
 from delta_variant.write.rewrite import RewrittenPart
 from delta_variant.write.written_files import NO_FILES, WrittenFiles
@@ -83,7 +83,7 @@ def write_results(folder: Path, files: int) -> None:
             old, new = (files_of_task(first, min(FILES_OF_A_TASK, files - first)) for _ in range(2))
             replaced = pa.array(list(old.paths()), pa.string())
             part = RewrittenPart(replaced, (), new, NO_FILES, len(old), old.rows - len(old))
-            pickle.dump(pack(Written(str(uuid4()), old.compress(), 0)), write)
+            pickle.dump(pack(WrittenRows(old.compress(), 0)), write)
             pickle.dump(pack(part.compress()), delete)
 
 
@@ -120,7 +120,9 @@ def write(folder: Path, *, row_ids: bool) -> None:
     store = open_store(str(folder / "table"))
     prepared = prepare(store, None, COLUMNS, WriteOptions(), options, CommitOptions())
     before, start = largest_memory(), time.process_time()
-    result = commit_written(prepared, delivered(folder / "write"), Job.of(None), [store])
+    parts = delivered(folder / "write")
+    files = WrittenFiles.join(part.files for part in parts)
+    result = commit_files(prepared, files)
     report("write", folder, before, start, len(result.files))
 
 

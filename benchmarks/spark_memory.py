@@ -94,14 +94,16 @@ def run(folder: Path, frame: str, operation: str) -> None:
 
 
 def write(folder: Path, df: Any, operation: str) -> None:
+    import delta_variant as dv
     from delta_variant import spark as dvs
 
-    options: dict[str, Any] = {"variant_columns": ["event"], "optimize_write": operation == "optimized"}
+    engine = dvs.SparkEngine(df.sparkSession, optimize_write=operation == "optimized")
+    table = dv.Table(folder, engine=engine)
     if operation != "partitions":
-        dvs.write_table(folder, df, **options)
+        table.append(df, variant_columns=["event"])
         return
     # The format cannot sort the rows by partition.
-    dvs.write_table(folder, df.limit(0), partition_by="part", **options)
+    table.append(df.limit(0), partition_by="part", variant_columns=["event"])
     dvs.register(df.sparkSession)
     df.write.format("delta_variant").mode("append").option("variant_columns", "event").save(str(folder))
 

@@ -149,6 +149,7 @@ def main() -> None:
 
 def write(spark: SparkSession, folder: Path, rows: int) -> Path:
     """Return a bronze table of events."""
+    import delta_variant as dv
     from delta_variant import spark as dvs
 
     table = folder / f"bronze-{rows}"
@@ -157,7 +158,7 @@ def write(spark: SparkSession, folder: Path, rows: int) -> Path:
         events = folder / "events.ndjson"
         subprocess.run([sys.executable, HERE / "generate.py", events, str(rows), "--clean"], check=True)
         lines = spark.read.text(str(events)).repartition(FILES)
-        dvs.write_table(table, lines, variant_columns=["value"])
+        dv.Table(table, engine=dvs.SparkEngine(spark)).append(lines, variant_columns=["value"])
     return table
 
 

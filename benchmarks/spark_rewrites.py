@@ -118,11 +118,12 @@ def main() -> None:
     parser.add_argument("--operations", default=",".join(OPERATIONS))
     arguments = parser.parse_args()
     spark, folder = engines.delta_session(), arguments.folder
+    import delta_variant as dv
     from delta_variant import spark as dvs
 
     shutil.rmtree(folder, ignore_errors=True)
     table = rows(spark, 0, arguments.rows).repartitionByRange(FILES, "id")
-    dvs.write_table(str(folder / "table"), table)
+    dv.Table(folder / "table", engine=dvs.SparkEngine(spark)).append(table)
     size = Size(arguments.rows, arguments.changes)
     for operation in arguments.operations.split(","):
         ratios = [

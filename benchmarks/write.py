@@ -95,13 +95,14 @@ def spark(source: Path, target: Path) -> Work:
 
 
 def ours_on_spark(source: Path, target: Path) -> Work:
+    import delta_variant as dv
     from delta_variant import spark as dvs
 
     session = engines.spark_session()
     lines = session.read.text(str(source))
 
     def write(rows: engines.Session, folder: Path) -> engines.Session:
-        return dvs.write_table(folder, rows, variant_columns=["value"])
+        return dv.Table(folder, engine=dvs.SparkEngine(session)).append(rows, variant_columns=["value"])
 
     def work() -> dict[str, float]:
         result = write(lines, target)

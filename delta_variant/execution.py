@@ -187,6 +187,10 @@ class Engine(ABC):
         """Return the options of the store of a table, where a caller passes some or none."""
 
     @abstractmethod
+    def rows_to_write(self, data: Any, variant_columns: Sequence[str]) -> Any:
+        """Return the rows of a write that are distributed, None for rows in memory."""
+
+    @abstractmethod
     def merge_source(self, source: Any, variant_columns: Sequence[str]) -> Any:
         """Return the source of a merge for rows that are distributed, None for rows in memory."""
 

@@ -92,8 +92,10 @@ def create_tables(spark: SparkSession, pipeline: Pipeline) -> None:
     none = spark.range(0).selectExpr("'' AS prefix", "0L AS lsn", "parse_json('null') AS entry")
     # The change feed tells gold which licenses changed.
     feed = {"delta.enableChangeDataFeed": "true", "delta.autoOptimize.autoCompact": "true"}
-    dvs.write_table(pipeline.silver, typed(none), mode="ignore", configuration=feed)
-    dvs.write_table(pipeline.gold, counted(typed(none)), mode="ignore")
+    engine = dvs.SparkEngine(spark)
+    silver, gold = (dv.Table(table, engine=engine) for table in (pipeline.silver, pipeline.gold))
+    dv.write_table(silver, typed(none), mode="ignore", configuration=feed)
+    dv.write_table(gold, counted(typed(none)), mode="ignore")
 
 
 def stream(spark: SparkSession, pipeline: Pipeline) -> None:
@@ -183,9 +185,10 @@ def rebuild(spark: SparkSession, pipeline: Pipeline) -> None:
     create_tables(spark, pipeline)
     events = dvs.read_table(spark, pipeline.bronze, columns=EVENT)
     current = typed(last_events(events).where("op <> 'd'"))
-    print(f"   silver: {dvs.write_table(pipeline.silver, current, mode='overwrite')}")
+    engine = dvs.SparkEngine(spark)
+    print(f"   silver: {dv.Table(pipeline.silver, engine=engine).overwrite(current)}")
     entries = dvs.read_table(spark, pipeline.silver, columns=["license", "deprecated"])
-    print(f"   gold:   {dvs.write_table(pipeline.gold, counted(entries), mode='overwrite')}")
+    print(f"   gold:   {dv.Table(pipeline.gold, engine=engine).overwrite(counted(entries))}")
 
 
 def maintain(spark: SparkSession, pipeline: Pipeline) -> None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from .._checks import list_names, options_of, texts_of
 from ..data_file.options import FileOptions, JsonOptions, Shredding, WriteOptions
+from ..execution import Engine, Executor, LocalExecutor, NameFile, executor_of, timezone_of
+from ..expressions.tree import Expression
 from ..input.arrow_data import batches_of, files_as_lines
 from ..input.invalid_json import Batches, InvalidValueHandler, RejectsFile
 from ..input.json_lines import JsonLines
-from ..log.commit_context import CommitOptions
+from ..log.commit_context import CommitOptions, transaction_of
 from ..protocol.schema.arrow import from_arrow
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import StructType
 from ..storage.store import Store, TableLocation, discard, open_latest, removing_new_folders
-from ..variant.moments import UTC
 from ..write.commit import WriteResult, commit_files, result_without_writing
+from ..write.partitions import MAX_OPEN_PARTITIONS
 from ..write.preparation import (
     Mode,
     PreparedWrite,
@@ -31,8 +34,9 @@ from ..write.preparation import (
 from ..write.router import write_files
 from ..write.row_rules import complete_rows
 from ..write.written_files import WrittenFiles
+from .optimize.auto_compaction import compact_partitions, compacts
 
-__all__ = ["write_table"]
+__all__ = ["SourceRows", "WriteTask", "WrittenRows", "write_table"]
 
 BATCH_BYTES = 64 << 20
 """How much of a batch is written at a time: files end between parts, and text has 32-bit offsets."""
@@ -51,7 +55,7 @@ def write_table(
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
-    timezone: str = UTC,
+    timezone: str | None = None,
     files: FileOptions | None = None,
     json: JsonOptions | None = None,
     commit: CommitOptions | None = None,
@@ -69,7 +73,8 @@ def write_table(
         data: Arrow data (any object with `__arrow_c_stream__` or `__arrow_c_array__`, such as a pyarrow,
             pandas or Polars table, a DuckDB relation or a `Scan`), a Polars LazyFrame, a list or an iterator
             of dicts, a list of JSON texts for the one column in `variant_columns`, the path of a `.json`,
-            `.jsonl` or `.ndjson` file, which may be compressed, or the result of `read_json`.
+            `.jsonl` or `.ndjson` file, which may be compressed, or the result of `read_json`. With a
+            `SparkEngine` also a batch DataFrame, which executors write.
         mode: What to do if the table exists, even if another writer creates it during the write: `"error"`,
             the default, raises TableExistsError, `"append"` adds rows, `"overwrite"` replaces all rows or
             those that match `where`, `"ignore"` does nothing.
@@ -95,7 +100,7 @@ def write_table(
         name: The name of a new table. None, the default, omits it.
         description: The description of a new table. None, the default, omits it.
         timezone: The time zone of local times in `where`, constraints and generated columns, as in
-            `read_table`. `"UTC"` by default.
+            `read_table`. None, the default, is that of the engine of a `Table`, `"UTC"` without one.
         files: How data files are written; see `FileOptions`. None, the default, uses its defaults.
         json: How JSON text becomes Variants, and what happens to text that is not JSON; see `JsonOptions`.
             None, the default, uses the options of `read_json` for its result, and the defaults otherwise.
@@ -133,33 +138,120 @@ def write_table(
         shredding, options_of("files", files, FileOptions), options_of("json", json, JsonOptions)
     )
     commit = options_of("commit", commit, CommitOptions)
+    timezone = timezone_of(table, timezone)
     table_options = TableOptions(
         partition_by, schema_mode, configuration, name, description, mode, where, timezone
     )
-    store = open_latest(table, storage_options)
+    variants = texts_of("names", "variant_columns", variant_columns)
+    engine: Engine | None = getattr(table, "engine", None)
+    frame: SourceRows | None = None if engine is None else engine.rows_to_write(data, variants)
+    store, transaction = open_latest(table, storage_options), transaction_of(commit)
+    txn = None if transaction is None else transaction.application
+    executor = LocalExecutor(store) if frame is None else executor_of(table, store, storage_options, txn)
     snapshot = load_existing(store, mode)
     if result := result_without_writing(snapshot, mode, commit):
+        executor.forget()
         return result
     known = None if snapshot is None or schema_mode == "overwrite" else snapshot.schema
-    variants = texts_of("names", "variant_columns", variant_columns)
-    source = _Source.of(data, variants, known)
-    _check_names(source.schema, variants)
-    columns = from_arrow(source.schema, variants)
-    write = prepare(store, snapshot, WriteRequest(columns, options, table_options), commit)
+    source = frame or ArrowRows.of(data, variants, known)
+    request = WriteRequest(source.columns, options, table_options)
+    write = prepare(store, snapshot, request, commit)
     with removing_new_folders(store):
-        written, invalid = _write(write, source)
-        return commit_files(write, written, invalid)
+        parts = source.write(write, executor)
+        written = WrittenFiles.join(part.files for part in parts)
+        invalid, paths = sum(part.invalid for part in parts), (part.paths() for part in parts)
+        result = executor.commit(lambda: commit_files(write, written, invalid), paths)
+    if compacts(write.after, executor.auto_compact):
+        compact_partitions(executor, snapshot, written, options.files)
+    return result
 
 
-def _write(write: PreparedWrite, source: _Source) -> tuple[WrittenFiles, int]:
-    """Return the files of a write and the number of values with invalid JSON."""
-    json = write.options.json
-    with RejectsFile(json.rejects) as file:
-        invalid_values = InvalidValueHandler(json.on_invalid, file.keep)
-        rows = complete_rows(source.batches, write.after, write.options, write.predicate())
-        files = write_files(write.store, rows, write.after, write.options, invalid_values)
-        _close(file, write.store, files)
-    return files, invalid_values.count
+@dataclass(frozen=True)
+class WrittenRows:
+    """Files with rows of a source.
+
+    `invalid` counts the values that are not valid JSON. `rejects` is the name of a file of such values, if
+    they are written to a folder.
+    """
+
+    files: WrittenFiles
+    invalid: int
+    rejects: str | None = None
+
+    def paths(self) -> Iterator[str]:
+        """Yield the paths of the data files."""
+        return self.files.paths()
+
+    def compress(self) -> WrittenRows:
+        """Return the same files with compressed descriptions."""
+        return replace(self, files=self.files.compress())
+
+
+class SourceRows(Protocol):
+    """The rows of a write."""
+
+    @property
+    def columns(self) -> StructType:
+        """Return the columns of the rows."""
+
+    def write(self, write: PreparedWrite, executor: Executor) -> Sequence[WrittenRows]:
+        """Write the rows by tasks; after an error, remove the new files."""
+
+
+@dataclass(frozen=True)
+class WriteTask:
+    """Writes rows to data files of a table.
+
+    `predicate` must be true for all rows. One open partition is enough if the rows are sorted by the table's
+    partitions.
+    """
+
+    table: TableConfiguration
+    options: WriteOptions
+    predicate: Expression | None
+    max_open_partitions: int = MAX_OPEN_PARTITIONS
+
+    @classmethod
+    def of(cls, write: PreparedWrite) -> WriteTask:
+        return cls(write.after, write.options, write.predicate())
+
+    def apply_rules(self, batches: Batches) -> Batches:
+        """Complete rows and check them; iterating raises the error for a row that is not allowed."""
+        return complete_rows(batches, self.table, self.options, self.predicate)
+
+    def write(
+        self, store: Store, name: NameFile, groups: Iterable[Batches], invalid_values: InvalidValueHandler
+    ) -> WrittenFiles:
+        """Write groups of rows that the rules have passed, each to files of its own."""
+        return WrittenFiles.join(
+            write_files(
+                store,
+                rows,
+                self.table,
+                self.options,
+                invalid_values,
+                name=name,
+                max_open_partitions=self.max_open_partitions,
+            )
+            for rows in groups
+        )
+
+
+@dataclass(frozen=True)
+class RowsTask:
+    """Writes the rows that this process reads."""
+
+    task: WriteTask
+    rows: Batches
+
+    def run(self, store: Store, name: NameFile) -> WrittenRows:
+        """Return the new files."""
+        json = self.task.options.json
+        with RejectsFile(json.rejects) as file:
+            invalid_values = InvalidValueHandler(json.on_invalid, file.keep)
+            files = self.task.write(store, name, [self.task.apply_rules(self.rows)], invalid_values)
+            _close(file, store, files)
+        return WrittenRows(files, invalid_values.count)
 
 
 def _close(rejects: RejectsFile, store: Store, files: WrittenFiles) -> None:
@@ -172,19 +264,28 @@ def _close(rejects: RejectsFile, store: Store, files: WrittenFiles) -> None:
 
 
 @dataclass(frozen=True)
-class _Source:
+class ArrowRows:
     """Arrow batches to write, each with its origin if it comes from a file of JSON."""
 
-    schema: pa.Schema
+    columns: StructType
     batches: Batches
 
     @classmethod
-    def of(cls, data: Any, variants: Sequence[str], columns: StructType | None) -> _Source:
+    def of(cls, data: Any, variants: Sequence[str], known: StructType | None) -> ArrowRows:
+        """Return the rows of the data of a write; `known` are the columns of the table."""
         data = files_as_lines(data, "the data", variants)
+        batches: Batches
         if isinstance(data, JsonLines):
-            return cls(data.schema, data.batches())
-        arrow_schema, batches = batches_of(data, "the data", variants, columns)
-        return cls(arrow_schema, ((part, None) for batch in batches for part in _parts(batch)))
+            arrow_schema, batches = data.schema, data.batches()
+        else:
+            arrow_schema, whole = batches_of(data, "the data", variants, known)
+            batches = ((part, None) for batch in whole for part in _parts(batch))
+        _check_names(arrow_schema, variants)
+        return cls(from_arrow(arrow_schema, variants), batches)
+
+    def write(self, write: PreparedWrite, executor: Executor) -> Sequence[WrittenRows]:
+        """Write the rows; after an error, remove the new files."""
+        return list(executor.run([RowsTask(WriteTask.of(write), self.batches)]))
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,6 @@ from .queries.table_names import create_view, drop_view
 from .reading import read_changes, read_table
 from .streams import batch_merger, batch_writer
 from .task_errors import restore_errors
-from .writing import write_table
 
 __all__ = [
     "SparkEngine",
@@ -27,5 +26,4 @@ __all__ = [
     "register",
     "restore_errors",
     "sql",
-    "write_table",
 ]

@@ -10,18 +10,25 @@ removes old records.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TypeVar
 from uuid import NAMESPACE_URL, uuid4, uuid5
 
 from ..errors import StoreError
+from ..execution import NameFile
 from ..operations.vacuum import TASK_RECORDS
 from ..protocol.actions import Txn
 from ..storage import store as storage
 from ..storage.store import Store
+from ..write.commit import NOT_COMMITTED
+from .locations import check_files
 
-__all__ = ["Attempt", "Job", "forget", "remove_lost"]
+__all__ = ["Attempt", "Job", "commit_won", "forget", "names_of", "remove_lost"]
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,37 @@ class Attempt:
             storage.put(self.store, f"{self.job.folder}/{self.identity}", b"")
             self.has_begun = True
         return f"part-{self.partition:05}-{self.job.identity}-{self.identity}-c{number:03}"
+
+
+def names_of(attempt: Attempt) -> NameFile:
+    """Return the names of all files of an attempt, whichever of its writers asks for them."""
+    numbers = count()
+    return lambda _: attempt.file_name(next(numbers))
+
+
+def commit_won(
+    commit: Callable[[], Result],
+    job: Job,
+    folders: Sequence[Store],
+    *,
+    winners: Collection[str],
+    samples: Sequence[Sequence[str]],
+) -> Result:
+    """Call `commit`, and remove the files of all attempts that are not among `winners` from `folders`.
+
+    `samples` has paths of files that tasks wrote to each of the folders. Raises StoreError if the driver does
+    not find them: they are on the disks of executors.
+    """
+    try:
+        for folder, paths in zip(folders, samples, strict=False):
+            check_files(folder, list(paths))
+        result = commit()
+    except NOT_COMMITTED:
+        remove_lost(folders, job, (), of_all_runs=False)
+        raise
+    is_committed = getattr(result, "version", None) is not None
+    remove_lost(folders, job, winners, of_all_runs=is_committed)
+    return result
 
 
 def remove_lost(stores: Iterable[Store], job: Job, winners: Collection[str], *, of_all_runs: bool) -> None:

@@ -13,8 +13,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from .._arrow import row_numbers
+from ..execution import NameFile
 from ..input.invalid_json import Batches, PartRows
+from ..operations.write import WriteTask, WrittenRows
 from ..protocol.schema.conforming import conform
+from ..storage.store import Store
 from ..write.partitions import split_by_partition
 from .tasks import FileTask, message
 
@@ -45,7 +48,7 @@ class Chunk:
 class ChunkTask:
     """Completes and checks rows, and splits them by the table's partitions into chunks."""
 
-    file_task: FileTask
+    task: WriteTask
     chunk_bytes: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -53,7 +56,7 @@ class ChunkTask:
         context = TaskContext.get()
         task, number = 0 if context is None else context.partitionId(), 0
         for rows in self._collect(batches):
-            for values, positions in split_by_partition(rows, self.file_task.table):
+            for values, positions in split_by_partition(rows, self.task.table):
                 part = rows if positions is None else rows.take(positions)
                 for chunk in _slices(part, self.chunk_bytes):
                     size = chunk.nbytes - chunk.column(ROW_NUMBER).nbytes
@@ -64,8 +67,8 @@ class ChunkTask:
         """Yield larger batches with the columns of the table and the numbers of the rows."""
         kept: list[pa.RecordBatch] = []
         size = first = 0
-        for batch, _ in self.file_task.apply_rules(batches):
-            rows = conform(batch, self.file_task.table.row_columns)
+        for batch, _ in self.task.apply_rules((batch, None) for batch in batches):
+            rows = conform(batch, self.task.table.row_columns)
             numbers = row_numbers(rows.num_rows, first)
             kept.append(rows.append_column(ROW_NUMBER, numbers))
             first += rows.num_rows
@@ -128,14 +131,13 @@ class ChunkFilesTask:
 
     file_task: FileTask
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a message with the new files, or nothing without rows."""
+    def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenRows]:
+        """Yield the new files, nothing without rows."""
         rows = (row for batch in batches for row in _rows(batch))
-        written = self.file_task.write_groups(
-            _batches(group) for _, group in groupby(rows, key=attrgetter("file"))
-        )
+        groups = (_batches(group) for _, group in groupby(rows, key=attrgetter("file")))
+        written = self.file_task.write_groups(store, name, groups)
         if written.files or written.invalid:
-            yield message(written)
+            yield written
 
 
 @dataclass(frozen=True)

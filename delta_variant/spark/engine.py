@@ -10,15 +10,16 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ..execution import Engine
 from ..protocol.actions import Txn
-from ..storage.store import Store, TableLocation
+from ..storage.store import Memo, Store, TableLocation, table_uri
 from .credentials import session_options
 from .executor import SparkExecutor
 from .merging import DataFrameSource
 from .queries.table_names import resolve_table
 from .recalling import recall
 from .running import session_timezone
+from .writing import DataFrameRows
 
-__all__ = ["SparkEngine"]
+__all__ = ["EngineTable", "SparkEngine"]
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,22 @@ class SparkEngine(Engine):
             adds files to, of each that has at least 50, in a commit of its own. A failure is logged, and the
             next write tries again. None, the default, is as the table property
             `delta.autoOptimize.autoCompact` says, False without it.
+        optimize_write: Whether a write of a DataFrame distributes its rows by the files that they belong to:
+            each partition of the table gets as few files as `target_file_size` permits, instead of one from
+            each task. The rows keep their order, are computed once, and are persisted in a compressed form
+            while the write runs. None, the default, is as the table property
+            `delta.autoOptimize.optimizeWrite` says. Without it, writes to partitioned tables are optimized if
+            `spark.sql.adaptive.enabled` is set.
+        one_shredding: Whether a write of a DataFrame infers one shredding schema for all files, from the
+            first rows of some partitions. The rows are persisted while the write runs, so that they are
+            computed once. By default each file has a schema of its own.
 
     Example:
         >>> import tempfile
         >>> import delta_variant as dv
         >>> from delta_variant import spark as dvs
         >>> table = dv.Table(tempfile.mkdtemp(), engine=dvs.SparkEngine(spark))
-        >>> _ = table.append([{"id": 1}, {"id": 2}])
+        >>> _ = table.append(spark.range(1, 3))
         >>> _ = table.delete("id = 1")
         >>> table.restore(0).version
         2
@@ -52,6 +62,8 @@ class SparkEngine(Engine):
 
     spark: SparkSession
     auto_compact: bool | None = field(default=None, kw_only=True)
+    optimize_write: bool | None = field(default=None, kw_only=True)
+    one_shredding: bool = field(default=False, kw_only=True)
 
     @property
     def timezone(self) -> str:
@@ -68,6 +80,12 @@ class SparkEngine(Engine):
         """Return the options of the store of a table, with those of the session."""
         return session_options(self.spark, table, storage_options)
 
+    def rows_to_write(self, data: Any, variant_columns: Sequence[str]) -> DataFrameRows | None:
+        """Return the rows of a DataFrame to write, None for rows in memory."""
+        if not isinstance(data, DataFrame):
+            return None
+        return DataFrameRows(data, variant_columns, self.optimize_write, self.one_shredding)
+
     def merge_source(self, source: Any, variant_columns: Sequence[str]) -> DataFrameSource | None:
         """Return the source of a merge for a DataFrame, None for rows in memory."""
         return DataFrameSource.of(source, variant_columns) if isinstance(source, DataFrame) else None
@@ -77,3 +95,21 @@ class SparkEngine(Engine):
     ) -> SparkExecutor:
         """Return an executor for one operation on a table."""
         return SparkExecutor(self.spark, store, storage_options, txn, self.auto_compact)
+
+
+@dataclass(frozen=True)
+class EngineTable:
+    """A location of a table whose operations run on an engine."""
+
+    table_uri: str
+    storage_options: Mapping[str, str] | None = field(repr=False)
+    engine: SparkEngine
+    _memo: Memo = field(repr=False, compare=False)
+
+    @classmethod
+    def of(
+        cls, table: TableLocation, engine: SparkEngine, storage_options: Mapping[str, str] | None
+    ) -> EngineTable:
+        location = engine.locate(table)
+        options = engine.storage_options(location, storage_options)
+        return cls(table_uri(location), options, engine, getattr(location, "_memo", Memo()))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from operator import itemgetter
 from typing import Any, Protocol, TypeVar
 
@@ -17,9 +16,8 @@ from ..execution import Executor, NameFile, Task
 from ..operations.optimize.optimize import GroupsTask
 from ..protocol.actions import Txn
 from ..storage.store import Store, exists, open_store, uri_of
-from ..write.commit import NOT_COMMITTED
-from .attempts import Attempt, Job, forget, remove_lost
-from .locations import SHARED, check_files
+from .attempts import Job, commit_won, forget, names_of, remove_lost
+from .locations import SHARED
 from .ordering import SortedGroups
 from .running import Jobs, distribute, map_by_task, parallelism
 from .task_errors import restore_errors
@@ -47,7 +45,14 @@ class SparkExecutor(Executor):
         self.storage_options = storage_options
         self.auto_compact = auto_compact
         self.job = Job.of(txn)
+        self.rejects: Store | None = None
+        self.rejected: Sequence[str] = ()
         self._winners: set[str] = set()
+
+    @property
+    def folders(self) -> list[Store]:
+        """Return the stores that tasks write to: the table, and the folder of rejected values."""
+        return [self.store, *([] if self.rejects is None else [self.rejects])]
 
     def split(
         self, items: Iterable[T], size_of: Callable[[T], int], total: int, limit: int, rounds: int = 1
@@ -80,7 +85,7 @@ class SparkExecutor(Executor):
                 delivered = messages(map_by_task(df, runner).collect())
         except BaseException:
             jobs.wait()
-            remove_lost([self.store], self.job, (), of_all_runs=False)
+            remove_lost(self.folders, self.job, (), of_all_runs=False)
             raise
         self._winners.update(attempt for attempt, _ in delivered)
         return [result for _, result in delivered]
@@ -90,15 +95,10 @@ class SparkExecutor(Executor):
 
         Raises StoreError if the driver does not find the files of tasks: they are on the disks of executors.
         """
-        try:
-            check_files(self.store, [path for paths in files if (path := next(paths, None)) is not None])
-            result = commit()
-        except NOT_COMMITTED:
-            remove_lost([self.store], self.job, (), of_all_runs=False)
-            raise
-        is_committed = getattr(result, "version", None) is not None
-        remove_lost([self.store], self.job, self._winners, of_all_runs=is_committed)
-        return result
+        written = [path for paths in files if (path := next(paths, None)) is not None]
+        return commit_won(
+            commit, self.job, self.folders, winners=self._winners, samples=[written, self.rejected]
+        )
 
     def forget(self) -> None:
         forget(self.store, self.job)
@@ -154,9 +154,3 @@ class TaskRunner:
         attempt = attempt_of(store, self.job)
         for result in self.task.run(store, names_of(attempt), batches):
             yield message((attempt.identity, result))
-
-
-def names_of(attempt: Attempt) -> NameFile:
-    """Return the names of all files of an attempt, whichever of its writers asks for them."""
-    numbers: Any = count()
-    return lambda _: attempt.file_name(next(numbers))

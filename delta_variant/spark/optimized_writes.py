@@ -26,6 +26,7 @@ from pyspark.sql.types import IntegerType, StructField
 from pyspark.sql.types import StructType as SparkStruct
 
 from ..data_file.options import ROW_GROUP_BYTES, SAMPLE_BYTES, WriteOptions
+from ..operations.write import WriteTask
 from ..protocol import properties
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import has_variant
@@ -35,7 +36,7 @@ from ..write.preparation import PreparedWrite
 from ..write.router import write_files
 from .chunk_tasks import CHUNK, Chunk, ChunkTask, FirstRowsTask
 from .running import map_by_task, parallelism
-from .tasks import FileTask, messages
+from .tasks import messages
 from .versions import INSTALLED
 
 __all__ = ["Layout", "StoredChunks", "is_optimized", "plan_layout", "stored_chunks"]
@@ -101,15 +102,15 @@ def plan_layout(chunks: Sequence[Chunk], shrinkage: float, target_file_size: flo
 
 
 @contextmanager
-def stored_chunks(df: DataFrame, file_task: FileTask) -> Iterator[StoredChunks]:
+def stored_chunks(df: DataFrame, task: WriteTask) -> Iterator[StoredChunks]:
     """Yield the rows of a DataFrame in chunks, which are computed once and kept until the end of the body."""
-    size = int(min(file_task.options.files.target_file_size // CHUNKS_PER_FILE, MAX_CHUNK_BYTES))
-    stored = map_by_task(df, ChunkTask(file_task, max(size, MIN_CHUNK_BYTES)), CHUNK)
+    size = int(min(task.options.files.target_file_size // CHUNKS_PER_FILE, MAX_CHUNK_BYTES))
+    stored = map_by_task(df, ChunkTask(task, max(size, MIN_CHUNK_BYTES)), CHUNK)
     stored.persist()
     try:
         found = stored.select("task", "number", "partition", "rows", "bytes").collect()
         chunks = sorted((Chunk(*row) for row in found), key=attrgetter("partition", "task", "number"))
-        yield StoredChunks(stored, file_task, tuple(chunks))
+        yield StoredChunks(stored, task, tuple(chunks))
     finally:
         stored.unpersist()
 
@@ -119,26 +120,26 @@ class StoredChunks:
     """The chunks of a write, sorted by partition, task and number; `df` has their rows."""
 
     df: DataFrame
-    file_task: FileTask
+    task: WriteTask
     chunks: tuple[Chunk, ...]
 
-    def distribute(self, *, one_shredding: bool) -> tuple[DataFrame, FileTask]:
+    def distribute(self, *, one_shredding: bool) -> tuple[DataFrame, WriteTask]:
         """Return the chunks by the tasks that write them, sorted by file, and the task that writes them."""
-        options, target = self.file_task.options, self.file_task.options.files.target_file_size
+        options, target = self.task.options, self.task.options.files.target_file_size
         sizes: Counter[str] = Counter()
         for chunk in self.chunks:
             sizes[chunk.partition] += chunk.bytes
         # Parquet is smaller than Arrow: a partition that fits into a file needs no estimate.
         is_split = any(size > target for size in sizes.values())
-        infers = one_shredding and options.shredding == "infer" and bool(_variants(self.file_task.table))
+        infers = one_shredding and options.shredding == "infer" and bool(_variants(self.task.table))
         sample = self._sample() if is_split or infers else []
-        shrinkage = _shrinkage(sample, self.file_task) if is_split else 1.0
+        shrinkage = _shrinkage(sample, self.task) if is_split else 1.0
         layout = plan_layout(self.chunks, shrinkage, target, parallelism(self.df.sparkSession))
         if infers and sample:
             rows = sum(chunk.rows for chunk in self.chunks) // len(layout.tasks)
-            options = infer_shared_shredding(options, sample, self.file_task.table, rows)
+            options = infer_shared_shredding(options, sample, self.task.table, rows)
         files = replace(options.files, target_file_size=int(target * FULL) + ROW_GROUP_BYTES)
-        return self._sent(layout), replace(self.file_task, options=replace(options, files=files))
+        return self._sent(layout), replace(self.task, options=replace(options, files=files))
 
     def _sample(self) -> list[pa.RecordBatch]:
         """Return the first rows of some chunks, evenly spread over all of them."""
@@ -181,13 +182,13 @@ def _variants(table: TableConfiguration) -> list[str]:
     return [field.name for field in table.data_columns.fields if has_variant(field.type)]
 
 
-def _shrinkage(sample: Sequence[pa.RecordBatch], file_task: FileTask) -> float:
+def _shrinkage(sample: Sequence[pa.RecordBatch], task: WriteTask) -> float:
     """Return the size of a sample as Parquet relative to its size in Arrow."""
-    metadata = msgspec.structs.replace(file_task.table.metadata, partition_columns=[])
-    table = replace(file_task.table, metadata=metadata)
+    metadata = msgspec.structs.replace(task.table.metadata, partition_columns=[])
+    table = replace(task.table, metadata=metadata)
     # The write itself reports invalid values.
-    json = replace(file_task.options.json, on_invalid="null", rejects=None)
-    options: WriteOptions = replace(file_task.options, json=json)
+    json = replace(task.options.json, on_invalid="null", rejects=None)
+    options: WriteOptions = replace(task.options, json=json)
     with TemporaryDirectory() as folder:
         files = write_files(open_store(folder), sample, table, options)
     return files.bytes / max(sum(batch.nbytes for batch in sample), 1)

@@ -140,7 +140,7 @@ WRITE: Mapping[str, Parse] = {
     "optimize_write": _fixed(
         "false",
         "Spark hands a Python data source the partitions as they are, so it cannot optimize a write: set "
-        "optimizeWrite to false, or call delta_variant.spark.write_table(optimize_write=True)",
+        "optimizeWrite to false, or write to a Table with SparkEngine(spark, optimize_write=True)",
     ),
     "partition_overwrite_mode": _fixed(
         "static",
@@ -149,8 +149,7 @@ WRITE: Mapping[str, Parse] = {
     ),
     "data_change": _fixed(
         "true",
-        "a write always changes data: set dataChange to true, or rearrange the rows with "
-        "delta_variant.spark.optimize",
+        "a write always changes data: set dataChange to true, or rearrange the rows with optimize of a Table",
     ),
 }
 STREAM_WRITE: Mapping[str, Parse] = {
@@ -172,7 +171,7 @@ DELTA_NAMES: Mapping[str, str] = {
     "readchangedata": "read_change_feed",
 }
 SCHEMA_LOG = "restart the query after a change of the schema, which needs no log of schemas"
-ROWS = "replace the rows of a predicate with replaceWhere, or of keys with delta_variant.spark.merge"
+ROWS = "replace the rows of a predicate with replaceWhere, or of keys with merge of a Table"
 INTERNAL = "Spark sets it for tables of its catalog"
 # Options that cannot be set, and why or what to do instead.
 UNSUPPORTED: Mapping[str, str] = {

@@ -188,7 +188,7 @@ def read_changes(
         >>> table = tempfile.mkdtemp()
         >>> feed = {"delta.enableChangeDataFeed": "true"}
         >>> result = dv.write_table(table, [{"id": 1}, {"id": 2}], configuration=feed)
-        >>> result = dvs.delete(spark, table, "id = 2")
+        >>> result = dv.delete(table, "id = 2")
         >>> dvs.read_changes(spark, table, start=1, columns=["id", "_change_type"]).collect()
         [Row(id=2, _change_type='delete')]
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,17 +14,18 @@ from pyspark.sql.types import StructType as SparkStruct
 from ..errors import AmbiguousWriteError, CommitConflictError
 from ..log.commit_context import CommitOptions, Transaction, transaction_of, with_transaction
 from ..log.snapshot import Snapshot
+from ..operations.write import WriteTask, WrittenRows
 from ..protocol.actions import Metadata, Protocol
-from ..storage.store import open_store
-from ..write.commit import result_without_writing
+from ..storage.store import Store, open_store
+from ..write.commit import commit_files, result_without_writing
 from ..write.preparation import PreparedWrite, WriteRequest, load_existing, prepare
-from .attempts import Job, forget, remove_lost
+from ..write.written_files import WrittenFiles
+from .attempts import Job, commit_won, forget, names_of, remove_lost
 from .batches import BATCH_ID, QUERY_ID
 from .columns import from_spark
-from .file_jobs import commit_written
 from .options import table_options, write_options
 from .task_errors import report_errors
-from .tasks import MAX_OPEN_PARTITIONS, FileTask, Written
+from .tasks import MAX_OPEN_PARTITIONS, FileTask, attempt_of
 
 __all__ = ["BatchSink", "Message", "Sink", "abort", "messages_of"]
 
@@ -38,6 +39,9 @@ class Sink:
     """
 
     request: WriteRequest
+    uri: str
+    storage_options: Mapping[str, str] | None = field(repr=False)
+    job: Job
     task: FileTask
     before: tuple[Protocol, Metadata] | None
     metadata: str | None
@@ -63,19 +67,17 @@ class Sink:
         if rejects is not None:
             # Raise the error for a location that cannot be opened here, and send tasks what it means here.
             rejects = open_store(rejects, options["storage_options"]).uri
-        task = FileTask(
+        # A data source cannot request sorted rows.
+        task = replace(WriteTask.of(write), max_open_partitions=MAX_OPEN_PARTITIONS)
+        return cls(
+            request,
             store.uri,
             options["storage_options"],
-            write.after,
-            write.options,
             Job.of(None if transaction is None else transaction.application),
-            rejects,
-            write.predicate(),
-            # A data source cannot request sorted rows.
-            MAX_OPEN_PARTITIONS,
+            FileTask(task, rejects, options["storage_options"]),
+            None if snapshot is None else (snapshot.protocol, snapshot.metadata),
+            options.get("user_metadata"),
         )
-        before = None if snapshot is None else (snapshot.protocol, snapshot.metadata)
-        return cls(request, task, before, options.get("user_metadata"))
 
     def write(self, batches: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task."""
@@ -83,20 +85,23 @@ class Sink:
         query, batch = (
             None if context is None else context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID)
         )
-        task = self.task
+        job = self.job
         if query is not None and batch is not None:
             # The next run of the batch finds the files that a killed driver left by the name of the job.
-            task = replace(task, job=task.job.of_batch(query, batch))
+            job = job.of_batch(query, batch)
         with report_errors():
-            written = task.write(batches)
-        return Message(written, replace(self, task=task), query)
+            store = open_store(self.uri, self.storage_options)
+            attempt = attempt_of(store, job)
+            rows = self.task.task.apply_rules((batch, None) for batch in batches)
+            written = self.task.write_groups(store, names_of(attempt), [rows])
+        return Message(attempt.identity, written, replace(self, job=job), query)
 
-    def commit(self, written: Sequence[Written], transaction: Transaction | None) -> None:
+    def commit(self, received: Sequence[Message], transaction: Transaction | None) -> None:
         """Commit the files of tasks, or remove them if the table already has the transaction.
 
         Raises AmbiguousWriteError, CommitConflictError.
         """
-        store = open_store(self.task.uri, self.task.storage_options)
+        store, task = open_store(self.uri, self.storage_options), self.task.task
         commit = with_transaction(CommitOptions(metadata=self.metadata), transaction)
         snapshot = load_existing(store, "append")
         try:
@@ -106,25 +111,41 @@ class Sink:
             raise
         if result:
             self.abort()
-            forget(store, self.task.job)
+            forget(store, self.job)
             return
         if self.before is None:
             # If another writer has created the table since, the commit detects it and adapts the files.
             snapshot = None
-        snapshot = None if snapshot is None else snapshot.in_timezone(self.task.table.timezone)
+        snapshot = None if snapshot is None else snapshot.in_timezone(task.table.timezone)
         self._check_same_table(snapshot)
-        write = PreparedWrite(self.request, store, snapshot, self.task.table, self.task.options, commit)
-        commit_written(write, written, self.task.job, self.task.folders())
+        write = PreparedWrite(self.request, store, snapshot, task.table, task.options, commit)
+        written = [message.written for message in received]
+        files = WrittenFiles.join(each.files for each in written)
+        invalid = sum(each.invalid for each in written)
+        commit_won(
+            lambda: commit_files(write, files, invalid),
+            self.job,
+            self._folders(),
+            winners=[message.attempt for message in received],
+            samples=[
+                [path for each in written if (path := next(each.paths(), None)) is not None],
+                [each.rejects for each in written if each.rejects is not None],
+            ],
+        )
 
     def abort(self) -> None:
         """Remove the files that the tasks of this write left."""
-        remove_lost(self.task.folders(), self.task.job, (), of_all_runs=False)
+        remove_lost(self._folders(), self.job, (), of_all_runs=False)
+
+    def _folders(self) -> list[Store]:
+        locations = [self.uri, *([] if self.task.rejects is None else [self.task.rejects])]
+        return [open_store(location, self.storage_options) for location in locations]
 
     def _check_same_table(self, snapshot: Snapshot | None) -> None:
         """Raise CommitConflictError if another commit changed the table since the write started."""
         if snapshot is None:
             return
-        table, present = self.task.table, (snapshot.protocol, snapshot.metadata)
+        table, present = self.task.task.table, (snapshot.protocol, snapshot.metadata)
         if present in (self.before, (table.protocol, table.metadata)):
             return
         self.abort()
@@ -144,7 +165,8 @@ class Message(WriterCommitMessage):
     new table another id, and its columns other physical names, than the tasks did.
     """
 
-    written: Written
+    attempt: str
+    written: WrittenRows
     sink: Sink
     query: str | None = None
 
@@ -176,7 +198,7 @@ class BatchSink(DataSourceArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         if received := messages_of(messages):
-            received[0].sink.commit([message.written for message in received], self._transaction)
+            received[0].sink.commit(received, self._transaction)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         abort(messages, self._sink)

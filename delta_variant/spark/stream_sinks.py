@@ -45,7 +45,7 @@ class StreamSink(DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         if received := messages_of(messages):
             transaction = self._transaction(batchId, received[0].query)
-            received[0].sink.commit([message.written for message in received], transaction)
+            received[0].sink.commit(received, transaction)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         abort(messages, self._sink)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from inspect import signature
 from typing import Any
 
@@ -15,15 +15,17 @@ from ..errors import UnsupportedFeatureError
 from ..log.commit_context import CommitOptions, Transaction, application_txn, with_transaction
 from ..log.snapshot import Snapshot
 from ..operations.merge.builder import Merge, with_commit
+from ..operations.write import write_table
 from ..storage.store import TableLocation
 from ..write.commit import WriteResult
 from ..write.rewrite import RewriteResult
 from .batches import BatchWrite, MicroBatch, is_written, number_write
-from .queries.table_names import resolve_table
-from .recalling import RecalledTables, recall
-from .writing import write_table
+from .engine import EngineTable, SparkEngine
+from .recalling import RecalledTables
 
 __all__ = ["batch_merger", "batch_writer"]
+
+ENGINE_OPTIONS = [field.name for field in fields(SparkEngine) if field.kw_only]
 
 
 def batch_writer(
@@ -49,7 +51,7 @@ def batch_writer(
         table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
         app_id: The application id of the `txn`, by default the query's id, which lasts as long as its
             checkpoint.
-        options: Arguments of `write_table`, by default `mode="append"`.
+        options: Arguments of `write_table`, by default `mode="append"`, and options of `SparkEngine`.
 
     Returns:
         A function of a DataFrame and the number of the batch that returns the WriteResult. It raises the
@@ -79,13 +81,15 @@ def batch_writer(
         raise ValueError("batch_writer sets txn itself: pass app_id instead")
     # A micro-batch reads the commits since the one before, and not the whole log.
     tables = RecalledTables()
+    of_engine = {name: arguments.pop(name) for name in ENGINE_OPTIONS if name in arguments}
+    storage_options = arguments.pop("storage_options", None)
     # An unknown option is an error here and not in the first batch.
     signature(write_table).bind(table, None, **arguments)
 
     def write_batch(df: DataFrame, batch_id: int) -> WriteResult:
-        batch = MicroBatch.of(df, batch_id)
+        batch, engine = MicroBatch.of(df, batch_id), SparkEngine(df.sparkSession, **of_engine)
         with tables.of_batch():
-            target = recall(resolve_table(df.sparkSession, table))
+            target = EngineTable.of(table, engine, storage_options)
         write = BatchWrite(batch, target, app_id or _query_id(batch, "batch_writer"), arguments, df)
         with _transaction(write, has_own_id=app_id is not None) as txn:
             return write_table(target, df, commit=with_transaction(commit, txn), **arguments)

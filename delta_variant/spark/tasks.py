@@ -7,23 +7,19 @@ import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import count
 from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 
-from ..data_file.options import WriteOptions
-from ..expressions.tree import Expression
+from ..execution import NameFile
 from ..input.invalid_json import Batches, InvalidValueHandler
 from ..log.snapshot import TableVersion
+from ..operations.write import WriteTask, WrittenRows
 from ..protocol.table_configuration import TableConfiguration
 from ..storage import store as storage
 from ..storage.store import Store, open_store
-from ..write.router import write_files
-from ..write.row_rules import complete_rows
-from ..write.written_files import WrittenFiles
 from .attempts import Attempt, Job
 from .task_errors import explain_missing_package, report_errors
 
@@ -35,7 +31,6 @@ __all__ = [
     "ReportingTask",
     "Task",
     "TaskTable",
-    "Written",
     "attempt_of",
     "message",
     "messages",
@@ -108,24 +103,6 @@ def _freeze_modules() -> None:
 
 
 @dataclass(frozen=True)
-class Written:
-    """The files that an attempt of a task wrote; `invalid` counts the values that are not valid JSON.
-
-    `rejects` is the name of a file in the folder of rejects, if it wrote one.
-    """
-
-    attempt: str
-    files: WrittenFiles
-    invalid: int
-    rejects: str | None = None
-
-    @property
-    def samples(self) -> tuple[str | None, str | None]:
-        """Return the path of a file in the table and of one in the folder of rejects, None without one."""
-        return next(self.files.paths(), None), self.rejects
-
-
-@dataclass(frozen=True)
 class TaskTable:
     """A version of a table as it is sent to tasks, which open its store."""
 
@@ -145,62 +122,27 @@ class TaskTable:
 
 @dataclass(frozen=True)
 class FileTask:
-    """Writes the rows of a partition of a DataFrame to data files of a table.
+    """Writes the rows of a partition of a DataFrame; `rejects` is the folder for rows with invalid JSON."""
 
-    `rejects` is the folder for rows with invalid JSON. `predicate` must be true for all rows. One open
-    partition is enough if the rows are sorted by the table's partitions.
-    """
-
-    uri: str
+    task: WriteTask
+    rejects: str | None
     storage_options: Mapping[str, str] | None = field(repr=False)
-    table: TableConfiguration
-    options: WriteOptions
-    job: Job
-    rejects: str | None = None
-    predicate: Expression | None = None
-    max_open_partitions: int = 1
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a message with the new files, or nothing without rows."""
-        written = self.write(batches)
+    def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenRows]:
+        """Yield the new files, nothing without rows."""
+        written = self.write_groups(store, name, [self.task.apply_rules((batch, None) for batch in batches)])
         if written.files or written.invalid:
-            yield message(written)
+            yield written
 
-    def write(self, batches: Iterator[pa.RecordBatch]) -> Written:
-        """Write the rows and return the new files."""
-        return self.write_groups([self.apply_rules(batches)])
-
-    def apply_rules(self, batches: Iterator[pa.RecordBatch]) -> Batches:
-        """Complete rows and check them; iterating raises the error for a row that is not allowed."""
-        return complete_rows(((batch, None) for batch in batches), self.table, self.options, self.predicate)
-
-    def write_groups(self, groups: Iterable[Batches]) -> Written:
-        """Write groups of rows, each to files of its own, and return the new files."""
-        store, *others = self.folders()
-        attempt, numbers = attempt_of(store, self.job), count()
-        files: list[WrittenFiles] = []
-        with _Rejects(others[0] if others else None, attempt) as rejects:
-            invalid_values = InvalidValueHandler(
-                self.options.json.on_invalid, rejects.keep, attempt.partition
-            )
-            for rows in groups:
-                written = write_files(
-                    store,
-                    rows,
-                    self.table,
-                    self.options,
-                    invalid_values,
-                    name=lambda _: attempt.file_name(next(numbers)),
-                    max_open_partitions=self.max_open_partitions,
-                )
-                files.append(written)
-        joined = WrittenFiles.join(files).compress()
-        return Written(attempt.identity, joined, invalid_values.count, rejects.name)
-
-    def folders(self) -> list[Store]:
-        """Return the stores to write to: the table, and the folder of rejects if there is one."""
-        locations = [self.uri, *([] if self.rejects is None else [self.rejects])]
-        return [open_store(location, self.storage_options) for location in locations]
+    def write_groups(self, store: Store, name: NameFile, groups: Iterable[Batches]) -> WrittenRows:
+        """Write groups of rows that the rules have passed, each to files of its own."""
+        folder = None if self.rejects is None else open_store(self.rejects, self.storage_options)
+        context = TaskContext.get()
+        with _Rejects(folder, name) as rejects:
+            on_invalid, partition = self.task.options.json.on_invalid, context.partitionId() if context else 0
+            invalid_values = InvalidValueHandler(on_invalid, rejects.keep, partition)
+            files = self.task.write(store, name, groups, invalid_values)
+        return WrittenRows(files, invalid_values.count, rejects.name).compress()
 
 
 def pack(value: object) -> bytes:
@@ -238,9 +180,9 @@ def attempt_of(table: Store, job: Job) -> Attempt:
 class _Rejects:
     """Files of rejected values as JSON lines, each of about REJECTS_BYTES."""
 
-    def __init__(self, folder: Store | None, attempt: Attempt) -> None:
+    def __init__(self, folder: Store | None, name: NameFile) -> None:
         self._folder = folder
-        self._attempt = attempt
+        self._name = name
         self._lines: list[bytes] = []
         self._bytes = 0
         self._files = 0
@@ -262,7 +204,7 @@ class _Rejects:
 
     def _flush(self) -> None:
         if self._lines and self._folder is not None:
-            self.name = f"{self._attempt.file_name(self._files)}.ndjson"
+            self.name = f"{self._name(self._files)}.ndjson"
             storage.put(self._folder, self.name, b"".join(self._lines))
             self._files += 1
         self._lines, self._bytes = [], 0

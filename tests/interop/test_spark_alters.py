@@ -12,6 +12,7 @@ import pytest
 from interop.tables import in_order, load, rows_by_spark, rows_by_us
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+from spark.tables import write_frame
 
 import delta_variant as dv
 from delta_variant.errors import ConstraintViolationError
@@ -242,18 +243,17 @@ def test_both_compute_the_same_generated_columns_and_defaults(spark: SparkSessio
 
 
 def test_tasks_of_spark_check_constraints(spark: SparkSession, tmp_path: Path):
-    from delta_variant import spark as dvs
 
     table = tmp_path / "t"
     dv.write_table(table, ROWS)
     dv.add_constraint(table, "small", "id < 100")
     dv.add_constraint(table, "n", "coalesce(event:n::string, 'x') <> 'no'")
     good = spark.createDataFrame([(4, '{"n": "yes"}'), (5, None)], "id BIGINT, event STRING")
-    dvs.write_table(table, good, mode="append", variant_columns=["event"])
+    write_frame(table, good, mode="append", variant_columns=["event"])
     for row in ((100, "{}"), (6, '{"n": "no"}')):
         bad = spark.createDataFrame([(7, "{}"), row], "id BIGINT, event STRING")
         before = sorted(table.rglob("*.parquet"))
         with pytest.raises(ConstraintViolationError, match="violates the CHECK constraint"):
-            dvs.write_table(table, bad, mode="append", variant_columns=["event"])
+            write_frame(table, bad, mode="append", variant_columns=["event"])
         assert sorted(table.rglob("*.parquet")) == before
     assert rows_by_spark(spark, table, {"id": "id"}) == [{"id": number} for number in range(1, 6)]

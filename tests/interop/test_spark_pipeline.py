@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from interop.tables import in_order, load, rows_by_spark, rows_by_us
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import finished, on_spark
+from spark.tables import finished, on_spark, write_frame
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -47,10 +47,10 @@ def test_changes_of_our_table_by_spark_sql_are_read_and_appended_to(
     spark: SparkSession, tmp_path: Path, change: str, properties: dict[str, str]
 ):
     table = tmp_path / "t"
-    dvs.write_table(table, events(spark, 0, 20), variant_columns=["event"], configuration=properties)
-    dvs.write_table(table, events(spark, 20, 20), variant_columns=["event"], mode="append")
+    write_frame(table, events(spark, 0, 20), variant_columns=["event"], configuration=properties)
+    write_frame(table, events(spark, 20, 20), variant_columns=["event"], mode="append")
     spark.sql(change.format(table=f"delta.`{table}`"))
-    dvs.write_table(table, events(spark, 100, 5), variant_columns=["event"], mode="append")
+    write_frame(table, events(spark, 100, 5), variant_columns=["event"], mode="append")
 
     theirs = rows_by_spark(spark, table, COLUMNS)
     assert rows_by_tasks(spark, table) == rows_by_us(table, COLUMNS) == theirs
@@ -68,7 +68,7 @@ def test_tables_of_spark_with_default_settings_are_clean_without_variant_bounds(
     spark: SparkSession, tmp_path: Path, statistics_of_variants: Callable[[bool], None]
 ):
     table = tmp_path / "t"
-    dvs.write_table(table, events(spark, 0, 20), variant_columns=["event"])
+    write_frame(table, events(spark, 0, 20), variant_columns=["event"])
     assert dv.audit_table(table, data=True).findings == ()
     statistics_of_variants(False)
     spark.sql(f"UPDATE delta.`{table}` SET id = id + 100 WHERE event:n::int = 3")
@@ -92,8 +92,8 @@ def test_a_table_of_spark_is_appended_to_merged_and_read_back(spark: SparkSessio
     table = tmp_path / "t"
     parsed = events(spark, 0, 20).selectExpr("id", "parse_json(event) AS event")
     parsed.write.format("delta").option("delta.enableVariantShredding", "true").save(str(table))
-    dvs.write_table(table, events(spark, 20, 10), variant_columns=["event"], mode="append")
-    dvs.write_table(table, parsed, mode="append")
+    write_frame(table, events(spark, 20, 10), variant_columns=["event"], mode="append")
+    write_frame(table, parsed, mode="append")
     assert load(spark, table).count() == 50
     source = pa.table({"key": [25, 300]})
     merge = dv.merge(table, source, "target.event:n::int = source.key").when_matched_update(

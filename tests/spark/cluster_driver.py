@@ -21,10 +21,9 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import on_spark
+from spark.tables import on_spark, write_frame
 
 import delta_variant as dv
-from delta_variant import spark as dvs
 
 ROWS = 4000
 PARTITIONS = 8
@@ -75,7 +74,7 @@ def main(folder: Path, runs: int, seed: int) -> None:
 
 def write(spark: SparkSession, table: Path, *, optimize_write: bool) -> None:
     df = slow_rows(spark, 0, ROWS).selectExpr("id", "concat('{\"n\":', id, '}') AS event", "id % 3 AS part")
-    dvs.write_table(table, df, variant_columns=["event"], partition_by="part", optimize_write=optimize_write)
+    write_frame(table, df, variant_columns=["event"], partition_by="part", optimize_write=optimize_write)
 
 
 def merge(spark: SparkSession, table: Path) -> None:

@@ -27,7 +27,6 @@ from spark.tables import on_spark
 
 import delta_variant as dv
 from delta_variant import spark as dvs
-from delta_variant.spark import file_jobs, writing
 from delta_variant.spark.executor import SparkExecutor
 
 FATAL_WRITE = 4
@@ -97,18 +96,8 @@ def in_halves(write: Callable[[DataFrame, int], Any]) -> Callable[[DataFrame, in
 
 def plan_crash(step: str) -> None:
     """Patch the functions of a write so that the driver is killed at a step of the fatal write."""
-    for owner, run_name, commit_name in (
-        (file_jobs, "write_by_tasks", "commit_won"),
-        (SparkExecutor, "run_partitions", "commit"),
-    ):
-        run, commit = in_steps(step, getattr(owner, run_name), getattr(owner, commit_name))
-        setattr(owner, run_name, run)
-        setattr(owner, commit_name, commit)
-    writing.write_by_tasks = file_jobs.write_by_tasks
-
-
-def in_steps(step: str, run: Any, commit: Any) -> tuple[Any, Any]:
-    """Return functions that run and commit tasks, one of which kills the driver."""
+    executor: Any = SparkExecutor
+    run, commit = executor.run_partitions, executor.commit
     if step == "tasks":
         run = in_fatal_write(lambda: Timer(random.uniform(0, 1), crash).start(), before=run)
         # Keep fast tasks from starting a later batch before the timer fires.
@@ -117,7 +106,7 @@ def in_steps(step: str, run: Any, commit: Any) -> tuple[Any, Any]:
         commit = in_fatal_write(crash, before=commit)
     elif step == "done":
         commit = in_fatal_write(crash, after=commit)
-    return run, commit
+    executor.run_partitions, executor.commit = run, commit
 
 
 def in_fatal_write(act: Callable[[], None], *, before: Any = None, after: Any = None) -> Any:

@@ -20,11 +20,10 @@ import pyarrow as pa
 import pyspark
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
-from spark.tables import data_files, listed_files
+from spark.tables import data_files, listed_files, write_frame
 from support import processes
 
 import delta_variant as dv
-from delta_variant import spark as dvs
 
 ROWS = 80_000
 MASTER, *WORKERS = "127.0.0.1", "127.0.0.2", "127.0.0.3"
@@ -56,7 +55,7 @@ def main(folder: Path, runs: int) -> None:
             table = folder / f"table {run}"
             df = spark.range(0, ROWS, 1, 4).mapInArrow(stop_first_attempt, "id long")
             files = dv.FileOptions(target_file_size=10_000)
-            dvs.write_table(table, df, files=files, optimize_write=run % 2 == 1)
+            write_frame(table, df, files=files, optimize_write=run % 2 == 1)
             ids = dv.read_table(table, columns=["id"]).to_table()["id"].to_pylist()
             assert sorted(ids) == list(range(ROWS)), run
             assert data_files(table) == listed_files(table), run

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
 import delta_variant as dv
 from delta_variant.spark import SparkEngine
+from delta_variant.spark.streams import ENGINE_OPTIONS
 
 LONGEST_QUERY = 240
 """Seconds after which a query that has all its input counts as stuck."""
@@ -28,6 +29,12 @@ def finished(query: StreamingQuery) -> StreamingQuery:
 def on_spark(spark: SparkSession, table: Any, **options: Any) -> dv.Table:
     """Return a table whose operations run on the executors of a session, with options of the engine."""
     return dv.Table(table, engine=SparkEngine(spark, **options))
+
+
+def write_frame(table: Any, df: DataFrame, **options: Any) -> dv.WriteResult:
+    """Write a DataFrame by tasks, with options of the write and of the engine."""
+    of_engine = {name: options.pop(name) for name in ENGINE_OPTIONS if name in options}
+    return dv.write_table(on_spark(df.sparkSession, table, **of_engine), df, **options)
 
 
 def data_files(table: Path) -> set[str]:

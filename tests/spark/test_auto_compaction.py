@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import commits, data_files, finished, on_spark, rows
+from spark.tables import commits, data_files, finished, on_spark, rows, write_frame
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -35,9 +35,9 @@ def events(spark: SparkSession, first: int, count: int, partitions: int = 1) -> 
     return spark.range(first, first + count, 1, partitions).selectExpr(*columns)
 
 
-def write(spark: SparkSession, table: Path, first: int, count: int = 1, **options: Any) -> dvs.WriteResult:
+def write(spark: SparkSession, table: Path, first: int, count: int = 1, **options: Any) -> dv.WriteResult:
     arguments = {"mode": "append", "variant_columns": ["event"], "auto_compact": True, **options}
-    return dvs.write_table(table, events(spark, first, count), **arguments)
+    return write_frame(table, events(spark, first, count), **arguments)
 
 
 def files_of(table: Path) -> dict[str | None, int]:
@@ -129,7 +129,7 @@ def test_the_partitions_of_a_write_are_compacted_in_a_commit_of_its_own(
 
 
 def test_a_new_table_is_compacted(spark: SparkSession, tmp_path: Path, at_four_files: None):
-    dvs.write_table(tmp_path / "t", events(spark, 0, 8, 4), variant_columns=["event"], auto_compact=True)
+    write_frame(tmp_path / "t", events(spark, 0, 8, 4), variant_columns=["event"], auto_compact=True)
     assert files_of(tmp_path / "t") == {None: 1}
     assert dv.load_snapshot(tmp_path / "t").version == 1
 
@@ -158,7 +158,7 @@ def test_the_argument_comes_before_the_property(
     monkeypatch.setattr(auto_compaction, "MIN_FILES", 2)
     configuration = {} if text is None else {PROPERTY: text}
     dv.write_table(tmp_path / "t", [{"id": 0}, {"id": 1}], configuration=configuration)
-    dvs.write_table(tmp_path / "t", spark.range(0, 2, 1, 1), mode="append", auto_compact=argument)
+    write_frame(tmp_path / "t", spark.range(0, 2, 1, 1), mode="append", auto_compact=argument)
     assert files_of(tmp_path / "t") == {None: 1 if is_compacted else 2}
 
 
@@ -186,7 +186,7 @@ def test_fifty_files_are_compacted_by_default(spark: SparkSession, tmp_path: Pat
         dv.write_table(tmp_path / "t", [{"id": number}], mode="append")
     for number, files in ((48, 49), (49, 1)):
         df = spark.range(number, number + 1, 1, 1)
-        dvs.write_table(tmp_path / "t", df, mode="append", auto_compact=True)
+        write_frame(tmp_path / "t", df, mode="append", auto_compact=True)
         assert files_of(tmp_path / "t") == {None: files}
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import commits, data_files, listed_files, on_spark, rows
+from spark.tables import commits, data_files, listed_files, on_spark, rows, write_frame
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -44,7 +44,7 @@ def write_empty(writer: str, df: DataFrame, table: Path, mode: str) -> None:
     elif writer == "batch_writer":
         dvs.batch_writer(table, app_id="a", mode=mode)(df, 0)
     else:
-        dvs.write_table(table, df, mode=mode, optimize_write=writer == "optimized")
+        write_frame(table, df, mode=mode, optimize_write=writer == "optimized")
 
 
 @pytest.mark.parametrize("mode", ["error", "append", "overwrite"])
@@ -88,7 +88,7 @@ def test_a_merge_of_no_rows_changes_what_no_row_matches(
 
 
 def test_changes_of_a_table_without_rows_commit_nothing(spark: SparkSession, tmp_path: Path):
-    dvs.write_table(tmp_path / "t", spark.range(0))
+    write_frame(tmp_path / "t", spark.range(0))
     assert on_spark(spark, tmp_path / "t").delete("id > 0").version is None
     assert on_spark(spark, tmp_path / "t").update({"id": "2"}).version is None
     assert on_spark(spark, tmp_path / "t").optimize().version is None
@@ -113,7 +113,7 @@ def test_values_of_ten_megabytes_are_written_changed_and_read(
 ):
     table = tmp_path / "t"
     options: dict[str, Any] = {"variant_columns": ["event"], "optimize_write": optimize_write}
-    assert dvs.write_table(table, documents(spark, 0, 4), partition_by="part", **options).rows == 4
+    assert write_frame(table, documents(spark, 0, 4), partition_by="part", **options).rows == 4
     merge = on_spark(spark, table).merge(documents(spark, 2, 6), ON, variant_columns=["event"])
     merge = merge.when_matched_update({"event:text": "source.event:text", "event:seen": "false"})
     result = merge.when_not_matched_insert_all().execute()
@@ -179,7 +179,7 @@ def test_the_size_of_batches_does_not_change_the_table(spark: SparkSession, tmp_
         for size in ("1", "7", "100000"):
             spark.conf.set(BATCH, size)
             table = tmp_path / size
-            dvs.write_table(table, df, variant_columns=["event"], partition_by="part")
+            write_frame(table, df, variant_columns=["event"], partition_by="part")
             on_spark(spark, table).update({"event:n": "event:n::int + 1"}, "id % 500 = 0")
             merge = on_spark(spark, table).merge(source, ON, variant_columns=["event"])
             merge.when_matched_delete().when_not_matched_insert_all().execute()
@@ -203,7 +203,7 @@ def test_most_rows_of_one_partition_and_one_key(spark: SparkSession, tmp_path: P
     df = spark.range(0, count, 1, 4).selectExpr("id", "IF(id % 1000 = 1, id % 7, 0) AS part", event)
     files = dv.FileOptions(target_file_size=500_000)
     options: dict[str, Any] = {"variant_columns": ["event"], "optimize_write": optimize_write}
-    result = dvs.write_table(table, df, partition_by="part", files=files, **options)
+    result = write_frame(table, df, partition_by="part", files=files, **options)
     if optimize_write:
         large = [file.bytes for file in result.files if file.path.startswith("part=0/")]
         assert len(large) > 2
@@ -243,7 +243,7 @@ def test_a_task_that_fails_at_its_first_attempt_writes_each_row_once(
     elif writer == "batch_writer":
         dvs.batch_writer(tmp_path / "t", app_id="a", files=files)(df, 0)
     else:
-        dvs.write_table(tmp_path / "t", df, optimize_write=True, files=files)
+        write_frame(tmp_path / "t", df, optimize_write=True, files=files)
     assert data_files(tmp_path / "t") == listed_files(tmp_path / "t")
     found = dv.read_table(tmp_path / "t", columns=["id"]).to_table()["id"]
     assert sorted(found.to_pylist()) == list(range(60_000))

@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 from spark.queries import TABLES, QueryGenerator, differences, write_tables
-from spark.tables import data_files, finished, listed_files, on_spark, rows
+from spark.tables import data_files, finished, listed_files, on_spark, rows, write_frame
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -86,10 +86,10 @@ def test_the_settings_of_hadoop_are_those_of_the_session(spark: SparkSession):
 def test_rows_are_written_and_read(spark: SparkSession, tmp_path: Path, one_shredding: bool):
     table = tmp_path / "t"
     arguments = {"variant_columns": ["EVENT"], "one_shredding": one_shredding}
-    assert dvs.write_table(table, events(spark), partition_by="part", **arguments).rows == 100
+    assert write_frame(table, events(spark), partition_by="part", **arguments).rows == 100
     with pytest.raises(TableExistsError):
-        dvs.write_table(table, events(spark), **arguments)
-    dvs.write_table(table, events(spark, 10), mode="append", **arguments)
+        write_frame(table, events(spark), **arguments)
+    write_frame(table, events(spark, 10), mode="append", **arguments)
     assert len(rows(table, n="event:n::int")) == 110
     assert data_files(table) == listed_files(table)
     for reader in ("auto", "kernel"):
@@ -108,14 +108,14 @@ def test_an_optimized_write_has_a_file_for_each_partition(
     table = tmp_path / "t"
     arguments = {"variant_columns": ["event"], "one_shredding": one_shredding, "optimize_write": True}
     df = events(spark, 3000, 7)
-    assert len(dvs.write_table(table, df, partition_by="part", **arguments).files) == 3
+    assert len(write_frame(table, df, partition_by="part", **arguments).files) == 3
     small = dv.FileOptions(target_file_size=10_000)
-    result = dvs.write_table(table, df, mode="append", files=small, **arguments)
+    result = write_frame(table, df, mode="append", files=small, **arguments)
     assert (result.rows, len(result.files) >= 3) == (3000, True)
     expected = sorted(({"id": n, "n": n, "part": n % 3} for n in [*range(3000), *range(3000)]), key=str)
     assert rows(table, id="id", n="event:n::int", part="part") == expected
     assert data_files(table) == listed_files(table)
-    empty = dvs.write_table(tmp_path / "empty", events(spark, 0), **arguments)
+    empty = write_frame(tmp_path / "empty", events(spark, 0), **arguments)
     assert (empty.version, empty.rows, empty.files) == (0, 0, ())
 
 
@@ -128,7 +128,7 @@ def test_columns_of_every_type_pass_unchanged(spark: SparkSession, tmp_path: Pat
         "timestamp_ntz'2026-01-01 00:00:00' AS ntz",
         "id AS `dotted.name`",
     )
-    dvs.write_table(tmp_path / "t", df, configuration={"delta.columnMapping.mode": "name"})
+    write_frame(tmp_path / "t", df, configuration={"delta.columnMapping.mode": "name"})
     found = dvs.read_table(spark, tmp_path / "t").orderBy("id").selectExpr("to_json(v)", "t", "ntz", "a[1]")
     expected = df.orderBy("id").selectExpr("to_json(v)", "t", "ntz", "a[1]")
     assert found.collect() == expected.collect()
@@ -138,13 +138,13 @@ def test_columns_of_every_type_pass_unchanged(spark: SparkSession, tmp_path: Pat
 def test_an_error_of_a_task_arrives_as_itself_and_nothing_is_left(spark: SparkSession, tmp_path: Path):
     df = events(spark).selectExpr("id", "if(id = 99, '{', event) AS event")
     with pytest.raises(InvalidJsonError) as caught:
-        dvs.write_table(tmp_path / "t", df, variant_columns=["event"])
+        write_frame(tmp_path / "t", df, variant_columns=["event"])
     assert (caught.value.column, caught.value.row) == ("event", 33)
     assert data_files(tmp_path / "t") == set()
-    dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"])
+    write_frame(tmp_path / "t", events(spark), variant_columns=["event"])
     dv.add_constraint(tmp_path / "t", "small", "id < 100")
     with pytest.raises(ConstraintViolationError, match="small"):
-        dvs.write_table(tmp_path / "t", events(spark, 101), mode="append", variant_columns=["event"])
+        write_frame(tmp_path / "t", events(spark, 101), mode="append", variant_columns=["event"])
 
 
 def test_an_action_of_a_dataframe_raises_the_error_of_its_task(spark: SparkSession, tmp_path: Path):
@@ -157,7 +157,7 @@ def test_an_action_of_a_dataframe_raises_the_error_of_its_task(spark: SparkSessi
 
 def test_a_table_is_maintained(spark: SparkSession, tmp_path: Path):
     for _ in range(2):
-        dvs.write_table(tmp_path / "t", events(spark, 10), mode="append", variant_columns=["event"])
+        write_frame(tmp_path / "t", events(spark, 10), mode="append", variant_columns=["event"])
     assert on_spark(spark, tmp_path / "t").optimize(sort_by="event:n::bigint").version == 2
     assert len(rows(tmp_path / "t", n="event:n::int")) == 20
     assert on_spark(spark, tmp_path / "t").repair_statistics(dry_run=False).files == ()
@@ -166,7 +166,7 @@ def test_a_table_is_maintained(spark: SparkSession, tmp_path: Path):
 
 def test_rows_are_deleted_updated_and_merged(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
-    dvs.write_table(table, events(spark, 10), variant_columns=["event"])
+    write_frame(table, events(spark, 10), variant_columns=["event"])
     assert on_spark(spark, table).delete("event:n::int >= 8").rows_deleted == 2
     assert on_spark(spark, table).update({"event:n": "100"}, "id = 0").rows_updated == 1
     source = events(spark, 12).where("id >= 7").selectExpr("id", "'{\"n\":-1}' AS event", "part")
@@ -185,7 +185,7 @@ def test_rows_are_deleted_updated_and_merged(spark: SparkSession, tmp_path: Path
 def test_changes_are_read_and_old_files_deleted(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     feed = {"delta.enableChangeDataFeed": "true"}
-    dvs.write_table(table, events(spark, 10), variant_columns=["event"], configuration=feed)
+    write_frame(table, events(spark, 10), variant_columns=["event"], configuration=feed)
     on_spark(spark, table).delete("event:n::int >= 8")
     columns = {"n": "event:n::int", "change": "_change_type", "version": "_commit_version"}
     changes = dvs.read_changes(spark, table, start=1, columns=columns)
@@ -228,7 +228,7 @@ def accepts_parameters(spark: SparkSession) -> bool:
 
 def test_a_query_reads_a_view(spark: SparkSession, tmp_path: Path, caplog: pytest.LogCaptureFixture):
     caplog.set_level(logging.DEBUG, "delta_variant.spark.queries.execution")
-    dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"])
+    write_frame(tmp_path / "t", events(spark), variant_columns=["event"])
     dvs.create_view(spark, "core_events", tmp_path / "t")
     name, number = "variant_get(e.event, '$.user.name', 'string')", "variant_get(e.event, '$.n', 'int')"
     query = f"select {name} as name, sum({number}) as n from core_events e where {number} >= 97 group by 1"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from faults.buckets import Bucket, new_bucket, options_for, s3_server
 from pyspark.sql import SparkSession
-from spark.tables import on_spark
+from spark.tables import on_spark, write_frame
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -169,7 +169,7 @@ def test_credentials_of_the_session_reach_the_driver_and_the_executors(
     assert hadoop_settings(spark)["fs.s3a.access.key"] == "testing"
     table, options = session_bucket.table(), options_for(session_bucket.endpoint)
     df = spark.range(0, 10, 1, 2).selectExpr("id", "'{}' AS event")
-    assert dvs.write_table(table, df, variant_columns=["event"]).rows == 10
+    assert write_frame(table, df, variant_columns=["event"]).rows == 10
     assert dvs.read_table(spark, table).count() == 10
     dvs.register(spark)
     df.write.format("delta_variant").mode("append").option("variant_columns", "event").save(table)

@@ -13,6 +13,7 @@ from spark.twins import FEATURES, content, orphans, twins
 
 import delta_variant as dv
 from delta_variant.execution import LocalExecutor, Task
+from delta_variant.operations.write import WriteTask
 from delta_variant.spark import SparkEngine
 from delta_variant.spark.executor import SparkExecutor
 
@@ -64,11 +65,38 @@ def bounds(table: Path) -> dict[str, Any]:
     return dict(dv.aggregate(table, wanted).values)
 
 
+def test_a_write_has_the_same_task_rows_bounds_and_commits(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    tasks: list[WriteTask] = []
+    of = WriteTask.of
+    monkeypatch.setattr(WriteTask, "of", lambda write: tasks.append(of(write)) or tasks[-1])
+    here, there = twins(tmp_path, FEATURES["partitioned"], random.Random("write"))
+    tasks.clear()
+    rows = [{"id": number, "day": "c", "n": number % 7, "event": f'{{"n":{number}}}'} for number in range(40)]
+    dv.Table(here).append(rows, variant_columns=["event"])
+    df = spark.createDataFrame(
+        [tuple(row.values()) for row in rows], "id long, day string, n long, event string"
+    )
+    dv.Table(there, engine=SparkEngine(spark)).append(df.coalesce(1), variant_columns=["event"])
+    assert [type(task) for task in tasks] == [WriteTask, WriteTask]
+    assert tasks[0].options == tasks[1].options
+    ours, expected = content(there), content(here)
+    # Files of other bytes have the same rows.
+    for found in (ours, expected):
+        found["operation"][2].pop("numOutputBytes")
+    assert ours == expected
+    assert bounds(there) == bounds(here)
+    assert orphans(there) == set()
+
+
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_tasks_rows_bounds_and_commits_are_the_same(
     spark: SparkSession, tmp_path: Path, classes: dict[type, list[type]], operation: str
 ):
     here, there = twins(tmp_path, FEATURES["partitioned"], random.Random(operation))
+    for found in classes.values():
+        found.clear()
     for table, engine in ((here, None), (there, SparkEngine(spark))):
         handle = dv.Table(table, engine=engine)
         handle.delete("day = 'a'")

@@ -13,7 +13,7 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from spark.driver import count_jobs
-from spark.tables import finished, on_spark
+from spark.tables import finished, on_spark, write_frame
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -32,8 +32,8 @@ def rejecting(location: str) -> dict[str, Any]:
 
 
 IN_PROCESS: dict[str, Callable[[SparkSession, str], object]] = {
-    "write_table": lambda spark, location: dvs.write_table(location, numbers(spark), mode="append"),
-    "rejects": lambda spark, location: dvs.write_table("./table", numbers(spark), **rejecting(location)),
+    "write_table": lambda spark, location: write_frame(location, numbers(spark), mode="append"),
+    "rejects": lambda spark, location: write_frame("./table", numbers(spark), **rejecting(location)),
     "batch_writer": lambda spark, location: dvs.batch_writer(location, app_id="app")(numbers(spark), 0),
     "read_table": lambda spark, location: dvs.read_table(spark, location).collect(),
     "optimize": lambda spark, location: on_spark(spark, location).optimize(),

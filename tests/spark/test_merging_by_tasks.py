@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import max_by
 from spark.driver import counted, counting, drop_stored_rows
-from spark.tables import commits, data_files, finished, listed_files, on_spark, rows
+from spark.tables import commits, data_files, finished, listed_files, on_spark, rows, write_frame
 from spark.twins import FEATURES, content, orphans, outcome, random_event, twins
 from write.test_row_tracking import tracked
 
@@ -194,7 +194,7 @@ def test_variants_and_nested_values_of_the_source_are_merged(spark: SparkSession
         "SELECT id, parse_json(concat('{\"n\":', id, '}')) AS event, map('k', id) AS m, "
         "named_struct('x', id, 'y', array('a')) AS s FROM range(6)"
     )
-    dvs.write_table(tmp_path / "t", df.where("id < 4"))
+    write_frame(tmp_path / "t", df.where("id < 4"))
     merge = on_spark(spark, tmp_path / "t").merge(
         df.where("id > 1"), "target.event:n::bigint = source.event:n::bigint + 1"
     )
@@ -366,7 +366,7 @@ def test_local_times_are_in_the_time_zone_of_the_session(spark: SparkSession, tm
             "SELECT id, timestamp'2024-01-01 00:00:00' + make_interval(0,0,0,0,id) AS ts FROM range(48)"
         )
         for folder in ("here", "there"):
-            dvs.write_table(tmp_path / folder, df)
+            write_frame(tmp_path / folder, df)
         source = df.where("id % 5 = 0").selectExpr("id", "ts::date AS day")
         on = "target.id = source.id and target.ts::date = source.day"
         set_noon = {"ts": "'2024-06-01 12:00:00'"}, "hour(target.ts) = 10"
@@ -405,7 +405,7 @@ def test_delta_reads_what_tasks_wrote(spark_with_delta: SparkSession, tmp_path: 
 
 def test_events_of_debezium_are_applied_once_in_their_order(spark: SparkSession, tmp_path: Path):
     table, lines, random_events = tmp_path / "t", tmp_path / "lines", random.Random(8)
-    dvs.write_table(table, spark.range(0).selectExpr("id", "parse_json('{}') AS row"))
+    write_frame(table, spark.range(0).selectExpr("id", "parse_json('{}') AS row"))
     lines.mkdir()
     state: dict[int, dict[str, Any]] = {}
     lsn = 0

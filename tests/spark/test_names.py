@@ -11,7 +11,7 @@ from interop.conftest import HAS_DELTA
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from spark.driver import count_jobs
-from spark.tables import on_spark
+from spark.tables import on_spark, write_frame
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -28,9 +28,7 @@ def merged(spark: SparkSession, table: Any) -> Any:
 
 
 CHANGES: dict[str, Callable[[SparkSession, Any], object]] = {
-    "WRITE": lambda spark, table: dvs.write_table(
-        table, spark.range(3).selectExpr("id", "1L n"), mode="append"
-    ),
+    "WRITE": lambda spark, table: write_frame(table, spark.range(3).selectExpr("id", "1L n"), mode="append"),
     "MERGE": lambda spark, table: merged(spark, table).execute(),
     "UPDATE": lambda spark, table: on_spark(spark, table).update({"n": "n + 1"}, "id = 1"),
     "DELETE": lambda spark, table: on_spark(spark, table).delete("id = 0"),
@@ -143,7 +141,7 @@ def test_a_path_that_spark_looks_for_elsewhere_is_an_error_before_a_job(
     rejects: dict[str, Any] = {"variant_columns": ["id"], "json": dv.JsonOptions("reject", "/rejects")}
     rows = on_hdfs.range(1).selectExpr("string(id) AS id")
     with pytest.raises(StoreError, match="'/rejects' because Spark looks for it in hdfs"):
-        dvs.write_table(working_directory.as_uri() + "/t", rows, **rejects)
+        write_frame(working_directory.as_uri() + "/t", rows, **rejects)
     with pytest.raises(StoreError, match="hdfs"):
         dvs.sql(on_hdfs, f"select * from delta.`{working_directory}/t`")
     with pytest.raises(PySparkException, match=r"StoreError: .*hdfs://names:8020"):
@@ -152,7 +150,7 @@ def test_a_path_that_spark_looks_for_elsewhere_is_an_error_before_a_job(
     assert list(working_directory.iterdir()) == []
     # A URI means one file system, and the name of a view has the location for which it was created.
     uri = working_directory.as_uri() + "/t"
-    dvs.write_table(uri, on_hdfs.range(2))
+    write_frame(uri, on_hdfs.range(2))
     dvs.create_view(on_hdfs, "named", uri)
     assert dvs.read_table(on_hdfs, "named").count() == 2
 
@@ -211,8 +209,8 @@ def test_the_checkpoint_of_a_query_is_not_looked_for_on_the_disk(tmp_path: Path)
 
 
 OF_FILES: dict[str, Callable[[SparkSession, str], object]] = {
-    "write": lambda spark, table: dvs.write_table(table, spark.range(9), mode="append"),
-    "optimized write": lambda spark, table: dvs.write_table(
+    "write": lambda spark, table: write_frame(table, spark.range(9), mode="append"),
+    "optimized write": lambda spark, table: write_frame(
         table, spark.range(9), mode="append", optimize_write=True
     ),
     "update": lambda spark, table: on_spark(spark, table).update({"id": "id + 1"}, "id > 1"),
@@ -233,8 +231,7 @@ def test_files_that_only_executors_have_are_not_committed(
             path.unlink()
         return messages(rows)
 
-    for module in ("executor", "file_jobs"):
-        monkeypatch.setattr(f"delta_variant.spark.{module}.messages", on_other_disks)
+    monkeypatch.setattr("delta_variant.spark.executor.messages", on_other_disks)
     with pytest.raises(StoreError, match=r"driver does not find files .* mount that every machine has"):
         OF_FILES[operation](spark, str(tmp_path / "t"))
     assert dv.load_snapshot(tmp_path / "t").version == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import commits, data_files, finished, listed_files, rows
+from spark.tables import commits, data_files, finished, listed_files, rows, write_frame
 from write.test_row_rules import planted
 
 import delta_variant as dv
@@ -67,8 +67,8 @@ def test_a_partitioned_write_has_one_file_for_each_small_partition(spark: SparkS
     table = tmp_path / "t"
     df = events(spark, 200, 10)
     arguments = {"variant_columns": ["event"], "partition_by": "part"}
-    assert len(dvs.write_table(table, df, **arguments).files) == 4
-    assert len(dvs.write_table(table, df, mode="append", optimize_write=False, **arguments).files) == 40
+    assert len(write_frame(table, df, **arguments).files) == 4
+    assert len(write_frame(table, df, mode="append", optimize_write=False, **arguments).files) == 40
     assert rows(table, id="id", n="event:n::int", part="part") == sorted(
         ({"id": n, "n": n, "part": n % 4} for n in [*range(200), *range(200)]), key=str
     )
@@ -82,7 +82,7 @@ def test_the_default_follows_the_table_and_the_session(spark: SparkSession, tmp_
         configuration = {} if text is None else {"delta.autoOptimize.optimizeWrite": text}
         partition_by = ["part"] if partitioned else None
         df = events(spark, 12, 3).drop("event")
-        result = dvs.write_table(tmp_path / name, df, partition_by=partition_by, configuration=configuration)
+        result = write_frame(tmp_path / name, df, partition_by=partition_by, configuration=configuration)
         return len(result.files)
 
     # Without adaptive execution Spark keeps the partitions of a DataFrame, and so does a write.
@@ -97,7 +97,7 @@ def test_the_default_follows_the_table_and_the_session(spark: SparkSession, tmp_
 
 def test_small_partitions_of_a_dataframe_become_one_file(spark: SparkSession, tmp_path: Path):
     df = events(spark, 100, 40)
-    result = dvs.write_table(tmp_path / "t", df, variant_columns=["event"], optimize_write=True)
+    result = write_frame(tmp_path / "t", df, variant_columns=["event"], optimize_write=True)
     assert (len(result.files), result.rows) == (1, 100)
 
 
@@ -107,7 +107,7 @@ def test_files_are_within_a_fifth_of_the_target_size(
 ):
     # Rows for 9 and twice 3 files: rows for one and a quarter would fit no number of files.
     df = spark.range(0, 42_000, 1, 7).selectExpr("id", RANDOM_EVENT, "greatest(id % 5 - 2, 0) AS part")
-    result = dvs.write_table(
+    result = write_frame(
         tmp_path / "t",
         df,
         variant_columns=["event"],
@@ -123,7 +123,7 @@ def test_files_are_within_a_fifth_of_the_target_size(
 def test_the_order_of_rows_is_kept(spark: SparkSession, tmp_path: Path):
     df = events(spark, 10_000, 5, RANDOM_EVENT).orderBy("id")
     files = dv.FileOptions(target_file_size=TARGET)
-    dvs.write_table(tmp_path / "t", df, variant_columns=["event"], optimize_write=True, files=files)
+    write_frame(tmp_path / "t", df, variant_columns=["event"], optimize_write=True, files=files)
     bounds = []
     for path in listed_files(tmp_path / "t"):
         ids = pa.parquet.read_table(tmp_path / "t" / path, columns=["id"])["id"].to_pylist()
@@ -138,7 +138,7 @@ def test_the_order_of_rows_is_kept(spark: SparkSession, tmp_path: Path):
 @pytest.mark.usefixtures("small_files_are_shredded")
 def test_one_schema_shreds_all_files(spark: SparkSession, tmp_path: Path):
     df = events(spark, 30_000, 3).selectExpr("*", "id % 2 AS half")
-    result = dvs.write_table(
+    result = write_frame(
         tmp_path / "t",
         df,
         variant_columns=["event"],
@@ -155,7 +155,7 @@ def test_invalid_json_has_the_location_that_it_has_in_the_dataframe(spark: Spark
     arguments = {"variant_columns": ["event"], "optimize_write": True}
     for partition_by in (None, "part"):
         folder = tmp_path / f"rejects of {partition_by}"
-        result = dvs.write_table(
+        result = write_frame(
             tmp_path / f"t {partition_by}",
             df,
             partition_by=partition_by,
@@ -167,7 +167,7 @@ def test_invalid_json_has_the_location_that_it_has_in_the_dataframe(spark: Spark
         found = [json.loads(line) for line in texts.splitlines()]
         assert sorted((each["partition"], each["row"]) for each in found) == [(1, 17), (2, 32)]
     with pytest.raises(InvalidJsonError, match=r"partition [12], byte 2 of the text: ") as caught:
-        dvs.write_table(tmp_path / "u", df, **arguments)
+        write_frame(tmp_path / "u", df, **arguments)
     assert caught.value.row in (17, 32)
     assert not (tmp_path / "u").exists()
 
@@ -182,9 +182,9 @@ def test_generated_partitions_and_constraints_are_those_of_a_write_by_tasks(
     planted(table, empty, {**metadata, "id": {"not null": True}}, partition_by="part")
     dv.add_constraint(table, "small", "n < 100")
 
-    def append(count: int) -> dvs.WriteResult:
+    def append(count: int) -> dv.WriteResult:
         df = events(spark, count).drop("part")
-        return dvs.write_table(table, df, mode="append", variant_columns=["event"], optimize_write=True)
+        return write_frame(table, df, mode="append", variant_columns=["event"], optimize_write=True)
 
     assert len(append(100).files) == 2
     assert rows(table, id="id", part="part", n="n")[5] == {"id": 13, "part": 1, "n": 13}
@@ -193,12 +193,12 @@ def test_generated_partitions_and_constraints_are_those_of_a_write_by_tasks(
     assert caught.value.row == 33
     overwrite = {"mode": "overwrite", "where": "id < 8", "variant_columns": ["event"]}
     with pytest.raises(PredicateViolationError):
-        dvs.write_table(table, events(spark, 9).drop("part"), optimize_write=True, **overwrite)
+        write_frame(table, events(spark, 9).drop("part"), optimize_write=True, **overwrite)
     assert data_files(table) == listed_files(table)
 
 
 def test_a_dataframe_without_rows_is_written(spark: SparkSession, tmp_path: Path):
-    result = dvs.write_table(
+    result = write_frame(
         tmp_path / "t", events(spark, 0), variant_columns=["event"], optimize_write=True, one_shredding=True
     )
     assert (result.version, result.rows, result.files) == (0, 0, ())
@@ -218,7 +218,7 @@ def test_values_of_every_type_pass_through_chunks(spark: SparkSession, tmp_path:
     )
     arguments = {"partition_by": ["part", "d"], "configuration": {"delta.columnMapping.mode": "name"}}
     for name, optimize_write in (("t", True), ("u", False)):
-        dvs.write_table(tmp_path / name, df, optimize_write=optimize_write, **arguments)
+        write_frame(tmp_path / name, df, optimize_write=optimize_write, **arguments)
     one, other = (dvs.read_table(spark, tmp_path / name).orderBy("id") for name in ("t", "u"))
     shown = ["id", "to_json(v)", "to_json(a)", "to_json(m)", "t", "d", "`dec.imal`", "bin", "part"]
     assert one.selectExpr(*shown).collect() == other.selectExpr(*shown).collect()

@@ -14,11 +14,10 @@ import pytest
 from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from spark.tables import commits, data_files, listed_files, on_spark, rows
+from spark.tables import commits, data_files, listed_files, on_spark, rows, write_frame
 from write.test_row_tracking import tracked
 
 import delta_variant as dv
-from delta_variant import spark as dvs
 from delta_variant.errors import CommitConflictError, ExpressionError
 from delta_variant.log.file_set import FileSet
 from delta_variant.operations.optimize import optimize
@@ -175,7 +174,7 @@ def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, s
 def test_values_of_every_type_survive_the_sort(spark: SparkSession, tmp_path: Path):
     for first in (0, 20):
         df = spark.range(first, first + 20, 1, 1).selectExpr(*EVERY_TYPE)
-        dvs.write_table(tmp_path / "t", df, mode="append")
+        write_frame(tmp_path / "t", df, mode="append")
     before = sorted(dv.read_table(tmp_path / "t").to_table().to_pylist(), key=str)
     done = on_spark(spark, tmp_path / "t").optimize(
         sort_by=["id", "v:a::int", "b"], files=dv.FileOptions(numeric="strict")

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from spark.tables import write_frame
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -133,7 +134,7 @@ def test_the_kernel_reads_nested_columns_and_every_type(spark: SparkSession, tmp
         "CAST(id AS FLOAT) AS f",
         "id = 1 AS b",
     )
-    dvs.write_table(tmp_path / "t", df)
+    write_frame(tmp_path / "t", df)
     texts = [
         "id",
         "to_json(to_variant_object(a)) AS a",

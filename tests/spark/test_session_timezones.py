@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from spark.tables import write_frame
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -115,7 +116,7 @@ def test_all_readers_find_the_rows_that_spark_finds(
 ):
     spark, uri = session_in(zone), str(tmp_path / "t")
     df = moments(spark)
-    files = dvs.write_table(uri, df).files
+    files = write_frame(uri, df).files
     assert len(files) == len(LOCAL_TIMES)
 
     expected = by_condition(df.coalesce(1).where)
@@ -140,7 +141,7 @@ def test_the_option_of_the_format_overrides_the_time_zone_of_the_session(
     session_in: Callable[[str], SparkSession], tmp_path: Path
 ):
     spark, uri = session_in("Asia/Tokyo"), str(tmp_path / "t")
-    dvs.write_table(uri, moments(spark))
+    write_frame(uri, moments(spark))
     source = spark.read.format("delta_variant").option("where", "hour(ts) = 12")
     in_utc = source.option("timezone", "UTC").load(uri)
     assert sorted(row.id for row in in_utc.collect()) == [3, 11]
@@ -149,15 +150,15 @@ def test_the_option_of_the_format_overrides_the_time_zone_of_the_session(
 def test_writes_use_the_local_times_of_the_session(session_in: Callable[[str], SparkSession], tmp_path: Path):
     spark, uri = session_in("Asia/Tokyo"), str(tmp_path / "t")
     rows = moments(spark).select("id", "ts")
-    dvs.write_table(uri, rows)
+    write_frame(uri, rows)
     dv.add_constraint(uri, "old", "ts < '2025-01-01'", timezone="Asia/Tokyo")
     # In Tokyo, 2024-01-01 begins at 15:00 UTC on the day before.
     new_year = rows.where("id in (1, 2, 3)").selectExpr("id + 100 AS id", "ts")
-    dvs.write_table(uri, new_year, mode="overwrite", where="ts::date = '2024-01-01'")
+    write_frame(uri, new_year, mode="overwrite", where="ts::date = '2024-01-01'")
     assert sorted(dv.read_table(uri).to_table()["id"].to_pylist()) == [0, *range(4, 12), 101, 102, 103]
     late = spark.sql("SELECT 1000 AS id, timestamp'2025-01-01 00:00:00' AS ts")
     with pytest.raises(ConstraintViolationError, match="old"):
-        dvs.write_table(uri, late, mode="append")
+        write_frame(uri, late, mode="append")
 
 
 def test_partition_values_without_time_zone_are_read_as_spark_reads_them(

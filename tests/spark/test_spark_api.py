@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 
-import pytest
 from support.public_api import TEXTS, describe
 
 import delta_variant as dv
@@ -18,16 +17,8 @@ def test_the_public_api_of_spark_is_that_of_the_checked_in_text():
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "missing"),
-    [
-        ("write_table", {"timezone"}),
-        ("read_changes", {"limit", "timezone"}),
-    ],
-)
-def test_a_function_on_spark_has_the_parameters_of_its_twin(name: str, missing: set[str]):
-    here, there = (list(inspect.signature(getattr(each, name)).parameters) for each in (dvs, dv))
-    own = ("spark", "one_shredding", "optimize_write", "auto_compact")
-    shared = ["data" if each == "df" else each for each in here if each not in own]
-    # The session has a time zone.
-    assert shared == [each for each in there if each not in missing]
+def test_changes_on_spark_have_the_parameters_of_one_process():
+    here, there = (list(inspect.signature(each.read_changes).parameters) for each in (dvs, dv))
+    # The session has a time zone, and DataFrames have a limit.
+    missing = {"limit", "timezone"}
+    assert here == ["spark", *(each for each in there if each not in missing)]

@@ -24,7 +24,7 @@ from support.intercepted_store import InterceptedObjects
 import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import AmbiguousWriteError, SchemaError, UnsupportedFeatureError
-from delta_variant.spark import writing
+from delta_variant.operations import write as write_operation
 from delta_variant.spark.attempts import Attempt, Job
 from delta_variant.spark.following import Follower, Position
 from delta_variant.spark.recalling import RecalledTables, recall
@@ -249,7 +249,7 @@ def test_the_progress_has_observed_metrics_and_the_history_each_batch(spark: Spa
     rejects = dv.JsonOptions(on_invalid="reject", rejects=tmp_path / "rejects")
     # The rows of an optimized write pass through two jobs, and are computed once.
     write = dvs.batch_writer(tmp_path / "t", variant_columns=["value"], json=rejects, optimize_write=True)
-    results: list[dvs.WriteResult] = []
+    results: list[dv.WriteResult] = []
 
     def run() -> StreamingQuery:
         lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines"))
@@ -352,7 +352,7 @@ def forget_batch(tmp_path: Path, number: int) -> None:
     (tmp_path / "c" / "commits" / f".{number}.crc").unlink(missing_ok=True)
 
 
-def two_writers(table: Path, *app_ids: str) -> tuple[Callable[..., dvs.WriteResult], ...]:
+def two_writers(table: Path, *app_ids: str) -> tuple[Callable[..., dv.WriteResult], ...]:
     names = app_ids or (None, None)
     return tuple(dvs.batch_writer(table, variant_columns=["value"], app_id=name) for name in names)
 
@@ -371,7 +371,7 @@ def test_two_writers_to_one_table_in_a_batch_write_all_rows_once(
     spark: SparkSession, hundred_lines: Path, app_ids: tuple[str, ...], caplog: pytest.LogCaptureFixture
 ):
     even, odd = two_writers(hundred_lines / "t", *app_ids)
-    results: list[dvs.WriteResult] = []
+    results: list[dv.WriteResult] = []
 
     def write(df: DataFrame, batch: int) -> None:
         results.extend((even(of_rest(df, 0), batch), odd(of_rest(df, 1), batch)))
@@ -528,8 +528,8 @@ def test_after_a_failed_write_a_batch_may_only_repeat_that_write(
                 even(of_rest(df, 0), batch)
         odd(of_rest(df, 1), batch)
 
-    commit = writing.commit_written
-    monkeypatch.setattr(writing, "commit_written", fail_once)
+    commit = write_operation.commit_files
+    monkeypatch.setattr(write_operation, "commit_files", fail_once)
     if not is_repeating:
         with pytest.raises(
             StreamingQueryException, match=r"AmbiguousWriteError: .*a write before this one failed"

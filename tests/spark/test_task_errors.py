@@ -12,6 +12,7 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from spark.tables import write_frame
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -129,7 +130,7 @@ def test_a_write_raises_the_error_of_reading_its_rows(spark: SparkSession, tmp_p
     (tmp_path / "t" / file).write_bytes(b"no Parquet")
     rows = dvs.read_table(spark, tmp_path / "t", reader="kernel")
     with pytest.raises(DataFileError, match=file):
-        dvs.write_table(tmp_path / "u", rows)
+        write_frame(tmp_path / "u", rows)
 
 
 BLOCKED = """

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from interop.tables import load
 from pyspark.sql import DataFrame, SparkSession
-from spark.tables import finished, on_spark
+from spark.tables import finished, on_spark, write_frame
 from support.unity_catalog import Catalog, ManagedTable, copy_without_features, unity_catalog
 
 import delta_variant as dv
@@ -38,7 +38,7 @@ def ids(catalog: Catalog, table: ManagedTable) -> list[int]:
 
 def test_operations_by_tasks_commit_by_the_catalog(spark, catalog, table):
     handle = dv.Table(table.uri, storage_options=catalog.options)
-    dvs.write_table(handle, numbers(spark, 0, 6), mode="append", variant_columns=["event"])
+    write_frame(handle, numbers(spark, 0, 6), mode="append", variant_columns=["event"])
     on_spark(spark, handle).delete("id = 0")
     on_spark(spark, handle).update({"id": "id + 100"}, where="id = 1")
     source = numbers(spark, 5, 2)
@@ -80,9 +80,7 @@ def test_auto_compaction_is_skipped(spark, catalog, table, caplog):
     handle = dv.Table(table.uri, storage_options=catalog.options)
     for number in range(52):
         dv.write_table(handle, [{"id": number}], mode="append")
-    dvs.write_table(
-        handle, numbers(spark, 52, 1), mode="append", variant_columns=["event"], auto_compact=True
-    )
+    write_frame(handle, numbers(spark, 52, 1), mode="append", variant_columns=["event"], auto_compact=True)
     assert catalog.latest(table) == 53
     assert "auto-compaction" not in caplog.text
 

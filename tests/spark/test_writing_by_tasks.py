@@ -1,4 +1,4 @@
-"""`delta_variant.spark.write_table`: the written tables, and tasks that fail or run twice."""
+"""Writes of DataFrames: the written tables, and tasks that fail or run twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from spark.driver import counted, counting
-from spark.tables import commits, data_files, listed_files, on_spark, rows
+from spark.tables import commits, data_files, listed_files, on_spark, rows, write_frame
 from write.test_row_rules import planted
 
 import delta_variant as dv
@@ -37,6 +37,7 @@ from delta_variant.protocol import actions
 from delta_variant.protocol.types import describe as describe_type
 from delta_variant.spark import sampling
 from delta_variant.spark.attempts import Attempt, Job, remove_lost
+from delta_variant.spark.executor import SparkExecutor
 from delta_variant.storage.store import list_files, open_store, put
 
 EVENT = 'concat(\'{"n":\', id, \',"user":{"name":"u\', id % 7, \'"}}\') AS event'
@@ -70,8 +71,8 @@ def lines(spark: SparkSession, *texts: str) -> DataFrame:
 def test_tasks_write_for_the_readers_that_the_table_remembers(spark: SparkSession, tmp_path):
     table = tmp_path / "t"
     unshredded = dv.FileOptions(compatibility="unshredded")
-    dvs.write_table(table, events(spark), variant_columns=["event"], files=unshredded)
-    dvs.write_table(table, events(spark), variant_columns=["event"], mode="append")
+    write_frame(table, events(spark), variant_columns=["event"], files=unshredded)
+    write_frame(table, events(spark), variant_columns=["event"], mode="append")
     check_unshredded(table, files=6)
     on_spark(spark, table).optimize()
     check_unshredded(table, files=1)
@@ -86,7 +87,7 @@ def check_unshredded(table: Path, files: int) -> None:
 
 @pytest.mark.usefixtures("small_files_are_shredded")
 def test_json_text_becomes_a_variant_with_one_shredding_schema_for_all_files(spark: SparkSession, tmp_path):
-    result = dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"], one_shredding=True)
+    result = write_frame(tmp_path / "t", events(spark), variant_columns=["event"], one_shredding=True)
     assert (result.version, result.rows, result.invalid, len(result.files)) == (0, 100, 0, 3)
     paths = {tuple((path.path, str(path.type)) for path in file.variants["event"]) for file in result.files}
     assert paths == {((("n",), "int64"), (("user", "name"), "string"))}
@@ -102,7 +103,7 @@ def test_json_text_becomes_a_variant_with_one_shredding_schema_for_all_files(spa
 
 
 def test_values_of_every_type_and_variants_are_written_unchanged(spark: SparkSession, tmp_path: Path):
-    dvs.write_table(tmp_path / "t", spark.range(0, 3, 1, 1).selectExpr(*EVERY_TYPE))
+    write_frame(tmp_path / "t", spark.range(0, 3, 1, 1).selectExpr(*EVERY_TYPE))
     assert rows(tmp_path / "t", id="id", v="to_json(v)", e="to_json(s.e)") == [
         {"id": 0, "v": '{"a":0}', "e": None},
         {"id": 1, "v": None, "e": '{"k":1}'},
@@ -129,7 +130,7 @@ def test_values_of_every_type_and_variants_are_written_unchanged(spark: SparkSes
 
 def test_each_task_writes_one_file_for_each_partition_of_the_table(spark: SparkSession, tmp_path: Path):
     df = events(spark, 90).selectExpr("*", "nullif(id % 3, 2) AS day")
-    result = dvs.write_table(tmp_path / "t", df, variant_columns=["event"], partition_by="day")
+    result = write_frame(tmp_path / "t", df, variant_columns=["event"], partition_by="day")
     assert len(result.files) == 9
     assert {add["partitionValues"]["day"] for add in commits(tmp_path / "t", "add")} == {"0", "1", None}
     found = rows(tmp_path / "t", id="id", day="day")
@@ -138,7 +139,7 @@ def test_each_task_writes_one_file_for_each_partition_of_the_table(spark: SparkS
 
 def test_files_of_a_result_are_decoded_when_they_are_used(spark: SparkSession, tmp_path: Path):
     df = events(spark, 90).selectExpr("*", "nullif(id % 3, 2) AS day")
-    result = dvs.write_table(tmp_path / "t", df, variant_columns=["event"], partition_by="day")
+    result = write_frame(tmp_path / "t", df, variant_columns=["event"], partition_by="day")
     assert isinstance(result.files, CompressedSequence)
     assert repr(result) == "WriteResult(version=0, rows=90, files=<9>)"
     assert [(file.path, file.bytes, file.stats.to_json()) for file in result.files] == [
@@ -155,8 +156,8 @@ def test_column_names_may_contain_dots_and_backticks(spark: SparkSession, tmp_pa
     df = events(spark, 9).selectExpr("id AS `a.b`", "event AS `e``.v`", "id % 3 AS `p.q`")
     mapped = {"delta.columnMapping.mode": "name"}
     arguments = {"variant_columns": ["e`.v"], "partition_by": "p.q"}
-    assert dvs.write_table(table, df, configuration=mapped, **arguments).rows == 9
-    dvs.write_table(table, df, mode="append", one_shredding=True, **arguments)
+    assert write_frame(table, df, configuration=mapped, **arguments).rows == 9
+    write_frame(table, df, mode="append", one_shredding=True, **arguments)
     on_spark(spark, table).optimize(sort_by="`a.b`")
     expected = sorted(({"id": n, "n": n, "part": n % 3} for n in [*range(9), *range(9)]), key=str)
     assert rows(table, id="`a.b`", n="`e``.v`:n::int", part="`p.q`") == expected
@@ -169,57 +170,57 @@ def test_column_names_may_contain_dots_and_backticks(spark: SparkSession, tmp_pa
 def test_variant_columns_are_resolved_like_spark_columns(spark: SparkSession, tmp_path: Path):
     dvs.register(spark)
     df = events(spark, 3).withColumnRenamed("event", "Event")
-    dvs.write_table(tmp_path / "t", df, variant_columns=["EVENT"])
+    write_frame(tmp_path / "t", df, variant_columns=["EVENT"])
     assert rows(tmp_path / "t", n="Event:n::int") == [{"n": 0}, {"n": 1}, {"n": 2}]
     append = df.write.format("delta_variant").mode("append").option("variant_columns", "event")
     append.save(str(tmp_path / "t"))
     assert len(rows(tmp_path / "t", n="Event:n::int")) == 6
     with pytest.raises(SchemaError, match="variant_columns") as caught:
-        dvs.write_table(tmp_path / "u", df, variant_columns=["missing"])
+        write_frame(tmp_path / "u", df, variant_columns=["missing"])
     assert caught.value.column == "missing"
     spark.conf.set("spark.sql.caseSensitive", "true")
     try:
         with pytest.raises(SchemaError, match="variant_columns") as caught:
-            dvs.write_table(tmp_path / "u", df, variant_columns=["event"])
+            write_frame(tmp_path / "u", df, variant_columns=["event"])
         assert caught.value.column == "event"
-        assert dvs.write_table(tmp_path / "u", df, variant_columns=["Event"]).rows == 3
+        assert write_frame(tmp_path / "u", df, variant_columns=["Event"]).rows == 3
     finally:
         spark.conf.unset("spark.sql.caseSensitive")
 
 
 def test_an_append_that_does_not_fit_the_table_is_rejected(spark: SparkSession, tmp_path: Path):
-    dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
+    write_frame(tmp_path / "t", events(spark, 10), variant_columns=["event"])
     with pytest.raises(TableExistsError, match="mode='append'"):
-        dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
-    assert dvs.write_table(tmp_path / "t", events(spark, 10), mode="ignore").version is None
+        write_frame(tmp_path / "t", events(spark, 10), variant_columns=["event"])
+    assert write_frame(tmp_path / "t", events(spark, 10), mode="ignore").version is None
     with pytest.raises(SchemaError, match="event"):
-        dvs.write_table(tmp_path / "t", events(spark, 10), mode="append")
+        write_frame(tmp_path / "t", events(spark, 10), mode="append")
     with pytest.raises(SchemaError, match="more"):
-        dvs.write_table(tmp_path / "t", spark.range(1).selectExpr("id", "1 AS more"), mode="append")
+        write_frame(tmp_path / "t", spark.range(1).selectExpr("id", "1 AS more"), mode="append")
     merged = spark.range(1).selectExpr("id", "1 AS more")
-    assert dvs.write_table(tmp_path / "t", merged, mode="append", schema_mode="merge").version == 1
+    assert write_frame(tmp_path / "t", merged, mode="append", schema_mode="merge").version == 1
     before = data_files(tmp_path / "t")
     with pytest.raises(SchemaError, match="interval"):
-        dvs.write_table(tmp_path / "u", spark.sql("SELECT interval '1' day AS i"))
+        write_frame(tmp_path / "u", spark.sql("SELECT interval '1' day AS i"))
     assert data_files(tmp_path / "t") == before
     assert not (tmp_path / "u").exists()
 
 
 def test_an_overwrite_replaces_the_table(spark: SparkSession, tmp_path: Path):
-    dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
-    result = dvs.write_table(tmp_path / "t", events(spark, 3), mode="overwrite", variant_columns=["event"])
+    write_frame(tmp_path / "t", events(spark, 10), variant_columns=["event"])
+    result = write_frame(tmp_path / "t", events(spark, 3), mode="overwrite", variant_columns=["event"])
     assert (result.version, result.rows, result.rows_deleted) == (1, 3, 10)
     assert rows(tmp_path / "t", id="id") == [{"id": 0}, {"id": 1}, {"id": 2}]
     other = spark.range(1).selectExpr("'x' AS id")
-    dvs.write_table(tmp_path / "t", other, mode="overwrite", schema_mode="overwrite")
+    write_frame(tmp_path / "t", other, mode="overwrite", schema_mode="overwrite")
     assert rows(tmp_path / "t", id="id") == [{"id": "x"}]
 
 
 def test_a_predicate_selects_rows_to_overwrite_and_holds_for_new_rows(spark: SparkSession, tmp_path: Path):
-    dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
+    write_frame(tmp_path / "t", events(spark, 10), variant_columns=["event"])
 
     def overwrite(df: DataFrame) -> int | None:
-        return dvs.write_table(
+        return write_frame(
             tmp_path / "t", df, mode="overwrite", where="event:n::int >= 5", variant_columns=["event"]
         ).version
 
@@ -228,8 +229,7 @@ def test_a_predicate_selects_rows_to_overwrite_and_holds_for_new_rows(spark: Spa
     with pytest.raises(PredicateViolationError, match="event:n"):
         overwrite(events(spark, 7))
     assert (
-        dvs.write_table(tmp_path / "t", events(spark, 2), mode="overwrite", variant_columns=["event"]).rows
-        == 2
+        write_frame(tmp_path / "t", events(spark, 2), mode="overwrite", variant_columns=["event"]).rows == 2
     )
     assert len(rows(tmp_path / "t", id="id")) == 2
 
@@ -237,9 +237,9 @@ def test_a_predicate_selects_rows_to_overwrite_and_holds_for_new_rows(spark: Spa
 def test_an_overwrite_with_a_predicate_is_in_the_change_data_feed(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     settings = {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"}
-    dvs.write_table(table, events(spark, 10), variant_columns=["event"], configuration=settings)
+    write_frame(table, events(spark, 10), variant_columns=["event"], configuration=settings)
     options = {"mode": "overwrite", "where": "event:n::int >= 6", "variant_columns": ["event"]}
-    dvs.write_table(table, events(spark, 8).where("id = 7"), **options)
+    write_frame(table, events(spark, 8).where("id = 7"), **options)
     changes = dv.read_changes(table, start=1, columns=["_change_type", "id"]).to_table().to_pylist()
     assert sorted(tuple(change.values()) for change in changes) == [
         *(("delete", number) for number in (6, 7, 8, 9)),
@@ -250,9 +250,9 @@ def test_an_overwrite_with_a_predicate_is_in_the_change_data_feed(spark: SparkSe
 
 def test_a_given_shredding_schema_and_none_are_used(spark: SparkSession, tmp_path: Path):
     given = dv.ShreddingSchema.of({"n": pa.int64()})
-    written = dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"], shredding=given).files
+    written = write_frame(tmp_path / "t", events(spark), variant_columns=["event"], shredding=given).files
     assert {path.path for file in written for path in file.variants["event"]} == {("n",)}
-    written = dvs.write_table(tmp_path / "u", events(spark), variant_columns=["event"], shredding=None).files
+    written = write_frame(tmp_path / "u", events(spark), variant_columns=["event"], shredding=None).files
     assert {path.path for file in written for path in file.variants["event"]} == set()
 
 
@@ -285,7 +285,7 @@ def test_the_tasks_of_a_write_compute_each_row_once(
 ):
     count = counting(tmp_path / "counts")
     df = UPSTREAM[name](spark.range(0, 20_000, 1, 2).selectExpr(EVENT).mapInArrow(count, "event string"))
-    result = dvs.write_table(
+    result = write_frame(
         tmp_path / "t",
         df,
         variant_columns=["event"],
@@ -301,7 +301,7 @@ def test_the_tasks_of_a_write_compute_each_row_once(
 def test_rows_that_the_user_persisted_stay_persisted(spark: SparkSession, tmp_path: Path):
     df = events(spark).persist()
     try:
-        dvs.write_table(tmp_path / "t", df, variant_columns=["event"], one_shredding=True)
+        write_frame(tmp_path / "t", df, variant_columns=["event"], one_shredding=True)
         assert df.storageLevel.useMemory
     finally:
         df.unpersist()
@@ -324,10 +324,10 @@ def test_tasks_generate_columns_and_check_constraints(spark: SparkSession, tmp_p
     planted(table, empty, {**metadata, "id": {"not null": True}}, partition_by="part")
     dv.add_constraint(table, "small", "n < 100")
 
-    def append(count: int) -> dvs.WriteResult:
+    def append(count: int) -> dv.WriteResult:
         df = events(spark, count)
         # Only the driver shreds files as small as these.
-        return dvs.write_table(table, df, mode="append", variant_columns=["event"], one_shredding=True)
+        return write_frame(table, df, mode="append", variant_columns=["event"], one_shredding=True)
 
     result = append(100)
     assert rows(table, id="id", part="part", n="n")[5] == {"id": 13, "part": 1, "n": 13}
@@ -346,13 +346,13 @@ def test_tasks_generate_columns_and_check_constraints(spark: SparkSession, tmp_p
 def test_a_line_of_invalid_json_raises_and_leaves_no_files(spark: SparkSession, tmp_path: Path):
     df = lines(spark, '{"a":1}', '{"a":2', '{"a":3}')
     with pytest.raises(InvalidJsonError, match=r"partition \d.*byte 7 of the text: "):
-        dvs.write_table(tmp_path / "t", df, variant_columns=["event"])
+        write_frame(tmp_path / "t", df, variant_columns=["event"])
     assert data_files(tmp_path / "t") == set()
     assert not (tmp_path / "t" / "_delta_log").exists()
 
 
 def test_lines_of_invalid_json_are_rejected_with_their_location(spark: SparkSession, tmp_path: Path):
-    result = dvs.write_table(
+    result = write_frame(
         tmp_path / "t",
         lines(spark, '{"a":1}', '{"a":2', '{"a":3}'),
         variant_columns=["event"],
@@ -367,7 +367,7 @@ def test_lines_of_invalid_json_are_rejected_with_their_location(spark: SparkSess
 
 def test_lines_of_invalid_json_become_null(spark: SparkSession, tmp_path: Path):
     df = lines(spark, '{"a":1}', '{"a":2', '{"a":3}')
-    result = dvs.write_table(
+    result = write_frame(
         tmp_path / "t", df, variant_columns=["event"], json=dv.JsonOptions(on_invalid="null")
     )
     assert (result.rows, result.invalid) == (3, 1)
@@ -384,7 +384,7 @@ def test_a_task_that_fails_twice_and_then_succeeds_writes_each_row_once(spark: S
 
     df = spark.range(0, 60_000, 1, 2).selectExpr("id", EVENT).mapInArrow(fail_twice, "id long, event string")
     # Small files, so that an attempt has written some when it fails.
-    result = dvs.write_table(
+    result = write_frame(
         tmp_path / "t", df, variant_columns=["event"], files=dv.FileOptions(target_file_size=1000)
     )
     assert result.rows == 60_000
@@ -407,11 +407,11 @@ def test_a_job_that_fails_commits_nothing_and_leaves_no_files(spark: SparkSessio
                 raise OSError("the disk failed")
             yield batch
 
-    dvs.write_table(tmp_path / "t", events(spark), variant_columns=["event"])
+    write_frame(tmp_path / "t", events(spark), variant_columns=["event"])
     before = data_files(tmp_path / "t")
     df = spark.range(0, 60_000, 1, 2).selectExpr("id", EVENT).mapInArrow(fail, "id long, event string")
     with pytest.raises(PySparkException, match="OSError: the disk failed"):
-        dvs.write_table(
+        write_frame(
             tmp_path / "t",
             df,
             mode="append",
@@ -473,11 +473,11 @@ def test_the_records_of_many_attempts_are_deleted_by_one_request(monkeypatch: py
 
 
 def test_two_drivers_append_concurrently(spark: SparkSession, tmp_path: Path):
-    dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
+    write_frame(tmp_path / "t", events(spark, 10), variant_columns=["event"])
 
     def append(_: int) -> int | None:
         df = events(spark, 10)
-        return dvs.write_table(tmp_path / "t", df, mode="append", variant_columns=["event"]).version
+        return write_frame(tmp_path / "t", df, mode="append", variant_columns=["event"]).version
 
     with ThreadPoolExecutor(2) as drivers:
         assert sorted(drivers.map(append, range(4))) == [1, 2, 3, 4]
@@ -487,7 +487,7 @@ def test_two_drivers_append_concurrently(spark: SparkSession, tmp_path: Path):
 
 def test_a_write_with_a_txn_happens_once(spark: SparkSession, tmp_path: Path):
     for version in (0, 1, 1, 0):
-        dvs.write_table(
+        write_frame(
             tmp_path / "t",
             events(spark, 10),
             mode="append",
@@ -501,18 +501,16 @@ def test_a_write_with_a_txn_happens_once(spark: SparkSession, tmp_path: Path):
 def test_one_of_two_concurrent_writes_with_one_txn_is_committed(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    dvs.write_table(tmp_path / "t", events(spark, 10), variant_columns=["event"])
-    from delta_variant.spark import writing
-
-    run = writing._run
+    write_frame(tmp_path / "t", events(spark, 10), variant_columns=["event"])
+    run = SparkExecutor.run_partitions
 
     def run_after_another(*arguments):
-        monkeypatch.setattr(writing, "_run", run)
+        monkeypatch.setattr(SparkExecutor, "run_partitions", run)
         append()
         return run(*arguments)
 
-    def append() -> dvs.WriteResult:
-        return dvs.write_table(
+    def append() -> dv.WriteResult:
+        return write_frame(
             tmp_path / "t",
             events(spark, 10),
             mode="append",
@@ -520,7 +518,7 @@ def test_one_of_two_concurrent_writes_with_one_txn_is_committed(
             commit=dv.CommitOptions(txn=("app", 1)),
         )
 
-    monkeypatch.setattr(writing, "_run", run_after_another)
+    monkeypatch.setattr(SparkExecutor, "run_partitions", run_after_another)
     with pytest.raises(CommitConflictError, match="app"):
         append()
     assert len(rows(tmp_path / "t", id="id")) == 20
@@ -530,10 +528,10 @@ def test_one_of_two_concurrent_writes_with_one_txn_is_committed(
 def test_the_batch_function_rejects_a_stream(spark: SparkSession, tmp_path: Path):
     stream = spark.readStream.format("rate").load()
     with pytest.raises(UnsupportedFeatureError, match="batch_writer"):
-        dvs.write_table(tmp_path / "t", stream)
+        write_frame(tmp_path / "t", stream)
 
 
 def test_storage_options_are_sent_to_the_executors(spark: SparkSession, tmp_path: Path):
     uri = (tmp_path / "a table").as_uri()
-    dvs.write_table(uri, events(spark, 5), variant_columns=["event"], storage_options={"allow_http": "true"})
+    write_frame(uri, events(spark, 5), variant_columns=["event"], storage_options={"allow_http": "true"})
     assert len(rows(tmp_path / "a table", id="id")) == 5
