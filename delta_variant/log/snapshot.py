@@ -137,7 +137,7 @@ class Snapshot(TableVersion):
             f"  partitions  {', '.join(self.partition_columns)}",
             *(f"  property    {name} = {value}" for name, value in sorted(self.properties.items())),
             *(
-                f"  column      {_column(field.name, sql_type(field.type), field.nullable)}"
+                f"  column      {field.name} {sql_type(field.type)}{'' if field.nullable else ' not null'}"
                 for field in self.schema.fields
             ),
         ]
@@ -151,10 +151,6 @@ class Snapshot(TableVersion):
         ]
         properties = [(name, value, "property") for name, value in sorted(self.properties.items())]
         return html_table(caption, ("column", "type", ""), [*columns, *properties])
-
-
-def _column(name: str, type_text: str, nullable: bool) -> str:
-    return f"{name} {type_text}" if nullable else f"{name} {type_text} not null"
 
 
 def strip_files(table: TableVersion) -> TableVersion:

@@ -18,12 +18,13 @@ from ..log.commit_context import CommitOptions, transaction_of
 from ..log.snapshot import Snapshot, TableVersion, strip_files
 from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import FileEntry, files_of
+from ..read.log_statistics import is_of_partitions
 from ..read.missing_paths import warn_of_missing_paths
 from ..read.plan import FilePlan, plan_files
 from ..read.predicate import PruningPredicate
 from ..storage.store import Store
 from ..write.change_data import ChangeType, write_whole_files
-from ..write.copy_on_write import is_partition_predicate, remove_files, rewrite_files
+from ..write.copy_on_write import remove_files, rewrite_files
 from ..write.rewrite import (
     RewriteResult,
     RewrittenFiles,
@@ -80,7 +81,7 @@ def run_rewrite(plan: RewritePlan, table: Any, storage_options: Mapping[str, str
     if result := skip_repeated(plan.snapshot, plan.commit):
         executor.forget()
         return result
-    if plan.operation == "DELETE" and is_partition_predicate(plan.snapshot, plan.predicate):
+    if plan.operation == "DELETE" and is_of_partitions(plan.snapshot.configuration, plan.predicate):
         result = commit_plan(plan, remove_files(plan.snapshot, plan.predicate))
     else:
         candidates = plan_files(plan.snapshot, plan.predicate)

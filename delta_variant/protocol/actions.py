@@ -339,7 +339,8 @@ def decode_commit_info(data: bytes, name: str) -> CommitInfo | None:
 
 def encode_commit(actions: Iterable[Action]) -> bytes:
     """Return actions as the bytes of a commit file, with one JSON object per line."""
-    return _ENCODER.encode_lines([{_NAMES[type(action)]: _body_of(action)} for action in actions])
+    bodies = ((action, action.fields if isinstance(action, CommitInfo) else action) for action in actions)
+    return _ENCODER.encode_lines([{_NAMES[type(action)]: body} for action, body in bodies])
 
 
 def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, str | None]:
@@ -468,10 +469,6 @@ def duplicate_error(data: bytes, name: str) -> MalformedLogError:
                 return MalformedLogError(message).at(file=name, line=number)
             seen.add(key)
     raise AssertionError(f"{name} has no duplicate action")
-
-
-def _body_of(action: Action) -> Any:
-    return action.fields if isinstance(action, CommitInfo) else action
 
 
 def identity(action: Action) -> tuple[Any, ...]:

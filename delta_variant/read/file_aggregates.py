@@ -11,10 +11,18 @@ import pyarrow.compute as pc
 
 from .._arrow import Array
 from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
-from ..expressions.tree import Aggregate, Column, Expression, Extraction, Field, inputs, is_whole, output_type
+from ..expressions.tree import Aggregate, Expression, Extraction, Field, is_whole, output_type
 from ..expressions.types import kind_of
 from ..protocol.table_configuration import TableConfiguration
-from .log_statistics import EXACT_UNITS, are_tight, file_bounds, null_counts, partition_values, row_counts
+from .log_statistics import (
+    EXACT_UNITS,
+    are_tight,
+    file_bounds,
+    is_of_partitions,
+    null_counts,
+    partition_values,
+    row_counts,
+)
 from .predicate import Leaf, leaf_of
 
 __all__ = ["Known", "bounds_only", "known_of"]
@@ -72,10 +80,7 @@ def _of_partitions(
     """Return an aggregate of an expression that has one value in each file, None for any other."""
     argument = aggregate.argument
     assert argument is not None
-    names = table.partition_columns
-    if output_type(argument) is None or not all(
-        isinstance(each, Column) and each.name in names for each in inputs([argument])
-    ):
+    if output_type(argument) is None or not is_of_partitions(table, argument):
         return None
     try:
         values = partition_values(table, files, argument)

@@ -15,7 +15,7 @@ from .._options import JsonKind
 from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError
 from ..expressions.cast import cast_values
 from ..expressions.evaluate import evaluate, filter_mask
-from ..expressions.tree import Expression, inputs
+from ..expressions.tree import Column, Expression, inputs
 from ..expressions.types import kind_of
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.arrow import to_arrow_type
@@ -33,6 +33,7 @@ __all__ = [
     "EXACT_UNITS",
     "are_tight",
     "file_bounds",
+    "is_of_partitions",
     "null_counts",
     "partition_matches",
     "partition_test",
@@ -244,6 +245,12 @@ READERS: dict[str, TextReader] = {
     "string": _text,
     **dict.fromkeys(("date", "timestamp", "timestamp_ntz"), _moment),
 }
+
+
+def is_of_partitions(table: TableConfiguration, expression: Expression | None) -> bool:
+    """Return whether an expression reads partition columns only, so that it has one value for each file."""
+    read = [] if expression is None else inputs([expression])
+    return all(isinstance(each, Column) and each.name in table.partition_columns for each in read)
 
 
 def partition_test(table: TableConfiguration, files: pa.Table) -> Callable[[Expression], Array]:

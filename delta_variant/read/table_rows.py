@@ -22,14 +22,14 @@ from ..errors import (
     UnsupportedFeatureError,
     error_location,
 )
-from ..expressions.tree import Column, Expression, Extraction, inputs, is_whole
+from ..expressions.tree import Expression, Extraction, is_whole
 from ..log.file_set import FileSet
 from ..log.snapshot import Snapshot, TableVersion
 from ..variant.paths import normalize
 from ..variant.values import VARIANT_TYPE
 from .explanation import ReadReport
 from .file_reader import TableReader, files_of
-from .log_statistics import partition_matches, row_counts
+from .log_statistics import is_of_partitions, partition_matches, row_counts
 from .missing_paths import warn_of_missing_paths, watch_paths
 from .plan import FilePlan, prune_files
 from .query import Query
@@ -149,7 +149,7 @@ class TableRows(ScanRows):
         if predicate is None:
             # A plan of all files needs less memory than the snapshot, if it is not loaded yet.
             return self.plan.files if self.plan.pruning_predicate is None else self.files.table
-        if not _reads_only(predicate, self.table.partition_columns):
+        if not is_of_partitions(self.table.configuration, predicate):
             return None
         files = self.files.table
         try:
@@ -169,10 +169,6 @@ class TableRows(ScanRows):
         return read_files(
             self.table, query, files_of(files), predicate, self.on_conflict, report, ahead=ahead
         )
-
-
-def _reads_only(predicate: Expression, names: tuple[str, ...]) -> bool:
-    return all(isinstance(each, Column) and each.name in names for each in inputs([predicate]))
 
 
 def _shared_types(table: TableVersion, files: pa.Table, names: Sequence[str]) -> dict[str, pa.DataType]:

@@ -27,12 +27,12 @@ from ..data_file.reader import RowRange, filter_rows
 from ..errors import CastError, VariantPathError
 from ..execution import NameFile, new_name
 from ..expressions.evaluate import evaluate, filter_mask
-from ..expressions.tree import Column, Expression
+from ..expressions.tree import Expression
 from ..expressions.tree import inputs as expression_inputs
 from ..log.snapshot import Snapshot, TableVersion
 from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
-from ..read.log_statistics import partition_matches
+from ..read.log_statistics import is_of_partitions, partition_matches
 from ..read.plan import FilePlan, plan_files, plan_rows
 from ..read.predicate import PruningPredicate
 from ..read.row_tracking import RowTracking, with_row_ids
@@ -48,7 +48,6 @@ from .written_files import NO_FILES, WrittenFiles
 
 __all__ = [
     "delete_rows",
-    "is_partition_predicate",
     "removal",
     "remove_files",
     "rewrite_files",
@@ -70,7 +69,7 @@ def delete_rows(
 
     A predicate over partition columns only removes whole files without reading them.
     """
-    if predicate is None or is_partition_predicate(snapshot, predicate):
+    if predicate is None or is_of_partitions(snapshot.configuration, predicate):
         return remove_files(snapshot, predicate)
     plan = plan_files(snapshot, predicate)
     return rewrite_rows(snapshot, plan, removal(snapshot.configuration, predicate), after, options)
@@ -83,12 +82,6 @@ def remove_files(snapshot: Snapshot, predicate: Expression | None) -> RewrittenF
         removed = removed.filter(partition_matches(snapshot.configuration, removed, predicate))
     plan = plan_files(snapshot, predicate)
     return RewrittenFiles(plan, removed, NO_FILES, count_rows(snapshot, removed), 0)
-
-
-def is_partition_predicate(snapshot: Snapshot, predicate: Expression | None) -> bool:
-    """Return whether a predicate reads partition columns only, so that it has one value for each file."""
-    read = [] if predicate is None else expression_inputs([predicate])
-    return all(isinstance(each, Column) and each.name in snapshot.partition_columns for each in read)
 
 
 def removal(table: TableConfiguration, predicate: Expression) -> RowChange:

@@ -29,12 +29,11 @@ from ...log.commit_context import CommitOptions, CommitResult, without_txn
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot, TableVersion, strip_files
 from ...read.file_reader import FileEntry, files_of
-from ...read.log_statistics import partition_matches
+from ...read.log_statistics import is_of_partitions, partition_matches
 from ...read.plan import FilePlan
 from ...read.row_tracking import with_row_ids
 from ...read.scope import Scope
 from ...storage.store import Store, TableLocation, discard
-from ...write.copy_on_write import is_partition_predicate
 from ...write.partitions import infer_shared_shredding
 from ...write.preparation import restrict_to_table
 from ...write.rewrite import RewrittenFiles, commit_rewrite
@@ -359,7 +358,7 @@ def _sort_keys(scope: Scope, texts: Sequence[str]) -> tuple[Expression, ...]:
 def _select_files(snapshot: Snapshot, predicate: Expression | None, where: str | None) -> pa.Table:
     if predicate is None:
         return snapshot.files
-    if not is_partition_predicate(snapshot, predicate):
+    if not is_of_partitions(snapshot.configuration, predicate):
         raise ExpressionError(
             f"where: expected only partition columns, got `{where}`: optimize rewrites whole partitions",
             table=snapshot.uri,
