@@ -57,7 +57,7 @@ def table(tmp_path: Path) -> Path:
 def files_of(table: Path, tolerance: Tolerance | None, start: int) -> list[tuple[int, int]]:
     """Return version and number of files of each commit that a stream reads."""
     snapshot = dv.load_snapshot(table)
-    follower = Follower(snapshot.store, snapshot, frozenset({tolerance} if tolerance else ()))
+    follower = Follower(snapshot, frozenset({tolerance} if tolerance else ()))
     steps = [step for step in follower.steps(Position(start)) if step.file is not None]
     return [(step.after.version, step.after.index) for step in steps]
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from spark.twins import FEATURES, content, orphans, twins
@@ -74,7 +75,7 @@ def test_a_write_has_the_same_task_rows_bounds_and_commits(
     here, there = twins(tmp_path, FEATURES["partitioned"], random.Random("write"))
     tasks.clear()
     rows = [{"id": number, "day": "c", "n": number % 7, "event": f'{{"n":{number}}}'} for number in range(40)]
-    dv.Table(here).append(rows, variant_columns=["event"])
+    dv.Table(here).append(pa.Table.from_pylist(rows), variant_columns=["event"])
     df = spark.createDataFrame(
         [tuple(row.values()) for row in rows], "id long, day string, n long, event string"
     )

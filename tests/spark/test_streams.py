@@ -631,8 +631,7 @@ def test_a_stream_reads_the_table_and_then_what_is_appended(source: SparkSession
 
 
 def follower(table: Path) -> Follower:
-    snapshot = dv.load_snapshot(table)
-    return Follower(snapshot.store, snapshot)
+    return Follower(dv.load_snapshot(table))
 
 
 def test_positions_cover_the_files_of_a_version_and_of_each_commit(tmp_path: Path):
