@@ -122,12 +122,9 @@ class FileList:
         needed = {*columns, "path", "deletion_vector"} if self.touched else columns
         return map(drop_files(self.touched), piece.batches(needed))
 
+    @cached_property
     def totals(self) -> tuple[int, int]:
         """Return the number of files and their size in bytes; raises MalformedLogError."""
-        return self._totals
-
-    @cached_property
-    def _totals(self) -> tuple[int, int]:
         totals = list(in_order(lambda piece: _sums(self.read(piece, {"size"})), self.pieces()))
         totals.append(_sums(self.added))
         return sum(files for files, _ in totals), sum(size for _, size in totals)
@@ -181,19 +178,21 @@ class FileSet:
     @property
     def num_files(self) -> int:
         """Return the number of files."""
-        totals = self._totals_of_list()
+        totals = self._totals_of_list
         return self.table.num_rows if totals is None else totals[0]
 
     @property
     def num_bytes(self) -> int:
         """Return the total size of the files in bytes."""
-        totals = self._totals_of_list()
+        totals = self._totals_of_list
         return _sum(self.table["size"]) if totals is None else totals[1]
 
+    @property
     def _totals_of_list(self) -> tuple[int, int] | None:
         """Return the number of files and bytes of the list, None if it is loaded or cannot be read."""
+        listed = self.listed
         try:
-            return None if self.listed is None else self.listed.totals()
+            return None if listed is None else listed.totals
         except MalformedLogError:
             # Loading the files uses other files of the log, if they have the same actions.
             return None

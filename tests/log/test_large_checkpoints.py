@@ -651,8 +651,10 @@ class TestStreaming:
     def test_all_files_are_loaded_when_they_are_used(self, tmp_path):
         table_of(tmp_path, list(range(12)))
         snapshot = load_snapshot(tmp_path)
+        copy = snapshot.in_timezone("Europe/Berlin")
         assert snapshot.files.num_rows == 12
         assert snapshot.file_set.listed is None
+        assert copy.files is snapshot.files
 
     def test_the_number_of_rows_needs_no_bounds_of_files(self, tmp_path):
         table_of(tmp_path, list(range(30)))

@@ -121,6 +121,36 @@ def test_shredding_is_enabled_when_supported_and_the_property_is_true(protocol, 
 
 
 @pytest.mark.parametrize(
+    ("protocol", "configuration", "answer"),
+    [
+        (listed(writer=("inCommitTimestamp",)), {"delta.enableInCommitTimestamps": "true"}, True),
+        (listed(writer=("inCommitTimestamp-preview",)), {"delta.enableInCommitTimestamps": "true"}, True),
+        (listed(writer=("inCommitTimestamp",)), {"delta.enableInCommitTimestamps": "false"}, False),
+        (listed(writer=("inCommitTimestamp",)), {}, False),
+        (legacy(1, 2), {"delta.enableInCommitTimestamps": "true"}, False),
+    ],
+)
+def test_a_feature_is_enabled_when_supported_and_its_property_is_set(protocol, configuration, answer):
+    """PROTOCOL.md, "In-Commit Timestamps": a table supports the feature, and enables it by the property."""
+    assert events(protocol, PLAIN, configuration).enables("inCommitTimestamp") is answer
+
+
+@pytest.mark.parametrize(
+    ("protocol", "configuration", "answer"),
+    [
+        (listed(writer=("rowTracking", "domainMetadata")), {}, True),
+        (listed(writer=("rowTracking", "domainMetadata")), {"delta.rowTrackingSuspended": "true"}, False),
+        (legacy(1, 2), {}, False),
+    ],
+)
+def test_row_ids_are_assigned_when_row_tracking_is_supported_and_not_suspended(
+    protocol, configuration, answer
+):
+    """PROTOCOL.md, "Row Tracking": a writer assigns ids as soon as the feature is supported."""
+    assert events(protocol, PLAIN, configuration).assigns_row_ids is answer
+
+
+@pytest.mark.parametrize(
     "protocol",
     [
         GA,
