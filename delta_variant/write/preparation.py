@@ -172,7 +172,9 @@ def prepare(
     elif table.schema_mode == "overwrite":
         after = table_changes.overwrite(snapshot, columns, table.partition_columns)
     else:
-        after = table_changes.extend(snapshot, columns, table.partition_columns, table.schema_mode)
+        after = table_changes.extend(
+            snapshot.configuration, columns, table.partition_columns, table.schema_mode
+        )
     after = replace(after, timezone=table.timezone)
     snapshot = None if snapshot is None else snapshot.in_timezone(table.timezone)
     # Reject unsupported constraints and defaults before files are written.

@@ -13,8 +13,8 @@ from ..errors import ExpressionError, SchemaError
 from ..expressions.parse import parse
 from ..expressions.tree import Expression, Name
 from ..expressions.tree import transform as transform_expression
-from ..log.snapshot import Snapshot
 from ..protocol.schema.paths import FieldPath, path_text
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import StructType, fields_of
 
 __all__ = [
@@ -82,39 +82,39 @@ def check_constraints(configuration: Mapping[str, str]) -> Iterator[tuple[str, s
             yield key[len(CONSTRAINT) :], text
 
 
-def check_independent(snapshot: Snapshot, path: FieldPath) -> None:
+def check_independent(table: TableConfiguration, path: FieldPath) -> None:
     """Raise SchemaError if a constraint or a generated column reads the column at `path` or a part of it.
 
     Delta on Spark does the same, because constraints store the SQL text with the column names in it.
     """
-    readers = [what for what, text in _expressions(snapshot, snapshot.schema) if _reads(text, path, snapshot)]
+    readers = [what for what, text in _expressions(table, table.schema) if _reads(text, path, table)]
     if readers:
         raise SchemaError(
-            f"cannot change the column {path_text(path)!r} because {', '.join(readers)} of {snapshot.uri} "
+            f"cannot change the column {path_text(path)!r} because {', '.join(readers)} of {table.uri} "
             f"{'reads' if len(readers) == 1 else 'read'} it",
-            table=snapshot.uri,
+            table=table.uri,
             column=path_text(path),
         )
 
 
-def check_read_columns_stay(snapshot: Snapshot, columns: StructType) -> None:
+def check_read_columns_stay(table: TableConfiguration, columns: StructType) -> None:
     """Raise SchemaError if the new columns lack one that a constraint or one of their expressions reads."""
     names = {field.name.lower() for field in columns.fields}
-    removed = [field.name for field in snapshot.schema.fields if field.name.lower() not in names]
-    for what, text in _expressions(snapshot, columns):
+    removed = [field.name for field in table.schema.fields if field.name.lower() not in names]
+    for what, text in _expressions(table, columns):
         for name in removed:
-            if _reads(text, (name,), snapshot):
+            if _reads(text, (name,), table):
                 raise SchemaError(
-                    f"{what} of {snapshot.uri} reads the column {name!r}, which the data does not have: add "
+                    f"{what} of {table.uri} reads the column {name!r}, which the data does not have: add "
                     "it, or remove what reads it first",
-                    table=snapshot.uri,
+                    table=table.uri,
                     column=name,
                 )
 
 
-def _expressions(snapshot: Snapshot, columns: StructType) -> Iterator[tuple[str, str]]:
+def _expressions(table: TableConfiguration, columns: StructType) -> Iterator[tuple[str, str]]:
     """Yield the SQL text of the constraints of a table and of its columns, each with a description."""
-    for name, text in check_constraints(snapshot.properties):
+    for name, text in check_constraints(table.properties):
         yield f"the CHECK constraint {name}", text
     for path, field in fields_of(columns):
         for key, what in ((GENERATION_EXPRESSION, "the generated column"), (INVARIANTS, "the invariant of")):
@@ -122,9 +122,9 @@ def _expressions(snapshot: Snapshot, columns: StructType) -> Iterator[tuple[str,
                 yield f"{what} {path_text(path)}", str(field.metadata[key])
 
 
-def _reads(text: str, path: FieldPath, snapshot: Snapshot) -> bool:
+def _reads(text: str, path: FieldPath, table: TableConfiguration) -> bool:
     try:
-        names = _names(parse_stored(text, [field.name for field in snapshot.schema.fields]))
+        names = _names(parse_stored(text, [field.name for field in table.schema.fields]))
     except ExpressionError:
         # If the expression cannot be parsed, assume that it reads every column whose name occurs in it.
         return re.search(rf"(?<!\w){re.escape(path[0])}(?!\w)", text, re.IGNORECASE) is not None

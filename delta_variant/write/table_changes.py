@@ -82,7 +82,7 @@ def _is_shredded(data_type: DataType) -> bool:
 
 
 def extend(
-    snapshot: Snapshot,
+    table: TableConfiguration,
     columns: StructType,
     partition_by: tuple[str, ...] | None,
     schema_mode: Literal["merge"] | None,
@@ -92,17 +92,16 @@ def extend(
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version
     cannot append to, ValueError for options of new tables.
     """
-    if partition_by is not None and partition_by != snapshot.partition_columns:
+    if partition_by is not None and partition_by != table.partition_columns:
         raise ValueError(
-            f"partition_by: expected the partition columns of the table, {list(snapshot.partition_columns)}, "
+            f"partition_by: expected the partition columns of the table, {list(table.partition_columns)}, "
             f"got {list(partition_by)}"
         )
-    table = snapshot.configuration
     table.check_may_append()
     check_consistent(table.schema, table.partition_columns)
-    before = _widened(snapshot, columns) if schema_mode == "merge" else snapshot.schema
+    before = _widened(table, columns) if schema_mode == "merge" else table.schema
     merged = merge_schemas(before, columns, mode=schema_mode or "strict")
-    if merged == snapshot.schema:
+    if merged == table.schema:
         return table
     check_new_schema(merged, mode=table.mapping_mode)
     after = change(table, columns=merged)
@@ -110,14 +109,14 @@ def extend(
     return after
 
 
-def _widened(snapshot: Snapshot, columns: StructType) -> StructType:
+def _widened(table: TableConfiguration, columns: StructType) -> StructType:
     """Return the columns of the table with the wider types of the data if the table allows type widening."""
-    widened = snapshot.schema
-    is_supported = "typeWidening" in features.supported_features(snapshot.protocol)
-    if not is_supported or not snapshot.configuration.get(properties.ENABLE_TYPE_WIDENING):
+    widened = table.schema
+    is_supported = "typeWidening" in features.supported_features(table.protocol)
+    if not is_supported or not table.get(properties.ENABLE_TYPE_WIDENING):
         return widened
-    for path, new_type in find_widenings(snapshot.schema, columns):
-        check_independent(snapshot, path)
+    for path, new_type in find_widenings(table.schema, columns):
+        check_independent(table, path)
         widened = widening.widen_type(widened, path, new_type)
     return widened
 
@@ -141,7 +140,7 @@ def overwrite(
         columns, table.partition_columns if partition_by is None else partition_by
     )
     _check_clustering(snapshot)
-    check_read_columns_stay(snapshot, columns)
+    check_read_columns_stay(table, columns)
     check_stats_columns(columns, table.properties, partitions, table.uri)
     after = change(table, columns=columns, partition_columns=partitions)
     after.check_may_append()

@@ -154,7 +154,7 @@ def rename_column(
     check_text("new_name", new_name)
     snapshot = load_for_alter(table, storage_options)
     path = _resolve_mapped(snapshot, column, "rename")
-    check_independent(snapshot, path)
+    check_independent(snapshot.configuration, path)
     new_path = (*path[:-1], new_name)
 
     def rename(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
@@ -227,7 +227,7 @@ def drop_column(
             table=snapshot.uri,
             column=".".join(path),
         )
-    check_independent(snapshot, path)
+    check_independent(snapshot.configuration, path)
 
     def drop(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
         remaining = tuple(field for field in fields if field.name != path[-1])

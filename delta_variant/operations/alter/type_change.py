@@ -82,7 +82,7 @@ def change_type(
         )
     _check_enabled(snapshot)
     snapshot.configuration.check_may_change([".".join(path)])
-    check_independent(snapshot, path)
+    check_independent(snapshot.configuration, path)
     return _commit(snapshot, path, widen_type(snapshot.schema, path, after), after, commit)
 
 
