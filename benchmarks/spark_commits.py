@@ -42,7 +42,7 @@ from delta_variant.spark.reading import groups_of_table
 from delta_variant.spark.tasks import messages, pack
 from delta_variant.storage.store import open_store
 from delta_variant.write.commit import commit_files
-from delta_variant.write.preparation import TableOptions, prepare
+from delta_variant.write.preparation import TableOptions, WriteRequest, prepare
 from delta_variant.write.rewrite import RewrittenPart
 from delta_variant.write.written_files import NO_FILES, WrittenFiles
 
@@ -118,7 +118,8 @@ def write(folder: Path, *, row_ids: bool) -> None:
     configuration = {"delta.enableRowTracking": "true"} if row_ids else None
     options = TableOptions("day", None, configuration, None, None, "error", None, "UTC")
     store = open_store(str(folder / "table"))
-    prepared = prepare(store, None, COLUMNS, WriteOptions(), options, CommitOptions())
+    request = WriteRequest(COLUMNS, WriteOptions(), options)
+    prepared = prepare(store, None, request, CommitOptions())
     before, start = largest_memory(), time.process_time()
     parts = delivered(folder / "write")
     files = WrittenFiles.join(part.files for part in parts)
