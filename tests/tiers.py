@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -75,6 +75,13 @@ FIXTURES = {"corpora": "interop", "browser": "interop"}
 # The marker expression where the command line has none: alone, and where it names files or folders.
 DEFAULT = "unit"
 DEFAULT_OF_PATHS = "not nightly"
+
+
+def first_by_day(values: Iterable[Any], count: int = 1) -> list[Any]:
+    """Return the parameters of a test whose first values run in each change, and the others at night."""
+    by_day, at_night = list(values)[:count], list(values)[count:]
+    tuples = (value if isinstance(value, tuple) else (value,) for value in at_night)
+    return [*by_day, *(pytest.param(*value, marks=pytest.mark.nightly) for value in tuples)]
 
 
 def rank_of(item: pytest.Item) -> int:

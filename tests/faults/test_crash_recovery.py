@@ -23,7 +23,7 @@ from delta_variant.errors import DataFileError, DeltaVariantError, MalformedLogE
 from delta_variant.log.listing import commit_file_name
 from delta_variant.storage import store
 
-CRASHES = 25
+CRASHES = 10
 ROWS: Rows = {row: row for row in range(1, 21)}
 STEP = {"present": (2, 3, 5, 7), "absent": (21, 22)}
 

@@ -32,6 +32,7 @@ SETTINGS = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
+    "spark.python.daemon.module": "support.spark_daemon",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
@@ -58,6 +59,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """Return the Spark session of the run, in which Delta's JARs read and write tables by path."""
     # Otherwise the workers run the python3 on the PATH, which does not have pyspark.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)
     # With SPARK_REMOTE=local[2,3], this starts a server of Spark Connect and returns the session of a client.
     remote = os.environ.get("SPARK_REMOTE")
     builder = _connect(remote) if remote else SparkSession.builder.master("local[2,3]")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from interop.tables import load, rows_by_spark, rows_by_us
 from pyspark.sql import SparkSession
+from tiers import first_by_day
 
 import delta_variant as dv
 
@@ -41,7 +42,7 @@ def assert_same(spark: SparkSession, table: Path, ids: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("feature", "partition_by"), list(zip(FEATURES, cycle([None, ["day"]]), strict=False))
+    ("feature", "partition_by"), first_by_day(zip(FEATURES, cycle([None, ["day"]]), strict=False), 2)
 )
 def test_spark_reads_a_table_after_each_operation(spark: SparkSession, tmp_path: Path, feature, partition_by):
     table = tmp_path / "t"

@@ -327,6 +327,7 @@ def test_a_concurrent_delete_wins_over_a_compaction(
     assert [row["id"] for row in rows(tmp_path / "t", id="id")] == [0, 2, 3]
 
 
+@pytest.mark.nightly
 @pytest.mark.classic("functions of `foreachBatch` in the process of the client")
 def test_streams_read_each_row_of_a_compacted_table_once(
     spark_with_delta: SparkSession, tmp_path: Path, at_four_files: None

@@ -129,6 +129,7 @@ def test_events_arrive_in_silver_and_gold_once(session: SparkSession, tmp_path: 
     assert sum(each["numOutputRows"] for each in bronze) == len(events)
 
 
+@pytest.mark.nightly
 def test_a_rebuild_and_maintenance_keep_the_rows(session: SparkSession, tmp_path: Path, example: ModuleType):
     producer = Producer(tmp_path / "landing")
     pipeline = example.Pipeline(str(tmp_path / "landing"), str(tmp_path / "lake"))
