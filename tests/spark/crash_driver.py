@@ -23,7 +23,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import DataStreamWriter
-from spark.tables import on_spark
 
 import delta_variant as dv
 from delta_variant import spark as dvs
@@ -64,10 +63,9 @@ def into_merger(_: SparkSession, lines: DataFrame, table: Path) -> DataStreamWri
         dv.write_table(table, pa.table({"value": pa.array([], pa.json_())}), files=SMALL_FILES)
 
     def build(batch: DataFrame) -> dv.Merge:
+        target = dv.Table(table, engine=dvs.SparkEngine(batch.sparkSession))
         on = "target.value:n::bigint = source.value:n::bigint"
-        merge = on_spark(batch.sparkSession, table).merge(
-            batch, on, variant_columns=["value"], files=SMALL_FILES
-        )
+        merge = target.merge(batch, on, variant_columns=["value"], files=SMALL_FILES)
         # A merge that runs twice would update the rows that it inserted.
         merge = merge.when_matched_update({"value:n": "-1"})
         return merge.when_not_matched_insert_all()
