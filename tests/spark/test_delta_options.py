@@ -81,7 +81,7 @@ ACCEPTED = {
 }
 REJECTED_VALUES = {
     "failOnDataLoss": ("false", "new checkpoint"),
-    "optimizeWrite": ("true", "write_table"),
+    "optimizeWrite": ("true", "SparkEngine"),
     "partitionOverwriteMode": ("dynamic", "replaceWhere"),
     "dataChange": ("false", "optimize"),
 }
