@@ -528,7 +528,7 @@ class DataFileWriter:
         A row is residual if a `value` that has a `typed_value` next to it is neither null nor Variant null.
         """
 
-    def take_odd_rows(self, least: int) -> list[pa.RecordBatch]:
+    def take_residual_rows(self, least: int) -> list[pa.RecordBatch]:
         """Take the rows that were separated, as they were in the batches.
 
         While they are fewer than `least` rows and of little size, take none.

@@ -270,7 +270,7 @@ class FileSeries(Generic[Context]):
     def _separate(self, file: _FileWriter, least: int) -> None:
         """Take the residual rows of the open file, unless they are fewer than `least`."""
         if self._separates:
-            self._residual_rows += file.writer.take_odd_rows(least)
+            self._residual_rows += file.writer.take_residual_rows(least)
 
     def discard(self) -> None:
         """Remove every file that was started."""

@@ -68,7 +68,7 @@ def count_file_writes(fatal: int | None) -> None:
             count_step(fatal)
             self._writer = native(*arguments, **options)
             self.separate = self._writer.separate
-            self.take_odd_rows = self._writer.take_odd_rows
+            self.take_residual_rows = self._writer.take_residual_rows
             self.write = with_steps(self._writer.write, fatal)
             self.flush = with_steps(self._writer.flush, fatal)
             self.close = with_steps(self._writer.close, fatal)

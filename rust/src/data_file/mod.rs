@@ -5,8 +5,8 @@
 mod columns;
 pub mod conditions;
 pub mod filter;
-pub mod odd_rows;
 pub mod read;
+pub mod residual_rows;
 pub mod stats;
 mod stored;
 mod transfer;

@@ -44,7 +44,7 @@ impl<W: Write + Send> DataFileWriter<W> {
         })
     }
 
-    /// Whether rows of `file` can be written as they are stored, and set apart as rows of the batches.
+    /// Whether rows of `file` can be written as they are stored, and separated as rows of the batches.
     fn has_columns_of(&self, file: &ParquetFile) -> bool {
         let fields = self.schema.fields().iter().zip(file.arrow_schema().fields());
         self.writes_batches_unchanged()

@@ -14,12 +14,12 @@ use arrow_select::concat::concat_batches;
 use arrow_select::filter::filter_record_batch;
 
 use super::filter::{filter_columns, filter_rows};
-use super::odd_rows::OddRows;
+use super::residual_rows::ResidualRows;
 use super::stored::add_row_group;
 use crate::bounds::ColumnBounds;
 use crate::error::{Error, Result};
-use crate::json::odd_rows::OddRow;
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows, text_bytes};
+use crate::json::residual_rows::ResidualRow;
 use crate::parquet::read::ParquetFile;
 use crate::parquet::schema::is_variant;
 use crate::parquet::write::{FileSummary, FileWriter, WriteOptions};
@@ -36,8 +36,8 @@ const CHUNK_ROWS: usize = 32 << 10;
 /// The same for files with many leaf columns: a chunk has few rows of wide documents, and a fixed cost for each leaf.
 const WIDE_CHUNK_BYTES: usize = 2 * CHUNK_BYTES;
 const WIDE_LEAVES: usize = 128;
-/// The size of rows set apart from which on they are taken, however few they are.
-const ODD_BYTES: usize = 16 << 20;
+/// The size in bytes from which on separated rows are taken, however few they are.
+const RESIDUAL_BYTES: usize = 16 << 20;
 
 /// What to do with a row whose JSON text is not valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,10 +82,10 @@ pub struct DataFileWriter<W: Write + Send> {
     chunk_bytes: usize,
     bounds: Vec<ColumnBounds>,
     on_invalid: OnInvalid,
-    /// `None` if odd rows stay in the file.
-    odd_rows: Option<OddRows>,
-    /// The odd rows that were not taken yet.
-    apart: Vec<RecordBatch>,
+    /// `None` if residual rows stay in the file.
+    residual_rows: Option<ResidualRows>,
+    /// The residual rows that were not taken yet.
+    separated: Vec<RecordBatch>,
     /// Columns that are not encoded yet.
     pending: Option<RecordBatch>,
     /// Rows of another file that are not written yet: see [`DataFileWriter::transfer`].
@@ -129,17 +129,17 @@ impl<W: Write + Send> DataFileWriter<W> {
             chunk_bytes,
             bounds,
             on_invalid,
-            odd_rows: None,
-            apart: Vec::new(),
+            residual_rows: None,
+            separated: Vec::new(),
             pending: None,
             decoded: Vec::new(),
         })
     }
 
-    /// Set the odd rows of all following batches apart, or write them to the file again.
+    /// Separate the residual rows of all following batches, or write them to the file again.
     pub fn separate(&mut self, is_separating: bool) -> Result<()> {
         self.flush()?;
-        self.odd_rows = is_separating.then(|| OddRows::new(&self.schema));
+        self.residual_rows = is_separating.then(|| ResidualRows::new(&self.schema));
         Ok(())
     }
 
@@ -148,20 +148,20 @@ impl<W: Write + Send> DataFileWriter<W> {
         self.columns.iter().all(|column| matches!(column, Column::Plain))
     }
 
-    /// Take the rows that were set apart, as they were in the batches. Take none while there are few of them, fewer than
+    /// Take the rows that were separated, as they were in the batches. Take none while they are few, fewer than
     /// `least` rows.
-    pub fn take_odd_rows(&mut self, least: usize) -> Result<Vec<RecordBatch>> {
-        let rows: usize = self.apart.iter().map(RecordBatch::num_rows).sum();
-        let bytes: usize = self.apart.iter().map(RecordBatch::get_array_memory_size).sum();
-        if rows < least && bytes < ODD_BYTES {
+    pub fn take_residual_rows(&mut self, least: usize) -> Result<Vec<RecordBatch>> {
+        let rows: usize = self.separated.iter().map(RecordBatch::num_rows).sum();
+        let bytes: usize = self.separated.iter().map(RecordBatch::get_array_memory_size).sum();
+        if rows < least && bytes < RESIDUAL_BYTES {
             return Ok(Vec::new());
         }
-        let apart = std::mem::take(&mut self.apart);
+        let separated = std::mem::take(&mut self.separated);
         let combine = |batches: &[RecordBatch]| match batches {
             [only] => Ok(only.clone()),
             _ => Ok(concat_batches(batches[0].schema_ref(), batches)?),
         };
-        apart.chunk_by(|one, next| one.schema_ref() == next.schema_ref()).map(combine).collect()
+        separated.chunk_by(|one, next| one.schema_ref() == next.schema_ref()).map(combine).collect()
     }
 
     /// Add the rows of `batch`. Return the values that are not valid JSON, unless they are errors.
@@ -178,16 +178,17 @@ impl<W: Write + Send> DataFileWriter<W> {
             let chunk = batch.slice(start, length);
             let pending = self.pending.take();
             let (columns, bounds, schema) = (&mut self.columns, &mut self.bounds, &self.schema);
-            let (on_invalid, odd_rows, writer) = (self.on_invalid, &mut self.odd_rows, &mut self.writer);
+            let (on_invalid, residual_rows, writer) =
+                (self.on_invalid, &mut self.residual_rows, &mut self.writer);
             let (converted, encoded) = rayon::join(
-                || convert(columns, bounds, schema, on_invalid, odd_rows.as_mut(), chunk),
+                || convert(columns, bounds, schema, on_invalid, residual_rows.as_mut(), chunk),
                 || pending.map_or(Ok(()), |pending| writer.write(&pending)),
             );
             encoded?;
             let converted = converted.map_err(|error| error.after(start))?;
             let found = converted.invalid.into_iter();
             invalid.extend(found.map(|one| InvalidValue { row: one.row + start, ..one }));
-            self.apart.extend(converted.apart);
+            self.separated.extend(converted.separated);
             self.pending = Some(converted.columns);
             start += length;
         }
@@ -195,11 +196,11 @@ impl<W: Write + Send> DataFileWriter<W> {
     }
 
     /// Append a row group of another file without encoding it again, or return `false`: see [`FileWriter::copy`]. Also
-    /// return `false` if some of its rows are to be set apart.
+    /// return `false` if some of its rows are to be separated.
     pub fn copy(&mut self, file: &ParquetFile, row_group: usize) -> Result<bool> {
         self.flush()?;
-        let mut odd_rows = self.odd_rows.clone();
-        if odd_rows.as_mut().is_some_and(|odd_rows| !odd_rows.admit(file, row_group)) {
+        let mut residual_rows = self.residual_rows.clone();
+        if residual_rows.as_mut().is_some_and(|residual_rows| !residual_rows.admit(file, row_group)) {
             return Ok(false);
         }
         if let Some(pending) = self.pending.take() {
@@ -207,7 +208,7 @@ impl<W: Write + Send> DataFileWriter<W> {
         }
         let copied = self.writer.copy(file, row_group)?;
         if copied {
-            self.odd_rows = odd_rows;
+            self.residual_rows = residual_rows;
             add_row_group(&mut self.bounds, &self.schema, file, row_group)?;
         }
         Ok(copied)
@@ -359,8 +360,8 @@ impl From<Error> for WriteError {
 /// A chunk of rows as the file stores them.
 struct Converted {
     columns: RecordBatch,
-    /// The rows that are set apart.
-    apart: Option<RecordBatch>,
+    /// The rows that are separated.
+    separated: Option<RecordBatch>,
     /// Sorted by row.
     invalid: Vec<InvalidValue>,
 }
@@ -371,10 +372,10 @@ fn convert(
     bounds: &mut [ColumnBounds],
     schema: &SchemaRef,
     on_invalid: OnInvalid,
-    odd_rows: Option<&mut OddRows>,
+    residual_rows: Option<&mut ResidualRows>,
     mut chunk: RecordBatch,
 ) -> Result<Converted, WriteError> {
-    let parsed = leave_out(columns, odd_rows.as_deref());
+    let parsed = leave_out(columns, residual_rows.as_deref());
     let Columns { mut arrays, invalid, mut left_out } = convert_columns(columns, schema, on_invalid, &chunk)?;
     if on_invalid == OnInvalid::Reject && !invalid.is_empty() {
         let keep = BooleanArray::from_iter(
@@ -384,20 +385,20 @@ fn convert(
         Columns { arrays, left_out, .. } = convert_columns(columns, schema, on_invalid, &chunk)?;
     }
     let mut rows = chunk.num_rows();
-    let selected = match odd_rows {
-        Some(odd_rows) if parsed.is_some() => {
-            if !odd_rows.admit_parsed(&arrays, &left_out, rows) {
-                leave_out(columns, Some(odd_rows));
+    let selected = match residual_rows {
+        Some(residual_rows) if parsed.is_some() => {
+            if !residual_rows.admit_parsed(&arrays, &left_out, rows) {
+                leave_out(columns, Some(residual_rows));
                 Columns { arrays, left_out, .. } = convert_columns(columns, schema, on_invalid, &chunk)?;
             }
             is_one_of(&left_out, rows)
         }
-        Some(odd_rows) => odd_rows.select(&arrays, rows)?,
+        Some(residual_rows) => residual_rows.select(&arrays, rows)?,
         None => None,
     };
-    let mut apart = None;
+    let mut separated = None;
     if let Some(selected) = selected {
-        apart = Some(filter_rows(&chunk, &selected)?);
+        separated = Some(filter_rows(&chunk, &selected)?);
         rows -= selected.true_count();
         arrays = remove_rows(&arrays, &selected, parsed)?;
     }
@@ -410,17 +411,17 @@ fn convert(
     let fields: Fields = fields.map(|(field, array)| with_type(field, array)).collect();
     let schema = Arc::new(Schema::new(fields));
     let columns = RecordBatch::try_new_with_options(schema, arrays, &options).map_err(Error::from)?;
-    Ok(Converted { columns, apart, invalid })
+    Ok(Converted { columns, separated, invalid })
 }
 
-/// Let the parser leave odd rows out, if only one column can have them and is parsed. Return this column.
+/// Let the parser leave residual rows out, if only one column can have them and is parsed. Return this column.
 ///
-/// Most odd rows are then never converted, and the others need not be moved.
-fn leave_out(columns: &mut [Column], odd_rows: Option<&OddRows>) -> Option<usize> {
+/// Most residual rows are then never converted, and the others need not be moved.
+fn leave_out(columns: &mut [Column], residual_rows: Option<&ResidualRows>) -> Option<usize> {
     let mut parsed = None;
     for (index, column) in columns.iter_mut().enumerate() {
         if let Column::Json(shredder) = column {
-            let groups = odd_rows.and_then(|odd_rows| odd_rows.groups(index));
+            let groups = residual_rows.and_then(|residual_rows| residual_rows.groups(index));
             shredder.leave_out(groups.as_deref().unwrap_or_default());
             parsed = parsed.or(groups.map(|_| index));
         }
@@ -428,12 +429,12 @@ fn leave_out(columns: &mut [Column], odd_rows: Option<&OddRows>) -> Option<usize
     parsed
 }
 
-/// Which of `rows` rows are among `odd_rows`, `None` for none.
-fn is_one_of(odd_rows: &[OddRow], rows: usize) -> Option<BooleanArray> {
+/// Which of `rows` rows are among `residual_rows`, `None` for none.
+fn is_one_of(residual_rows: &[ResidualRow], rows: usize) -> Option<BooleanArray> {
     let mut selected = BooleanBufferBuilder::new(rows);
     selected.append_n(rows, false);
-    odd_rows.iter().for_each(|odd_row| selected.set_bit(odd_row.row, true));
-    (!odd_rows.is_empty()).then(|| BooleanArray::new(selected.finish(), None))
+    residual_rows.iter().for_each(|residual_row| selected.set_bit(residual_row.row, true));
+    (!residual_rows.is_empty()).then(|| BooleanArray::new(selected.finish(), None))
 }
 
 /// Remove rows from all columns but the one that was parsed without them.
@@ -454,7 +455,7 @@ struct Columns {
     /// Sorted by row.
     invalid: Vec<InvalidValue>,
     /// The rows that the parser left out of its column.
-    left_out: Vec<OddRow>,
+    left_out: Vec<ResidualRow>,
 }
 
 /// Return the columns of the file, with SQL NULL for invalid JSON text.
@@ -474,7 +475,7 @@ fn convert_columns(
             Column::Json(shredder) => {
                 let found = parse_column(shredder, array, index).map_err(locate)?;
                 let group = shredder.take().map_err(locate)?;
-                left_out.extend(shredder.take_odd_rows());
+                left_out.extend(shredder.take_residual_rows());
                 if on_invalid == OnInvalid::Error
                     && let Some(first) = found.first()
                 {

@@ -1,7 +1,7 @@
 //! Give columns to the rare fields of shredded objects, so that the `value` of these objects stays empty.
 //!
 //! In a file where an object has something in its `value`, engines read whole Variants instead of the columns of the
-//! object, and rows with such a field are odd. A field that saves no bytes in a column of its own gets one nevertheless if
+//! object, and rows with such a field are residual. A field that saves no bytes in a column of its own gets one if
 //! this costs less than the rows that have it.
 
 use std::collections::HashMap;
@@ -21,8 +21,8 @@ const MIN_VALUES: u64 = 2;
 /// The share of the bytes of a field that a column of its own adds: values may repeat others of their rows.
 const REPEATED: f64 = 0.25;
 /// At most one counted row in this many may keep a value in the `value` of an object. Otherwise other fields get no
-/// columns for its sake, because more rows are not set apart.
-const ROWS_PER_ODD_ROW: u64 = 4;
+/// columns for its sake, because more rows are not separated.
+const ROWS_PER_RESIDUAL_ROW: u64 = 4;
 /// The type of a column without values, next to a `value` with all of them. A field without `typed_value` would take
 /// the columns of all other fields from DuckDB.
 const NO_TYPE: LeafType = LeafType::String;
@@ -85,7 +85,7 @@ impl Budget<'_> {
                 added.push(field.node);
             }
         }
-        if left * ROWS_PER_ODD_ROW > inference.rows {
+        if left * ROWS_PER_RESIDUAL_ROW > inference.rows {
             return;
         }
         (self.columns, self.bytes) = (columns, bytes);

@@ -3,7 +3,7 @@
 mod keys;
 pub mod leaves;
 pub mod lines;
-pub mod odd_rows;
 pub mod parse;
 mod residual;
+pub mod residual_rows;
 pub mod scan;

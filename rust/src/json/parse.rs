@@ -10,8 +10,8 @@ use arrow_array::{Array as _, ArrayRef, BinaryArray, LargeBinaryArray, StructArr
 use arrow_schema::DataType;
 
 use super::keys::{KeyId, Keys, NO_KEY};
-use super::odd_rows::{GroupId, OddRow, OddRowFinder};
 use super::residual::{Field, Frame, Residual};
+use super::residual_rows::{GroupId, ResidualRow, ResidualRowFinder};
 use super::scan::{self, JsonError, Number, Scan, error, skip_space};
 use crate::error::{Error, Result};
 use crate::shred::columns::{LeafValues, Slots, take_buffer};
@@ -46,7 +46,7 @@ pub struct JsonShredder {
     id_size: usize,
     /// Whether a name of the row's encoded objects was not new to the row.
     repeats: bool,
-    odd_rows: OddRowFinder,
+    residual_rows: ResidualRowFinder,
     scratch: Vec<u8>,
 }
 
@@ -71,7 +71,7 @@ impl JsonShredder {
             metadata: Vec::new(),
             id_size: 1,
             repeats: false,
-            odd_rows: OddRowFinder::default(),
+            residual_rows: ResidualRowFinder::default(),
             scratch: Vec::new(),
         };
         shredder.leave_out(&[]);
@@ -81,12 +81,12 @@ impl JsonShredder {
 
     /// Leave out the following rows that have a value other than Variant null in the `value` of one of these groups.
     pub fn leave_out(&mut self, groups: &[GroupId]) {
-        self.odd_rows.find_in(groups, &self.tree);
+        self.residual_rows.find_in(groups, &self.tree);
     }
 
     /// Take the rows that were left out since the last call; they have numbers among all rows that were given.
-    pub fn take_odd_rows(&mut self) -> Vec<OddRow> {
-        self.odd_rows.take()
+    pub fn take_residual_rows(&mut self) -> Vec<ResidualRow> {
+        self.residual_rows.take()
     }
 
     /// Reset the names, and intern those of the shredded fields.
@@ -158,8 +158,8 @@ impl JsonShredder {
                 }
                 self.check_duplicates(row)?;
             }
-            if self.odd_rows.is_odd() {
-                self.odd_rows.end_row(row);
+            if self.residual_rows.is_residual() {
+                self.residual_rows.end_row(row);
                 self.forget_row(row);
             } else {
                 self.end_row(row);
@@ -173,7 +173,7 @@ impl JsonShredder {
         self.names.clear_row();
         self.residual.clear();
         self.repeats = false;
-        self.odd_rows.clear_row();
+        self.residual_rows.clear_row();
     }
 
     fn row(&mut self, text: &[u8], row: usize) -> Scan<()> {
@@ -218,7 +218,7 @@ impl JsonShredder {
     #[inline(always)]
     fn end_value(&mut self, node: NodeId, slot: usize) {
         let value = &mut self.tree.nodes[node].value;
-        self.odd_rows.note(node, value);
+        self.residual_rows.note(node, value);
         value.end_value(slot);
     }
 
@@ -289,7 +289,7 @@ impl JsonShredder {
                         self.check_duplicate(name, start)?;
                         self.tree.truncate(field, slot);
                         self.residual.remove_truncated(&self.tree);
-                        self.odd_rows.remove_truncated(&self.tree);
+                        self.residual_rows.remove_truncated(&self.tree);
                     }
                     if !self.scalar(text, &mut at, field, slot)? {
                         at = self.value(text, at, field, slot, key, depth + 1)?;

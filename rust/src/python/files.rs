@@ -29,8 +29,8 @@ use super::{callback_error, choice, run};
 use crate::bounds::{BoundsLimit, ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::check::{PathCheck, check_column, check_schema};
 use crate::data_file::conditions::{Condition, Operator, Test};
-use crate::data_file::odd_rows::is_separated;
 use crate::data_file::read::{DataFileReader, Found, LegacyLayout, Projection, What};
+use crate::data_file::residual_rows::is_separated;
 use crate::data_file::stats::file_bounds;
 use crate::data_file::units::{Input, UnitBounds, page_units, row_group_units};
 use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
@@ -159,14 +159,14 @@ impl PyDataFileWriter {
         run(py, || self.lock()?.as_mut().ok_or_else(closed)?.flush())
     }
 
-    /// Set the odd rows of all following batches apart, or write them to the file again.
+    /// Separate the residual rows of all following batches, or write them to the file again.
     fn separate(&self, py: Python<'_>, is_separating: bool) -> PyResult<()> {
         run(py, || self.lock()?.as_mut().ok_or_else(closed)?.separate(is_separating))
     }
 
-    /// Take the rows that were set apart, as they were in the batches, or none while they are fewer than `least`.
-    fn take_odd_rows<'py>(&self, py: Python<'py>, least: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let batches = run(py, || self.lock()?.as_mut().ok_or_else(closed)?.take_odd_rows(least))?;
+    /// Take the rows that were separated, as they were in the batches, or none while they are fewer than `least`.
+    fn take_residual_rows<'py>(&self, py: Python<'py>, least: usize) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let batches = run(py, || self.lock()?.as_mut().ok_or_else(closed)?.take_residual_rows(least))?;
         batches.into_iter().map(|batch| batch.into_pyarrow(py)).collect()
     }
 
@@ -438,7 +438,7 @@ impl PyDataFile {
         chunks.map(|chunk| (null_count(chunk), chunk.num_values().unsigned_abs())).collect()
     }
 
-    /// Whether the rows are as a writer leaves them that sets odd rows apart.
+    /// Whether the rows are as a writer leaves them that separates residual rows.
     #[getter]
     fn is_separated(&self) -> bool {
         is_separated(&self.file)

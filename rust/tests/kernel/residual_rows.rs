@@ -1,8 +1,8 @@
-//! Rows that leave a value in a kept-empty `value` are set apart, and all other rows stay in the file.
+//! Rows that leave a value in a kept-empty `value` are separated, and all other rows stay in the file.
 
 use std::sync::Arc;
 
-use _native::data_file::odd_rows::is_separated;
+use _native::data_file::residual_rows::is_separated;
 use _native::data_file::write::{DataFileWriter, Encoding, OnInvalid};
 use _native::json::parse::ParseOptions;
 use _native::parquet::{ParquetFile, Source, WriteOptions};
@@ -30,7 +30,7 @@ fn shredding() -> ShreddingSchema {
 struct Written {
     file: ParquetFile,
     stayed: Vec<i64>,
-    apart: Vec<i64>,
+    separated: Vec<i64>,
 }
 
 fn ids(batches: &[RecordBatch]) -> Vec<i64> {
@@ -60,19 +60,19 @@ fn write_parsed(
     let mut writer =
         DataFileWriter::new(&mut bytes, &schema, encodings, parse, OnInvalid::Null, options).unwrap();
     writer.separate(true).unwrap();
-    let mut apart = Vec::new();
+    let mut separated = Vec::new();
     for (first, array) in batches {
         let numbers = Int64Array::from_iter_values(*first..first + array.len() as i64);
         let batch = RecordBatch::try_new(schema.clone(), vec![Arc::new(numbers), array.clone()]).unwrap();
         writer.write(&batch).unwrap();
-        for rows in writer.take_odd_rows(0).unwrap() {
+        for rows in writer.take_residual_rows(0).unwrap() {
             assert_eq!(rows.schema(), schema);
-            apart.push(rows);
+            separated.push(rows);
         }
     }
     writer.close().unwrap();
     let file = ParquetFile::open(Source::Bytes(bytes.into())).unwrap();
-    Written { stayed: ids(&read(&file)), apart: ids(&apart), file }
+    Written { stayed: ids(&read(&file)), separated: ids(&separated), file }
 }
 
 /// A field of Variants, which the schema of a file does not mark.
@@ -101,7 +101,7 @@ fn values_of_another_type_and_leftover_fields_are_odd() {
         "{}",
         "[]",
     ]);
-    assert_eq!(written.apart, [1, 2, 3, 4, 10]);
+    assert_eq!(written.separated, [1, 2, 3, 4, 10]);
     // No engine reads paths through lists alone.
     assert_eq!(written.stayed, [0, 5, 6, 7, 8, 9]);
     assert!(is_separated(&written.file));
@@ -110,82 +110,84 @@ fn values_of_another_type_and_leftover_fields_are_odd() {
 #[test]
 fn a_leaf_without_typed_values_makes_no_row_odd() {
     let written = write(&[r#"{"x": {"a": 1}}"#, r#"{"geo": {"lat": "north"}}"#, r#"{"new": 1}"#, "{}"]);
-    assert_eq!(written.apart, [2]);
+    assert_eq!(written.separated, [2]);
     assert!(is_separated(&written.file));
 }
 
 #[test]
 fn a_leaf_of_several_types_is_given_up_after_some_values() {
-    let texts = |odd: usize, typed: usize| {
-        let mut texts = vec![r#"{"x": "1"}"#; odd];
+    let texts = |residual: usize, typed: usize| {
+        let mut texts = vec![r#"{"x": "1"}"#; residual];
         texts.extend(vec![r#"{"x": 1}"#; typed]);
         texts
     };
-    // 63 values are too few to tell, and of 64 at most 16 may be odd.
-    assert_eq!(write(&texts(20, 43)).apart.len(), 20);
-    assert_eq!(write(&texts(16, 48)).apart.len(), 16);
-    assert_eq!(write(&texts(17, 47)).apart.len(), 0);
+    // 63 values are too few to tell, and of 64 at most 16 may be residual.
+    assert_eq!(write(&texts(20, 43)).separated.len(), 20);
+    assert_eq!(write(&texts(16, 48)).separated.len(), 16);
+    assert_eq!(write(&texts(17, 47)).separated.len(), 0);
 }
 
 #[test]
 fn nulls_of_any_kind_are_not_odd() {
     let written = write(&["null", r#"{"x": null, "geo": null}"#, r#"{"tags": [null]}"#, "not JSON", "{}"]);
-    assert_eq!(written.apart, [] as [i64; 0]);
+    assert_eq!(written.separated, [] as [i64; 0]);
     assert!(is_separated(&written.file));
 }
 
 /// `count` texts, of which each one in `part` has an `x` of another type.
-fn with_odd_rows(count: usize, part: usize) -> Vec<&'static str> {
+fn with_residual_rows(count: usize, part: usize) -> Vec<&'static str> {
     (0..count).map(|row| if row % part == 0 { r#"{"x": "1"}"# } else { r#"{"x": 1}"# }).collect()
 }
 
 #[test]
-fn a_path_with_too_many_odd_rows_is_given_up_alone() {
-    let mut texts = with_odd_rows(6000, 3);
+fn a_path_with_too_many_residual_rows_is_given_up_alone() {
+    let mut texts = with_residual_rows(6000, 3);
     texts[1] = r#"{"new": 1}"#;
     let written = write(&texts);
-    assert_eq!(written.apart, [1]);
+    assert_eq!(written.separated, [1]);
     // The file keeps the path `x` as it is, and rewrites may do so, too.
     assert!(is_separated(&written.file));
 }
 
 #[test]
-fn rows_are_set_apart_up_to_a_quarter() {
-    let written = write(&with_odd_rows(6000, 4));
-    assert_eq!(written.apart.len(), 1500);
+fn rows_are_separated_up_to_a_quarter() {
+    let written = write(&with_residual_rows(6000, 4));
+    assert_eq!(written.separated.len(), 1500);
     assert_eq!(written.stayed.len(), 4500);
 }
 
 #[test]
-fn the_rarest_odd_rows_are_set_apart_first() {
-    let mut texts = with_odd_rows(6000, 5);
+fn the_rarest_residual_rows_are_separated_first() {
+    let mut texts = with_residual_rows(6000, 5);
     (0..6000).filter(|row| row % 10 == 1).for_each(|row| texts[row] = r#"{"new": 7}"#);
     // A tenth and a fifth of the rows are more than a quarter.
     let written = write(&texts);
-    assert!(written.apart.iter().all(|row| row % 10 == 1) && written.apart.len() == 600);
+    assert!(written.separated.iter().all(|row| row % 10 == 1) && written.separated.len() == 600);
 }
 
 #[test]
-fn a_file_whose_rows_change_stops_to_set_rows_apart() {
+fn a_file_whose_rows_change_stops_separating() {
     let field = Field::new("event", DataType::Utf8, true);
     let clean: ArrayRef = Arc::new(StringArray::from(vec![r#"{"x": 1}"#; 3000]));
-    let odd: ArrayRef = Arc::new(StringArray::from(vec![r#"{"x": "1"}"#; 900]));
-    let batches = [(0, clean), (10_000, odd.clone()), (20_000, odd.clone()), (30_000, odd)];
+    let residual: ArrayRef = Arc::new(StringArray::from(vec![r#"{"x": "1"}"#; 900]));
+    let batches = [(0, clean), (10_000, residual.clone()), (20_000, residual.clone()), (30_000, residual)];
     let written = write_batches(&field, Encoding::Json(shredding()), &batches);
     // 900 of 3,900 rows are less than a quarter, and 1,800 of 4,800 are more.
-    assert_eq!(written.apart, (10_000..10_900).collect::<Vec<_>>());
+    assert_eq!(written.separated, (10_000..10_900).collect::<Vec<_>>());
     assert_eq!(written.stayed.len(), 3000 + 1800);
 }
 
 #[test]
-fn a_run_of_many_odd_rows_is_not_set_apart() {
+fn a_run_of_many_residual_rows_is_not_separated() {
     let field = Field::new("event", DataType::Utf8, true);
     let array =
         |text: &'static str, count: usize| -> ArrayRef { Arc::new(StringArray::from(vec![text; count])) };
-    let write_run = |clean: usize, odd: usize| {
-        let rows = [array(r#"{"geo": {"lat": 1}}"#, clean), array(r#"{"geo": "DE"}"#, odd)];
-        let [clean, odd] = rows;
-        write_batches(&field, Encoding::Json(shredding()), &[(0, clean), (1_000_000, odd)]).apart.len()
+    let write_run = |clean: usize, residual: usize| {
+        let rows = [array(r#"{"geo": {"lat": 1}}"#, clean), array(r#"{"geo": "DE"}"#, residual)];
+        let [clean, residual] = rows;
+        write_batches(&field, Encoding::Json(shredding()), &[(0, clean), (1_000_000, residual)])
+            .separated
+            .len()
     };
     // 1,100 rows are more than a fiftieth of 50,000, and less of 60,000.
     assert_eq!(write_run(50_000, 1_100), 0);
@@ -194,7 +196,7 @@ fn a_run_of_many_odd_rows_is_not_set_apart() {
 }
 
 #[test]
-fn variants_are_set_apart_whether_shredded_before_or_not() {
+fn variants_are_separated_whether_shredded_before_or_not() {
     let texts = [r#"{"x": 1}"#, r#"{"x": "1"}"#, r#"{"tags": ["a", 2]}"#, r#"{"new": 2}"#];
     let all = write_batches(
         &Field::new("event", DataType::Utf8, true),
@@ -206,14 +208,14 @@ fn variants_are_set_apart_whether_shredded_before_or_not() {
     let plain = variant_field(variants.data_type());
     let encoding = Encoding::Variant(shredding(), Numeric::Value);
     let written = write_batches(&plain, encoding, &[(0, Arc::new(variants.clone()))]);
-    assert_eq!((written.apart, written.stayed), (vec![1, 3], vec![0, 2]));
+    assert_eq!((written.separated, written.stayed), (vec![1, 3], vec![0, 2]));
 
     let shredded = _native::shred::variants::shred(&variants, shredding(), Numeric::Value).unwrap();
     let field = variant_field(shredded.data_type());
     let shredded: ArrayRef = Arc::new(shredded);
     let batches = [(0, shredded.slice(0, 1)), (1, shredded.slice(1, 2)), (3, shredded.slice(3, 1))];
     let written = write_batches(&field, Encoding::Plain, &batches);
-    assert_eq!((written.apart, written.stayed), (vec![1, 3], vec![0, 2]));
+    assert_eq!((written.separated, written.stayed), (vec![1, 3], vec![0, 2]));
 }
 
 /// JSON text whose values often have no column, and whose objects may have two fields of one name.
@@ -247,7 +249,7 @@ proptest! {
 
     /// The parser leaves out the rows that are selected among those of another input.
     #[test]
-    fn parsed_rows_are_set_apart_like_those_of_variants(
+    fn parsed_rows_are_separated_like_those_of_variants(
         texts in prop::collection::vec(text(), 1..60),
         last_duplicate in any::<bool>(),
     ) {
@@ -266,7 +268,7 @@ proptest! {
         let parsed = write_parsed(parse, &column, Encoding::Json(shredding()), &parts(&json));
         let selected =
             write_batches(&plain, Encoding::Variant(shredding(), Numeric::Value), &parts(&variants));
-        prop_assert_eq!(parsed.apart, selected.apart);
+        prop_assert_eq!(parsed.separated, selected.separated);
         prop_assert_eq!(parsed.stayed, selected.stayed);
         let [parsed, selected] = [&parsed.file, &selected.file].map(values);
         prop_assert_eq!(parsed, selected);
@@ -293,17 +295,18 @@ fn what_null_groups_have_below_does_not_count() {
     let group = StructArray::try_new(fields, columns, nulls).unwrap();
     let field = variant_field(group.data_type());
     let written = write_batches(&field, Encoding::Plain, &[(0, Arc::new(group))]);
-    assert_eq!((written.apart, written.stayed), (vec![], vec![0, 1]));
+    assert_eq!((written.separated, written.stayed), (vec![], vec![0, 1]));
 }
 
-/// Write 2,000 rows to a file that does not set rows apart.
-fn inline(odd_rows: usize) -> ParquetFile {
+/// Write 2,000 rows to a file that does not separate rows.
+fn inline(residual_rows: usize) -> ParquetFile {
     let schema = Schema::new(vec![
         Field::new("id", DataType::Int64, false),
         Field::new("event", DataType::Utf8, true),
     ]);
-    let texts: StringArray =
-        (0..2000).map(|row| Some(if row < odd_rows { r#"{"x": "1"}"# } else { r#"{"x": 1}"# })).collect();
+    let texts: StringArray = (0..2000)
+        .map(|row| Some(if row < residual_rows { r#"{"x": "1"}"# } else { r#"{"x": 1}"# }))
+        .collect();
     let ids = Int64Array::from_iter_values(0..2000);
     let batch = RecordBatch::try_new(Arc::new(schema.clone()), vec![Arc::new(ids), Arc::new(texts)]).unwrap();
     let mut bytes = Vec::new();
@@ -314,17 +317,17 @@ fn inline(odd_rows: usize) -> ParquetFile {
     let mut writer =
         DataFileWriter::new(&mut bytes, &schema, encodings, parse, OnInvalid::Error, options).unwrap();
     writer.write(&batch).unwrap();
-    assert!(writer.take_odd_rows(0).unwrap().is_empty());
+    assert!(writer.take_residual_rows(0).unwrap().is_empty());
     writer.close().unwrap();
     ParquetFile::open(Source::Bytes(bytes.into())).unwrap()
 }
 
 #[test]
-fn row_groups_with_odd_rows_are_not_copied() {
+fn row_groups_with_residual_rows_are_not_copied() {
     // Without any value of its type, a column gains nothing by an empty `value`.
-    for (odd_rows, expected) in [(0, [true, true]), (1, [false, true]), (2000, [true, true])] {
-        let file = inline(odd_rows);
-        assert_eq!(is_separated(&file), odd_rows != 1);
+    for (residual_rows, expected) in [(0, [true, true]), (1, [false, true]), (2000, [true, true])] {
+        let file = inline(residual_rows);
+        assert_eq!(is_separated(&file), residual_rows != 1);
         let [id, event] = [0, 1].map(|column| file.arrow_schema().field(column).clone());
         let schema = Schema::new(vec![id, variant_field(event.data_type())]);
         let mut writer = DataFileWriter::new(
@@ -344,7 +347,7 @@ fn row_groups_with_odd_rows_are_not_copied() {
 }
 
 #[test]
-fn odd_rows_of_transferred_row_groups_are_set_apart() {
+fn residual_rows_of_transferred_row_groups_are_separated() {
     let file = inline(3);
     let [id, event] = [0, 1].map(|column| file.arrow_schema().field(column).clone());
     let schema = Schema::new(vec![id, variant_field(event.data_type())]);
@@ -355,9 +358,9 @@ fn odd_rows_of_transferred_row_groups_are_set_apart() {
         DataFileWriter::new(&mut bytes, &schema, encodings, parse, OnInvalid::Error, options).unwrap();
     writer.separate(true).unwrap();
     assert!(writer.transfer(&file, 0).unwrap() && writer.transfer(&file, 1).unwrap());
-    assert!(writer.take_odd_rows(4).unwrap().is_empty());
+    assert!(writer.take_residual_rows(4).unwrap().is_empty());
     writer.flush().unwrap();
-    assert_eq!(ids(&writer.take_odd_rows(3).unwrap()), [0, 1, 2]);
+    assert_eq!(ids(&writer.take_residual_rows(3).unwrap()), [0, 1, 2]);
     assert_eq!(writer.close().unwrap().0.rows, 1997);
     let written = ParquetFile::open(Source::Bytes(bytes.into())).unwrap();
     assert_eq!(ids(&read(&written)), (3..2000).collect::<Vec<_>>());

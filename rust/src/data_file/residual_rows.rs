@@ -1,7 +1,7 @@
-//! Odd rows: rows that leave a value in the `value` of a group that has a `typed_value`.
+//! Residual rows: rows that leave a value in the `value` of a group that has a `typed_value`.
 //!
 //! Engines read a path like a typed column, and skip by its bounds, only in files where each `value` on the way to it
-//! is empty or has nothing but Variant null. So the writer of a file sets its odd rows apart, for another file.
+//! is empty or has nothing but Variant null. So the writer of a file separates its residual rows, for another file.
 //! Lists do not count: no engine reads paths through them like this, and their `value` is on the way to no other path.
 
 use arrow_array::cast::AsArray;
@@ -10,7 +10,7 @@ use arrow_schema::{DataType, Field, Fields, Schema};
 use parquet::file::metadata::ColumnChunkMetaData;
 
 use crate::error::Result;
-use crate::json::odd_rows::{GroupId, OddRow};
+use crate::json::residual_rows::{GroupId, ResidualRow};
 use crate::parquet::read::ParquetFile;
 use crate::parquet::schema::is_variant;
 use crate::parquet::statistics::Statistics;
@@ -18,12 +18,12 @@ use crate::shred::extract::leaf_count;
 use crate::value;
 use crate::value::column::Bytes;
 
-/// At most one row in this many is set apart, because each of them is converted twice.
-const ROWS_PER_ODD_ROW: u64 = 4;
+/// At most one row in this many is separated, because each of them is converted twice.
+const ROWS_PER_RESIDUAL_ROW: u64 = 4;
 
-/// The odd rows of a file that may be set apart whatever its rows: the first ones may have little in common with the
+/// The number of residual rows of a file that may always be separated: its first rows may have little in common with the
 /// others.
-const MIN_ODD_ROWS: u64 = 1024;
+const MIN_RESIDUAL_ROWS: u64 = 1024;
 
 /// A `value` that one row in this many fills is not kept empty if such rows follow each other: in sorted rows, there may be
 /// many more of them to come.
@@ -32,14 +32,14 @@ const ROWS_PER_RUN: u64 = 50;
 /// The values of a leaf from which on the share of those without the type of its column counts.
 const MIN_VALUES: u64 = 64;
 
-/// Decides which rows of a file are set apart.
+/// Decides which rows of a file are separated.
 #[derive(Debug, Clone)]
-pub(super) struct OddRows {
+pub(super) struct ResidualRows {
     /// Those that stay empty in the file.
     nodes: Vec<Node>,
-    /// The rows of the file so far, and those of them that are set apart.
+    /// The rows of the file so far, and those of them that are separated.
     rows: u64,
-    apart: u64,
+    separated: u64,
 }
 
 /// A `value` next to a `typed_value`.
@@ -57,14 +57,14 @@ struct Node {
     filled: u64,
 }
 
-/// The `typed_value` of a leaf, and its values in the rows of the file so far that are not odd.
+/// The `typed_value` of a leaf, and its values in the rows of the file so far that are not residual.
 #[derive(Debug, Clone, Copy)]
 struct TypedLeaf {
     leaf: usize,
     values: u64,
 }
 
-impl OddRows {
+impl ResidualRows {
     /// The decisions for a file with the columns of `schema`, in which Variants have the name of the extension.
     pub(super) fn new(schema: &Schema) -> Self {
         Self::with_variants(schema, is_variant)
@@ -80,7 +80,7 @@ impl OddRows {
             nodes.extend(groups.kept);
             leaf += leaf_count(field.data_type());
         }
-        OddRows { nodes, rows: 0, apart: 0 }
+        ResidualRows { nodes, rows: 0, separated: 0 }
     }
 
     /// The groups whose `value` stays empty, if they all are in this column.
@@ -88,27 +88,32 @@ impl OddRows {
         self.nodes.iter().map(|node| (node.column == column).then_some(node.group)).collect()
     }
 
-    /// Return which of `rows` rows are set apart, `None` for none.
+    /// Return which of `rows` rows are separated, `None` for none.
     pub(super) fn select(&mut self, columns: &[ArrayRef], rows: usize) -> Result<Option<BooleanArray>> {
         let filled = self.nodes.iter().map(|node| node.filled_rows(columns)).collect::<Result<Vec<_>>>()?;
-        let mut is_odd = vec![false; rows];
-        filled.iter().flatten().for_each(|&row| is_odd[row] = true);
-        let odd: Vec<usize> = (0..rows).filter(|&row| is_odd[row]).collect();
-        self.nodes.iter_mut().for_each(|node| node.count_typed(columns, &odd));
-        let apart = self.choose(filled, rows);
-        Ok(apart.contains(&true).then(|| BooleanArray::from(apart)))
+        let mut is_residual = vec![false; rows];
+        filled.iter().flatten().for_each(|&row| is_residual[row] = true);
+        let residual: Vec<usize> = (0..rows).filter(|&row| is_residual[row]).collect();
+        self.nodes.iter_mut().for_each(|node| node.count_typed(columns, &residual));
+        let separated = self.choose(filled, rows);
+        Ok(separated.contains(&true).then(|| BooleanArray::from(separated)))
     }
 
-    /// Return whether all of `odd_rows`, which a parser left out of `rows` rows, are set apart. Otherwise fewer groups
-    /// stay empty from now on, and the parser has to leave out only the rows with values there.
+    /// Return whether all of `residual_rows`, which a parser left out of `rows` rows, are separated. Otherwise fewer
+    /// groups stay empty from now on, and the parser has to leave out only the rows with values there.
     ///
     /// `columns` has the other rows.
-    pub(super) fn admit_parsed(&mut self, columns: &[ArrayRef], odd_rows: &[OddRow], rows: usize) -> bool {
+    pub(super) fn admit_parsed(
+        &mut self,
+        columns: &[ArrayRef],
+        residual_rows: &[ResidualRow],
+        rows: usize,
+    ) -> bool {
         let mut filled = vec![Vec::new(); self.nodes.len()];
-        for odd_row in odd_rows {
-            for group in &odd_row.groups {
+        for residual_row in residual_rows {
+            for group in &residual_row.groups {
                 if let Ok(number) = self.nodes.binary_search_by_key(group, |node| node.group) {
-                    filled[number].push(odd_row.row);
+                    filled[number].push(residual_row.row);
                 }
             }
         }
@@ -118,13 +123,13 @@ impl OddRows {
         self.nodes.len() == nodes
     }
 
-    /// Return for each of `rows` rows whether it is set apart, by the rows that fill each node.
+    /// Return for each of `rows` rows whether it is separated, by the rows that fill each node.
     ///
-    /// Each `value` is kept empty, starting with the one that the fewest rows fill, while the rows set apart are a small
+    /// Each `value` is kept empty, starting with the one that the fewest rows fill, while the separated rows are a small
     /// part of those so far. The others may have values in all of the file.
     fn choose(&mut self, filled: Vec<Vec<usize>>, rows: usize) -> Vec<bool> {
         self.rows += rows as u64;
-        let mut odd = Vec::new();
+        let mut residual = Vec::new();
         let mut given_up = Vec::new();
         for (number, (node, filled)) in self.nodes.iter_mut().zip(filled).enumerate() {
             node.filled += filled.len() as u64;
@@ -132,26 +137,26 @@ impl OddRows {
             if is_mixed || is_run(filled.len(), rows) && is_frequent(node.filled, self.rows) {
                 given_up.push(number);
             } else if !filled.is_empty() {
-                odd.push((number, filled));
+                residual.push((number, filled));
             }
         }
-        odd.sort_by_key(|(_, rows)| rows.len());
-        let mut apart = vec![false; rows];
-        for (number, rows) in odd {
-            let new = rows.iter().filter(|&&row| !apart[row]).count() as u64;
+        residual.sort_by_key(|(_, rows)| rows.len());
+        let mut separated = vec![false; rows];
+        for (number, rows) in residual {
+            let new = rows.iter().filter(|&&row| !separated[row]).count() as u64;
             if new > self.allowance() {
                 given_up.push(number);
                 continue;
             }
-            self.apart += new;
-            rows.into_iter().for_each(|row| apart[row] = true);
+            self.separated += new;
+            rows.into_iter().for_each(|row| separated[row] = true);
         }
         self.give_up(&given_up);
-        apart
+        separated
     }
 
     /// Return whether the file may have a row group of another file with the same columns as it is. Otherwise its rows
-    /// are written one by one, and some of them set apart.
+    /// are written one by one, and some of them separated.
     pub(super) fn admit(&mut self, file: &ParquetFile, row_group: usize) -> bool {
         let Some(group) = file.row_groups().get(row_group) else { return true };
         self.rows += group.num_rows().unsigned_abs();
@@ -172,9 +177,9 @@ impl OddRows {
         true
     }
 
-    /// The number of rows that can still be set apart.
+    /// The number of rows that can still be separated.
     fn allowance(&self) -> u64 {
-        (self.rows / ROWS_PER_ODD_ROW).max(MIN_ODD_ROWS).saturating_sub(self.apart)
+        (self.rows / ROWS_PER_RESIDUAL_ROW).max(MIN_RESIDUAL_ROWS).saturating_sub(self.separated)
     }
 
     fn give_up(&mut self, numbers: &[usize]) {
@@ -188,17 +193,17 @@ impl OddRows {
 
 /// Whether too many values of a leaf are not `typed` for its `value` to be kept empty.
 fn is_mixed(typed: u64, others: u64) -> bool {
-    others * ROWS_PER_ODD_ROW > others + typed && (typed == 0 || others + typed >= MIN_VALUES)
+    others * ROWS_PER_RESIDUAL_ROW > others + typed && (typed == 0 || others + typed >= MIN_VALUES)
 }
 
-/// Whether most of `rows` rows are odd, as they are in a part of sorted rows.
-fn is_run(odd: usize, rows: usize) -> bool {
-    odd * 2 > rows
+/// Whether most of `rows` rows are residual, as they are in a part of sorted rows.
+fn is_run(residual: usize, rows: usize) -> bool {
+    residual * 2 > rows
 }
 
 /// Whether too many of the rows so far fill a `value` for a run of them to be an exception.
 fn is_frequent(filled: u64, rows: u64) -> bool {
-    filled >= MIN_ODD_ROWS && filled * ROWS_PER_RUN > rows
+    filled >= MIN_RESIDUAL_ROWS && filled * ROWS_PER_RUN > rows
 }
 
 /// The values of a column that are not null.
@@ -207,11 +212,11 @@ fn present(chunk: &ColumnChunkMetaData) -> u64 {
     chunk.num_values().unsigned_abs().saturating_sub(nulls)
 }
 
-/// Whether the rows of a file are as a writer leaves them that sets odd rows apart.
+/// Whether the rows of a file are as a writer leaves them that separates residual rows.
 pub fn is_separated(file: &ParquetFile) -> bool {
     // The schema of a file has no names of extensions.
-    let mut odd_rows = OddRows::with_variants(file.arrow_schema(), has_variant_layout);
-    (0..file.row_groups().len()).all(|row_group| odd_rows.admit(file, row_group))
+    let mut residual_rows = ResidualRows::with_variants(file.arrow_schema(), has_variant_layout);
+    (0..file.row_groups().len()).all(|row_group| residual_rows.admit(file, row_group))
 }
 
 impl Node {
@@ -245,13 +250,13 @@ impl Node {
         Ok((0..value.len()).filter(is_filled).collect())
     }
 
-    /// Add the values with the type of a leaf in all rows but `odd` ones.
-    fn count_typed(&mut self, columns: &[ArrayRef], odd: &[usize]) {
+    /// Add the values with the type of a leaf in all rows but `residual` ones.
+    fn count_typed(&mut self, columns: &[ArrayRef], residual: &[usize]) {
         let around = self.groups_around(columns);
         let typed = around.last().and_then(|group| group.column_by_name("typed_value"));
         if let (Some(leaf), Some(typed)) = (&mut self.typed, typed) {
-            let in_odd_rows = odd.iter().filter(|&&row| typed.is_valid(row)).count();
-            leaf.values += (typed.len() - typed.null_count() - in_odd_rows) as u64;
+            let in_residual_rows = residual.iter().filter(|&&row| typed.is_valid(row)).count();
+            leaf.values += (typed.len() - typed.null_count() - in_residual_rows) as u64;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Find odd rows while they are parsed: rows with a value in a `value` that stays empty.
+//! Find residual rows while they are parsed: rows with a value in a `value` that stays empty.
 
 use crate::shred::columns::BinaryColumn;
 use crate::shred::tree::{NodeId, Tree, Typed};
@@ -9,22 +9,22 @@ pub type GroupId = usize;
 
 /// A row that was left out, because it has a value in the `value` of each of these groups.
 #[derive(Debug, Clone, PartialEq)]
-pub struct OddRow {
+pub struct ResidualRow {
     /// Among all rows that were parsed.
     pub row: usize,
     pub groups: Vec<GroupId>,
 }
 
 #[derive(Debug, Default)]
-pub struct OddRowFinder {
+pub struct ResidualRowFinder {
     /// For each node, its group if its `value` stays empty.
     groups: Vec<Option<GroupId>>,
     /// The values of the current row that are in such a `value`, with their nodes and positions.
     values: Vec<(GroupId, NodeId, usize)>,
-    found: Vec<OddRow>,
+    found: Vec<ResidualRow>,
 }
 
-impl OddRowFinder {
+impl ResidualRowFinder {
     /// Find the rows that have a value other than Variant null in the `value` of one of these groups of `tree`.
     pub fn find_in(&mut self, groups: &[GroupId], tree: &Tree) {
         let mut next = 0..;
@@ -54,22 +54,22 @@ impl OddRowFinder {
         self.values.clear();
     }
 
-    /// Whether the row is odd.
+    /// Whether the row is residual.
     #[inline(always)]
-    pub fn is_odd(&self) -> bool {
+    pub fn is_residual(&self) -> bool {
         !self.values.is_empty()
     }
 
-    /// End an odd row, after `others` that are not odd.
+    /// End a residual row, after `others` that are not residual.
     pub fn end_row(&mut self, others: usize) {
         let mut groups: Vec<_> = self.values.drain(..).map(|(group, ..)| group).collect();
         groups.sort_unstable();
         groups.dedup();
-        self.found.push(OddRow { row: others + self.found.len(), groups });
+        self.found.push(ResidualRow { row: others + self.found.len(), groups });
     }
 
     /// Take the rows that were found since the last call.
-    pub fn take(&mut self) -> Vec<OddRow> {
+    pub fn take(&mut self) -> Vec<ResidualRow> {
         std::mem::take(&mut self.found)
     }
 }
