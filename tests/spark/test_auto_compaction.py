@@ -286,7 +286,7 @@ def fail_in_tasks(*_: object, **__: object) -> None:
 
 @pytest.mark.parametrize(
     ("owner", "function", "failure"),
-    [(optimize, "_commit_groups", conflict), (SparkExecutor, "run_partitions", fail_in_tasks)],
+    [(optimize, "_commit_groups", conflict), (SparkExecutor, "run", fail_in_tasks)],
 )
 def test_a_compaction_that_fails_fails_no_write(
     spark: SparkSession,
