@@ -150,7 +150,7 @@ fn leaf_count(data_type: &DataType) -> usize {
 impl OwnLeaf {
     /// A decoder of the values; `None` for other types than those of Variants and Delta tables.
     fn values(&self, keep: Keep) -> Option<Box<dyn Values>> {
-        use PhysicalType::{BOOLEAN, BYTE_ARRAY, DOUBLE, FLOAT, INT32, INT64};
+        use PhysicalType::{BOOLEAN, BYTE_ARRAY, INT32, INT64};
         let data_type = self.data_type.clone();
         Some(match (self.physical_type, &self.data_type) {
             (BOOLEAN, DataType::Boolean) => Box::new(Booleans::default()),
@@ -169,8 +169,6 @@ impl OwnLeaf {
                 | DataType::Timestamp(_, _)
                 | DataType::Decimal128(_, _),
             ) => Box::new(Numbers::<i64>::new(data_type)),
-            (FLOAT, DataType::Float32) => Box::new(Numbers::<f32>::new(data_type)),
-            (DOUBLE, DataType::Float64) => Box::new(Numbers::<f64>::new(data_type)),
             (BYTE_ARRAY, DataType::Utf8) => Box::new(Strings::new(data_type, keep)),
             (BYTE_ARRAY, DataType::Binary) => Box::new(Strings::new(data_type, Keep::Never)),
             (BYTE_ARRAY, DataType::Dictionary(_, values)) if **values == DataType::Binary => {

@@ -73,37 +73,38 @@ pub(super) trait Number: Copy + Default + Send + arrow_buffer::ArrowNativeType {
 
     fn of_plain(bytes: &[u8]) -> Self;
 
-    /// The number of a delta encoding, if the type has one.
-    const OF_DELTA: Option<fn(i64) -> Self>;
+    /// The number of a delta encoding.
+    fn of_delta(value: i64) -> Self;
 
-    /// The integer, 0 for floats.
     fn widen(self) -> i128;
 }
 
 macro_rules! number {
-    ($type:ty, $of_delta:expr, $widen:expr) => {
+    ($type:ty) => {
         impl Number for $type {
             const SIZE: usize = size_of::<$type>();
-            const OF_DELTA: Option<fn(i64) -> Self> = $of_delta;
 
             #[inline(always)]
             fn of_plain(bytes: &[u8]) -> Self {
-                bytes.first_chunk().map_or(<$type>::default(), |bytes| <$type>::from_le_bytes(*bytes))
+                bytes.first_chunk().map_or(0, |bytes| <$type>::from_le_bytes(*bytes))
+            }
+
+            #[inline(always)]
+            fn of_delta(value: i64) -> Self {
+                value as $type
             }
 
             fn widen(self) -> i128 {
-                $widen(self)
+                i128::from(self)
             }
         }
     };
 }
 
-number!(i32, Some(|value| value as i32), i128::from);
-number!(i64, Some(|value| value), i128::from);
-number!(f32, None, |_| 0);
-number!(f64, None, |_| 0);
+number!(i32);
+number!(i64);
 
-/// INT32, INT64, FLOAT and DOUBLE.
+/// INT32 and INT64.
 pub(super) struct Numbers<T> {
     data_type: DataType,
     values: Vec<T>,
@@ -162,9 +163,8 @@ impl<T: Number> Values for Numbers<T> {
                 Ok(())
             }
             NumberPage::Deltas(deltas, bytes) => {
-                let convert = T::OF_DELTA.ok_or_else(|| unknown(Encoding::DELTA_BINARY_PACKED))?;
                 let deltas = begun(deltas, bytes, |bytes| Deltas::new(bytes).map(Box::new))?;
-                deltas.read(count, &mut self.values, convert)
+                deltas.read(count, &mut self.values, T::of_delta)
             }
         }
     }
