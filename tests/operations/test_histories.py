@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -327,10 +327,12 @@ def live_files(table: Path, version: int) -> list[dict[str, Any]]:
 
 def same_state(one: dv.Snapshot, other: dv.Snapshot) -> bool:
     """Return whether two snapshots are equal apart from their stores and the order of their files."""
-    states = [
-        replace(each, store=None, files=sorted(map(str, each.files.to_pylist()))) for each in (one, other)
-    ]
-    return vars(states[0]) == vars(states[1])
+
+    def state(snapshot: dv.Snapshot) -> dict[str, Any]:
+        values = {each.name: getattr(snapshot, each.name) for each in fields(snapshot)}
+        return {**values, "store": None, "file_set": sorted(map(str, snapshot.files.to_pylist()))}
+
+    return state(one) == state(other)
 
 
 def net(changes: list[Change]) -> Counter[Content]:
