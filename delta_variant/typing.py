@@ -11,6 +11,7 @@ from .data_file.options import Compatibility, Compression, OnInvalid, ResidualRo
 from .data_file.writer import WrittenFile
 from .execution import Engine
 from .input.json_lines import Format, JsonLines, Progress, Source
+from .log.file_set import FileSet
 from .log.timestamps import Timestamp
 from .operations.alter.columns import ColumnPath, Columns
 from .operations.audit import AuditedFile
@@ -22,6 +23,7 @@ from .operations.optimize.layout import FileGroup
 from .operations.statistics_repair import FileRepair
 from .protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from .protocol.statistics import FileStatistics
+from .protocol.table_configuration import TableConfiguration
 from .protocol.types import StructType
 from .storage.store import HasTableUri, Store, TableLocation
 from .variant.objects import VariantForm
@@ -42,6 +44,7 @@ __all__ = [
     "FileGroup",
     "FilePath",
     "FileRepair",
+    "FileSet",
     "FileStatistics",
     "Floats",
     "Format",
@@ -66,6 +69,7 @@ __all__ = [
     "Spec",
     "Store",
     "StructType",
+    "TableConfiguration",
     "TableLocation",
     "Timestamp",
     "Txn",
