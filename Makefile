@@ -91,10 +91,10 @@ test: build browser $(AZURITE)
 	$(PYTEST) -m "not long and not nightly"
 	SPARK_REMOTE=$(CONNECT) $(PYTEST) tests/spark/test_core.py
 
-# What `make test` leaves out, except what runs at night.
-test-all: build $(AZURITE)
+# What `make test` leaves out, except what has a target of its own (coverage, other Sparks) and what runs at night.
+test-all: build
 	$(PYTEST) -m long
-	$(MAKE) coverage-python docs
+	$(MAKE) docs
 
 # All tests of the pipeline on Spark Connect: `make test` runs its core. The driver of the crashes has a session of its
 # own.
