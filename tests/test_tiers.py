@@ -25,7 +25,7 @@ def test_a_run_names_the_tests_and_the_tiers_that_exceed_their_budget():
     reports += [report("b", "long", "call", 1)]
     reports += [report(f"c{number}", "faults", "call", 9) for number in range(60)]
     assert list(lines_of_budgets(reports)) == [
-        "faults: 60 tests in 540 s of 360 s, exceeded",
-        "long: 2 tests in 44 s of 1,500 s",
+        "faults: 60 tests in 540 s of 300 s, exceeded",
+        "long: 2 tests in 44 s of 1,700 s",
         "  43 s of 40 s: a",
     ]
