@@ -205,7 +205,7 @@ def executor_of(
     storage_options: Mapping[str, str] | None = None,
     txn: Txn | None = None,
 ) -> Executor:
-    """Return an executor for one operation on a table: that of the engine of a handle, or a local one."""
+    """Return the executor of a handle's engine for one operation on a table, by default a local executor."""
     engine: Engine | None = getattr(table, "engine", None)
     if engine is None:
         return LocalExecutor(store)
@@ -213,7 +213,7 @@ def executor_of(
 
 
 def timezone_of(table: Any, timezone: str | None) -> str:
-    """Return the time zone of SQL text: that of a call, by default that of the engine of a handle, or UTC."""
+    """Return the time zone of SQL text: of the call, else of the handle's engine, else UTC."""
     if timezone is not None:
         return timezone
     engine: Engine | None = getattr(table, "engine", None)

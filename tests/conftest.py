@@ -60,7 +60,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test with its tier, by which `-m` selects, and put the longest files first."""
     for item in items:
-        item.add_marker(tier_of(item))
+        tier = tier_of(item)
+        item.add_marker(tier)
+        item.user_properties.append(("tier", tier))
     items.sort(key=rank_of)
 
 

@@ -16,8 +16,10 @@ def test_every_tier_of_each_change_has_a_budget():
 
 
 def report(name: str, tier: str, when: str, seconds: float) -> pytest.TestReport:
-    keywords = {"interop": 1, tier: 1}  # The first is that of a folder.
-    return pytest.TestReport(name, (name, 0, name), keywords, "passed", None, when, duration=seconds)
+    of_tier = [("tier", tier)]
+    return pytest.TestReport(
+        name, (name, 0, name), {}, "passed", None, when, duration=seconds, user_properties=of_tier
+    )
 
 
 def test_a_run_names_the_tests_and_the_tiers_that_exceed_their_budget():

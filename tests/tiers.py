@@ -46,7 +46,7 @@ LONGEST = (
     "read/test_skipping.py",
 )
 
-# The tier of the tests in a folder, in a file, and of those that request a fixture, also through others.
+# The tiers of the tests in a folder or a file, and of tests that request a fixture, also through other ones.
 FOLDERS = {"faults": "faults", "foreign": "interop", "interop": "interop", "spark": "long"}
 FILES = {
     "cli/test_cli_terminal.py": "long",
@@ -115,8 +115,7 @@ def lines_of_budgets(reports: Iterable[pytest.TestReport]) -> Iterator[str]:
     """Yield a line for each tier, and one for each test that exceeds its budget."""
     seconds: dict[str, dict[str, float]] = {tier: defaultdict(float) for tier in BUDGETS}
     for report in reports:
-        # The keywords have the names of folders, too, so the strongest tier counts.
-        tier = next((name for name in TIERS if name in report.keywords), None)
+        tier = dict(report.user_properties).get("tier")
         if tier in seconds:
             seconds[tier][report.nodeid] += report.duration
     for tier, tests in seconds.items():

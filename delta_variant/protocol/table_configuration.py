@@ -6,7 +6,7 @@ its table property is also set (PROTOCOL.md, "Table Features").
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeVar
@@ -138,23 +138,10 @@ class TableConfiguration:
         property or a type requires a feature that the protocol lacks.
         """
         self._check_reader_features()
-        if self.protocol.min_writer_version > features.WRITER_FEATURES_VERSION:
-            raise UnsupportedFeatureError(
-                f"{self.uri} requires writer version {self.protocol.min_writer_version}; "
-                "this version supports up to 7",
-                table=self.uri,
-            )
-        unknown = [
-            name
-            for name in sorted(features.writer_features(self.protocol))
-            if name not in FEATURES or not FEATURES[name].can_append
-        ]
-        if unknown:
-            raise UnsupportedFeatureError(
-                f"cannot write to {self.uri} because this version does not support its table features "
-                f"{', '.join(unknown)}",
-                table=self.uri,
-            )
+        appendable = {name for name, feature in FEATURES.items() if feature.can_append}
+        unknown = features.writer_features(self.protocol) - appendable
+        self._check_version("writer", self.protocol.min_writer_version, features.WRITER_FEATURES_VERSION)
+        self._check_unknown("write to", unknown)
         for feature in FEATURES.values():
             self._check_feature_of_types(feature)
             self._check_feature_of_property(feature)
@@ -219,26 +206,28 @@ class TableConfiguration:
                 )
 
     def _check_reader_features(self) -> None:
-        if self.protocol.min_reader_version > features.READER_FEATURES_VERSION:
-            raise UnsupportedFeatureError(
-                f"{self.uri} requires reader version {self.protocol.min_reader_version}; "
-                "this version supports up to 3",
-                table=self.uri,
-            )
-        unknown = [
-            name
-            for name in sorted(features.reader_features(self.protocol))
-            if name not in FEATURES or not FEATURES[name].can_read
-        ]
-        if unknown:
-            raise UnsupportedFeatureError(
-                f"cannot read {self.uri} because this version does not support its table features "
-                f"{', '.join(unknown)}",
-                table=self.uri,
-            )
+        readable = {name for name, feature in FEATURES.items() if feature.can_read}
+        unknown = features.reader_features(self.protocol) - readable
+        self._check_version("reader", self.protocol.min_reader_version, features.READER_FEATURES_VERSION)
+        self._check_unknown("read", unknown)
         features.check_lists(self.protocol, self.uri)
         for feature in (features.VARIANT_TYPE, features.GEOSPATIAL):
             self._check_feature_of_types(feature)
+
+    def _check_version(self, side: str, required: int, supported: int) -> None:
+        if required > supported:
+            raise UnsupportedFeatureError(
+                f"{self.uri} requires {side} version {required}; this version supports up to {supported}",
+                table=self.uri,
+            )
+
+    def _check_unknown(self, operation: str, unknown: Set[str]) -> None:
+        if unknown:
+            raise UnsupportedFeatureError(
+                f"cannot {operation} {self.uri} because this version does not support its table features "
+                f"{', '.join(sorted(unknown))}",
+                table=self.uri,
+            )
 
     def _check_supported(self, operation: str, finders: Iterable[FindUnsupported]) -> None:
         unsupported = [each for find in finders for each in find(self.properties, self.schema)]
