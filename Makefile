@@ -62,7 +62,7 @@ LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
   bench docs demo wheel dist clean
 .DEFAULT_GOAL := build
 
-build: .venv/built
+build: .venv/built .venv/kit
 
 .venv/created:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Python 3.10 or newer is needed: make PYTHON=…")'
@@ -73,6 +73,11 @@ build: .venv/built
 # Python files are used where they lie: only Rust and the dependencies ask for a new build.
 .venv/built: .venv/created pyproject.toml $(NATIVE_SOURCES)
 	$(BIN)/maturin develop --release --extras dev
+	touch $@
+
+# The conformance kit, also used where it lies.
+.venv/kit: pyproject.toml conformance/pyproject.toml conformance/hatch_build.py | .venv/built
+	$(BIN)/pip install --quiet --no-deps --editable ./conformance
 	touch $@
 
 check: build $(ACTIONLINT)
@@ -125,7 +130,7 @@ coverage-rust: build $(LLVM_COV)
 # without cargo, and in a folder without the sources, so that the tests cannot import them.
 coverage-python: $(if $(WHEEL),,wheel) $(WHEEL_ENV)/created
 	$(WHEEL_ENV)/bin/pip install --quiet --only-binary :all: '$(TESTED_WHEEL)[test]'
-	$(WHEEL_ENV)/bin/pip install --quiet --force-reinstall --no-deps $(TESTED_WHEEL)
+	$(WHEEL_ENV)/bin/pip install --quiet --force-reinstall --no-deps $(TESTED_WHEEL) ./conformance
 	mkdir -p .cache/coverage $(WHEEL_ENV)/run
 	cd $(WHEEL_ENV)/run && PATH=$(WHEEL_ENV)/bin:/usr/bin:/bin PYTHONPATH= COVERAGE_FILE=$(CURDIR)/.cache/coverage/data \
 	  pytest $(PYTEST_OPTIONS) --config-file $(CURDIR)/pyproject.toml --rootdir $(CURDIR) $(CURDIR)/tests -m unit \
@@ -145,12 +150,13 @@ wheel: build
 	rm -rf .cache/wheels
 	$(BIN)/maturin build --release --locked --compatibility linux --interpreter $(PYO3_PYTHON) --out .cache/wheels
 
-# The sdist, and wheels for Linux. zig is the linker and the C compiler for any target and version of the C library.
+# The sdist, wheels for Linux, and the wheel of the conformance kit, which is for any system. zig is the linker and the C compiler for any target and version of the C library.
 dist: TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
 dist: COMPATIBILITY := manylinux2014
 dist: .venv/created
 	$(BIN)/pip install --quiet '$(MATURIN)' '$(ZIG)'
 	$(BIN)/maturin sdist --out dist
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist ./conformance
 	rustup --quiet target add $(TARGETS)
 	for target in $(TARGETS); do PATH=$(CURDIR)/$(BIN):$$PATH maturin build --release --locked --zig --target $$target \
 	  --compatibility $(COMPATIBILITY) --out dist || exit; done
@@ -207,14 +213,15 @@ $(KERNEL):
 
 # `--strict-checksums` rejects a JAR whose checksum is not that of the repository.
 $(JAVA_ENGINES):
-	mvn -q -B --strict-checksums $(MAVEN_TIMEOUTS) -f delta_variant/conformance/engines/java/$(@F).xml \
+	mvn -q -B --strict-checksums $(MAVEN_TIMEOUTS) -f conformance/delta_variant_conformance/engines/java/$(@F).xml \
 	  dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@.part
 	mv $@.part $@
 
 # `make bench PAIRS=write/orjson` runs one pair, in at most three minutes once its tables exist.
 bench: PAIRS :=
 bench: build
-	$(BIN)/maturin develop --release --extras dev,conformance,bench
+	$(BIN)/maturin develop --release --extras dev,bench
+	$(BIN)/pip install --quiet --editable './conformance[engines]'
 	$(BIN)/python benchmarks/run.py $(PAIRS)
 
 # The documentation site. A broken link or reference is an error, and nothing is downloaded while it is built.

@@ -18,7 +18,6 @@ __all__ = [
     "DataFileError",
     "DeltaVariantError",
     "ExpressionError",
-    "InvalidCaseError",
     "InvalidJsonError",
     "InvalidStatisticsError",
     "InvalidZ85Error",
@@ -458,7 +457,3 @@ class CommitUnknownError(DeltaVariantError):
 
     A write with a `txn` can be repeated as it is: it does nothing if the commit succeeded.
     """
-
-
-class InvalidCaseError(DeltaVariantError):
-    """A case of the conformance kit does not follow protocol_fixtures/README.md; `file` names it."""

@@ -37,7 +37,7 @@ include_patterns = [
     "tests/README.md",
 ]
 # Folders without pages, some of which are large.
-exclude_patterns = [".*", "delta_variant", "examples", "rust"]
+exclude_patterns = [".*", "conformance", "delta_variant", "examples", "rust"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 myst_heading_anchors = 3
 

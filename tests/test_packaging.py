@@ -49,6 +49,13 @@ def test_the_extra_for_development_contains_that_of_the_unit_tier():
     assert extras["test"] - extras["dev"] == set()
 
 
+def test_the_conformance_kit_requires_the_library_in_its_own_version():
+    kit, library = distribution("delta-variant-conformance"), distribution("delta-variant")
+    assert kit.version == library.version
+    required = [each for each in kit.requires or () if "extra ==" not in each]
+    assert required == [f"delta-variant=={library.version}"]
+
+
 def test_the_listed_crates_are_those_of_the_lock_file():
     listed = LISTED.findall((ROOT / "LICENSES-THIRD-PARTY.txt").read_text("utf-8"))
     assert len(listed) > 50

@@ -145,6 +145,7 @@ IDS = {row.id for row in ROWS} | set(CASE_ID.findall(CASES.read_text("utf-8"))) 
 @pytest.mark.parametrize(
     ("folder", "suffix", "prose"),
     [
+        ("conformance", ".py", python_prose),
         ("delta_variant", ".py", python_prose),
         ("tests", ".py", python_prose),
         ("rust", ".rs", rust_prose),

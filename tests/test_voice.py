@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("benchmarks", "delta_variant", "docs", "examples", "protocol_fixtures", "rust", "tests")
+FOLDERS = (
+    "benchmarks",
+    "conformance",
+    "delta_variant",
+    "docs",
+    "examples",
+    "protocol_fixtures",
+    "rust",
+    "tests",
+)
 SUFFIXES = {".md", ".py", ".pyi", ".rs"}
 SKIPPED = {"target", "cases", "__pycache__"}
 

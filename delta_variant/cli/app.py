@@ -21,7 +21,8 @@ class Row:
     """A command: its module of `commands`, the first sentence of its description, and its examples.
 
     The module is imported when the command runs, because the operations take longer to import than most
-    answers of the command line take.
+    answers of the command line take. Without a module, the package `delta-variant-NAME` has the command as
+    an entry point.
     """
 
     def __init__(self, module: str, summary: str, *examples: str) -> None:
@@ -172,7 +173,7 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "delta-variant migrate old.parquet new.parquet",
         ),
         "conformance": Row(
-            "conformance",
+            "",
             "Run engines on the specification cases for reading and writing Variants.",
             "delta-variant conformance --engine ours",
             "delta-variant conformance --cases parquet-testing --html kit.html",
@@ -181,6 +182,7 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
 }
 ROWS = {name: row for commands in COMMANDS.values() for name, row in commands.items()}
 PANELS = {name: panel for panel, commands in COMMANDS.items() for name in commands}
+ENTRY_POINTS = "delta_variant.commands"
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
@@ -219,13 +221,25 @@ class Commands(Group):
         """Return a command, None for an unknown name."""
         if cmd_name not in ROWS:
             return None
-        module = import_module(f".commands.{ROWS[cmd_name].module}", __package__)
-        found = getattr(module, cmd_name.replace("-", "_"))
+        found = _function_of(cmd_name)
+        if found is None:
+            hint = f"{cmd_name} is not installed: run pip install delta-variant-{cmd_name}"
+            return None if ctx.resilient_parsing else ctx.fail(hint)
         single = found if isinstance(found, typer.Typer) else _app_of(found, ROWS[cmd_name].examples)
         command: Any = typer.main.get_command(single)
         command.name = cmd_name
         command.rich_help_panel = PANELS[cmd_name]
         return command
+
+
+def _function_of(name: str) -> Any:
+    """Return the function of a command, None if the package that has it is not installed."""
+    if module := ROWS[name].module:
+        return getattr(import_module(f".commands.{module}", __package__), name.replace("-", "_"))
+    # Imported here because the import is slow.
+    from importlib.metadata import entry_points
+
+    return next((point.load() for point in entry_points(group=ENTRY_POINTS, name=name)), None)
 
 
 def _app_of(run: Any, examples: tuple[str, ...]) -> typer.Typer:

@@ -14,12 +14,12 @@ from typing import Any
 import pyspark
 from pyspark.sql import SparkSession
 
-from delta_variant.conformance.corpus import load_cases
-from delta_variant.conformance.engine import Engine, Query
-from delta_variant.conformance.engines.spark_session import select_rows
-from delta_variant.conformance.grade import grade
-from delta_variant.conformance.invoke import invoke
-from delta_variant.conformance.report import status_text
+from delta_variant_conformance.corpus import load_cases
+from delta_variant_conformance.engine import Engine, Query
+from delta_variant_conformance.engines.spark_session import select_rows
+from delta_variant_conformance.grade import grade
+from delta_variant_conformance.invoke import invoke
+from delta_variant_conformance.report import status_text
 
 SETTINGS = {
     "spark.driver.bindAddress": "127.0.0.1",

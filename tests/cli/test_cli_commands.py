@@ -30,8 +30,8 @@ from delta_variant.cli.commands import statistics
 from delta_variant.cli.confirmation import DESTRUCTIVE, RULE, confirm
 from delta_variant.cli.tables import Heading, Layout, print_table
 from delta_variant.cli.terminal import wrapped
-from delta_variant.conformance.engines import ENGINES
 from delta_variant.execution import Description
+from delta_variant_conformance.engines import ENGINES
 
 ROWS = pa.table({"id": [1, 2, 3], "event": [f'{{"n": {number}}}' for number in (1, 2, 3)]})
 PROGRAM = "from delta_variant.cli import main; main()"
@@ -115,6 +115,14 @@ def test_the_examples_of_conformance_name_engines():
     for _, *arguments in lines_of(EXAMPLES["conformance"]):
         named = commands()["conformance"].make_context("conformance", arguments).params["engine"]
         assert set(named or ()) <= set(ENGINES)
+
+
+def test_a_command_of_a_package_that_is_not_installed_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda **names: ())
+    result = run("conformance", "--engine", "ours")
+    assert result.exit_code == 2
+    assert "run pip install delta-variant-conformance" in " ".join(result.stderr.split())
+    assert "  conformance " in run("--help").stdout
 
 
 def test_the_example_of_z85_is_valid():

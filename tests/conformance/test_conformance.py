@@ -23,20 +23,19 @@ from typer.testing import CliRunner
 
 from delta_variant.cli import main
 from delta_variant.cli.app import app
-from delta_variant.conformance import corpus, decoding, process
-from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import load_cases
-from delta_variant.conformance.decoding import NotAVariantError, decode, decode_concatenated
-from delta_variant.conformance.engines import start
-from delta_variant.conformance.grade import Result, grade
-from delta_variant.conformance.invoke import Answer, invoke
-from delta_variant.conformance.parquet_annotation import annotate
-from delta_variant.conformance.report import FINDINGS, counts, json_report, matrix_rows, score
-from delta_variant.conformance.runner import EngineRun, Run, run
-from delta_variant.conformance.typed_values import compare, describe, find_problem
-from delta_variant.conformance.worker import case_from_line, case_line
-from delta_variant.errors import InvalidCaseError
-from delta_variant.reports.conformance_page import html_page
+from delta_variant_conformance import corpus, decoding, process
+from delta_variant_conformance.case import Case, InvalidCaseError
+from delta_variant_conformance.corpus import load_cases
+from delta_variant_conformance.decoding import NotAVariantError, decode, decode_concatenated
+from delta_variant_conformance.engines import start
+from delta_variant_conformance.grade import Result, grade
+from delta_variant_conformance.invoke import Answer, invoke
+from delta_variant_conformance.page import html_page
+from delta_variant_conformance.parquet_annotation import annotate
+from delta_variant_conformance.report import FINDINGS, counts, json_report, matrix_rows, score
+from delta_variant_conformance.runner import EngineRun, Run, run
+from delta_variant_conformance.typed_values import compare, describe, find_problem
+from delta_variant_conformance.worker import case_from_line, case_line
 
 pytestmark = pytest.mark.slow
 
@@ -105,9 +104,9 @@ def cases(tmp_path: Path) -> list[Case]:
 LIAR = """
 import os, subprocess, sys, time
 from dataclasses import replace
-from delta_variant.conformance.engine import VariantBytes
-from delta_variant.conformance.engines import ours
-from delta_variant.conformance.worker import serve
+from delta_variant_conformance.engine import VariantBytes
+from delta_variant_conformance.engines import ours
+from delta_variant_conformance.worker import serve
 
 honest = ours.start(None)
 answers = []
@@ -431,14 +430,14 @@ def test_an_unknown_kind_or_a_file_outside_of_a_case_raises(tmp_path: Path):
     assert caught.value.file == str(tmp_path)
 
 
-def test_the_own_cases_are_those_of_the_checkout_or_an_error_says_where_to_get_them(
+def test_a_kit_from_a_wheel_has_the_cases_and_that_of_a_clone_reads_those_of_the_clone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(corpus, "CHECKOUT", OWN_CASES.parent)
-    assert corpus.find_own_cases() == OWN_CASES
-    monkeypatch.setattr(corpus, "CHECKOUT", tmp_path)
-    with pytest.raises(InvalidCaseError, match=r"download https://.* pass it with --cases"):
-        corpus.find_own_cases()
+    package = tmp_path / "conformance" / "delta_variant_conformance"
+    monkeypatch.setattr(corpus, "__file__", str(package / "corpus.py"))
+    assert corpus.find_own_cases() == tmp_path / "protocol_fixtures"
+    (package / "cases").mkdir(parents=True)
+    assert corpus.find_own_cases() == package
 
 
 @pytest.mark.parametrize("archive_format", ["tar", "gztar", "zip"])
@@ -706,13 +705,7 @@ def test_the_command_prints_the_matrix_and_exits_with_0_if_all_pass(tmp_path: Pa
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
-def test_the_command_runs_the_cases_of_an_installed_package_without_a_checkout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    (tmp_path / "delta_variant_cases").mkdir()
-    (tmp_path / "delta_variant_cases" / "cases").symlink_to(OWN_CASES / "cases")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(corpus, "CHECKOUT", tmp_path)
+def test_the_command_runs_the_cases_of_this_project_without_an_option():
     result = conformance("--engine", "ours", "--json")
     assert result.exit_code == 0
     assert {case["id"] for case in json.loads(result.stdout)["cases"]} == {

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from support.locations import OWN_CASES, ROOT, list_corpus
 
-from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import load_cases
-from delta_variant.conformance.engine import Engine
-from delta_variant.conformance.engines import start
-from delta_variant.conformance.grade import grade
-from delta_variant.conformance.invoke import invoke
+from delta_variant_conformance.case import Case
+from delta_variant_conformance.corpus import load_cases
+from delta_variant_conformance.engine import Engine
+from delta_variant_conformance.engines import start
+from delta_variant_conformance.grade import grade
+from delta_variant_conformance.invoke import invoke
 
 CASES = load_cases([OWN_CASES, *list_corpus("parquet-testing")])
 OWN_IDS = {case.id for case in load_cases([OWN_CASES])}

@@ -13,12 +13,12 @@ import pytest
 from typer.testing import CliRunner
 
 from delta_variant.cli.app import app
-from delta_variant.conformance.case import Case
-from delta_variant.conformance.engine import Engine, VariantBytes
-from delta_variant.conformance.engines import ENGINES, iceberg, parquet_java
-from delta_variant.conformance.grade import Result, grade
-from delta_variant.conformance.invoke import invoke
-from delta_variant.conformance.runner import EngineRun, run
+from delta_variant_conformance.case import Case
+from delta_variant_conformance.engine import Engine, VariantBytes
+from delta_variant_conformance.engines import ENGINES, iceberg, parquet_java
+from delta_variant_conformance.grade import Result, grade
+from delta_variant_conformance.invoke import invoke
+from delta_variant_conformance.runner import EngineRun, run
 
 pytestmark = pytest.mark.slow
 
@@ -29,8 +29,8 @@ PACKAGE = 'version = "7"\n'
 WORKER = """
 import os
 import spoon
-from delta_variant.conformance.engine import Engine
-from delta_variant.conformance.worker import serve
+from delta_variant_conformance.engine import Engine
+from delta_variant_conformance.worker import serve
 
 serve(lambda scratch: Engine(name="spoon", version=spoon.version + " " + os.environ["CLASSPATH"]))
 """
@@ -87,8 +87,8 @@ def test_an_engine_that_is_not_installed_says_what_is_missing(tmp_path: Path, na
     """Python without the site packages has none of the engines."""
     script = tmp_path / "worker.py"
     script.write_text(
-        "import sys\nfrom functools import partial\nfrom delta_variant.conformance.worker import serve\n"
-        "from delta_variant.conformance.engines import start\n"
+        "import sys\nfrom functools import partial\nfrom delta_variant_conformance.worker import serve\n"
+        "from delta_variant_conformance.engines import start\n"
         "import pyarrow.parquet\n"
         "sys.path = [each for each in sys.path if 'site-packages' not in each]\n"
         "[sys.modules.pop(each) for each in list(sys.modules) if each.partition('.')[0] == 'pyarrow']\n"

@@ -10,11 +10,10 @@ from support.errors import raises_at
 from typer.testing import CliRunner
 
 from delta_variant.cli.app import app
-from delta_variant.conformance.case import Case
-from delta_variant.conformance.grade import Result, Status
-from delta_variant.conformance.history import CODES, Change, History, Record, load_history
-from delta_variant.conformance.runner import EngineRun, Run
-from delta_variant.errors import InvalidCaseError
+from delta_variant_conformance.case import Case, InvalidCaseError
+from delta_variant_conformance.grade import Result, Status
+from delta_variant_conformance.history import CODES, Change, History, Record, load_history
+from delta_variant_conformance.runner import EngineRun, Run
 
 # A history of one case and one engine.
 ENTRY = """{"cases": {"decode": ["a"]},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from support.conformance_matrix import HISTORY, PAGE, with_matrix
 
-from delta_variant.conformance.engines import ENGINES
-from delta_variant.conformance.history import load_history
+from delta_variant_conformance.engines import ENGINES
+from delta_variant_conformance.history import load_history
 
 
 def test_the_matrix_of_the_page_is_that_of_the_history():

@@ -16,16 +16,15 @@ import pytest
 from conformance.test_conformance import ONE, write_case
 from support.locations import OWN_CASES, ROOT
 
-from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import load_cases
-from delta_variant.conformance.engine import Engine, VariantBytes
-from delta_variant.conformance.engines import start
-from delta_variant.conformance.grade import Result, grade
-from delta_variant.conformance.invoke import Answer, invoke
-from delta_variant.conformance.report import json_report, text_lines
-from delta_variant.conformance.runner import EngineRun, Run, run
-from delta_variant.errors import InvalidCaseError
-from delta_variant.reports.conformance_page import html_page
+from delta_variant_conformance.case import Case, InvalidCaseError
+from delta_variant_conformance.corpus import load_cases
+from delta_variant_conformance.engine import Engine, VariantBytes
+from delta_variant_conformance.engines import start
+from delta_variant_conformance.grade import Result, grade
+from delta_variant_conformance.invoke import Answer, invoke
+from delta_variant_conformance.page import html_page
+from delta_variant_conformance.report import json_report, text_lines
+from delta_variant_conformance.runner import EngineRun, Run, run
 
 PAGE = ROOT / "docs" / "about" / "lost-values.md"
 CASES = [case for case in load_cases([OWN_CASES]) if case.guards]

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from support.locations import OWN_CASES, ROOT
 
-from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import load_cases
-from delta_variant.conformance.decoding import PRIMITIVES
-from delta_variant.conformance.engines import start
-from delta_variant.conformance.grade import grade
-from delta_variant.conformance.invoke import Answer, invoke
+from delta_variant_conformance.case import Case
+from delta_variant_conformance.corpus import load_cases
+from delta_variant_conformance.decoding import PRIMITIVES
+from delta_variant_conformance.engines import start
+from delta_variant_conformance.grade import grade
+from delta_variant_conformance.invoke import Answer, invoke
 
 pytestmark = pytest.mark.slow
 

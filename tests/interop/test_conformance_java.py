@@ -7,8 +7,8 @@ import shutil
 import pytest
 from support.locations import OWN_CASES, ROOT
 
-from delta_variant.conformance.corpus import load_cases
-from delta_variant.conformance.runner import run
+from delta_variant_conformance.corpus import load_cases
+from delta_variant_conformance.runner import run
 
 PACKAGES = ROOT / ".cache" / "engines"
 

@@ -10,12 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 from support.locations import OWN_CASES
 
-from delta_variant.conformance.case import Case
-from delta_variant.conformance.corpus import load_cases
-from delta_variant.conformance.engine import Engine
-from delta_variant.conformance.engines import start
-from delta_variant.conformance.grade import Result, grade
-from delta_variant.conformance.invoke import invoke
+from delta_variant_conformance.case import Case
+from delta_variant_conformance.corpus import load_cases
+from delta_variant_conformance.engine import Engine
+from delta_variant_conformance.engines import start
+from delta_variant_conformance.grade import Result, grade
+from delta_variant_conformance.invoke import invoke
 
 
 @pytest.fixture(scope="module")

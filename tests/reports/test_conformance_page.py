@@ -8,11 +8,11 @@ from random import Random
 import pytest
 from support.browser import Browser, open_browser
 
-from delta_variant.conformance.case import KINDS, Case
-from delta_variant.conformance.engines import ENGINES
-from delta_variant.conformance.grade import STATUSES, Result
-from delta_variant.conformance.runner import EngineRun, Run
-from delta_variant.reports.conformance_page import html_page
+from delta_variant_conformance.case import KINDS, Case
+from delta_variant_conformance.engines import ENGINES
+from delta_variant_conformance.grade import STATUSES, Result
+from delta_variant_conformance.page import html_page
+from delta_variant_conformance.runner import EngineRun, Run
 
 SIZES = {"wide": (1440, 900), "phone": (390, 844)}
 CASES = 3000

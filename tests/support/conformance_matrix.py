@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from delta_variant.conformance.engines import ENGINES
-from delta_variant.conformance.history import Record, load_history
-from delta_variant.conformance.report import FINDINGS, score_of
+from delta_variant_conformance.engines import ENGINES
+from delta_variant_conformance.history import Record, load_history
+from delta_variant_conformance.report import FINDINGS, score_of
 from support.locations import ROOT
 
 HISTORY = ROOT / "docs" / "about" / "conformance-history.json"

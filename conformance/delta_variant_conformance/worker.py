@@ -1,6 +1,6 @@
 """The process of an engine: one case per line on standard input, one answer per line on standard output.
 
-Run as `python -m delta_variant.conformance.worker ENGINE`.
+Run as `python -m delta_variant_conformance.worker ENGINE`.
 """
 
 from __future__ import annotations

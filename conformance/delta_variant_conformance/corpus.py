@@ -9,38 +9,23 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 
-from ..errors import InvalidCaseError
 from . import parquet_testing
-from .case import Case
+from .case import Case, InvalidCaseError
 from .case import load_cases as load_folder
 
 __all__ = ["find_own_cases", "load_cases", "open_cases"]
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 FOLDER = "protocol_fixtures"
-PACKAGE = "delta_variant_cases"
-SOURCES = "https://github.com/delta-variant/delta-variant/archive/main.tar.gz"
 
 UNPACKING_ERRORS = (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
 
 
 def find_own_cases() -> Path:
-    """Return the folder of this project's cases: in the checkout of this package, or in an installed package.
-
-    Raises InvalidCaseError if there is neither.
-    """
-    if (CHECKOUT / FOLDER / "cases").is_dir():
-        return CHECKOUT / FOLDER
-    package = find_spec(PACKAGE)
-    for folder in (package and package.submodule_search_locations) or ():
-        return Path(folder)
-    raise InvalidCaseError(
-        "cannot find the conformance cases, because they are not part of this package: "
-        f"download {SOURCES} and pass it with --cases, or run `pip install ./{FOLDER}` in a clone"
-    )
+    """Return the folder of this project's cases: in this package, or for an editable one in its clone."""
+    package = Path(__file__).resolve().parent
+    return package if (package / "cases").is_dir() else package.parents[1] / FOLDER
 
 
 def load_cases(folders: Iterable[Path]) -> list[Case]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidCaseError
+from .case import InvalidCaseError
 from .grade import Status
 from .runner import EngineRun, Run
 

@@ -10,21 +10,22 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...data_file import reader
-from ...data_file.options import FileOptions, WriteOptions
-from ...data_file.reader import LegacyMode, Projection, open_file
-from ...data_file.statistics import file_stats
-from ...data_file.writer import FileSeries
-from ...log.load import load_snapshot
-from ...operations.delete import delete
-from ...operations.optimize.optimize import optimize
-from ...operations.read import read_table
-from ...protocol.schema.arrow import variant_field
-from ...protocol.statistics import decode_bound, encode_bound
-from ...protocol.types import describe
-from ...storage.store import open_store
-from ...variant import values as variant_values
-from ...variant.shredding import ShreddingSchema, Spec
+from delta_variant.data_file import reader
+from delta_variant.data_file.options import FileOptions, WriteOptions
+from delta_variant.data_file.reader import LegacyMode, Projection, open_file
+from delta_variant.data_file.statistics import file_stats
+from delta_variant.data_file.writer import FileSeries
+from delta_variant.log.load import load_snapshot
+from delta_variant.operations.delete import delete
+from delta_variant.operations.optimize.optimize import optimize
+from delta_variant.operations.read import read_table
+from delta_variant.protocol.schema.arrow import variant_field
+from delta_variant.protocol.statistics import decode_bound, encode_bound
+from delta_variant.protocol.types import describe
+from delta_variant.storage.store import open_store
+from delta_variant.variant import values as variant_values
+from delta_variant.variant.shredding import ShreddingSchema, Spec
+
 from ..cells import column_cells, table_cells
 from ..engine import Cell, Engine, Query, VariantBytes
 from ..shredding_schema import Schema, decimal_of

@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import product
+from pathlib import Path
 from typing import Literal, TypeAlias
 
-from ..conformance.case import Case
-from ..conformance.grade import STATUSES, Result, Status
-from ..conformance.report import FINDINGS, counts, kinds_of, of_kind, score
-from ..conformance.runner import EngineRun, Run
-from .page import document
+from delta_variant.reports.page import document
+
+from .case import Case
+from .grade import STATUSES, Result, Status
+from .report import FINDINGS, counts, kinds_of, of_kind, score
+from .runner import EngineRun, Run
 
 __all__ = ["html_page"]
 
@@ -48,7 +50,8 @@ def html_page(run: Run) -> str:
     title = "Variant conformance"
     subtitle = f"{len(run.cases):,} cases of Variant in Parquet and Delta, for each engine."
     parts = (*_summary(run), *_filters(run), *_rules(run), *_details(run))
-    return document(title, title, subtitle, parts, style=_filter_style(len(run.engines)), has_script=False)
+    style = Path(__file__).with_name("page.css").read_text("utf-8") + _filter_style(len(run.engines))
+    return document(title, title, subtitle, parts, style=style, has_script=False)
 
 
 def _text(value: object) -> str:

@@ -10,18 +10,19 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ...conformance.corpus import find_own_cases, open_cases
-from ...conformance.engines import ENGINES
-from ...conformance.grade import Result
-from ...conformance.history import load_history
-from ...conformance.report import json_report, matrix_rows, text_lines
-from ...conformance.runner import OURS, Run, run
-from ...errors import printable
-from ...reports.conformance_page import html_page
-from ..options import Json, Text, Texts, option
-from ..output import ERROR, FINDINGS, write_page
-from ..tables import Heading, print_table
-from ..terminal import console, print_json, print_lines
+from delta_variant.cli.options import Json, Text, Texts, option
+from delta_variant.cli.output import ERROR, FINDINGS, write_page
+from delta_variant.cli.tables import Heading, print_table
+from delta_variant.cli.terminal import console, print_json, print_lines
+from delta_variant.errors import printable
+
+from .corpus import find_own_cases, open_cases
+from .engines import ENGINES
+from .grade import Result
+from .history import load_history
+from .page import html_page
+from .report import json_report, matrix_rows, text_lines
+from .runner import OURS, Run, run
 
 __all__ = ["conformance"]
 
@@ -30,8 +31,8 @@ def conformance(
     cases: Annotated[
         Texts,
         option(
-            "A folder or an archive of cases or of parquet-testing; repeatable. Default: protocol_fixtures "
-            "in a clone, or the installed package delta-variant-cases.",
+            "A folder or an archive of cases or of parquet-testing; repeatable. Default: the cases of this "
+            "project.",
             "PATH",
         ),
     ] = None,

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..errors import InvalidCaseError
-from .case import Case
+from .case import Case, InvalidCaseError
 from .decoding import NotAVariantError, decode, decode_concatenated
 
 __all__ = ["is_checkout", "load_cases"]

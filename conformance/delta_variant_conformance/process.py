@@ -39,7 +39,7 @@ class _MemoryLimitError(Exception):
 
 def worker_command(name: str) -> list[str]:
     """Return the command that starts the worker of an engine."""
-    return [sys.executable, "-m", "delta_variant.conformance.worker", name]
+    return [sys.executable, "-m", "delta_variant_conformance.worker", name]
 
 
 class EngineProcess:

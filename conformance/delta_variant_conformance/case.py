@@ -10,13 +10,18 @@ from pathlib import Path
 from string import hexdigits
 from typing import Any
 
-from ..errors import InvalidCaseError
+from delta_variant.errors import DeltaVariantError
+
 from . import shredding_schema
 from .typed_values import find_problem
 
-__all__ = ["KINDS", "Case", "load_cases"]
+__all__ = ["KINDS", "Case", "InvalidCaseError", "load_cases"]
 
 DEFAULT_COLUMN = "v"
+
+
+class InvalidCaseError(DeltaVariantError):
+    """A case does not follow protocol_fixtures/README.md; `file` names it."""
 
 
 @dataclass(frozen=True)
