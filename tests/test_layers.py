@@ -85,8 +85,8 @@ KIT_OWNERS = {
     "polars": {"engines.polars"},
     "pyarrow": {""},
     "pyiceberg": {"engines.pyiceberg"},
-    "pysail": {"engines.sail"},
-    "pyspark": {"engines.sail", "engines.spark", "engines.spark_newest", "engines.spark_session"},
+    "pysail": {"engines.spark"},
+    "pyspark": {"engines.spark"},
     "rich": {"command"},
     "typer": {"command"},
 }
@@ -369,7 +369,7 @@ def test_an_import_from_below_is_allowed(tmp_path: Path, file: str, source: str)
 @pytest.mark.parametrize(
     ("file", "source", "message"),
     [
-        ("engines/sail.py", "from deltalake import x", "engines.sail imports deltalake, which only"),
+        ("engines/spark.py", "from deltalake import x", "engines.spark imports deltalake, which only"),
         (
             "decoding.py",
             "from delta_variant import decode",

@@ -12,8 +12,7 @@ from typing import Any
 
 from delta_variant.errors import DeltaVariantError
 
-from . import shredding_schema
-from .typed_values import find_problem
+from .typed_values import find_problem, find_schema_problem
 
 __all__ = ["KINDS", "Case", "InvalidCaseError", "load_cases"]
 
@@ -290,7 +289,7 @@ def _pair(folder: Path, value: Any) -> None:
 
 
 def _schema(folder: Path, value: Any) -> None:
-    problem = shredding_schema.find_problem(value)
+    problem = find_schema_problem(value)
     _check(problem is None, str(problem))
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 from . import json_text
 from .case import Case
 from .decoding import NotAVariantError, decode
 from .invoke import VARIANT_KEY, Answer
 from .shredded_columns import assemble, typed_pair
-from .shredding_schema import Schema
-from .typed_values import Difference, compare, describe
+from .typed_values import Difference, Schema, TypedValue, compare, describe
 
 __all__ = ["STATUSES", "Effect", "Result", "Status", "grade"]
 
@@ -22,15 +21,7 @@ Status: TypeAlias = Literal[
 
 Effect: TypeAlias = Literal["lost", "altered"]
 
-STATUSES: tuple[Status, ...] = (
-    "pass",
-    "wrong value",
-    "accepted",
-    "refused",
-    "crashed",
-    "timed out",
-    "not offered",
-)
+STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 @dataclass(frozen=True)
@@ -57,6 +48,10 @@ class Result:
 
 class _WrongError(Exception):
     """An answer that is not the expected one; the message says why."""
+
+    @classmethod
+    def of(cls, where: str, wanted: object, found: object) -> _WrongError:
+        return cls(f"{where}: expected {describe(wanted)}, got {describe(found)}")
 
 
 def grade(case: Case, engine: str, answer: Answer, *, is_ours: bool = False) -> Result:
@@ -156,7 +151,7 @@ def _compare_cell(wanted: Any, found: Any, where: str) -> Iterator[str]:
     """Compare a cell of a row: a Variant, an ordinary value, or a nested value of both."""
     if _is_variant(found):
         if wanted is None or not isinstance(wanted, Mapping) or len(wanted) != 1:
-            raise _WrongError(f"{where}: expected {describe(wanted)}, got {describe(_variant(found))}")
+            raise _WrongError.of(where, wanted, _variant(found))
         yield from _notes(compare(wanted, _variant(found)), f"{where}, ")
     elif isinstance(wanted, Mapping) and isinstance(found, Mapping) and wanted.keys() == found.keys():
         for name, part in wanted.items():
@@ -165,20 +160,23 @@ def _compare_cell(wanted: Any, found: Any, where: str) -> Iterator[str]:
         for index, (part, other) in enumerate(zip(wanted, found, strict=True)):
             yield from _compare_cell(part, other, f"{where}[{index}]")
     elif not json_text.equal(wanted, found):
-        raise _WrongError(f"{where}: expected {describe(wanted)}, got {describe(_decoded(found))}")
+        raise _WrongError.of(where, wanted, _decoded(found))
+
+
+def _check_count(wanted: Sequence[Any], found: Sequence[Any]) -> None:
+    if len(wanted) != len(found):
+        raise _WrongError(f"expected {len(wanted)} rows, got {len(found)}")
 
 
 def _compare_rows(wanted: Sequence[Any], found: Sequence[Any]) -> Iterator[str]:
-    if len(wanted) != len(found):
-        raise _WrongError(f"expected {len(wanted)} rows, got {len(found)}")
+    _check_count(wanted, found)
     for row, (each, other) in enumerate(zip(wanted, found, strict=True)):
         yield from _compare_cell(each, other, f"row {row}")
 
 
-def _grade_decode(case: Case, content: Any) -> Iterator[str]:
+def _grade_decode(case: Case, content: Any) -> Iterable[str]:
     if "rows" in content:
-        yield from _notes(compare(case.expect["rows"][0], content["rows"][0]))
-        return
+        return _notes(compare(case.expect["rows"][0], content["rows"][0]))
     text = content["json"]
     try:
         found = json_text.parse(text)
@@ -188,7 +186,7 @@ def _grade_decode(case: Case, content: Any) -> Iterator[str]:
     is_listed = any(json_text.equal(each, found) for each in case.expect.get("json", ()))
     if not is_listed and not any(json_text.is_text_of(row, found) for row in rows):
         raise _WrongError(f"the text {text}")
-    yield from ()
+    return ()
 
 
 def _grade_encode(case: Case, content: Any) -> Iterator[str]:
@@ -213,8 +211,7 @@ def _grade_rows(case: Case, content: Any) -> Iterator[str]:
 
 def _grade_shred(case: Case, content: Any) -> Iterator[str]:
     wanted, found = case.expect["columns"], _decoded(content["columns"])
-    if len(wanted) != len(found):
-        raise _WrongError(f"expected {len(wanted)} rows, got {len(found)}")
+    _check_count(wanted, found)
     schema = case.input["schema"]
     for row, (pair, other) in enumerate(zip(wanted, found, strict=True)):
         yield from _compare_pairs(schema, typed_pair(schema, pair), other, f"row {row}")
@@ -224,17 +221,21 @@ def _compare_pairs(schema: Schema, wanted: Any, found: Any, where: str) -> Itera
     """Compare the columns of a row; writers may leave a value in `value` that `typed_value` could hold."""
     if wanted is None or found is None:
         if wanted is not found:
-            raise _WrongError(f"{where}: expected {describe(wanted)}, got {describe(found)}")
+            raise _WrongError.of(where, wanted, found)
         return
-    try:
-        value, other = assemble(schema, wanted), assemble(schema, found)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _WrongError(f"{where}: the columns violate VariantShredding.md: {error}") from error
+    value, other = _assembled(schema, wanted, where), _assembled(schema, found, where)
     if value is None or other is None:
-        raise _WrongError(f"{where}: expected {describe(wanted)}, got {describe(found)}")
+        raise _WrongError.of(where, wanted, found)
     yield from _notes(compare(value, other), f"{where}, ")
     if wanted != found:
         yield f"{where}: expected the columns {describe(wanted)}, got {describe(found)}"
+
+
+def _assembled(schema: Schema, pair: Any, where: str) -> TypedValue | None:
+    try:
+        return assemble(schema, pair)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise _WrongError(f"{where}: the columns violate VariantShredding.md: {error}") from error
 
 
 def _grade_select(case: Case, content: Any) -> Iterator[str]:
@@ -243,20 +244,18 @@ def _grade_select(case: Case, content: Any) -> Iterator[str]:
     yield from _compare_rows(wanted, found)
 
 
-def _grade_rewrite(case: Case, content: Any) -> Iterator[str]:
+def _grade_rewrite(case: Case, content: Any) -> Iterable[str]:
     wanted, found = case.expect["rows"], _stored_rows(case, content)
     _check_ids(wanted, found)
     for row, other in zip(wanted, found, strict=True):
         value, stored = row[case.column], other[case.column]
         where = f"row {row['id']}"
-        if value is None or stored is None:
-            if value is not stored:
-                raise _WrongError(f"{where}: expected {describe(value)}, got {describe(stored)}")
-            continue
-        for difference in compare(value, stored):
-            if not difference.equal:
-                raise _WrongError(f"{where}, {difference}")
-    yield from ()
+        if value is not None and stored is not None:
+            # An engine may store another physical type.
+            list(_notes(compare(value, stored), f"{where}, "))
+        elif value is not stored:
+            raise _WrongError.of(where, value, stored)
+    return ()
 
 
 def _check_ids(wanted: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> None:
@@ -267,20 +266,15 @@ def _check_ids(wanted: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str,
 
 def _stored_rows(case: Case, content: Any) -> list[Mapping[str, Any]]:
     """Return the rows of all files by `id`, with their Variants assembled from the stored columns."""
-    rows = [
-        {"id": row["id"], case.column: _assembled(file["schema"], _decoded(row["pair"]), f"row {row['id']}")}
-        for file in content["files"]
-        for row in file["rows"]
-    ]
+    rows = []
+    for file in content["files"]:
+        for row in file["rows"]:
+            pair = _decoded(row["pair"])
+            # Columns that are both null in a row that is not SQL NULL are a Variant null.
+            null = None if pair is None else {"null": None}
+            value = pair and _assembled(file["schema"], pair, f"row {row['id']}")
+            rows.append({"id": row["id"], case.column: value or null})
     return sorted(rows, key=lambda row: row["id"])
-
-
-def _assembled(schema: Schema, pair: Any, where: str) -> Any:
-    try:
-        # Columns that are both null in a row that is not SQL NULL are a Variant null.
-        return None if pair is None else assemble(schema, pair) or {"null": None}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _WrongError(f"{where}: the columns violate VariantShredding.md: {error}") from error
 
 
 def _grade_stats(case: Case, content: Any) -> Iterator[str]:
@@ -295,7 +289,7 @@ def _grade_stats(case: Case, content: Any) -> Iterator[str]:
 UNORDERED = ("files", "reader_features", "writer_features")
 
 
-def _grade_log(case: Case, content: Any) -> Iterator[str]:
+def _grade_log(case: Case, content: Any) -> Iterable[str]:
     for key, wanted in case.expect.items():
         if key == "error":
             continue
@@ -303,11 +297,11 @@ def _grade_log(case: Case, content: Any) -> Iterator[str]:
         if key in UNORDERED and isinstance(found, list):
             wanted, found = sorted(wanted), sorted(found)
         if wanted != found:
-            raise _WrongError(f"{key}: expected {describe(wanted)}, got {describe(found)}")
-    yield from ()
+            raise _WrongError.of(key, wanted, found)
+    return ()
 
 
-GRADERS: Mapping[str, Callable[[Case, Any], Iterator[str]]] = {
+GRADERS: Mapping[str, Callable[[Case, Any], Iterable[str]]] = {
     "decode": _grade_decode,
     "encode": _grade_encode,
     "shred": _grade_shred,

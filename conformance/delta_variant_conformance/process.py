@@ -17,9 +17,8 @@ from typing import IO, Any
 
 from .case import Case
 from .invoke import Answer
-from .worker import case_line
 
-__all__ = ["AbsentError", "EngineProcess", "resident_bytes", "worker_command"]
+__all__ = ["AbsentError", "EngineProcess", "case_line", "resident_bytes", "worker_command"]
 
 TAIL_BYTES = 2000
 CHUNK_BYTES = 1 << 16
@@ -35,6 +34,12 @@ class AbsentError(Exception):
 
 class _MemoryLimitError(Exception):
     """An engine exceeded its memory limit; the message is one sentence."""
+
+
+def case_line(number: int, case: Case) -> str:
+    """Return a case as a line, without its expectation, so that no engine can know it."""
+    request = {"id": case.id, "kind": case.kind, "folder": str(case.folder.resolve())}
+    return json.dumps({"number": number, **request, "input": case.input, "options": case.options})
 
 
 def worker_command(name: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,7 +47,7 @@ class Run:
 
 def run(
     cases: Sequence[Case],
-    engines: Sequence[str] = ENGINES,
+    engines: Iterable[str] = ENGINES,
     *,
     timeout_seconds: float = TIMEOUT_SECONDS,
     start_seconds: float = START_SECONDS,

@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .engine import VariantBytes
-from .shredding_schema import Schema, payload_type
-from .typed_values import DECIMAL_DIGITS, TypedValue
+from .typed_values import DECIMAL_DIGITS, Schema, TypedValue, payload_type
 
 __all__ = ["TYPED_KEY", "assemble", "read", "read_stored", "schema_of", "typed_pair"]
 

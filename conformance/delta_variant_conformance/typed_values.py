@@ -1,4 +1,4 @@
-"""Typed values, the format of Variants in cases (protocol_fixtures/README.md), and their equality."""
+"""Typed values and shredding schemas, the formats of cases that protocol_fixtures/README.md describes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,18 @@ from fractions import Fraction
 from string import hexdigits
 from typing import Any, TypeAlias
 
-__all__ = ["Difference", "TypedValue", "compare", "describe", "find_problem"]
+__all__ = [
+    "DECIMAL_DIGITS",
+    "Difference",
+    "Schema",
+    "TypedValue",
+    "compare",
+    "decimal_of",
+    "describe",
+    "find_problem",
+    "find_schema_problem",
+    "payload_type",
+]
 
 TypedValue: TypeAlias = "Mapping[str, Any]"
 """An object with one key, a type of the Variant encoding, and a payload: `{"int8": 1}`."""
@@ -218,3 +229,43 @@ PAYLOADS: Mapping[str, Callable[[object], bool]] = {
     "uuid": _is_uuid,
     "string": lambda payload: isinstance(payload, str),
 }
+
+Schema: TypeAlias = "str | Mapping[str, Any] | None"
+"""A type for a leaf, an object with one key for objects and arrays, None for `value` alone.
+
+An example is `{"object": {"a": "int64", "b": {"array": null}}}`.
+"""
+
+DECIMAL = re.compile(r"decimal\((\d+), ?(\d+)\)", re.ASCII)
+LEAVES = PAYLOADS.keys() - {"null", *DECIMAL_DIGITS}
+
+
+def decimal_of(leaf: str) -> tuple[int, int] | None:
+    """Return precision and scale of a decimal type, or None for other types."""
+    found = DECIMAL.fullmatch(leaf)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def payload_type(leaf: str) -> str:
+    """Return the type of the typed values in a leaf. The precision of a decimal decides its type."""
+    decimal = decimal_of(leaf)
+    if decimal is None:
+        return leaf
+    return next(kind for kind, digits in DECIMAL_DIGITS.items() if decimal[0] <= digits)
+
+
+def find_schema_problem(schema: object) -> str | None:
+    """Return why a value is not a valid shredding schema, or None."""
+    if schema is None:
+        return None
+    if isinstance(schema, str):
+        decimal = decimal_of(schema)
+        known = schema in LEAVES if decimal is None else decimal[1] <= decimal[0] <= 38
+        return None if known else f"unknown type {schema!r} in a shredding schema"
+    if isinstance(schema, dict) and schema.keys() == {"array"}:
+        return find_schema_problem(schema["array"])
+    if isinstance(schema, dict) and schema.keys() == {"object"} and isinstance(schema["object"], dict):
+        return next(
+            (problem for part in schema["object"].values() if (problem := find_schema_problem(part))), None
+        )
+    return f"invalid shredding schema {describe(schema)}"

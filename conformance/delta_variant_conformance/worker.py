@@ -20,17 +20,11 @@ from .engine import Engine
 from .engines import start
 from .invoke import invoke
 
-__all__ = ["case_from_line", "case_line", "serve"]
-
-
-def case_line(number: int, case: Case) -> str:
-    """Return a case as a line, without its expectation, so that no engine can know it."""
-    request = {"id": case.id, "kind": case.kind, "folder": str(case.folder.resolve())}
-    return json.dumps({"number": number, **request, "input": case.input, "options": case.options})
+__all__ = ["case_from_line", "serve"]
 
 
 def case_from_line(line: str) -> tuple[int, Case]:
-    """Return the number and the case of a line of `case_line`."""
+    """Return the number and the case of a line on standard input."""
     request = json.loads(line)
     case = Case(
         id=request["id"],

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from delta_variant_conformance.corpus import load_cases
 from delta_variant_conformance.engine import Engine, Query
-from delta_variant_conformance.engines.spark_session import select_rows
+from delta_variant_conformance.engines.spark import select_rows
 from delta_variant_conformance.grade import grade
 from delta_variant_conformance.invoke import invoke
 from delta_variant_conformance.report import status_text

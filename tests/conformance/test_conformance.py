@@ -35,7 +35,7 @@ from delta_variant_conformance.parquet_annotation import annotate
 from delta_variant_conformance.report import FINDINGS, counts, json_report, matrix_rows, score
 from delta_variant_conformance.runner import EngineRun, Run, run
 from delta_variant_conformance.typed_values import compare, describe, find_problem
-from delta_variant_conformance.worker import case_from_line, case_line
+from delta_variant_conformance.worker import case_from_line
 
 pytestmark = pytest.mark.slow
 
@@ -252,7 +252,7 @@ def test_an_engine_that_does_not_start_is_absent(
 
 
 def test_engines_do_not_receive_the_expectation(cases: list[Case]):
-    number, case = case_from_line(case_line(7, cases[0]))
+    number, case = case_from_line(process.case_line(7, cases[0]))
     assert (number, case.expect, case.about, case.verdict) == (7, {}, "", "")
     assert (case.id, case.kind, case.input) == (cases[0].id, cases[0].kind, cases[0].input)
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from delta_variant.cli.app import app
 from delta_variant_conformance.case import Case
 from delta_variant_conformance.engine import Engine, VariantBytes
-from delta_variant_conformance.engines import ENGINES, iceberg, parquet_java
+from delta_variant_conformance.engines import ENGINES, start
 from delta_variant_conformance.grade import Result, grade
 from delta_variant_conformance.invoke import invoke
 from delta_variant_conformance.runner import EngineRun, run
@@ -115,7 +115,7 @@ def jdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def java(jdk: Path, tmp_path: Path) -> Iterator[Engine]:
-    engine = parquet_java.start(tmp_path)
+    engine = start("parquet-java", tmp_path)
     yield engine
     close(engine)
 
@@ -140,9 +140,9 @@ def test_an_engine_of_java_answers_in_lines_of_json(java: Engine, tmp_path: Path
 def test_the_bounds_of_an_engine_of_java_are_variants_or_none(
     jdk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(iceberg, "annotate", lambda file, column: None)
+    monkeypatch.setattr("delta_variant_conformance.engines.java.annotate", lambda file, column: None)
     (tmp_path / "f").touch()
-    engine = iceberg.start(tmp_path)
+    engine = start("iceberg", tmp_path)
     assert engine.collect_stats is not None
     null = VariantBytes(b"\x01\0\0", b"\0")
     assert engine.collect_stats(tmp_path / "f", "v") == {"min": None, "max": null, "null_count": 1}
@@ -163,13 +163,13 @@ def test_the_worker_ends_with_the_jvm(java: Engine, tmp_path: Path):
 def test_an_adapter_that_does_not_compile_is_absent(jdk: Path, tmp_path: Path):
     (jdk / "javac").write_text(COMPILER.format(status=1), encoding="utf-8")
     with pytest.raises(Exception, match="the adapter does not compile with these JARs"):
-        parquet_java.start(tmp_path)
+        start("parquet-java", tmp_path)
 
 
 def test_a_machine_without_a_compiler_is_told_what_to_install(jdk: Path, tmp_path: Path):
     (jdk / "javac").unlink()
     with pytest.raises(FileNotFoundError, match="no javac: install a JDK of version 17 or newer"):
-        parquet_java.start(tmp_path)
+        start("parquet-java", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""Adapters of engines, one module each. Only this module imports the packages of its engine."""
+"""Adapters of engines. Only the module of an engine imports its packages."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -9,23 +10,23 @@ from ..engine import Engine
 
 __all__ = ["ENGINES", "start"]
 
-ENGINES = (
-    "ours",
-    "spark",
-    "spark-newest",
-    "sail",
-    "duckdb",
-    "parquet-java",
-    "iceberg",
-    "pyiceberg",
-    "deltalake",
-    "delta-kernel",
-    "datafusion",
-    "chdb",
-    "polars",
-    "pyarrow",
-)
-"""The module of an engine has its name, with `_` for `-`."""
+ENGINES: Mapping[str, str] = {
+    "ours": "ours:start",
+    "spark": "spark:start_spark",
+    "spark-newest": "spark:start_spark_newest",
+    "sail": "spark:start_sail",
+    "duckdb": "duckdb:start",
+    "parquet-java": "java:start_parquet_java",
+    "iceberg": "java:start_iceberg",
+    "pyiceberg": "pyiceberg:start",
+    "deltalake": "deltalake:start",
+    "delta-kernel": "delta_kernel:start",
+    "datafusion": "datafusion:start",
+    "chdb": "chdb:start",
+    "polars": "polars:start",
+    "pyarrow": "pyarrow:start",
+}
+"""The module of each engine and the function that starts it."""
 
 
 def start(name: str, scratch: Path) -> Engine:
@@ -33,5 +34,6 @@ def start(name: str, scratch: Path) -> Engine:
 
     `scratch` is an empty folder that exists as long as the engine.
     """
-    engine: Engine = import_module(f"{__name__}.{name.replace('-', '_')}").start(scratch)
+    module, _, function = ENGINES[name].partition(":")
+    engine: Engine = getattr(import_module(f".{module}", __name__), function)(scratch)
     return engine

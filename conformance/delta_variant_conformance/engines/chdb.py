@@ -10,8 +10,7 @@ from typing import Any
 import chdb
 import pyarrow as pa
 
-from ..cells import table_cells, variant_cells
-from ..engine import Cell, Engine
+from ..engine import Cell, Engine, table_cells, variant_cells
 
 __all__ = ["start"]
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import datafusion
 from deltalake import DeltaTable
 
-from ..cells import table_cells, variant_cells
-from ..engine import Cell, Engine
+from ..engine import Cell, Engine, table_cells, variant_cells
 
 __all__ = ["start"]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from delta_kernel_rust_sharing_wrapper import PythonInterface, ScanBuilder, Table
 
-from ..cells import table_cells
-from ..engine import Cell, Engine, NotOfferedError
+from ..engine import Cell, Engine, NotOfferedError, table_cells
 
 __all__ = ["start"]
 

@@ -10,8 +10,7 @@ from urllib.parse import unquote
 import deltalake
 from deltalake import DeltaTable
 
-from ..cells import column_types, table_cells
-from ..engine import Cell, Engine
+from ..engine import Cell, Engine, column_types, table_cells
 
 __all__ = ["start"]
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import duckdb
 
-from ..cells import table_cells, variant_cells
-from ..engine import Cell, Engine, NotOfferedError, Query
-from ..shredding_schema import Schema, decimal_of
+from ..engine import Cell, Engine, NotOfferedError, Query, table_cells, variant_cells
+from ..typed_values import Schema, decimal_of
 
 __all__ = ["start"]
 

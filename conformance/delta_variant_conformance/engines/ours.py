@@ -26,9 +26,8 @@ from delta_variant.storage.store import open_store
 from delta_variant.variant import values as variant_values
 from delta_variant.variant.shredding import ShreddingSchema, Spec
 
-from ..cells import column_cells, table_cells
-from ..engine import Cell, Engine, Query, VariantBytes
-from ..shredding_schema import Schema, decimal_of
+from ..engine import Cell, Engine, Query, VariantBytes, column_cells, table_cells
+from ..typed_values import Schema, decimal_of
 from .spark_sql import condition, projection
 
 __all__ = ["start"]

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import polars
 
-from ..cells import table_cells, variant_cells
-from ..engine import Cell, Engine
+from ..engine import Cell, Engine, table_cells, variant_cells
 
 __all__ = ["start"]
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ..cells import variant_cells
-from ..engine import Cell, Engine
+from ..engine import Cell, Engine, variant_cells
 
 __all__ = ["start"]
 

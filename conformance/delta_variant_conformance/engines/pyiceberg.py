@@ -15,8 +15,7 @@ from pyiceberg.table import FileScanTask
 from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.typedef import Record
 
-from ..cells import variant_cells
-from ..engine import Cell, Engine
+from ..engine import Cell, Engine, variant_cells
 
 __all__ = ["start"]
 

@@ -1,4 +1,4 @@
-"""Express a query in Spark's SQL, which this library and Sail have as well."""
+"""Names, types and queries in Spark's SQL, which this library and Sail have as well."""
 
 from __future__ import annotations
 
@@ -6,24 +6,34 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..engine import Query
-from ..shredding_schema import decimal_of
+from ..typed_values import decimal_of
 
-__all__ = ["condition", "projection"]
+__all__ = ["TYPES", "condition", "projection", "quote"]
 
 TYPES: Mapping[str, str] = {
     "boolean": "boolean",
+    "int8": "tinyint",
+    "int16": "smallint",
+    "int32": "int",
     "int64": "bigint",
+    "float": "float",
     "double": "double",
     "date": "date",
     "timestamp": "timestamp",
+    "timestamp_ntz": "timestamp_ntz",
     "binary": "binary",
     "string": "string",
 }
 
 
+def quote(name: str) -> str:
+    """Return a column's name as a quoted SQL identifier."""
+    return f"`{name.replace('`', '``')}`"
+
+
 def projection(query: Query) -> str:
     """Return the expression of the path, cast to the type of the query."""
-    column = f"`{query.column}`"
+    column = quote(query.column)
     if not query.path:
         return column
     path = "$" + "".join(f'["{name}"]' for name in query.path)

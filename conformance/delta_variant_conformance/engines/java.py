@@ -1,4 +1,4 @@
-"""Run an engine of Java in a JVM: sources of `java/`, compiled with its JARs, and lines of JSON.
+"""parquet-java and Iceberg's Java library in a JVM: sources of `java/`, their JARs, and lines of JSON.
 
 The JARs are those of the environment variable CLASSPATH.
 """
@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..engine import Cell, VariantBytes
-from ..shredding_schema import Schema
+from ..engine import Cell, Engine, VariantBytes
+from ..parquet_annotation import annotate
+from ..typed_values import Schema
 
-__all__ = ["JavaServer"]
+__all__ = ["start_iceberg", "start_parquet_java"]
 
 SOURCES = Path(__file__).with_name("java")
 SHARED = ("Server", "ShreddingTypes")
@@ -27,8 +28,8 @@ class JavaError(Exception):
     """An error that the engine raised; the message starts with its class."""
 
 
-class JavaServer:
-    """The process of an engine. It ends with this one, also because its standard input ends."""
+class _Server:
+    """The JVM of an engine, and what both engines offer. It ends with this process, whose pipe it reads."""
 
     def __init__(self, main: str, scratch: Path) -> None:
         """Compile and start the class `main`; raises FileNotFoundError without a JDK or JARs."""
@@ -40,17 +41,17 @@ class JavaServer:
         compiled = subprocess.run(compiler, capture_output=True, text=True, check=False)
         if compiled.returncode:
             raise JavaError(f"the adapter does not compile with these JARs: {compiled.stderr}")
+        self._scratch = scratch
         command = [_tool("java"), "-Xmx1g", "-cp", class_path, main]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         atexit.register(self.close)
         self.version = str(self._message()["version"])
 
     def close(self) -> None:
-        """End the JVM."""
         with self._process:
             self._process.kill()
 
-    def call(self, operation: str, **request: Any) -> Any:
+    def _call(self, operation: str, **request: Any) -> Any:
         """Return the answer to a request; raises JavaError, and SystemExit if the JVM ends."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"operation": operation, **request}) + "\n")
@@ -69,29 +70,49 @@ class JavaServer:
         return message
 
     def decode(self, given: VariantBytes) -> Mapping[str, Any]:
-        """Return a Variant as a typed value."""
-        typed: Mapping[str, Any] = self.call("decode", metadata=given.metadata.hex(), value=given.value.hex())
+        metadata, value = given.metadata.hex(), given.value.hex()
+        typed: Mapping[str, Any] = self._call("decode", metadata=metadata, value=value)
         return typed
 
-    def parse_json(self, text: str) -> Cell:
-        """Parse JSON text to a Variant."""
-        return variant(self.call("parse_json", text=text))
-
     def read(self, file: Path, column: str) -> Sequence[Cell]:
-        """Return the Variants of a file."""
-        return [variant(each) for each in self.call("read", file=str(file), column=column)]
+        return [_variant(each) for each in self._call("read", file=str(file), column=column)]
 
     def shred(self, file: Path, column: str, schema: Schema, out: Path) -> None:
-        """Write a Variant column shredded."""
-        self.call("shred", file=str(file), column=column, schema=schema, out=str(out))
+        self._call("shred", file=str(file), column=column, schema=schema, out=str(out))
+
+
+class _ParquetJava(_Server):
+    """The Avro records of parquet-java have Variants as bytes."""
+
+    def parse_json(self, text: str) -> Cell:
+        return _variant(self._call("parse_json", text=text))
+
+
+class _Iceberg(_Server):
+    """The metrics of a Parquet file have bounds of a Variant's paths."""
 
     def collect_stats(self, file: Path, column: str) -> Mapping[str, Any]:
-        """Return the bounds and the count of nulls of a Variant column."""
-        found = self.call("collect_stats", file=str(file), column=column)
-        return {**found, "min": variant(found["min"]), "max": variant(found["max"])}
+        # Iceberg knows a Variant by its annotation, which files of Delta tables may lack.
+        copy = self._scratch / "annotated.parquet"
+        shutil.copyfile(file, copy)
+        annotate(copy, column)
+        found = self._call("collect_stats", file=str(copy), column=column)
+        return {**found, "min": _variant(found["min"]), "max": _variant(found["max"])}
 
 
-def variant(found: Mapping[str, str] | None) -> VariantBytes | None:
+def start_parquet_java(scratch: Path) -> Engine:
+    """Start the JVM, and return the engine. It prints no JSON: its accessors decode."""
+    server = _ParquetJava("ParquetJava", scratch)
+    return Engine.of("parquet-java", server.version, server)
+
+
+def start_iceberg(scratch: Path) -> Engine:
+    """Start the JVM, and return the engine. It neither prints nor parses JSON: its accessors decode."""
+    server = _Iceberg("Iceberg", scratch)
+    return Engine.of("iceberg", server.version, server)
+
+
+def _variant(found: Mapping[str, str] | None) -> VariantBytes | None:
     """Return a Variant of an answer, or None for SQL NULL."""
     if found is None:
         return None
