@@ -16,9 +16,10 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import parquet_annotation, shredded_columns
+from . import shredded_columns
 from .case import Case
 from .engine import Engine, NotOfferedError, Query, VariantBytes
+from .parquet_footer import annotate
 
 __all__ = ["VARIANT_KEY", "Answer", "invoke"]
 
@@ -87,7 +88,7 @@ def _write_one(metadata: bytes, value: bytes, file: Path) -> None:
     ]
     rows = pa.array([{"metadata": metadata, "value": value}], pa.struct(members))
     pq.write_table(pa.table({"id": pa.array([1], pa.int32()), "v": rows}), file)
-    parquet_annotation.annotate(file, "v")
+    annotate(file, "v")
 
 
 def _encode(engine: Engine, case: Case, scratch: Path) -> Any:

@@ -18,13 +18,27 @@ CASES = Path(__file__).resolve().parents[1] / "cases"
 Case = dict[str, Any]
 
 
-def new_case(kind: str, name: str, case: Case, cases: Path = CASES) -> Path:
+def new_case(
+    kind: str,
+    name: str,
+    rules: str,
+    verdict: str,
+    section: str,
+    about: str,
+    given: Case,
+    expect: Case,
+    *,
+    options: Case | None = None,
+    cases: Path = CASES,
+) -> Path:
     """Create the folder of a case again with its `case.json`, and return the folder.
 
     The case also lists the bugs that it guards, if there are any.
     """
+    case = {"rules": rules.split(), "verdict": verdict, "section": section, "about": about, "input": given}
     guards = guards_of(f"{kind}/{name}")
-    case = {**case, **({"guards": guards} if guards else {})}
+    rest = {"options": options, "expect": expect, "guards": guards}
+    case |= {key: entry for key, entry in rest.items() if entry}
     folder = cases / kind / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

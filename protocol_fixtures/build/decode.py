@@ -5,11 +5,11 @@ All bytes were written manually from VariantEncoding.md. Needs only the standard
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
 from case_folder import new_case
+from variant_bytes import int8, obj
 
 METADATA = "VariantEncoding.md, Metadata encoding"
 HEADER = "VariantEncoding.md, Value encoding"
@@ -56,14 +56,6 @@ class Breaks:
     value: str
     typed: dict[str, Any] | None = None
     json: Any = NO_JSON
-
-
-def int8(number: int) -> dict[str, Any]:
-    return {"int8": number}
-
-
-def obj(**fields: Any) -> dict[str, Any]:
-    return {"object": fields}
 
 
 ONE = obj(a=int8(1))
@@ -728,15 +720,9 @@ def main() -> None:
     cases.update({f"object_of_{count}_fields": many_fields(count) for count in (255, 256)})
     cases["nested_100_deep"] = nested_arrays(100)
     for name, case in cases.items():
-        content = {
-            "rules": case.rules.split(),
-            "verdict": "keeps" if isinstance(case, Keeps) else "breaks",
-            "section": case.section,
-            "about": case.about,
-            "input": {"metadata": case.metadata.replace(" ", ""), "value": case.value.replace(" ", "")},
-            "expect": expected(case),
-        }
-        new_case("decode", name, json.loads(json.dumps(content)))
+        given = {"metadata": case.metadata.replace(" ", ""), "value": case.value.replace(" ", "")}
+        verdict = "keeps" if isinstance(case, Keeps) else "breaks"
+        new_case("decode", name, case.rules, verdict, case.section, case.about, given, expected(case))
     print(f"{len(cases)} cases of decode")
 
 

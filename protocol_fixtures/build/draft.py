@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from case_folder import new_case, write_parquet
 from shredding import Json
-from variant_bytes import encode
+from variant_bytes import encode, int8, int64, obj, text
 
 SECTION = "Spark Variant shredding draft, "
 LAYOUT = SECTION + "Parquet Layout"
@@ -54,22 +54,6 @@ def bare(typed: Json) -> bytes:
     return b"".join(encode(typed))
 
 
-def int64(number: int) -> Json:
-    return {"int64": number}
-
-
-def int8(number: int) -> Json:
-    return {"int8": number}
-
-
-def text(characters: str) -> Json:
-    return {"string": characters}
-
-
-def obj(**fields: Json) -> Json:
-    return {"object": fields}
-
-
 def keeps(
     name: str, rules: str, section: str, about: str, kind: pa.DataType, rows: list[Any], expect: list[Any]
 ) -> None:
@@ -103,11 +87,10 @@ def _case(
     draft: str | None,
     **options: Any,
 ) -> None:
-    case: Json = {"rules": rules.split(), "verdict": verdict, "section": section, "about": about}
-    case["input"] = {"file": "file.parquet"}
-    if draft is not None:
-        case["options"] = {"draft": draft}
-    folder = new_case("file", f"draft_{name}", {**case, "expect": expect})
+    given, draft_option = {"file": "file.parquet"}, None if draft is None else {"draft": draft}
+    folder = new_case(
+        "file", f"draft_{name}", rules, verdict, section, about, given, expect, options=draft_option
+    )
     write_parquet(folder / "file.parquet", pa.table({"v": pa.array(rows, kind)}), **options)
 
 

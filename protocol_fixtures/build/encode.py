@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from case_folder import Case, new_case
+from variant_bytes import int8
 
 NUMBERS = "VariantEncoding.md, Encoding types"
 TEXT = "VariantEncoding.md, String values must be UTF-8 encoded"
@@ -46,10 +47,6 @@ class Rejected:
     about: str
     json: str
     section: str = NUMBERS
-
-
-def int8(number: int) -> Typed:
-    return {"int8": number}
 
 
 def number(text: str, kind: str, value: str) -> Text:
@@ -266,15 +263,8 @@ OTHER_CASES: dict[str, Text | Rejected] = {
 def main() -> None:
     cases = {**NUMBER_CASES, **OTHER_CASES}
     for name, case in cases.items():
-        content: Case = {
-            "rules": case.rules.split(),
-            "verdict": "keeps" if isinstance(case, Text) else "breaks",
-            "section": case.section,
-            "about": case.about,
-            "input": {"json": case.json},
-            "expect": expected(case),
-        }
-        new_case("encode", name, content)
+        verdict, given = "keeps" if isinstance(case, Text) else "breaks", {"json": case.json}
+        new_case("encode", name, case.rules, verdict, case.section, case.about, given, expected(case))
     print(f"{len(cases)} cases of encode")
 
 

@@ -10,7 +10,6 @@ from itertools import permutations
 from typing import Any
 
 import pyarrow as pa
-from parquet_footer import Element
 from shredded_files import (
     NULL,
     ONE,
@@ -25,6 +24,8 @@ from shredded_files import (
     variant,
     write_case,
 )
+
+from delta_variant_conformance.parquet_footer import Element
 
 GROUP = "VariantShredding.md, Value Shredding"
 ANNOTATION = "LogicalTypes.md, VARIANT"

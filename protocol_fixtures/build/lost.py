@@ -13,10 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 from case_folder import commit, new_case, write_parquet
-from parquet_footer import BINARY, FALSE, annotate, rewrite_statistics
 from shredding import UNSHREDDED, Json, group_type, shredded, unshredded
 from tables import ID, SHREDDING, add, metadata, protocol
-from variant_bytes import encode, z85
+from variant_bytes import encode, int64, obj, text, z85
+
+from delta_variant_conformance.parquet_footer import BINARY, FALSE, annotate, rewrite_statistics
 
 SKIPPING = "VariantShredding.md, Data Skipping"
 STATISTICS = "PROTOCOL.md, Statistics for Variant Columns"
@@ -33,18 +34,6 @@ NULL = {"null": None}
 BEFORE_AN_EMOJI = "\uff5e"
 """U+FF5E: before U+1F600 in UTF-8, and after it in UTF-16."""
 EMOJI = "\U0001f600"
-
-
-def obj(**fields: Json) -> Json:
-    return {"object": fields}
-
-
-def int64(number: int) -> Json:
-    return {"int64": number}
-
-
-def text(characters: str) -> Json:
-    return {"string": characters}
 
 
 @dataclass(frozen=True)
@@ -77,7 +66,7 @@ def write_table(table: Path, *files: File) -> None:
         ids = pa.array(range(first, first + len(file.rows)), INT)
         columns = pa.table({"id": ids, "v": file.columns()})
         write_parquet(table / name, columns, row_group_size=file.row_group_size)
-        annotate(table / name, ("v",))
+        annotate(table / name, "v")
         file.change(table / name)
         size = (table / name).stat().st_size
         actions.append(add(name, size, stats=_statistics(file, first)))
@@ -119,15 +108,8 @@ def selected(
         rows = [{"id": number, "found": each} for number, each in enumerate(expected, start=1)]
     else:
         rows = [{"id": number} for number in expected]
-    case = {
-        "rules": rule.split(),
-        "verdict": "keeps",
-        "section": section,
-        "about": about,
-        "input": {"table": "table", "path": list(path), "type": kind, **condition},
-        "expect": {"rows": rows},
-    }
-    table = new_case("select", name, case) / "table"
+    given = {"table": "table", "path": list(path), "type": kind, **condition}
+    table = new_case("select", name, rule, "keeps", section, about, given, {"rows": rows}) / "table"
     if files:
         write_table(table, *files)
     return table
@@ -460,21 +442,10 @@ def timestamps() -> None:
             (">", "2023-11-14 22:13:20.1234Z"),
         ),
     ):
-        case = {
-            "rules": ["Q5"],
-            "verdict": "keeps",
-            "section": FILE_STATISTICS,
-            "about": "The upper bound of timestamps is cut to a millisecond, so that values may exceed it",
-            "input": {
-                "table": "table",
-                "column": "ts",
-                "path": [],
-                "type": "timestamp",
-                "where": list(where),
-            },
-            "expect": {"rows": [{"id": 2}]},
-        }
-        table = new_case("select", name, case) / "table"
+        about = "The upper bound of timestamps is cut to a millisecond, so that values may exceed it"
+        given = {"table": "table", "column": "ts", "path": [], "type": "timestamp", "where": list(where)}
+        expect = {"rows": [{"id": 2}]}
+        table = new_case("select", name, "Q5", "keeps", FILE_STATISTICS, about, given, expect) / "table"
         ids = pa.array([1, 2], INT)
         stamps = pa.array([0, micros], INT).cast(pa.timestamp("us", "UTC"))
         size = write_parquet(table / "part-0.parquet", pa.table({"id": ids, "ts": stamps}))
@@ -554,15 +525,9 @@ def _rows(files: Sequence[File]) -> list[Json | None]:
 
 
 def _rewritten(name: str, about: str, given: Json, rows: Sequence[Json], files: Sequence[File]) -> None:
-    case = {
-        "rules": ["Q9"],
-        "verdict": "keeps",
-        "section": RECONSTRUCTION,
-        "about": about,
-        "input": {"table": "table", **given},
-        "expect": {"rows": list(rows)},
-    }
-    write_table(new_case("rewrite", name, case) / "table", *files)
+    given, expect = {"table": "table", **given}, {"rows": list(rows)}
+    folder = new_case("rewrite", name, "Q9", "keeps", RECONSTRUCTION, about, given, expect)
+    write_table(folder / "table", *files)
 
 
 if __name__ == "__main__":

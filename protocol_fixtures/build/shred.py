@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from case_folder import Case, new_case, write_parquet
-from parquet_footer import annotate
 from shredded_files import names, row, variant
-from variant_bytes import encode
+from variant_bytes import encode, int8, obj
+
+from delta_variant_conformance.parquet_footer import annotate
 
 VALUES = "VariantShredding.md, Value Shredding"
 TYPES = "VariantShredding.md, Shredded Value Types"
@@ -60,14 +60,6 @@ def fits(kind: str, payload: Any, typed: Any = None) -> tuple[Typed, Typed]:
 def stays(kind: str, payload: Any) -> tuple[Typed, Typed]:
     """Return a value that stays in `value`."""
     return {kind: payload}, pair(residue={kind: payload})
-
-
-def int8(number: int) -> Typed:
-    return {"int8": number}
-
-
-def obj(**fields: Any) -> Typed:
-    return {"object": fields}
 
 
 NULL = {"null": None}
@@ -465,20 +457,14 @@ def _write(
     expect: Case,
     options: Case | None = None,
 ) -> None:
-    content: Case = {
-        "rules": case.rules.split(),
-        "verdict": verdict,
-        "section": case.section,
-        "about": case.about,
-        "input": {"file": "v.parquet", "schema": case.schema},
-    }
-    if options:
-        content["options"] = options
-    folder: Path = new_case("shred", name, {**content, "expect": expect})
+    given = {"file": "v.parquet", "schema": case.schema}
+    folder = new_case(
+        "shred", name, case.rules, verdict, case.section, case.about, given, expect, options=options
+    )
     column: Any = pa.array(list(rows), variant(required=("metadata", "value")))
     table = pa.table({"id": pa.array(range(1, len(column) + 1), pa.int32()), "v": column})
     write_parquet(folder / "v.parquet", table)
-    annotate(folder / "v.parquet", ("v",))
+    annotate(folder / "v.parquet", "v")
 
 
 if __name__ == "__main__":

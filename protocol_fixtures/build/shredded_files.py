@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 from case_folder import Case, new_case, write_parquet
-from parquet_footer import annotate, rewrite_schema
 from variant_bytes import metadata, value
+
+from delta_variant_conformance.parquet_footer import annotate, rewrite_schema
 
 __all__ = ["FileCase", "array_of", "names", "object_of", "pair", "row", "v", "variant", "write_case"]
 
@@ -113,16 +114,18 @@ def write_case(kind: str, name: str, case: FileCase) -> None:
         expect["rows"] = list(case.typed)
     if case.error is not None:
         expect["error"] = case.error
-    content: Case = {
-        "rules": case.rules.split(),
-        "verdict": case.verdict,
-        "section": case.section,
-        "about": case.about,
-        "input": {"file": "v.parquet"},
-    }
-    if case.options:
-        content["options"] = case.options
-    folder = new_case(kind, name, {**content, "expect": expect})
+    given = {"file": "v.parquet"}
+    folder = new_case(
+        kind,
+        name,
+        case.rules,
+        case.verdict,
+        case.section,
+        case.about,
+        given,
+        expect,
+        options=case.options,
+    )
     _write(folder / "v.parquet", case)
 
 
@@ -137,7 +140,7 @@ def _write(path: Path, case: FileCase) -> None:
     if case.change is not None:
         rewrite_schema(path, lambda root: case.change(root.at("v")))
     if case.annotated:
-        annotate(path, ("v",), version=case.version)
+        annotate(path, "v", version=case.version)
 
 
 def _large(arrow_type: Any) -> Any:

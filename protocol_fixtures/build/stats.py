@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from case_folder import new_case, write_parquet
 from shredding import Json, group_type, shredded
-from variant_bytes import encode, metadata, z85
+from variant_bytes import encode, int64, metadata, obj, text, z85
 
 STATISTICS = "PROTOCOL.md, Statistics for Variant Columns"
 RFC_9535 = "RFC 9535 section 2.7"
@@ -20,41 +20,24 @@ ORDERS = "parquet.thrift, ColumnOrder"
 INT, STRING, DOUBLE = pa.int64(), pa.string(), pa.float64()
 
 
-def obj(**fields: Json) -> Json:
-    return {"object": fields}
-
-
-def int64(number: int) -> Json:
-    return {"int64": number}
-
-
-def text(characters: str) -> Json:
-    return {"string": characters}
-
-
 # Text of statistics.
 
 
 def decoded(name: str, rules: str, about: str, bound: str, typed: Json, *, section: str = STATISTICS) -> None:
     """Write a case of a text that is decoded."""
-    _case(name, rules, "keeps", section, about, {"z85": bound}, {"rows": [typed]})
+    new_case("stats", name, rules, "keeps", section, about, {"z85": bound}, {"rows": [typed]})
 
 
 def rejected(name: str, rules: str, about: str, bound: str, *, section: str = STATISTICS) -> None:
     """Write a case of text that is not a bound of a Variant."""
     expect = {"error": "InvalidStatisticsError"}
-    _case(name, rules, "breaks", section, about, {"z85": bound}, expect)
+    new_case("stats", name, rules, "breaks", section, about, {"z85": bound}, expect)
 
 
 def encoded(name: str, rules: str, about: str, metadata_: bytes, value: bytes, bound: str) -> None:
     """Write a case of a Variant that is encoded."""
     given = {"encode": {"metadata": metadata_.hex(), "value": value.hex()}}
-    _case(name, rules, "keeps", STATISTICS, about, given, {"z85": bound})
-
-
-def _case(name: str, rules: str, verdict: str, section: str, about: str, given: Json, expect: Json) -> None:
-    case = {"rules": rules.split(), "verdict": verdict, "section": section, "about": about}
-    new_case("stats", name, {**case, "input": given, "expect": expect})
+    new_case("stats", name, rules, "keeps", STATISTICS, about, given, {"z85": bound})
 
 
 def texts() -> None:
@@ -177,10 +160,8 @@ def bounds(
         "max": None if greatest is None else {"object": greatest},
         "null_count": sum(row is None for row in rows),
     }
-    case = {"rules": rules.split(), "verdict": verdict, "section": section, "about": about}
-    folder = new_case(
-        "stats", name, {**case, "input": {"file": "file.parquet", "column": "v"}, "expect": expect}
-    )
+    given = {"file": "file.parquet", "column": "v"}
+    folder = new_case("stats", name, rules, verdict, section, about, given, expect)
     columns = [shredded(row, kind) for row in rows] if groups is None else list(groups)
     table = pa.table({"v": pa.array(columns, group_type(kind))})
     write_parquet(folder / "file.parquet", table, row_group_size=row_group_size)

@@ -14,9 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 from case_folder import Case, new_case, write_parquet
-from parquet_footer import Element, annotate, logical_type, rewrite_schema
 from shredding import UNSHREDDED, group_type, shredded, unshredded
 from variant_bytes import encode
+
+from delta_variant_conformance.parquet_footer import Element, annotate, logical_type, rewrite_schema
 
 Typed = dict[str, Any]
 Schema = Any
@@ -234,7 +235,11 @@ class Written:
 
     kind: str
     name: str
-    content: Case
+    rule: str
+    section: str
+    about: str
+    given: Case
+    expect: Case
     rows: Sequence[Typed | None] = ()
     arrow: pa.DataType | None = None
 
@@ -243,7 +248,10 @@ def write_all(cases: Path) -> int:
     """Write all cases, and return their number."""
     written = [case for each in TYPES for case in cases_of_type(each)]
     for case in written:
-        folder = new_case(case.kind, case.name, case.content, cases)
+        given, expect = case.given, case.expect
+        folder = new_case(
+            case.kind, case.name, case.rule, "keeps", case.section, case.about, given, expect, cases=cases
+        )
         if case.rows:
             write_file(folder / "v.parquet", case.rows, case.arrow)
     return len(written)
@@ -263,35 +271,31 @@ def cases_of_type(each: Type) -> Iterator[Written]:
             yield read_case(case, [value], arrow)
             yield read_case(f"{case}_among_others", [value, None, another, *without, value], arrow)
             if place in DECODED:
-                yield Written("decode", case, decode_case(value))
+                yield decode_case(case, value)
             if place in SHREDDED and layout.schema is not None:
                 schema = layout.schema(each.schema, other.schema)
-                yield Written("shred", case, shred_case(schema, value), [value])
+                yield shred_case(case, schema, value)
         # One case, because some engines have one null.
         yield read_case(f"{each.kind}_{place}_beside_variant_null", [*values.values(), NULL], arrow)
 
 
 def read_case(name: str, rows: Sequence[Typed | None], arrow: pa.DataType | None) -> Written:
     about = "Each row is the value that was written, wherever it is stored"
-    case = content("P-S9", VALUES, about, {"file": "v.parquet"}, {"rows": list(rows)})
-    return Written("unshred", name, case, rows, arrow)
+    expect = {"rows": list(rows)}
+    return Written("unshred", name, "P-S9", VALUES, about, {"file": "v.parquet"}, expect, rows, arrow)
 
 
-def decode_case(value: Typed) -> Case:
+def decode_case(name: str, value: Typed) -> Written:
     metadata, data = encode(value)
     given = {"metadata": metadata.hex(), "value": data.hex()}
-    return content("E-V3", ENCODING, "The value is printed as JSON", given, {"rows": [value]})
+    about = "The value is printed as JSON"
+    return Written("decode", name, "E-V3", ENCODING, about, given, {"rows": [value]})
 
 
-def shred_case(schema: Schema, value: Typed) -> Case:
+def shred_case(name: str, schema: Schema, value: Typed) -> Written:
     about = "A value is shredded if `typed_value` has its type, and stays in `value` otherwise"
-    given = {"file": "v.parquet", "schema": schema}
-    return content("W3", VALUES, about, given, {"columns": [columns(value, schema)]})
-
-
-def content(rule: str, section: str, about: str, given: Case, expect: Case) -> Case:
-    head = {"rules": [rule], "verdict": "keeps", "section": section, "about": about}
-    return {**head, "input": given, "expect": expect}
+    given, expect = {"file": "v.parquet", "schema": schema}, {"columns": [columns(value, schema)]}
+    return Written("shred", name, "W3", VALUES, about, given, expect, [value])
 
 
 def columns(value: Typed | None, schema: Schema) -> Case:
@@ -320,7 +324,7 @@ def write_file(path: Path, rows: Sequence[Typed | None], arrow: pa.DataType | No
     write_parquet(path, pa.table({"id": ids, "v": column}), store_decimal_as_integer=True)
     if arrow is not None and "fixed_size_binary" in str(arrow):
         rewrite_schema(path, annotate_uuids)
-    annotate(path, ("v",))
+    annotate(path, "v")
 
 
 def annotate_uuids(element: Element) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 from case_folder import commit, new_case, write_parquet
 from shredding import UNSHREDDED, Json, group_type, shredded, unshredded
-from variant_bytes import encode, z85
+from variant_bytes import encode, obj, z85
 
 OBJECT_OF_A = pa.struct({"a": pa.int64()})
 SHREDDED = group_type(OBJECT_OF_A)
@@ -68,10 +68,6 @@ def add(path: str, size: int, *, stats: Json | str | None = None, **more: Any) -
 # Rows, and files of them.
 
 
-def obj(**fields: Json) -> Json:
-    return {"object": fields}
-
-
 def a_is(number: int) -> Json:
     return obj(a={"int64": number})
 
@@ -107,29 +103,19 @@ def write_rows(path: Path, rows: Sequence[Json], layout: Layout = AS_VARIANT, **
 
 
 def table_case(
-    name: str, rules: str, verdict: str, section: str, about: str, expect: Json, **more: Any
+    name: str,
+    rules: str,
+    verdict: str,
+    section: str,
+    about: str,
+    expect: Json,
+    *,
+    kind: str = "table",
+    **more: Any,
 ) -> Path:
-    """Start a case of the kind `table` and return the folder of its table."""
-    case = _case(rules, verdict, section, about, expect, **more)
-    return new_case("table", name, case) / "table"
-
-
-def log_case(
-    name: str, rules: str, verdict: str, section: str, about: str, expect: Json, **more: Any
-) -> Path:
-    """Start a case of the kind `log` and return the folder of its table."""
-    return new_case("log", name, _case(rules, verdict, section, about, expect, **more)) / "table"
-
-
-def _case(rules: str, verdict: str, section: str, about: str, expect: Json, **more: Any) -> Json:
-    return {
-        "rules": rules.split(),
-        "verdict": verdict,
-        "section": section,
-        "about": about,
-        "input": {"table": "table", **more},
-        "expect": expect,
-    }
+    """Start a case, and return the folder of its table."""
+    given = {"table": "table", **more}
+    return new_case(kind, name, rules, verdict, section, about, given, expect) / "table"
 
 
 def one_file(
@@ -436,7 +422,7 @@ def added_column() -> None:
     about = "A version that the table does not have is rejected"
     section = "PROTOCOL.md, Delta Log Entries"
     expect = {"error": "VersionNotFoundError"}
-    write(log_case("version_not_there", "T14", "breaks", section, about, expect, version=2))
+    write(table_case("version_not_there", "T14", "breaks", section, about, expect, version=2, kind="log"))
     about = "The upgrade lists the features that versions 1 and 2 imply, in addition to the new one"
     expect = {
         "version": 1,
@@ -446,7 +432,7 @@ def added_column() -> None:
         "properties": {},
         "schema": {"id": "long", "v": "variant"},
     }
-    write(log_case("upgraded_protocol", "T2", "keeps", FEATURES, about, expect))
+    write(table_case("upgraded_protocol", "T2", "keeps", FEATURES, about, expect, kind="log"))
 
     changed = {"name": "v", "type": "variant", "nullable": True}
     changes = [{"toType": "variant", "fromType": "string"}]
@@ -591,7 +577,7 @@ def shredding() -> None:
         "writer_features": list(SHREDDING),
         "properties": {"delta.enableVariantShredding": "false"},
     }
-    table = log_case("property_off_again", "H10", "keeps", SHREDDING_FEATURE, about, expect)
+    table = table_case("property_off_again", "H10", "keeps", SHREDDING_FEATURE, about, expect, kind="log")
     sizes = [
         write_rows(table / "part-0.parquet", rows[:1], AS_SHREDDED),
         write_rows(table / "part-1.parquet", rows[1:]),

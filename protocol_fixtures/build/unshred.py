@@ -10,7 +10,6 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
-from parquet_footer import CONVERTED, I32, PRECISION, SCALE, STRUCT, TRUE, Element, logical_type
 from shredded_files import (
     NULL,
     ONE,
@@ -25,6 +24,18 @@ from shredded_files import (
     v,
     variant,
     write_case,
+)
+from variant_bytes import arr, int8, int64, obj
+
+from delta_variant_conformance.parquet_footer import (
+    CONVERTED,
+    I32,
+    PRECISION,
+    SCALE,
+    STRUCT,
+    TRUE,
+    Element,
+    logical_type,
 )
 
 INT64 = pa.int64()
@@ -42,22 +53,6 @@ MISSING = "VariantShredding.md, Value Shredding: a missing value where one is re
 A, A_B = names("a"), names("a", "b")
 OF_A = object_of(a=INT64)
 NEITHER = pair()
-
-
-def int8(number: int) -> dict[str, Any]:
-    return {"int8": number}
-
-
-def int64(number: int) -> dict[str, Any]:
-    return {"int64": number}
-
-
-def obj(**fields: Any) -> dict[str, Any]:
-    return {"object": fields}
-
-
-def arr(*elements: Any) -> dict[str, Any]:
-    return {"array": list(elements)}
 
 
 def breaks(*arguments: Any, **options: Any) -> FileCase:

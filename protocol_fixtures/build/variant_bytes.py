@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-__all__ = ["encode", "z85"]
+__all__ = ["arr", "encode", "int8", "int64", "metadata", "obj", "text", "value", "z85"]
 
 INTEGERS = {"int8": (0x0C, "<b"), "int16": (0x10, "<h"), "int32": (0x14, "<i"), "int64": (0x18, "<q")}
 TIMES = {
@@ -23,6 +23,26 @@ TIMES = {
 }
 FLOATS = {"double": (0x1C, "<d"), "float": (0x38, "<f")}
 DECIMALS = {"decimal4": (0x20, 4), "decimal8": (0x24, 8), "decimal16": (0x28, 16)}
+
+
+def int8(number: int) -> dict[str, Any]:
+    return {"int8": number}
+
+
+def int64(number: int) -> dict[str, Any]:
+    return {"int64": number}
+
+
+def text(characters: str) -> dict[str, Any]:
+    return {"string": characters}
+
+
+def obj(**fields: Any) -> dict[str, Any]:
+    return {"object": fields}
+
+
+def arr(*elements: Any) -> dict[str, Any]:
+    return {"array": list(elements)}
 
 
 def encode(typed: dict[str, Any], *, names: list[str] | None = None) -> tuple[bytes, bytes]:

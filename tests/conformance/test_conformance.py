@@ -31,7 +31,7 @@ from delta_variant_conformance.engines import start
 from delta_variant_conformance.grade import Result, grade
 from delta_variant_conformance.invoke import Answer, invoke
 from delta_variant_conformance.page import html_page
-from delta_variant_conformance.parquet_annotation import annotate
+from delta_variant_conformance.parquet_footer import annotate
 from delta_variant_conformance.report import FINDINGS, counts, json_report, matrix_rows, score
 from delta_variant_conformance.runner import EngineRun, Run, run
 from delta_variant_conformance.typed_values import compare, describe, find_problem

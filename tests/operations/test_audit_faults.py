@@ -30,7 +30,7 @@ import delta_variant as dv
 from delta_variant.errors import ProtocolError, SchemaError
 from delta_variant.operations.audit import RULES
 from delta_variant.protocol.statistics import encode_bound
-from delta_variant_conformance.parquet_annotation import annotate
+from delta_variant_conformance.parquet_footer import annotate
 
 VIOLATIONS: dict[str, tuple[str, str, bool, Callable[[Table], None]]] = {}
 FEATURES = ["variantType", "variantShredding"]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine import Cell, Engine, VariantBytes
-from ..parquet_annotation import annotate
+from ..parquet_footer import annotate
 from ..typed_values import Schema
 
 __all__ = ["start_iceberg", "start_parquet_java"]

@@ -1,4 +1,4 @@
-"""Rewrite the schema in the footer of a Parquet file, to add annotations that pyarrow cannot write.
+"""Rewrite the footer of a Parquet file, to add annotations and statistics that pyarrow cannot write.
 
 The footer is Thrift's compact protocol; it is read whole into plain objects, changed, and written again.
 """
@@ -48,10 +48,13 @@ class Element:
         self.fields[NAME] = (BINARY, name.encode())
 
     def at(self, *path: str) -> Element:
-        """Return the node at a path of names below this one."""
+        """Return the node at a path of names below this one; raises ValueError if it does not exist."""
         node = self
         for step in path:
-            node = next(child for child in node.children if child.name == step)
+            found = [child for child in node.children if child.name == step]
+            if not found:
+                raise ValueError(f"the file has no column {step!r}")
+            [node] = found
         return node
 
     def set_repetition(self, repetition: str) -> None:
@@ -70,15 +73,14 @@ def logical_type(name: str) -> Struct:
     return {LOGICAL_TYPES[name]: (STRUCT, {})}
 
 
-def annotate(path: Path, *columns: tuple[str, ...], version: int | None = 1) -> None:
-    """Annotate groups of a file as VARIANT, with a version of the specification or without."""
+def annotate(path: Path, column: str, *, version: int | None = 1) -> None:
+    """Annotate a top-level column of a file as VARIANT, with a version of the specification or without.
 
-    def change(root: Element) -> None:
-        for column in columns:
-            parameters: Struct = {} if version is None else {1: (BYTE, version)}
-            root.at(*column).set_logical({LOGICAL_TYPES["VARIANT"]: (STRUCT, parameters)})
-
-    rewrite_schema(path, change)
+    Raises ValueError if the column does not exist.
+    """
+    parameters: Struct = {} if version is None else {1: (BYTE, version)}
+    variant: Struct = {LOGICAL_TYPES["VARIANT"]: (STRUCT, parameters)}
+    rewrite_schema(path, lambda root: root.at(column).set_logical(variant))
 
 
 def rewrite_schema(path: Path, change: Callable[[Element], None]) -> None:
@@ -220,7 +222,7 @@ def _value(kind: int, value: Any) -> bytes:
     if kind == DOUBLE:
         return bytes(value)
     if kind == BINARY:
-        return _varint(len(value)) + value
+        return _varint(len(value)) + bytes(value)
     if kind == STRUCT:
         return _struct(value)
     element, values = value
