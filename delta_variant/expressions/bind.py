@@ -68,6 +68,8 @@ EXPECTED: dict[Parameter, str] = {
     "moment": "a date or a timestamp",
     "clock": "a timestamp",
     "instant": "a timestamp",
+    "seconds": "a number",
+    "count": "an integer",
     "text": "a string",
     "sized": "a string or binary",
     "characters": "a string",
@@ -75,6 +77,7 @@ EXPECTED: dict[Parameter, str] = {
 CALLED_WITHOUT_PARENTHESES = frozenset({"current_date", "current_timestamp"})
 MOMENTS: frozenset[Kind] = frozenset({"date", "timestamp", "timestamp_ntz"})
 STRING: frozenset[Kind] = frozenset({"string"})
+WRITTEN_DIGITS = frozenset({pa.int16(), pa.int32(), pa.int64()})
 COMMON: frozenset[Parameter] = frozenset({"common", "ordered"})
 # For each parameter of several types: the kinds that it takes, the type to which it casts, and the kinds of
 # which it does.
@@ -84,6 +87,8 @@ PARAMETERS: dict[Parameter, tuple[frozenset[Kind], str, frozenset[Kind]]] = {
     "moment": (MOMENTS, "date", STRING),
     "clock": (MOMENTS - {"date"}, "timestamp", STRING | {"date"}),
     "instant": (frozenset({"timestamp"}), "timestamp", frozenset()),
+    "seconds": (NUMERIC, "bigint", frozenset()),
+    "count": (frozenset({"integer"}), "bigint", frozenset()),
     "text": (frozenset(), "string", COMPARABLE - {"binary"}),
     "sized": (frozenset({"binary"}), "string", COMPARABLE),
     "characters": (frozenset(), "string", STRING),
@@ -261,7 +266,8 @@ def _bind_cast(cast: Cast, timezone: str) -> Expression:
     if source is not None:
         if target is None:
             return VariantCall("cast", (operand,), (), None)
-        return cast_to(operand, target, timezone, strict=cast.strict)
+        bound = cast_to(operand, target, timezone, strict=cast.strict)
+        return msgspec.structs.replace(bound, is_cast=True) if isinstance(bound, Literal) else bound
     if target is None:
         return operand
     if isinstance(operand, Extraction):
@@ -395,9 +401,12 @@ def _calculate_decimals(function: str, arguments: list[Expression]) -> Expressio
 
 
 def _exact_operand(operand: Expression) -> Expression:
-    """Return `operand` as a decimal: a literal with its own digits, a column with those of its type."""
+    """Return `operand` as a decimal: a literal with its own digits, all else with those of its type.
+
+    As in Spark, a literal of type tinyint has those of its type, too.
+    """
     arrow_type = output_type(operand)
-    if isinstance(operand, Literal) and kind_of(operand.value.type) == "integer" and operand.value.is_valid:
+    if arrow_type in WRITTEN_DIGITS and isinstance(operand, Literal) and not operand.is_cast:
         return cast_to(operand, pa.decimal128(len(str(abs(operand.value.as_py()))), 0))
     if arrow_type is None or pa.types.is_null(arrow_type):
         return cast_to(operand, pa.decimal128(1, 0))

@@ -210,9 +210,7 @@ def common_number_type(left: pa.DataType, right: pa.DataType) -> pa.DataType:
         return left
     kinds = {kind_of(left), kind_of(right)}
     if "floating" in kinds:
-        # A float holds each integer of 16 bits.
-        is_exact = all(each == pa.float32() or each in (pa.int8(), pa.int16()) for each in (left, right))
-        return pa.float32() if is_exact else pa.float64()
+        return pa.float64()
     if kinds == {"integer"}:
         return max(left, right, key=lambda arrow_type: arrow_type.bit_width)
     one, other = as_decimal(left), as_decimal(right)

@@ -19,18 +19,18 @@ Form: TypeAlias = Callable[[Reader], Expression]
 NULL = Literal(pa.scalar(None, pa.null()))
 TRIMS = {"both": "trim", "leading": "ltrim", "trailing": "rtrim"}
 UNITS = {
-    "year": ("y", "years", "yr", "yrs"),
-    "quarter": ("qtr",),
-    "month": ("mon", "mons", "months"),
+    "year": ("year", "y", "years", "yr", "yrs"),
+    "quarter": ("quarter", "qtr"),
+    "month": ("month", "mon", "mons", "months"),
     "weekofyear": ("week", "w", "weeks"),
-    "day": ("d", "days"),
-    "dayofweek": ("dow",),
+    "day": ("day", "d", "days"),
+    "dayofweek": ("dayofweek", "dow"),
     "dayofyear": ("doy",),
-    "hour": ("h", "hours", "hr", "hrs"),
-    "minute": ("m", "min", "mins", "minutes"),
+    "hour": ("hour", "h", "hours", "hr", "hrs"),
+    "minute": ("minute", "m", "min", "mins", "minutes"),
 }
 """The functions of `extract` with the names of their units; its seconds have a fraction, and are missing."""
-UNIT_FUNCTIONS = {unit: name for name, units in UNITS.items() for unit in (name, *units)}
+UNIT_FUNCTIONS = {unit: name for name, units in UNITS.items() for unit in units}
 
 
 def case_form(reader: Reader) -> Expression:
@@ -38,7 +38,8 @@ def case_form(reader: Reader) -> Expression:
     token = reader.take()
     operand = None if reader.is_next("when") else reader.expression()
     arguments: list[Expression] = []
-    reader.expect("when")
+    if not reader.accept("when"):
+        reader.fail("`when`", "quote a column of this name: `case`")
     while True:
         condition = reader.expression()
         reader.expect("then")

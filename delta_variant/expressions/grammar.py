@@ -1,19 +1,20 @@
 """The grammar of expressions: operators by their precedence in Spark, and the values that they connect.
 
 Every word can be a column, as in Spark. It has its special meaning only where the text goes on as that
-requires.
+requires. `case` is a column only in a text without an `end` after it, so that no text has two meanings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import cached_property
 from typing import NoReturn
 
 import pyarrow as pa
 
 from .calls import AGGREGATES, extend, find_function
 from .forms import FORMS, case_form
-from .lexer import GrammarError, Token
+from .lexer import Cursor, Token
 from .literals import TYPED_LITERALS, number_literal, string_value
 from .predicates import PREDICATES, is_test
 from .reader import Reader
@@ -52,9 +53,14 @@ CONSTANTS = {"true": (True, pa.bool_()), "false": (False, pa.bool_()), "null": (
 class Grammar(Reader):
     """A parser of the expressions in a text; its methods raise GrammarError."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self._failures: dict[int, GrammarError] = {}
+    @cached_property
+    def _last_end(self) -> int:
+        """The position of the last word `end`."""
+        tokens, found = Cursor(self.text), -1
+        while tokens.token.kind != "end":
+            token = tokens.take()
+            found = token.start if token.word == "end" else found
+        return found
 
     def expression(self, above: int = 0) -> Expression:
         """Return the expression at the position, of operators with a precedence greater than `above`."""
@@ -108,11 +114,6 @@ class Grammar(Reader):
             "count(*), count(expression), min(expression) or max(expression)",
             "query the scan with DuckDB or Polars for other aggregates",
         )
-
-    def farthest(self, failure: GrammarError) -> GrammarError:
-        """Return the failure that tells most: of the attempts before it, the one that came farthest."""
-        attempts = [each for start, each in self._failures.items() if start <= failure.position]
-        return max([*attempts, failure], key=lambda each: each.position)
 
     def _connected(self, value: Expression, level: int, function: str) -> Expression:
         token = self.take()
@@ -200,8 +201,8 @@ class Grammar(Reader):
         return value
 
     def _word(self, token: Token) -> Expression:
-        if token.word == "case" and token.start not in self._failures:
-            return self._attempt(case_form)
+        if token.word == "case" and (self.following.word == "when" or token.start < self._last_end):
+            return case_form(self)
         if self._is_call():
             form = FORMS.get(token.word)
             return self._called() if form is None else form(self)
@@ -224,16 +225,6 @@ class Grammar(Reader):
         self.take()
         text = self.take()
         return literal(string_value(text), text)
-
-    def _attempt(self, form: Callable[[Grammar], Expression]) -> Expression:
-        """Return what a form reads, or else what its word means as a column or a function."""
-        token, position = self.token, self.position
-        try:
-            return form(self)
-        except GrammarError as failure:
-            self._failures[token.start] = failure
-            self.position = position
-            return self._word(token)
 
     def _is_call(self) -> bool:
         return self.following.kind == "symbol" and self.following.text == "("

@@ -127,10 +127,6 @@ def parse_type(text: str) -> pa.DataType | None:
     return type_of_text(text)
 
 
-def _error_of(grammar: Grammar, failure: GrammarError, text: str) -> ExpressionError:
-    return grammar.farthest(failure).error(text)
-
-
 def _read(text: str, rule: Callable[[Grammar], Parsed]) -> Parsed:
     """Return what a rule of the grammar reads from a whole text."""
     _check(text)
@@ -139,7 +135,7 @@ def _read(text: str, rule: Callable[[Grammar], Parsed]) -> Parsed:
         parsed = rule(grammar)
         grammar.expect_end()
     except GrammarError as failure:
-        raise _error_of(grammar, failure, text) from None
+        raise failure.error(text) from None
     except RecursionError as error:
         raise too_deep(text) from error
     for part in parsed if isinstance(parsed, tuple) else (parsed,):

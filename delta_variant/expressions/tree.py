@@ -40,9 +40,13 @@ class Path(msgspec.Struct, frozen=True):
 
 
 class Literal(msgspec.Struct, frozen=True):
-    """A constant."""
+    """A constant.
+
+    Calculated with decimals, one that is written has its own digits, one that a cast made those of its type.
+    """
 
     value: pa.Scalar[Any]
+    is_cast: bool = False
 
 
 class Column(msgspec.Struct, frozen=True):

@@ -378,7 +378,7 @@ def test_a_typed_literal_can_be_cast():
         ("not = in", "`not` = `in`"),
         ("not in in (and)", "not (`in` in (`and`))"),
         ("case = 4 or not case is null", "`case` = 4 or not (`case` is null)"),
-        ("case when not then case else end end", "case when `not` then `case` else `end` end"),
+        ("case when not then else else end end", "case when `not` then `else` else `end` end"),
         ("case when when then then end", "case when `when` then `then` end"),
         ("from between between and and", "`from` between `between` and `and`"),
         ("user.values.show", "`user`.`values`.`show`"),
@@ -441,6 +441,7 @@ def test_operators_group_as_in_spark(text, grouped):
         ("a /* b", "the comment does not end"),
         ("'a", "closing '"),
         ("case when flag then 1", "expected `end`, got the end"),
+        ("case when flag then case end", "quote a column of this name: `case`"),
         ("s like 'a' escape b", "a string literal"),
     ],
 )

@@ -259,6 +259,9 @@ def _numbers() -> Iterator[str]:
     operands = [*INTEGERS[:6], *LONGS[1:3], "cast(7 as tinyint)"]
     yield from (f"{left} div {right}" for left, right in product(operands, ["2", "-1", "0", "null", "-7L"]))
     yield from _calls("mod", INTEGERS, ["2", "-3", "0"])
+    operands = ["1Y", "1S", "1", "-1", "cast(1 as tinyint)", "cast(1 as int)", "cast('1' as bigint)", "0.5f"]
+    for left, operator, right in product(operands, "+*", [*operands, "1.25"]):
+        yield f"typeof({left} {operator} {right})"
 
 
 def _moments() -> Iterator[str]:
@@ -318,6 +321,8 @@ def _moments() -> Iterator[str]:
     yield from _calls("from_unixtime", seconds, ["'yyyy-MM-dd'", "'HH:mm:ss.SSS'"])
     for name in ("timestamp_seconds", "timestamp_millis", "timestamp_micros"):
         yield from _calls(name, [*seconds, *LONGS])
+    fractions = ["1.5", "-0.05", "1.234560000", "1.2345678", "1.25D", "-1.2345678D", "0.5f", "7 / 3"]
+    yield from _calls("timestamp_seconds", [*fractions, "cast('NaN' as double)", "cast('-inf' as float)"])
     for name in ("unix_seconds", "unix_millis", "unix_micros"):
         yield from _calls(name, [*TIMESTAMPS, DATES[1]])
     yield from _calls("unix_date", DATES)

@@ -12,6 +12,7 @@ import datetime as dt
 import logging
 import math
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from delta_variant.errors import CastError, DeltaVariantError
+from delta_variant.errors import CastError, ExpressionError
 from delta_variant.expressions.bind import bind
 from delta_variant.expressions.evaluate import evaluate, without_cast
 from delta_variant.expressions.forms import UNIT_FUNCTIONS
@@ -339,48 +340,78 @@ class There:
             yield name, [row[number] for row in rows]
 
 
+def _shortest(number: re.Match[str]) -> str:
+    """Return a number with the digits that it needs; Java before its version 19 writes more."""
+    is_float = len(number[0].partition("E")[0]) <= len("1.23456789")
+    return repr(pa.scalar(float(number[0]), pa.float32() if is_float else pa.float64()).as_py())
+
+
 def comparable(value: Any) -> str:
     """Return a value as text, in which NaN equals NaN and moments have one zone."""
     if isinstance(value, dt.datetime):
         return value.replace(tzinfo=None).isoformat()
+    if isinstance(value, str):
+        return re.sub(r"\d\.\d+E-?\d+", _shortest, value)
     return repr(bytes(value) if isinstance(value, bytearray) else value)
+
+
+# An operand that one of the two skips does not fail there: Spark drops operands of constants before it
+# evaluates others, and skips those after a NULL; this package skips those that an earlier one makes needless.
+SKIPPED = re.compile(
+    r"\b(and|or|case|coalesce|ifnull|nvl2?|if|iff|in|between|greatest|least|any|some|all)\b", re.IGNORECASE
+)
+# Spark overflows without an error in the first, and runs out of digits in the second.
+UNLIKE = re.compile(r"from_unixtime\(.*\d{19}|round\(.*2147483647", re.IGNORECASE)
+DATETIME_LIMITS = re.compile(
+    r"year -?\d+ is out of range|date value out of range|must have magnitude|ordinal must"
+)
+# A string of Arrow cannot hold bytes that are not UTF-8; Spark's can.
+NOT_TEXT = re.compile(r"(\bbin\b|x'00ff').* as string", re.IGNORECASE | re.DOTALL)
+
+
+def _difference(text: str, mine: Any, spark: Any) -> str:
+    """Return how the results of an expression compare; each is a type and values, or an error."""
+    from pyspark.errors import AnalysisException
+
+    failed_here, failed_there = isinstance(mine, Exception), isinstance(spark, Exception)
+    if any(isinstance(each, Exception) and DATETIME_LIMITS.search(str(each)) for each in (mine, spark)):
+        return "beyond the datetimes of Python"
+    if failed_here and not isinstance(mine, CastError):
+        return "different"
+    if failed_here and failed_there:
+        return "an error in both"
+    if failed_there and isinstance(spark, AnalysisException):
+        return "rejected by Spark"
+    if failed_here or failed_there:
+        if UNLIKE.search(text):
+            return "beyond the limits of Spark"
+        is_null = None in (spark if failed_here else mine)[1]
+        return "an error in an operand that one skips" if is_null or SKIPPED.search(text) else "different"
+    (my_type, my_values), (type_there, values_there) = mine, spark
+    is_equal = my_type == type_there and [*map(comparable, my_values)] == [*map(comparable, values_there)]
+    if is_equal:
+        return "equal"
+    return "of bytes that are not UTF-8" if NOT_TEXT.search(text) else "different"
 
 
 def compare(texts: Sequence[str], here: Here, there: There, found: Counter[str]) -> Iterator[str]:
     """Yield a line for each expression that has another type, value or error in Spark."""
-    ours: dict[str, tuple[str, list[Any]] | None] = {}
+    ours: dict[str, Any] = {}
     for text in texts:
         try:
             ours[text] = here(text)
-        except CastError:
-            ours[text] = None
-        except DeltaVariantError:
+        except ExpressionError:
             found["rejected here"] += 1
-        except Exception as error:  # a defect, whatever its class
-            found["different"] += 1
-            yield f"{text}\n    here {error!r}"
-    valued = [text for text, result in ours.items() if result is not None]
-    failed = [text for text, result in ours.items() if result is None]
+        except Exception as error:  # of any class: only that of a cast is not a defect
+            ours[text] = error
+    valued = [text for text, result in ours.items() if not isinstance(result, Exception)]
     results = dict(zip(valued, there(valued), strict=True)) if valued else {}
-    results |= {text: next(there([text])) for text in failed}
-    for text, result in results.items():
-        mine = ours[text]
-        if isinstance(result, Exception) and mine is None:
-            found["an error in both"] += 1
-        elif isinstance(result, Exception) and mine and "MISMATCH" in str(result):
-            # Spark has no such value to compare with.
-            found["of wrong types in Spark"] += 1
-        elif mine is None and not isinstance(result, Exception) and None in result[1]:
-            # Spark does not evaluate an operand after one that is NULL, and so does not see its error.
-            found["an error here after NULL"] += 1
-        elif isinstance(result, Exception) or mine is None:
-            found["different"] += 1
-            yield f"{text}\n    here {mine}\n    Spark {str(result)[:200]}"
-        elif (mine[0], [*map(comparable, mine[1])]) == (result[0], [*map(comparable, result[1])]):
-            found["equal"] += 1
-        else:
-            found["different"] += 1
-            yield f"{text}\n    here {mine}\n    Spark {result}"
+    for text, mine in ours.items():
+        spark = results[text] if text in results else next(there([text]))
+        kind = _difference(text, mine, spark)
+        found[kind] += 1
+        if kind == "different":
+            yield f"{text}\n    here {mine!s:.400}\n    Spark {spark!s:.400}"
 
 
 def session() -> Any:

@@ -74,10 +74,19 @@ def _days_between(end: Array, start: Array) -> Array:
 
 def _instant(micros: int) -> ScalarFunction:
     def instant(values: Array) -> Array:
-        scaled: Any = kernels.call_function("multiply_checked", [values, pa.scalar(micros, pa.int64())])
-        return scaled.cast(TIMESTAMP)
+        scale = pa.scalar(micros)
+        if kind_of(values.type) == "floating":
+            values = kernels.if_else(kernels.is_finite(values), values.cast(pa.float64()), None)
+            scaled = kernels.trunc(kernels.multiply(values, scale.cast(pa.float64())))
+        elif kind_of(values.type) == "decimal":
+            # Without a digit after those of microseconds, which cannot be kept.
+            scaled = kernels.multiply(values.cast(pa.decimal256(44, 6)), scale)
+        else:
+            scaled = kernels.multiply_checked(values.cast(pa.int64()), scale)
+        return scaled.cast(pa.int64()).cast(TIMESTAMP)
 
-    return function(("bigint",), TIMESTAMP, over_arrays(instant))
+    # Only seconds have a fraction.
+    return function(("seconds" if micros == 1_000_000 else "count",), TIMESTAMP, over_arrays(instant))
 
 
 def _from_unixtime(call: Call, seconds: Values, pattern: Values = DEFAULT_PATTERN) -> Values:

@@ -30,6 +30,8 @@ Parameter: TypeAlias = OneOf[
     "moment",
     "clock",
     "instant",
+    "seconds",
+    "count",
     "string",
     "text",
     "sized",
@@ -46,7 +48,7 @@ Parameter: TypeAlias = OneOf[
 
 `common` is the common type of all arguments of this kind, `ordered` one to which no string is cast.
 `number`, `integer`, `moment` (a date or a timestamp), `clock` (a timestamp) and `instant` (one with a time
-zone) take any type of their kinds.
+zone) take any type of their kinds. `seconds` is a number and `count` an integer to which no string is cast.
 `text` is a string not made of binary, `characters` one that is a string already, `sized` a string or binary.
 `any` takes values without a cast.
 """
