@@ -4,7 +4,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 tools/engines.sh
-make build
 .venv/bin/pip install --quiet --editable './conformance[engines]'
 rm -rf .cache/systematic
 .venv/bin/python protocol_fixtures/build/systematic.py .cache/systematic
