@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .tree import Call, Column, Expression, Field, Literal, output_type
+from .tree import Call, Column, Expression, Field, Literal, conjunction, output_type
 from .types import Kind, kind_of
 
 __all__ = ["ArrowFilter"]
@@ -179,10 +179,10 @@ class _Weaker(msgspec.Struct, frozen=True):
                 return self.of(arguments[0], negated=not negated)
             case "and" | "and_kleene" | "or" | "or_kleene":
                 parts = [self.of(each, negated=negated) for each in arguments]
-                return _all_of(parts) if node.name.startswith("and") != negated else _any_of(parts)
+                return conjunction(*parts) if node.name.startswith("and") != negated else _any_of(parts)
             case "if_else" if not negated and _is_null(arguments[2]):
                 # DuckDB writes `x in (…)` as if_else(is_valid(x), is_in(x), null).
-                return _all_of([self.of(each, negated=False) for each in arguments[:2]])
+                return conjunction(*(self.of(each, negated=False) for each in arguments[:2]))
             case "is_valid":
                 return self._null_test(node, is_null=negated)
             case "is_null" if node.options is not None and node.options["nan_is_null"].as_py() is False:
@@ -244,19 +244,13 @@ class _Weaker(msgspec.Struct, frozen=True):
             return Call("in", (operand, *known), pa.bool_())
         bounds = pc.min_max(pa.array([each.value.as_py() for each in known], known[0].value.type))
         least, greatest = (Literal(bounds[each]) for each in ("min", "max"))
-        return _all_of(
-            [Call(">=", (operand, least), pa.bool_()), Call("<=", (operand, greatest), pa.bool_())]
+        return conjunction(
+            Call(">=", (operand, least), pa.bool_()), Call("<=", (operand, greatest), pa.bool_())
         )
 
 
 def _is_null(node: Node) -> bool:
     return isinstance(node, _Literal) and not node.value.is_valid
-
-
-def _all_of(parts: Sequence[Expression | None]) -> Expression | None:
-    """Return the conjunction of the parts that are known."""
-    known = tuple(each for each in parts if each is not None)
-    return Call("and", known, pa.bool_()) if len(known) > 1 else next(iter(known), None)
 
 
 def _any_of(parts: Sequence[Expression | None]) -> Expression | None:

@@ -145,6 +145,21 @@ class Aggregate(msgspec.Struct, frozen=True):
 Input: TypeAlias = Column | Extraction
 
 
+def conjuncts(*predicates: Expression | None) -> Iterator[Expression]:
+    """Yield the operands of a conjunction at any depth, in their order."""
+    for each in predicates:
+        if isinstance(each, Call) and each.function == "and":
+            yield from conjuncts(*each.arguments)
+        elif each is not None:
+            yield each
+
+
+def conjunction(*predicates: Expression | None) -> Expression | None:
+    """Return the conjunction of the predicates that are not None; None without any."""
+    known = tuple(each for each in predicates if each is not None)
+    return Call("and", known, pa.bool_()) if len(known) > 1 else next(iter(known), None)
+
+
 def inputs(expressions: Iterable[Expression]) -> tuple[Input, ...]:
     """Return the inputs of the bound `expressions` without duplicates, in order of first use."""
     by_name: dict[str, Input] = {}

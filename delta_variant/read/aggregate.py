@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array
 from .._options import OnConflict
-from ..errors import ExpressionError, printable
+from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError, printable
 from ..expressions.parse import parse_aggregates
-from ..expressions.tree import Aggregate, describe, output_type
+from ..expressions.tree import Aggregate, Expression, Extraction, Field, describe, is_whole, output_type
 from ..expressions.types import kind_of, type_name
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
@@ -21,7 +23,16 @@ from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
 from ..variant.objects import rows_of
-from .file_aggregates import Known, bounds_only, known_of
+from .log_statistics import (
+    EXACT_UNITS,
+    are_tight,
+    file_bounds,
+    is_of_partitions,
+    null_counts,
+    partition_values,
+    row_counts,
+)
+from .predicate import Leaf, leaf_of
 from .query import Query
 from .rows import load_readable
 from .scope import Scope
@@ -170,9 +181,9 @@ class _Aggregating:
             else:
                 self.extremes[name] = pa.array([], _type_of(each))
         files = self.rows.whole_files()
-        know: Callable[[TableConfiguration, pa.Table, Aggregate], Known] = known_of
+        know: Callable[[TableConfiguration, pa.Table, Aggregate], _Known] = _known_of
         if files is None:
-            files, know = self.rows.plan.files, bounds_only
+            files, know = self.rows.plan.files, _bounds_only
         table = self.rows.table.configuration
         known = {name: know(table, files, each) for name, each in self.aggregates.items()}
         for name, found in known.items():
@@ -187,7 +198,7 @@ class _Aggregating:
         """Add values of rows, or results of files."""
         if name in self.extremes:
             parts = pa.concat_arrays([self.extremes[name], values.cast(self.extremes[name].type)])
-            self.extremes[name] = _extreme(self.aggregates[name].function, parts)
+            self.extremes[name] = _extreme_of_parts(self.aggregates[name].function, parts)
         elif is_result:
             self.counts[name] += int(pc.sum(values).as_py() or 0)
         else:
@@ -202,7 +213,7 @@ class _Aggregating:
                 else:
                     self._add(name, batch.column(name))
 
-    def _search(self, name: str, known: Known, files: pa.Table) -> None:
+    def _search(self, name: str, known: _Known, files: pa.Table) -> None:
         """Read files from the one with the most extreme bound, until no bound exceeds what was found.
 
         Each step reads twice as many files as the one before, so that many files are read concurrently.
@@ -243,7 +254,7 @@ def _type_of(each: Aggregate) -> pa.DataType | None:
     return pa.int64() if each.argument is None else output_type(each.argument)
 
 
-def _groups(known: Mapping[str, Known], count: int) -> Iterator[tuple[list[str], list[int]]]:
+def _groups(known: Mapping[str, _Known], count: int) -> Iterator[tuple[list[str], list[int]]]:
     """Yield aggregates and the files that have to be read for exactly these."""
     unread = [pc.and_(pc.invert(each.is_exact), each.bounds.is_null()).to_pylist() for each in known.values()]
     groups: dict[tuple[bool, ...], list[int]] = {}
@@ -254,7 +265,7 @@ def _groups(known: Mapping[str, Known], count: int) -> Iterator[tuple[list[str],
             yield names, positions
 
 
-def _extreme(function: str, values: Array) -> Array:
+def _extreme_of_parts(function: str, values: Array) -> Array:
     """Return the extreme of values as an array of at most one value; NaN is the greatest number."""
     values = values.drop_null()
     if kind_of(values.type) == "floating" and len(values):
@@ -266,3 +277,149 @@ def _extreme(function: str, values: Array) -> Array:
     if not len(values):
         return values
     return pa.repeat(pc.call_function(function, [values]), 1)
+
+
+EXACT_KINDS = frozenset({"integer", "decimal", "date"})
+"""Kinds of values whose bounds are values of the file.
+
+Strings are cut off, timestamps are rounded, and bounds of floats ignore NaN.
+"""
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """An aggregate of each file, one row for each file.
+
+    `values` are exact where `is_exact`; a null is an extreme of no values. `bounds` are not within the values
+    of a file, null if unknown. Only extremes have bounds.
+    """
+
+    values: Array
+    is_exact: Array
+    bounds: Array
+
+    @classmethod
+    def unknown(cls, count: int, arrow_type: pa.DataType) -> _Known:
+        """Return what is known without statistics."""
+        nulls: Array = pa.nulls(count, arrow_type)  # type: ignore[call-overload]
+        return cls(nulls, pa.repeat(pa.scalar(False), count), nulls)
+
+
+def _known_of(table: TableConfiguration, files: pa.Table, aggregate: Aggregate) -> _Known:
+    """Return what the log says about an aggregate of all rows of each of some files."""
+    rows = row_counts(files)
+    argument = aggregate.argument
+    if argument is None:
+        return _Known(rows, rows.is_valid(), pa.nulls(len(rows), pa.int64()))
+    constant = _of_partitions(table, files, aggregate, rows)
+    if constant is not None:
+        return constant
+    if aggregate.function == "count":
+        return _count(table, files, argument, rows)
+    return _extreme(table, files, aggregate)
+
+
+def _bounds_only(table: TableConfiguration, files: pa.Table, aggregate: Aggregate) -> _Known:
+    """Return what the log says about an aggregate of some rows of each of some files."""
+    if aggregate.function == "count" or aggregate.argument is None:
+        return _Known.unknown(files.num_rows, pa.int64())
+    known = _extreme(table, files, aggregate)
+    return msgspec.structs.replace(known, is_exact=pa.repeat(pa.scalar(False), files.num_rows))
+
+
+def _of_partitions(
+    table: TableConfiguration, files: pa.Table, aggregate: Aggregate, rows: Array
+) -> _Known | None:
+    """Return an aggregate of an expression that has one value in each file, None for any other."""
+    argument = aggregate.argument
+    assert argument is not None
+    if output_type(argument) is None or not is_of_partitions(table, argument):
+        return None
+    try:
+        values = partition_values(table, files, argument)
+    except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
+        # The read reports the error, with the file.
+        return None
+    bounds = pa.nulls(len(rows), values.type)
+    if aggregate.function == "count":
+        counts = pc.if_else(values.is_valid(), rows, pa.scalar(0, pa.int64()))
+        return _Known(counts, rows.is_valid(), pa.nulls(len(rows), pa.int64()))
+    has_rows = pc.greater(rows, pa.scalar(0, pa.int64()))
+    return _Known(pc.if_else(has_rows, values, pa.scalar(None, values.type)), rows.is_valid(), bounds)
+
+
+def _count(table: TableConfiguration, files: pa.Table, argument: Expression, rows: Array) -> _Known:
+    found = _Known.unknown(files.num_rows, pa.int64())
+    names = _names(argument)
+    if names is None:
+        return found
+    nulls = null_counts(table, files, names)
+    all_null: Array = pc.equal(nulls, _physical_rows(files, rows))
+    all_null = pc.fill_null(all_null, False)
+    if isinstance(argument, Extraction) and not is_whole(argument):
+        # A path is null where the Variant is. Otherwise its values are not counted.
+        return _Known(pc.if_else(all_null, pa.scalar(0, pa.int64()), None), all_null, found.bounds)
+    # Writers differ in the null counts of nested fields: they count rows, or values of the parent.
+    is_nested = isinstance(argument, Field)
+    is_counted = pc.and_(are_tight(files), pa.scalar(not is_nested))
+    zero: Any = pa.scalar(0, pa.int64())
+    counts: Array = pc.if_else(pc.equal(nulls, zero), rows, None)
+    counts = pc.if_else(is_counted, pc.subtract(rows, nulls), counts)
+    counts = pc.if_else(all_null, zero, counts)
+    is_count: Array = pc.greater_equal(counts, zero)
+    return _Known(counts, pc.fill_null(is_count, False), found.bounds)
+
+
+def _names(argument: Expression) -> tuple[str, ...] | None:
+    """Return the column with the null count of an expression."""
+    if isinstance(argument, Extraction):
+        return None if argument.as_json else (argument.column, *argument.fields)
+    leaf = leaf_of(argument)
+    return None if leaf is None else leaf.names
+
+
+def _physical_rows(files: pa.Table, rows: Array) -> Array:
+    """Return the number of rows of each file with those that a deletion vector removes."""
+    deleted: Array = pc.struct_field(files["deletion_vector"].combine_chunks(), "cardinality")
+    return pc.add(rows, pc.fill_null(deleted, 0).cast(pa.int64()))
+
+
+def _extreme(table: TableConfiguration, files: pa.Table, aggregate: Aggregate) -> _Known:
+    argument = aggregate.argument
+    assert argument is not None
+    arrow_type = output_type(argument)
+    assert arrow_type is not None
+    unknown = _Known.unknown(files.num_rows, arrow_type)
+    leaf = leaf_of(argument)
+    known = {} if leaf is None else file_bounds(table, files, [leaf])
+    if leaf is None or leaf not in known:
+        return unknown
+    bounds = known[leaf]
+    outer = bounds.min if aggregate.function == "min" else bounds.max
+    kind = kind_of(arrow_type)
+    if kind == "floating" and aggregate.function == "max":
+        # NaN is greater than the bound.
+        outer = unknown.bounds
+    if outer.type != arrow_type:
+        return unknown
+    is_exact = bounds.all_null
+    if kind in EXACT_KINDS:
+        is_exact = pc.or_(is_exact, pc.and_(_is_attained(table, files, leaf), _is_unrounded(outer)))
+    values = pc.if_else(bounds.all_null, pa.scalar(None, arrow_type), outer)
+    return _Known(values, is_exact, outer)
+
+
+def _is_attained(table: TableConfiguration, files: pa.Table, leaf: Leaf) -> Array:
+    """Return whether a bound of each file is one of its values: it is tight, and not all values are null."""
+    rows = row_counts(files)
+    nulls = null_counts(table, files, leaf.names)
+    has_values: Array = pc.less(nulls, _physical_rows(files, rows))
+    return pc.and_(are_tight(files), pc.fill_null(has_values, False))
+
+
+def _is_unrounded(bounds: Array) -> Array:
+    """Return whether bounds are known, and decimals have so few digits that no writer rounds them."""
+    if not pa.types.is_decimal(bounds.type):
+        return bounds.is_valid()
+    limit = pa.scalar(Decimal(EXACT_UNITS).scaleb(-bounds.type.scale), pa.decimal128(38, bounds.type.scale))
+    is_short: Array = pc.less(pc.abs(bounds), limit)
+    return pc.fill_null(is_short, False)

@@ -48,8 +48,7 @@ from ..protocol.types import StructField, StructType, fields_of
 from ..storage.store import exists
 from ..variant.shredding import ShreddingSchema
 from ..variant.values import VARIANT_TYPE
-from .predicate import Leaf
-from .row_conditions import RowCondition
+from .predicate import Leaf, RowCondition
 from .row_tracking import RowTracking
 
 __all__ = ["POSITION", "FileEntry", "FileReader", "TableReader", "files_of", "load_deleted"]

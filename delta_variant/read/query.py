@@ -9,15 +9,28 @@ import msgspec
 import pyarrow as pa
 
 from ..data_file.reader import filter_rows
+from ..errors import ExpressionError
 from ..expressions import tree
-from ..expressions.evaluate import evaluate, filter_mask
-from ..expressions.parse import parse_columns
-from ..expressions.tree import Call, Column, Expression, Extraction, Input, is_whole
+from ..expressions.evaluate import evaluate, filter_mask, without_cast
+from ..expressions.parse import parse_columns, parse_lateral
+from ..expressions.tree import (
+    Column,
+    Expression,
+    Extraction,
+    Input,
+    conjunction,
+    conjuncts,
+    describe,
+    input_name,
+    is_whole,
+    output_type,
+)
 from ..expressions.tree import inputs as expression_inputs
 from ..protocol.schema.arrow import variant_field
 from ..protocol.table_configuration import TableConfiguration
-from .lateral import Lateral
-from .row_conditions import RowCondition, are_conditions, leading_conditions
+from ..variant.functions import variant_explode, variant_explode_outer
+from .in_memory import inputs_of
+from .predicate import RowCondition, are_conditions, leading_conditions
 from .scope import Scope
 
 __all__ = ["Query", "is_text_path", "rows_without_columns"]
@@ -39,7 +52,7 @@ class Query(msgspec.Struct, frozen=True):
     inputs: tuple[Input, ...]
     hint: Expression | None = None
     shredded: Mapping[str, pa.DataType] = msgspec.field(default_factory=dict)
-    lateral: Lateral | None = None
+    lateral: _Lateral | None = None
     dictionaries: frozenset[str] = frozenset()
     required: frozenset[str] = frozenset()
 
@@ -53,7 +66,7 @@ class Query(msgspec.Struct, frozen=True):
     ) -> Query:
         """Return the query for the arguments of `read_table`; raises ExpressionError."""
         scope = Scope.of_read(table)
-        parts = None if lateral is None else Lateral.of(lateral, scope)
+        parts = None if lateral is None else _Lateral.of(lateral, scope)
         if parts is not None:
             scope = parts.extend(scope)
         if columns is None:
@@ -120,8 +133,7 @@ class Query(msgspec.Struct, frozen=True):
     @property
     def pruning(self) -> Expression | None:
         """Return an expression that is true for each row that is needed, by which files can be skipped."""
-        known = tuple(each for each in (self.predicate, self.hint) if each is not None)
-        return Call("and", known, pa.bool_()) if len(known) > 1 else next(iter(known), None)
+        return conjunction(self.predicate, self.hint)
 
     @property
     def conditions(self) -> list[RowCondition]:
@@ -209,3 +221,68 @@ def _cast(array: Any, arrow_type: pa.DataType) -> Any:
     parts = [array.field(index) for index in range(array.type.num_fields)]
     parts[0] = parts[0].cast(pa.binary())
     return pa.StructArray.from_arrays(parts, fields=list(arrow_type), mask=array.is_null())
+
+
+PARTS = pa.struct([pa.field("pos", pa.int32()), pa.field("key", pa.string()), variant_field("value")])
+
+
+class _Lateral(msgspec.Struct, frozen=True):
+    """The parts of a Variant as a column `name` of structs `pos`, `key` and `value`, and a row for each part.
+
+    `predicate` selects the rows after that; it may read the table as well. `inputs` are what it and the
+    outputs read of the column.
+    """
+
+    name: str
+    variants: Expression
+    outer: bool
+    predicate: Expression | None = None
+    inputs: tuple[Input, ...] = ()
+
+    @classmethod
+    def of(cls, text: str, scope: Scope) -> _Lateral:
+        """Return `variant_explode(variant) as name`, bound to a table; raises ExpressionError."""
+        function, argument, name = parse_lateral(text)
+        variants = scope.bind(argument)
+        if output_type(variants) is not None:
+            raise ExpressionError(f"lateral: expected a Variant, got `{describe(variants)}`")
+        if name.lower() in (column.lower() for column in scope.schema.names):
+            raise ExpressionError(
+                f"lateral: the table has a column {name!r}: name the parts, as in `{function}(…) as part`",
+                column=name,
+            )
+        return cls(name, variants, function == "variant_explode_outer")
+
+    def extend(self, scope: Scope) -> Scope:
+        """Return the scope of expressions that can read the parts."""
+        return msgspec.structs.replace(scope, schema=scope.schema.append(pa.field(self.name, PARTS)))
+
+    def reads(self, expression: Expression) -> bool:
+        """Return whether an expression reads the parts."""
+        return any(self.has(each) for each in expression_inputs([expression]))
+
+    def has(self, source: Input) -> bool:
+        """Return whether an input is of the parts."""
+        return (source.name if isinstance(source, Column) else source.column) == self.name
+
+    def select(self, predicate: Expression | None) -> tuple[Expression | None, _Lateral]:
+        """Return what a predicate says about rows of the table, and the parts that the rest of it selects."""
+        of_table: list[Expression] = []
+        of_parts: list[Expression] = []
+        for each in conjuncts(predicate):
+            (of_parts if self.reads(each) else of_table).append(each)
+        return conjunction(*of_table), msgspec.structs.replace(self, predicate=conjunction(*of_parts))
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of inputs with a row for each part, and the inputs of the parts."""
+        explode = variant_explode_outer if self.outer else variant_explode
+        parts = explode(evaluate(self.variants, batch)).combine_chunks()
+        columns = [parts[field.name].combine_chunks() for field in PARTS]
+        structs = pa.StructArray.from_arrays(columns, fields=list(PARTS))
+        rows = batch.take(parts["row"].combine_chunks())
+        # Casts are left to the evaluation, which excludes rows first.
+        wanted = list(dict.fromkeys(map(without_cast, self.inputs)))
+        read = inputs_of(pa.record_batch([structs], names=[self.name]), wanted)
+        for each in wanted:
+            rows = rows.append_column(input_name(each), read.column(input_name(each)))
+        return rows if self.predicate is None else rows.filter(filter_mask(self.predicate, rows))

@@ -7,7 +7,7 @@ import pytest
 
 from delta_variant import DataFileError, read_table, write_table
 from delta_variant.log.load import load_snapshot
-from delta_variant.read import ahead
+from delta_variant.read import rows
 from delta_variant.read.file_reader import FileEntry
 
 PREFIX = "delta-variant_"
@@ -58,7 +58,7 @@ def test_results_have_the_order_of_the_files():
             release.set()
         return int_of(file)
 
-    assert list(ahead.read_ahead(files([1] * 20), int_of, start)) == list(range(20))
+    assert list(rows.read_ahead(files([1] * 20), int_of, start)) == list(range(20))
     assert not reading_threads()
 
 
@@ -68,17 +68,17 @@ def thread_of(file):
 
 def test_the_first_file_is_read_by_the_caller():
     own = threading.current_thread()
-    assert list(ahead.read_ahead(files([1]), thread_of, fail)) == [own]
-    assert list(ahead.read_ahead([], fail, fail)) == []
-    threads = list(ahead.read_ahead(files([1, 1, 1]), thread_of, thread_of))
+    assert list(rows.read_ahead(files([1]), thread_of, fail)) == [own]
+    assert list(rows.read_ahead([], fail, fail)) == []
+    threads = list(rows.read_ahead(files([1, 1, 1]), thread_of, thread_of))
     assert threads[0] is own
     assert own not in threads[1:]
 
 
 def test_files_are_read_while_a_large_one_before_them_is_consumed():
     begun = threading.Event()
-    sizes = [ahead.BYTES_AHEAD * 5, 1, ahead.BYTES_AHEAD, 1]
-    started = ahead.read_ahead(files(sizes), thread_of, lambda file: begun.set() or thread_of(file))
+    sizes = [rows.BYTES_AHEAD * 5, 1, rows.BYTES_AHEAD, 1]
+    started = rows.read_ahead(files(sizes), thread_of, lambda file: begun.set() or thread_of(file))
     threads = [next(started)]
     assert begun.wait(10)
     threads += started
@@ -92,7 +92,7 @@ def test_an_error_is_raised_in_the_place_of_its_file():
             raise DataFileError("broken", file=file.path)
         return file.path
 
-    started = ahead.read_ahead(files([1] * 6), start, start)
+    started = rows.read_ahead(files([1] * 6), start, start)
     assert [next(started), next(started)] == ["0", "1"]
     with pytest.raises(DataFileError) as caught:
         next(started)
@@ -100,10 +100,10 @@ def test_an_error_is_raised_in_the_place_of_its_file():
     assert not reading_threads()
 
 
-@pytest.mark.parametrize("size", [ahead.BYTES_AHEAD, ahead.BYTES_AHEAD * 5, None])
+@pytest.mark.parametrize("size", [rows.BYTES_AHEAD, rows.BYTES_AHEAD * 5, None])
 def test_large_files_are_read_one_after_another(size):
     begun = []
-    started = ahead.read_ahead(files([size] * 5), lambda file: begun.append(file.path), fail)
+    started = rows.read_ahead(files([size] * 5), lambda file: begun.append(file.path), fail)
     for number in range(5):
         next(started)
         assert begun == [str(each) for each in range(number + 1)]
@@ -115,7 +115,7 @@ def test_the_files_in_flight_are_bounded():
     def start(file):
         begun.append(file.path)
 
-    started = ahead.read_ahead(files([ahead.BYTES_AHEAD // 3] * 20), start, start)
+    started = rows.read_ahead(files([rows.BYTES_AHEAD // 3] * 20), start, start)
     next(started)
     assert len(begun) <= 4
     started.close()

@@ -15,7 +15,7 @@ import delta_variant as dv
 from delta_variant.expressions.parse import parse
 from delta_variant.expressions.tree import Expression
 from delta_variant.log.load import load_latest
-from delta_variant.read.row_conditions import leading_conditions
+from delta_variant.read.predicate import leading_conditions
 from delta_variant.read.scope import Scope
 
 ROWS = 3_000

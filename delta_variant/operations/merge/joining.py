@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 
 from ..._arrow import COPIED_BYTES, Array, parts_by_bytes, row_numbers, value_bytes
 from ...expressions.evaluate import ROW_NUMBERS, evaluate, filter_mask, without_cast
-from ...expressions.tree import Call, Column, Expression, Input, Literal, input_name
+from ...expressions.tree import Call, Column, Expression, Input, Literal, conjunction, conjuncts, input_name
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.types import kind_of
 from ...read.in_memory import inputs_of
-from .sides import Side, conjuncts, side_inputs, unqualify
+from .sides import Side, side_inputs, unqualify
 
 __all__ = ["Join", "JoinPredicate", "Key", "KeyValues", "Pairs"]
 
@@ -137,9 +137,7 @@ class JoinPredicate:
         for key, values in zip(self.keys, source, strict=True):
             bound = values.predicate(key)
             parts += [] if bound is None else [bound]
-        if not parts:
-            return None
-        return parts[0] if len(parts) == 1 else Call("and", tuple(parts), pa.bool_())
+        return conjunction(*parts)
 
     def target_keys(self, batch: pa.RecordBatch) -> list[Array]:
         """Return the values of the keys for a batch with inputs of the table."""
@@ -181,8 +179,7 @@ class Join:
         left, rest = self.predicate.target_keys(piece), self.predicate.rest
         are_null_safe = [key.is_null_safe for key in self.predicate.keys]
         found = _join(left, self._source_keys, are_null_safe, piece.num_rows, self.source.num_rows)
-        if rest:
-            predicate = rest[0] if len(rest) == 1 else Call("and", tuple(rest), pa.bool_())
+        if (predicate := conjunction(*rest)) is not None:
             mask = self.mask(piece, found, predicate)
             found = Pairs(found.target.filter(mask), found.source.filter(mask))
         return Pairs(pc.add(found.target, start), found.source)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -16,13 +16,13 @@ from ...expressions.bind import called_without_parentheses
 from ...expressions.char_padding import pad_chars
 from ...expressions.names import NameScope
 from ...expressions.parse import parse as parse_expression
-from ...expressions.tree import Call, Column, Expression, Extraction, Field, Input, Name, output_type
+from ...expressions.tree import Column, Expression, Extraction, Field, Input, Name, output_type
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.tree import transform as transform_expression
 from ...expressions.types import type_name
 from ...read.scope import Scope
 
-__all__ = ["Side", "Sides", "conjuncts", "side_inputs", "unqualify"]
+__all__ = ["Side", "Sides", "side_inputs", "unqualify"]
 
 Side: TypeAlias = Literal["target", "source"]
 
@@ -104,12 +104,3 @@ def unqualify(part: Expression) -> Any:
         return msgspec.structs.replace(inner, table=None) if isinstance(inner, Column | Extraction) else None
 
     return transform_expression(part, change)
-
-
-def conjuncts(condition: Expression) -> Iterator[Expression]:
-    """Yield the operands of a conjunction."""
-    if isinstance(condition, Call) and condition.function == "and":
-        for argument in condition.arguments:
-            yield from conjuncts(argument)
-    else:
-        yield condition
