@@ -13,8 +13,8 @@ from .._checks import check_path, to_integer
 from ..errors import error_location
 from ..protocol.statistics import FileStatistics, Path, from_report, variant_bytes
 from ..storage.store import local_location
-from .layout import variant_paths
 from .options import MAX_STATS_BYTES, MAX_STATS_PATHS
+from .shredding import variant_paths
 
 __all__ = ["compute_stats", "file_stats"]
 

@@ -8,7 +8,7 @@ the CRC-32 of the other fields, because readers use the metadata without the log
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,13 +17,18 @@ import pyarrow.compute as pc
 
 from ..errors import MalformedLogError, StoreError, VersionExistsError
 from ..protocol.actions import DomainMetadata, Metadata, Protocol, Txn, decode_path
-from ..protocol.differences import describe_difference
 from ..storage.store import Store, put_if_absent, read_if_present
 from .listing import LOG
 from .replay import ReplayedState
 from .snapshot import Snapshot
 
-__all__ = ["checksum_discrepancies", "checksum_path", "read_protocol_and_metadata", "write_checksum"]
+__all__ = [
+    "checksum_discrepancies",
+    "checksum_path",
+    "differences",
+    "read_protocol_and_metadata",
+    "write_checksum",
+]
 
 _CRC = b',"deltaVariant.crc32":"'
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
@@ -132,7 +137,7 @@ def checksum_discrepancies(data: bytes, state: ReplayedState) -> list[str]:
         facts = [fact for fact in _facts(checksum, state) if fact[1] is not None]
     except _UNREADABLE as error:
         return [f"cannot read {path}: {error}"]
-    found = (describe_difference(*fact) for fact in facts)
+    found = (_describe_difference(*fact) for fact in facts)
     return [f"{path} differs from the log: {difference}" for difference in found if difference is not None]
 
 
@@ -180,3 +185,75 @@ def _by_name(actions: Iterable[Txn | DomainMetadata] | None) -> dict[str, Txn | 
     if actions is None:
         return None
     return {each.app_id if isinstance(each, Txn) else each.domain: each for each in actions}
+
+
+MAX_SHOWN = 60
+"""How many characters of a value a message shows, around the first that differs."""
+
+
+def _describe_difference(name: str, stated: object, expected: object) -> str | None:
+    """Return a phrase for the first field in which two values differ, None if they are equal.
+
+    Actions and JSON texts are compared field by field, so that the phrase names the field.
+    """
+    return next(differences(name, stated, expected), None)
+
+
+def differences(name: str, stated: Any, expected: Any) -> Iterator[str]:
+    """Yield a phrase for each field in which two values differ."""
+    if stated == expected:
+        return
+    stated, expected = _parts(stated), _parts(expected)
+    if stated == expected:
+        return
+    if isinstance(stated, Mapping) and isinstance(expected, Mapping):
+        for key in dict.fromkeys((*expected, *stated)):
+            yield from _members(f"{name}.{key}", stated, expected, key)
+    elif _is_list(stated) and _is_list(expected):
+        for index in range(max(len(stated), len(expected))):
+            yield from _members(f"{name}[{index}]", dict(enumerate(stated)), dict(enumerate(expected)), index)
+    else:
+        start = _first_difference(stated, expected)
+        yield f"{name} is {_shown(stated, start)}, expected {_shown(expected, start)}"
+
+
+def _members(name: str, stated: Mapping[Any, Any], expected: Mapping[Any, Any], key: object) -> Iterator[str]:
+    if key not in stated:
+        yield f"{name} is missing, expected {_shown(expected[key])}"
+    elif key not in expected:
+        yield f"{name} is {_shown(stated[key])}, expected none"
+    else:
+        yield from differences(name, stated[key], expected[key])
+
+
+def _parts(value: Any) -> Any:
+    """Return an action or the text of a JSON object or list as its parts, and any other value unchanged."""
+    if isinstance(value, msgspec.Struct):
+        return msgspec.to_builtins(value)
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return msgspec.json.decode(value)
+        except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+            return value
+    return value
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+
+
+def _first_difference(stated: object, expected: object) -> int:
+    if not (isinstance(stated, str) and isinstance(expected, str)):
+        return 0
+    pairs = enumerate(zip(stated, expected, strict=False))
+    return next((index for index, (one, other) in pairs if one != other), min(len(stated), len(expected)))
+
+
+def _shown(value: object, start: int = 0) -> str:
+    """Return the part of a value around the character `start`."""
+    if not isinstance(value, str):
+        text = repr(_parts(value))
+        return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
+    begin = max(0, start - MAX_SHOWN // 2) if len(value) > MAX_SHOWN else 0
+    part = value[begin : begin + MAX_SHOWN]
+    return ("…" if begin else "") + repr(part) + ("…" if begin + MAX_SHOWN < len(value) else "")

@@ -15,7 +15,7 @@ from ..errors import CommitConflictError, CommitUnknownError
 from ..storage.store import Store
 from .listing import commit_file_name
 
-__all__ = ["MAX_ATTEMPTS", "CommitAttempts"]
+__all__ = ["CommitAttempts"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -32,10 +32,9 @@ WARNED_SECONDS = 30.0
 class CommitAttempts:
     """Counts the lost races of a commit, and waits after each."""
 
-    def __init__(self, store: Store, txn_id: str, most: int = MAX_ATTEMPTS) -> None:
+    def __init__(self, store: Store, txn_id: str) -> None:
         self._store = store
         self._txn_id = txn_id
-        self._most = most
         self._lost = self._hidden = 0
         self._start = monotonic()
         self._next_warning = WARNED_SECONDS
@@ -54,7 +53,7 @@ class CommitAttempts:
         self._lost += 1
         self._hidden = self._hidden + 1 if is_hidden else 0
         waited = monotonic() - self._start
-        is_last = self._lost >= self._most or waited >= DEADLINE_SECONDS
+        is_last = self._lost >= MAX_ATTEMPTS or waited >= DEADLINE_SECONDS
         if is_hidden and (is_last or self._hidden == HIDDEN_ATTEMPTS):
             raise self._unknown(version)
         if is_last:

@@ -29,16 +29,17 @@ from ..storage.store import Store
 from . import catalog, cleanup, commits
 from .checkpoints import writing as checkpoint_writing
 from .checksum import write_checksum
-from .commit_attempts import MAX_ATTEMPTS, CommitAttempts
+from .commit_attempts import CommitAttempts
 from .commit_context import CommitContext
 from .commits import CommitActions, commit_file_time, read_next_commits
 from .conflicts import FindConflict, Reads, append_conflicts, recommit_conflicts, replacement_conflicts
-from .file_changes import CommitText, FileChanges
 from .listing import commit_file_name, managing_catalog
 from .pending_commit import (
     EMPTY_BASE,
     NO_ROW_IDS,
     Base,
+    CommitText,
+    FileChanges,
     PendingCommit,
     read_high_water_mark,
     starts_in_commit_timestamps,
@@ -105,7 +106,6 @@ def add_files(
     context: CommitContext,
     data_change: bool = True,
     after: TableConfiguration | None = None,
-    max_attempts: int = MAX_ATTEMPTS,
 ) -> int:
     """Commit files on top of `snapshot` and everything committed since, and return the version.
 
@@ -125,7 +125,7 @@ def add_files(
         read_version=snapshot.version,
         is_blind_append=data_change,
     )
-    return _commit_with_retries(snapshot, pending, max_attempts, append_conflicts(context.txn))
+    return _commit_with_retries(snapshot, pending, append_conflicts(context.txn))
 
 
 def replace_files(
@@ -139,7 +139,6 @@ def replace_files(
     data_change: bool = True,
     after: TableConfiguration | None = None,
     domains: Sequence[DomainMetadata] = (),
-    max_attempts: int = MAX_ATTEMPTS,
 ) -> int:
     """Commit the removal of files of `snapshot` and the files that replace them, and return the version.
 
@@ -170,7 +169,7 @@ def replace_files(
             and not reads.with_appends
         ),
     )
-    return _commit_with_retries(snapshot, pending, max_attempts, find_conflict)
+    return _commit_with_retries(snapshot, pending, find_conflict)
 
 
 def recommit_files(
@@ -178,7 +177,6 @@ def recommit_files(
     adds: Sequence[AddFile] | pa.Table,
     *,
     context: CommitContext,
-    max_attempts: int = MAX_ATTEMPTS,
 ) -> int:
     """Commit files of `snapshot` again, with `dataChange=false`, and return the version.
 
@@ -196,9 +194,7 @@ def recommit_files(
         read_version=snapshot.version,
         is_blind_append=False,
     )
-    return _commit_with_retries(
-        snapshot, pending, max_attempts, recommit_conflicts(changes.added_table(), context.txn)
-    )
+    return _commit_with_retries(snapshot, pending, recommit_conflicts(changes.added_table(), context.txn))
 
 
 def _changes_of_table(snapshot: Snapshot, after: TableConfiguration | None) -> Iterator[Action]:
@@ -242,20 +238,17 @@ def _attempt(
     return lambda: CommitTables(actions, pending.files.added_table(), pending.files.removed)
 
 
-def _commit_with_retries(
-    snapshot: Snapshot, pending: PendingCommit, max_attempts: int, find_conflict: FindConflict
-) -> int:
+def _commit_with_retries(snapshot: Snapshot, pending: PendingCommit, find_conflict: FindConflict) -> int:
     """Commit on top of everything committed since `snapshot`, unless one of those commits conflicts."""
     pending = replace(pending, starts_timestamps=starts_in_commit_timestamps(snapshot, pending))
     with _fixed_lines(pending) as fixed:
-        return _commit_lines(snapshot, pending, fixed, max_attempts, find_conflict)
+        return _commit_lines(snapshot, pending, fixed, find_conflict)
 
 
 def _commit_lines(
     snapshot: Snapshot,
     pending: PendingCommit,
     fixed: CommitText,
-    max_attempts: int,
     find_conflict: FindConflict,
 ) -> int:
     store, context = snapshot.store, pending.context
@@ -263,7 +256,7 @@ def _commit_lines(
     high_water_mark = read_high_water_mark(snapshot.domain_metadata.values(), NO_ROW_IDS)
     base = Base(snapshot.version, snapshot.timestamp, high_water_mark)
     since: list[Commit] = []
-    attempts = CommitAttempts(store, context.txn_id, max_attempts)
+    attempts = CommitAttempts(store, context.txn_id)
     while True:
         version = base.version + 1
         if pending.starts_timestamps:

@@ -23,9 +23,9 @@ from ..read.missing_paths import warn_of_missing_paths
 from ..read.plan import FilePlan, plan_files
 from ..read.predicate import PruningPredicate
 from ..storage.store import Store
-from ..write.change_data import ChangeType, write_whole_files
 from ..write.copy_on_write import remove_files, rewrite_files
 from ..write.rewrite import (
+    ChangeType,
     RewriteResult,
     RewrittenFiles,
     RewrittenPart,
@@ -33,6 +33,7 @@ from ..write.rewrite import (
     combine_parts,
     commit_rewrite,
     skip_repeated,
+    write_whole_files,
 )
 from ..write.written_files import WrittenFiles
 from .optimize.auto_compaction import compact_partitions, compacts

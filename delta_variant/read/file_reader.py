@@ -19,7 +19,6 @@ from .._arrow import retype_array
 from .._options import OnConflict
 from .._threads import Threads
 from ..data_file import reader
-from ..data_file.layout import shredding_of
 from ..data_file.reader import (
     NativeFile,
     Projection,
@@ -29,7 +28,7 @@ from ..data_file.reader import (
     open_file,
     table_columns,
 )
-from ..data_file.shredding import shredded_type
+from ..data_file.shredding import shredded_type, shredding_of
 from ..errors import CastError, DataFileError, DeltaVariantError, ProtocolError, StoreError, error_location
 from ..expressions import evaluate
 from ..expressions.evaluate import ROW_NUMBERS

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from .._arrow import Array
 from .._options import OnConflict
 from .._progress import begin
-from ..data_file.layout import check_layout
+from ..data_file.shredding import check_layout
 from ..errors import (
     CastError,
     ExpressionError,

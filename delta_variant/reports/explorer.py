@@ -26,8 +26,8 @@ from typing import Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
-from ..data_file.layout import shredding_of as schemas_of
 from ..data_file.reader import open_file
+from ..data_file.shredding import shredding_of as schemas_of
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.write import write_table

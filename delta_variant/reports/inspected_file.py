@@ -8,8 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from .._progress import advance, begin
-from ..data_file.layout import variant_columns
 from ..data_file.reader import open_file
+from ..data_file.shredding import variant_columns
 from ..data_file.statistics import file_stats
 from ..errors import InvalidStatisticsError, error_location
 from ..log.load import load_snapshot

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ..data_file.layout import check_layout
 from ..data_file.reader import open_file
+from ..data_file.shredding import check_layout
 from ..expressions.types import type_name
 from ..variant import paths as variant_paths
 from .bounds import Bounds

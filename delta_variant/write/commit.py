@@ -33,15 +33,13 @@ from ..log.commit_context import (
     is_repeated,
     transaction_of,
 )
-from ..log.conflicts import Reads
 from ..log.snapshot import Snapshot, TableVersion
 from ..read.file_reader import TableReader
-from ..read.plan import may_contain_matches
 from ..read.scope import Scope
 from ..storage.store import Store, discard
 from .copy_on_write import delete_rows
 from .preparation import Mode, PreparedWrite, load_existing, prepare
-from .rewrite import RewrittenFiles, add_inserted_files
+from .rewrite import add_inserted_files, commit_replacement
 from .router import write_files
 from .row_rules import complete_rows
 from .written_files import WrittenFiles
@@ -119,26 +117,17 @@ def commit_files(write: PreparedWrite, files: WrittenFiles, invalid: int = 0) ->
     `prepare` for the table of the other writer.
     """
     if write.snapshot is not None and write.replaces:
-        committed, rewritten = _overwrite(write, write.snapshot, files, invalid)
-        return WriteResult(
-            committed.version,
-            files.rows,
-            invalid,
-            files.files,
-            rewritten.changed,
-            rewritten.copied,
-            metrics=committed.metrics,
-        )
+        return _overwrite(write, write.snapshot, files, invalid)
     try:
         committed = _commit(write, files, invalid)
         return WriteResult(committed.version, files.rows, invalid, files.files, metrics=committed.metrics)
     except TableExistsError:
         if write.request.table.mode == "error":
-            _discard(write, files)
+            discard(write.store, files.paths())
             raise
         return _commit_to_created(write, files, invalid)
     except NOT_COMMITTED:
-        _discard(write, files)
+        discard(write.store, files.paths())
         raise
 
 
@@ -158,7 +147,7 @@ def _commit_to_created(write: PreparedWrite, files: WrittenFiles, invalid: int) 
         rows = complete_rows(_written_rows(write, files), again.after, again.options, again.predicate())
         rewritten = write_files(store, rows, again.after, again.options)
     finally:
-        _discard(write, files)
+        discard(write.store, files.paths())
     return commit_files(again, rewritten, invalid)
 
 
@@ -186,10 +175,6 @@ def _written_rows(write: PreparedWrite, files: WrittenFiles) -> Batches:
             yield pa.record_batch(arrays, names=list(columns)), None
 
 
-def _discard(write: PreparedWrite, files: WrittenFiles) -> None:
-    discard(write.store, files.paths())
-
-
 def _commit(write: PreparedWrite, files: WrittenFiles, invalid: int) -> CommitResult:
     snapshot = write.snapshot
     # Commit also if all values are rejected, so that a write with the same `txn` does not reject them again.
@@ -200,12 +185,7 @@ def _commit(write: PreparedWrite, files: WrittenFiles, invalid: int) -> CommitRe
         version = log_transaction.create_table(write.store, write.after, files.adds, context=context)
     else:
         context = _context(write, "Append", files, invalid)
-        version = log_transaction.add_files(
-            snapshot,
-            files.adds,
-            context=context,
-            after=write.after,
-        )
+        version = log_transaction.add_files(snapshot, files.adds, context=context, after=write.after)
     return CommitResult(version, metrics=context.metrics)
 
 
@@ -222,25 +202,18 @@ def _context(
     return commit_context(
         "WRITE",
         parameters,
-        {
-            "numFiles": len(files),
-            "numOutputRows": files.rows,
-            "numOutputBytes": files.bytes,
-            **metrics,
-        },
+        {"numFiles": len(files), "numOutputRows": files.rows, "numOutputBytes": files.bytes, **metrics},
         write.commit,
     )
 
 
-def _overwrite(
-    write: PreparedWrite, snapshot: Snapshot, files: WrittenFiles, invalid: int
-) -> tuple[CommitResult, RewrittenFiles]:
-    """Commit the replacement of rows by `files`, and return the result and the rewrite."""
+def _overwrite(write: PreparedWrite, snapshot: Snapshot, files: WrittenFiles, invalid: int) -> WriteResult:
+    """Commit the replacement of rows by `files`."""
     predicate = write.replaced_rows(snapshot)
     try:
         rewritten = delete_rows(snapshot, predicate, write.after, write.options)
     except BaseException:
-        _discard(write, files)
+        discard(write.store, files.paths())
         raise
     rewritten = add_inserted_files(snapshot, write.after, rewritten, files)
     metrics = {
@@ -250,20 +223,13 @@ def _overwrite(
         "numCopiedRows": rewritten.copied,
     }
     context = _context(write, "Overwrite", rewritten.files, invalid, **metrics)
-    try:
-        version = log_transaction.replace_files(
-            snapshot,
-            rewritten.removed,
-            rewritten.files.adds,
-            changes=rewritten.changes.change_actions(),
-            context=context,
-            reads=Reads(
-                rewritten.plan.files,
-                lambda adds: may_contain_matches(snapshot.configuration, predicate, adds),
-            ),
-            after=write.after,
-        )
-    except (CommitConflictError, StoreError):
-        discard(write.store, rewritten.paths())
-        raise
-    return CommitResult(version, metrics=context.metrics), rewritten
+    committed = commit_replacement(snapshot, rewritten, predicate, context, after=write.after)
+    return WriteResult(
+        committed.version,
+        files.rows,
+        invalid,
+        files.files,
+        rewritten.changed,
+        rewritten.copied,
+        metrics=committed.metrics,
+    )

@@ -21,9 +21,9 @@ from .._arrow import Array
 from .._options import Numeric
 from .._progress import advance, begin
 from .._threads import Threads
-from ..data_file.layout import numbers_are_typed, shredding_of
 from ..data_file.options import WriteOptions
 from ..data_file.reader import RowRange, filter_rows
+from ..data_file.shredding import numbers_are_typed, shredding_of
 from ..errors import CastError, VariantPathError
 from ..execution import NameFile, new_name
 from ..expressions.evaluate import evaluate, filter_mask
@@ -39,9 +39,16 @@ from ..read.row_tracking import RowTracking, with_row_ids
 from ..read.rows import count_rows
 from ..read.scope import Scope
 from ..storage.store import discard
-from .change_data import ChangeWriter, write_whole_files
 from .preparation import restrict_to_table
-from .rewrite import ChangedBatch, RewrittenFiles, RewrittenPart, RowChange, combine_parts
+from .rewrite import (
+    ChangedBatch,
+    ChangeWriter,
+    RewrittenFiles,
+    RewrittenPart,
+    RowChange,
+    combine_parts,
+    write_whole_files,
+)
 from .router import ResidualFiles, write_files
 from .stored_rows import copyable_row_groups, read_or_copy
 from .written_files import NO_FILES, WrittenFiles

@@ -13,9 +13,9 @@ from typing import TypeAlias
 import msgspec
 import pyarrow as pa
 
-from ..data_file.layout import PerSchema
 from ..data_file.options import ROW_GROUP_BYTES
 from ..data_file.reader import NativeFile, RowRange
+from ..data_file.shredding import PerSchema
 from ..read.file_reader import FileReader
 from ..read.row_tracking import RowTracking
 

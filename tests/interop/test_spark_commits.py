@@ -10,7 +10,7 @@ from interop.tables import load
 from pyspark.sql import SparkSession
 
 import delta_variant as dv
-from delta_variant.log import commits, file_changes, transaction
+from delta_variant.log import commits, pending_commit, transaction
 from delta_variant.log.commit_context import CommitOptions, commit_context
 from delta_variant.log.conflicts import Reads
 from delta_variant.log.file_tables import files_table
@@ -35,7 +35,7 @@ def add(number: int) -> AddFile:
 def test_spark_and_deltalake_read_commits_that_add_and_remove_more_than_100_000_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(file_changes, "_LARGEST_IN_MEMORY", 1 << 20)
+    monkeypatch.setattr(pending_commit, "_LARGEST_IN_MEMORY", 1 << 20)
     monkeypatch.setattr(commits, "LARGE_COMMIT_BYTES", 1 << 20)
     table = tmp_path / "table"
     dv.write_table(table, [{"id": 1}])

@@ -39,7 +39,7 @@ from delta_variant.errors import (
     UnsupportedFeatureError,
 )
 from delta_variant.log import catalog as log_catalog
-from delta_variant.log import file_changes
+from delta_variant.log import pending_commit
 from delta_variant.storage import unity
 from delta_variant.storage.store import open_store
 
@@ -95,7 +95,7 @@ def test_a_commit_has_a_transaction_id_and_an_in_commit_timestamp(table):
 
 
 def test_a_large_commit_is_staged_from_a_temporary_file(catalog, table, monkeypatch):
-    monkeypatch.setattr(file_changes, "_LARGEST_IN_MEMORY", 0)
+    monkeypatch.setattr(pending_commit, "_LARGEST_IN_MEMORY", 0)
     append_events(table.uri, ["1"], first=1)
     dv.delete(table.uri, "id = 1")
     assert (catalog.latest(table), ids(table.uri)) == (2, [])

@@ -33,7 +33,7 @@ from support.intercepted_store import intercept
 import delta_variant as dv
 from delta_variant.errors import CommitUnknownError, MalformedLogError, StoreError
 from delta_variant.log import file_set
-from delta_variant.log.checkpoints import ordering, reading, reuse, summaries, writing
+from delta_variant.log.checkpoints import ordering, reading, summaries, writing
 from delta_variant.log.file_set import FileSet, Summary
 from delta_variant.log.load import load_snapshot
 from delta_variant.log.snapshot import Snapshot
@@ -474,7 +474,7 @@ class TestReuse:
         before = {each.path for each in self.sidecars(table, 0)}
         known = handle.snapshot()
         commit(table, 1, add("f00040", statistics(40)))
-        with patch.object(reuse, "LEAST_ORDERED", 1.1):
+        with patch.object(ordering, "LEAST_ORDERED", 1.1):
             checkpoint(table, 1)
         assert before.isdisjoint(each.path for each in self.sidecars(table, 1))
         commit(table, 2, remove("f00000"))

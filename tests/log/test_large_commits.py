@@ -22,11 +22,11 @@ from support.intercepted_store import commit_first, intercept
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, MalformedLogError
-from delta_variant.log import commits, file_changes, transaction
+from delta_variant.log import commits, pending_commit, transaction
 from delta_variant.log.commit_context import CommitOptions, commit_context
 from delta_variant.log.conflicts import Reads
-from delta_variant.log.file_changes import CommitText
 from delta_variant.log.file_tables import add_actions, files_table
+from delta_variant.log.pending_commit import CommitText
 from delta_variant.log.snapshot import Snapshot
 from delta_variant.protocol.actions import (
     AddCDCFile,
@@ -115,8 +115,8 @@ def changes(root: Path, version: int) -> list[Any]:
 @pytest.fixture
 def _limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treat each commit as a large one."""
-    monkeypatch.setattr(file_changes, "_LARGEST_IN_MEMORY", 0)
-    monkeypatch.setattr(file_changes, "_COPIED_BYTES", 100)
+    monkeypatch.setattr(pending_commit, "_LARGEST_IN_MEMORY", 0)
+    monkeypatch.setattr(pending_commit, "_COPIED_BYTES", 100)
     monkeypatch.setattr(commits, "LARGE_COMMIT_BYTES", 0)
     monkeypatch.setattr(commits, "_PART_BYTES", 1000)
 
@@ -126,7 +126,7 @@ class TestText:
     def test_the_text_is_that_of_the_actions_in_memory_or_in_a_file(self, limit):
         actions = [CommitInfo({"a": 1}), *map(add, range(9))]
         with (
-            patch.object(file_changes, "_LARGEST_IN_MEMORY", limit),
+            patch.object(pending_commit, "_LARGEST_IN_MEMORY", limit),
             CommitText() as text,
             CommitText() as other,
         ):
@@ -205,7 +205,7 @@ class TestCommits:
             encoded.append(len(actions))
             return encode_commit(actions)
 
-        with patch.object(file_changes, "encode_commit", count):
+        with patch.object(pending_commit, "encode_commit", count):
             assert replace_files(snapshot, snapshot.files, []) == 2
         commits_read = [name for name in read if name.endswith(".json") and name[:20].isdigit()]
         # The commit before, and whether there is another one after it.

@@ -113,7 +113,7 @@ def test_an_error_after_the_commit_is_a_warning(folder, monkeypatch, caplog):
     def fail(*_: Any) -> None:
         raise ValueError("the conversion failed")
 
-    monkeypatch.setattr("delta_variant.log.file_changes.FileChanges.added_table", fail)
+    monkeypatch.setattr("delta_variant.log.pending_commit.FileChanges.added_table", fail)
     assert OPERATIONS["append"][0](folder).version == 1
     assert "the checksum of version 1 was not written" in caplog.text
     assert ids(folder) == [1, 2, 3]

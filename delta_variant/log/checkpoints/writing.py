@@ -44,10 +44,9 @@ from ..file_tables import BATCH_ROWS, FILES_SCHEMA, TOMBSTONES_SCHEMA, are_unenc
 from ..listing import LAST_CHECKPOINT, LOG, checkpoint_hint, list_log
 from ..load import load_with_tombstones
 from ..snapshot import Snapshot
-from .ordering import Layout
+from .ordering import Kept, Layout, keep_sidecars
 from .parsed_statistics import from_text, statistics_type
 from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS, SIDECARS, sidecars_of
-from .reuse import Kept, keep_sidecars
 from .summaries import tags_of
 from .variant_annotation import annotate
 

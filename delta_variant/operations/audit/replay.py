@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...data_file.reader import open_file
 from ...errors import DeltaVariantError, ProtocolError, SchemaError, StoreError
 from ...log.checkpoints.reading import read_checkpoint, sidecars_of
-from ...log.checksum import checksum_discrepancies
+from ...log.checksum import checksum_discrepancies, differences
 from ...log.file_tables import FileKey, add_actions
 from ...log.listing import LOG, CheckpointFiles
 from ...log.replay import Checkpoint, ReplayedState
@@ -33,7 +33,6 @@ from ...protocol.actions import (
     file_key,
     path_key,
 )
-from ...protocol.differences import differences
 from ...protocol.schema.column_mapping import COLUMN_ID, PHYSICAL_NAME
 from ...protocol.schema.json_text import parse as parse_schema
 from ...protocol.types import fields_of

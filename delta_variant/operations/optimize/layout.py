@@ -14,10 +14,9 @@ import pyarrow as pa
 
 from ..._arrow import row_numbers
 from ..._packing import pack_by_size
-from ...data_file.layout import PerSchema, shredding_of
 from ...data_file.options import WriteOptions
 from ...data_file.reader import RowRange
-from ...data_file.shredding import shred_column
+from ...data_file.shredding import PerSchema, shred_column, shredding_of
 from ...data_file.writer import MIN_SEPARATED_BYTES
 from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
