@@ -59,7 +59,7 @@ LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
 .PHONY: build check test test-all spark-connect newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser jars \
-  bench docs demo wheel dist clean
+  bench docs demo demo-spark wheel dist clean
 .DEFAULT_GOAL := build
 
 build: .venv/built .venv/kit
@@ -232,6 +232,9 @@ docs: build
 
 demo:
 	tools/demo.sh
+
+demo-spark:
+	tools/demo.sh spark
 
 clean:
 	rm -rf .cache .venv rust/target

@@ -15,7 +15,7 @@ The steps run in the order in which they are given, by default `stream monitor`:
 - `maintain` compacts, repairs statistics, removes unreferenced files and audits each row.
 - `monitor` prints the commits of each table with their metrics.
 
-`docs/guides/spark-pipeline.md` explains it. `tools/demo.sh spark` runs it on two releases of Bioregistry.
+`docs/guides/spark-pipeline.md` explains it. `tools/pipeline.sh` runs it on two releases of Bioregistry.
 """
 
 from __future__ import annotations
