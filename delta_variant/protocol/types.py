@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 __all__ = [
@@ -21,6 +21,8 @@ __all__ = [
     "fields_of",
     "has_variant",
     "is_geospatial",
+    "map_parts",
+    "parts_of",
     "primitive_kinds_of",
     "primitives_of",
     "sql_type",
@@ -92,22 +94,46 @@ def is_geospatial(data_type: DataType) -> bool:
     return isinstance(data_type, PrimitiveType) and GEOSPATIAL.fullmatch(data_type.name) is not None
 
 
+def parts_of(data_type: DataType) -> list[tuple[str, DataType]]:
+    """Return the steps to the parts of a type, each with the type of the part."""
+    if isinstance(data_type, StructType):
+        return [(child.name, child.type) for child in data_type.fields]
+    if isinstance(data_type, ArrayType):
+        return [("element", data_type.element_type)]
+    if isinstance(data_type, MapType):
+        return [("key", data_type.key_type), ("value", data_type.value_type)]
+    return []
+
+
+def map_parts(data_type: DataType, change: Callable[[str, DataType], DataType]) -> DataType:
+    """Return a type with each part replaced by the result of `change` for its step and its type."""
+    parts = [change(step, part) for step, part in parts_of(data_type)]
+    if isinstance(data_type, StructType):
+        pairs = zip(data_type.fields, parts, strict=True)
+        return StructType(tuple(replace(child, type=part) for child, part in pairs))
+    if isinstance(data_type, ArrayType):
+        return replace(data_type, element_type=parts[0])
+    if isinstance(data_type, MapType):
+        return replace(data_type, key_type=parts[0], value_type=parts[1])
+    return data_type
+
+
 def fields_of(
     data_type: DataType, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], StructField]]:
     """Yield every field at any depth with its path, which may have the steps `element`, `key` and `value`."""
-    for step, child, child_field in _children(data_type):
-        child_path = (*path, step)
-        if child_field is not None:
-            yield child_path, child_field
-        yield from fields_of(child, child_path)
+    fields = data_type.fields if isinstance(data_type, StructType) else ()
+    for number, (step, part) in enumerate(parts_of(data_type)):
+        if fields:
+            yield (*path, step), fields[number]
+        yield from fields_of(part, (*path, step))
 
 
 def primitives_of(data_type: DataType) -> frozenset[str]:
     """Return the names of the primitive types at any depth."""
     if isinstance(data_type, PrimitiveType):
         return frozenset({data_type.name})
-    return frozenset().union(*(primitives_of(child) for _, child, _ in _children(data_type)))
+    return frozenset().union(*(primitives_of(part) for _, part in parts_of(data_type)))
 
 
 def has_variant(data_type: DataType) -> bool:
@@ -142,13 +168,3 @@ def describe(data_type: DataType, names: Mapping[str, str] = NO_OTHER_NAMES) -> 
 def sql_type(data_type: DataType) -> str:
     """Return the type with the names of SQL: `struct<a: bigint, b: array<string>>`."""
     return describe(data_type, SQL_NAMES)
-
-
-def _children(data_type: DataType) -> Iterator[tuple[str, DataType, StructField | None]]:
-    if isinstance(data_type, StructType):
-        yield from ((child.name, child.type, child) for child in data_type.fields)
-    elif isinstance(data_type, ArrayType):
-        yield "element", data_type.element_type, None
-    elif isinstance(data_type, MapType):
-        yield "key", data_type.key_type, None
-        yield "value", data_type.value_type, None

@@ -12,8 +12,8 @@ from ...protocol.actions import CLUSTERING_DOMAIN, Protocol
 from ...protocol.clustering import decode_clustering_columns
 from ...protocol.properties import COLUMN_MAPPING_MAX_COLUMN_ID as MAX_COLUMN_ID
 from ...protocol.schema.column_mapping import COLUMN_ID, physical_schema
-from ...protocol.schema.rules import contradictions
-from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType, fields_of, has_variant
+from ...protocol.schema.rules import contradictions, maps_with_variant_keys
+from ...protocol.types import VARIANT, fields_of
 from . import compaction_rules, log_survey
 from .findings import Rule, Violation
 from .last_checkpoint import last_checkpoint
@@ -94,23 +94,11 @@ def _object_types(document: Any, path: tuple[str, ...]) -> Iterator[tuple[str, .
 
 
 def _map_keys(subject: TableSubject) -> Iterator[Violation]:
-    for path in _variant_keys(subject.columns, ()):
+    for path in maps_with_variant_keys(subject.columns):
         yield Violation(
             f"the map {'.'.join(path)} has Variant keys, but Variants are not comparable",
             column=".".join(path),
         )
-
-
-def _variant_keys(data_type: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    if isinstance(data_type, StructType):
-        for field in data_type.fields:
-            yield from _variant_keys(field.type, (*path, field.name))
-    elif isinstance(data_type, ArrayType):
-        yield from _variant_keys(data_type.element_type, (*path, "element"))
-    elif isinstance(data_type, MapType):
-        if has_variant(data_type.key_type):
-            yield path
-        yield from _variant_keys(data_type.value_type, (*path, "value"))
 
 
 def _disallowed_variants(subject: TableSubject) -> Iterator[Violation]:

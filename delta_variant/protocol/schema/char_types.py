@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..types import DataType, StructField
-from .paths import FieldPath, parts_of
+from ..types import DataType, StructField, parts_of
+from .paths import FieldPath
 
 __all__ = ["TYPE_TEXT", "Width", "char_widths", "widths_of"]
 

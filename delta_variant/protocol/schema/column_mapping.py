@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...errors import SchemaError
 from ..properties import ColumnMappingMode
-from ..types import ArrayType, DataType, MapType, StructField, StructType, fields_of
+from ..types import DataType, StructField, StructType, fields_of, map_parts
 
 __all__ = [
     "COLUMN_ID",
@@ -40,7 +40,10 @@ def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
     """Return `schema` with physical names at every depth; fields inside a Variant are never renamed."""
     if mode == "none":
         return schema
-    fields = tuple(_map_field(field, lambda each: _rename(each, mode)) for field in schema.fields)
+    fields = tuple(
+        _map_field(field, lambda each: replace(each, name=physical_name(each, mode)))
+        for field in schema.fields
+    )
     return _check_unique(StructType(fields))
 
 
@@ -93,19 +96,7 @@ def _map_field(field: StructField, change: Callable[[StructField], StructField])
 def _map_type(data_type: DataType, change: Callable[[StructField], StructField]) -> DataType:
     if isinstance(data_type, StructType):
         return StructType(tuple(_map_field(child, change) for child in data_type.fields))
-    if isinstance(data_type, ArrayType):
-        return replace(data_type, element_type=_map_type(data_type.element_type, change))
-    if isinstance(data_type, MapType):
-        return replace(
-            data_type,
-            key_type=_map_type(data_type.key_type, change),
-            value_type=_map_type(data_type.value_type, change),
-        )
-    return data_type
-
-
-def _rename(field: StructField, mode: ColumnMappingMode) -> StructField:
-    return replace(field, name=physical_name(field, mode))
+    return map_parts(data_type, lambda _, part: _map_type(part, change))
 
 
 def _column_id(field: StructField) -> int:

@@ -17,6 +17,7 @@ from ..types import (
     StructType,
     decimal_of,
     is_geospatial,
+    parts_of,
 )
 
 __all__ = ["check_levels", "parse", "to_json"]
@@ -78,15 +79,8 @@ def check_levels(schema: StructType) -> None:
 
 
 def _arrow_levels(data_type: DataType) -> int:
-    match data_type:
-        case StructType(fields):
-            return 1 + max((_arrow_levels(field.type) for field in fields), default=0)
-        case ArrayType():
-            return 1 + _arrow_levels(data_type.element_type)
-        case MapType():
-            return 2 + max(_arrow_levels(data_type.key_type), _arrow_levels(data_type.value_type))
-        case _:
-            return 1
+    own = 2 if isinstance(data_type, MapType) else 1
+    return own + max((_arrow_levels(part) for _, part in parts_of(data_type)), default=0)
 
 
 def to_json(schema: StructType) -> str:

@@ -18,6 +18,7 @@ from ..types import (
     decimal_of,
     describe,
 )
+from .widening import is_lossless
 
 __all__ = ["merge"]
 
@@ -28,7 +29,6 @@ WIDENING = {
     "integer": ("long",),
     "float": ("double",),
 }
-INTEGER_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 VARIANT_PARTS = {"metadata": PrimitiveType("binary"), "value": PrimitiveType("binary")}
 DEFAULT_VALUE = "CURRENT_DEFAULT"
 GENERATION_EXPRESSION = "delta.generationExpression"
@@ -128,12 +128,5 @@ def _fits(table: DataType, data: DataType) -> bool:
         )
     if not (isinstance(table, PrimitiveType) and isinstance(data, PrimitiveType)):
         return False
-    return table.name in WIDENING.get(data.name, ()) or _fits_decimal(table, data)
-
-
-def _fits_decimal(table: PrimitiveType, data: PrimitiveType) -> bool:
-    decimal = decimal_of(table)
-    if decimal is None:
-        return False
-    precision, scale = decimal_of(data) or (INTEGER_DIGITS.get(data.name, 99), 0)
-    return decimal[1] >= scale and decimal[0] - decimal[1] >= precision - scale
+    is_decimal = decimal_of(table) is not None
+    return table.name in WIDENING.get(data.name, ()) or (is_decimal and is_lossless(data, table))

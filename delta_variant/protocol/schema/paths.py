@@ -6,18 +6,16 @@ A step of a path is the name of a field, or `element`, `key` or `value` within a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from ..._checks import list_names
 from ...errors import SchemaError
-from ..types import ArrayType, DataType, MapType, StructField, StructType, describe
+from ..types import DataType, StructField, StructType, describe, map_parts, parts_of
 
 __all__ = [
     "FieldPath",
     "edit_fields",
     "edit_type",
-    "parts_of",
     "path_text",
     "resolve",
     "split_at_field",
@@ -31,17 +29,6 @@ Part: TypeAlias = Literal["element", "key", "value"]
 def path_text(path: FieldPath) -> str:
     """Return a path as text for messages."""
     return ".".join(path)
-
-
-def parts_of(data_type: DataType) -> list[tuple[str, DataType]]:
-    """Return the steps to the parts of a type, each with the type of the part."""
-    if isinstance(data_type, StructType):
-        return [(field.name, field.type) for field in data_type.fields]
-    if isinstance(data_type, ArrayType):
-        return [("element", data_type.element_type)]
-    if isinstance(data_type, MapType):
-        return [("key", data_type.key_type), ("value", data_type.value_type)]
-    return []
 
 
 def resolve(schema: StructType, path: FieldPath) -> FieldPath:
@@ -76,19 +63,9 @@ def edit_type(data_type: DataType, path: FieldPath, edit: Callable[[DataType], D
     """Return a type with the part at a resolved path replaced by the result of `edit`."""
     if not path:
         return edit(data_type)
-    step, rest = path[0], path[1:]
-    if isinstance(data_type, StructType):
-        return StructType(
-            tuple(
-                replace(field, type=edit_type(field.type, rest, edit)) if field.name == step else field
-                for field in data_type.fields
-            )
-        )
-    edited = edit_type(_part(data_type, step), rest, edit)
-    if isinstance(data_type, ArrayType):
-        return replace(data_type, element_type=edited)
-    assert isinstance(data_type, MapType)
-    return replace(data_type, key_type=edited) if step == "key" else replace(data_type, value_type=edited)
+    return map_parts(
+        data_type, lambda step, part: edit_type(part, path[1:], edit) if step == path[0] else part
+    )
 
 
 def edit_fields(

@@ -11,7 +11,6 @@ from ..properties import ColumnMappingMode
 from ..types import (
     VARIANT,
     VOID,
-    ArrayType,
     DataType,
     MapType,
     PrimitiveType,
@@ -19,10 +18,18 @@ from ..types import (
     StructType,
     describe,
     has_variant,
+    parts_of,
     primitives_of,
 )
 
-__all__ = ["check_consistent", "check_new", "check_partition_columns", "contradictions", "remove_void"]
+__all__ = [
+    "check_consistent",
+    "check_new",
+    "check_partition_columns",
+    "contradictions",
+    "maps_with_variant_keys",
+    "remove_void",
+]
 
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
 
@@ -36,7 +43,7 @@ def check_new(schema: StructType, *, mode: ColumnMappingMode = "none") -> None:
     """
     if not schema.fields:
         raise SchemaError("a table needs at least one column")
-    _check_map_keys(schema, ())
+    _check_map_keys(schema)
     _check_type(schema, (), mode)
 
 
@@ -52,7 +59,7 @@ def check_consistent(schema: StructType, partition_columns: Sequence[str]) -> No
             raise SchemaError(
                 f"cannot partition by the Variant column {field.name!r}", column=field.name, rule="T7"
             )
-        _check_map_keys(field.type, (field.name,))
+    _check_map_keys(schema)
     for column, message in contradictions(schema, partition_columns):
         raise SchemaError(message, column=column, rule="T14")
 
@@ -73,18 +80,12 @@ def contradictions(schema: StructType, partition_columns: Sequence[str]) -> Iter
 
 def _find_repeated(data_type: DataType, path: tuple[str, ...]) -> Iterator[str]:
     """Yield the paths of fields whose struct has an earlier field of the same name."""
-    if isinstance(data_type, StructType):
-        names: set[str] = set()
-        for field in data_type.fields:
-            if field.name in names:
-                yield ".".join((*path, field.name))
-            names.add(field.name)
-            yield from _find_repeated(field.type, (*path, field.name))
-    elif isinstance(data_type, ArrayType):
-        yield from _find_repeated(data_type.element_type, (*path, "element"))
-    elif isinstance(data_type, MapType):
-        yield from _find_repeated(data_type.key_type, (*path, "key"))
-        yield from _find_repeated(data_type.value_type, (*path, "value"))
+    names: set[str] = set()
+    for step, part in parts_of(data_type):
+        if step in names:
+            yield ".".join((*path, step))
+        names.add(step)
+        yield from _find_repeated(part, (*path, step))
 
 
 def check_partition_columns(schema: StructType, partition_columns: Sequence[str]) -> tuple[str, ...]:
@@ -153,36 +154,32 @@ def _remove_void_in(field: StructField, path: tuple[str, ...]) -> StructField:
     return field
 
 
-def _check_map_keys(data_type: DataType, path: tuple[str, ...]) -> None:
-    if isinstance(data_type, StructType):
-        for field in data_type.fields:
-            _check_map_keys(field.type, (*path, field.name))
-    elif isinstance(data_type, ArrayType):
-        _check_map_keys(data_type.element_type, (*path, "element"))
-    elif isinstance(data_type, MapType):
-        if has_variant(data_type.key_type):
-            column = ".".join(path)
-            raise SchemaError(
-                f"the map {column!r} has Variant keys, which cannot be compared: use another key type",
-                column=column,
-                rule="T6",
-            )
-        _check_map_keys(data_type.value_type, (*path, "value"))
+def _check_map_keys(schema: StructType) -> None:
+    for path in maps_with_variant_keys(schema):
+        column = ".".join(path)
+        raise SchemaError(
+            f"the map {column!r} has Variant keys, which cannot be compared: use another key type",
+            column=column,
+            rule="T6",
+        )
+
+
+def maps_with_variant_keys(data_type: DataType, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of maps whose keys contain a Variant."""
+    if isinstance(data_type, MapType) and has_variant(data_type.key_type):
+        yield path
+    for step, part in parts_of(data_type):
+        yield from maps_with_variant_keys(part, (*path, step))
 
 
 def _check_type(data_type: DataType, path: tuple[str, ...], mode: ColumnMappingMode) -> None:
     if isinstance(data_type, StructType):
         _check_names(data_type, path, mode)
-        for field in data_type.fields:
-            _check_type(field.type, (*path, field.name), mode)
-    elif isinstance(data_type, ArrayType):
-        _check_type(data_type.element_type, (*path, "element"), mode)
-    elif isinstance(data_type, MapType):
-        _check_type(data_type.key_type, (*path, "key"), mode)
-        _check_type(data_type.value_type, (*path, "value"), mode)
     elif data_type == VOID:
         column = ".".join(path)
         raise SchemaError(f"the column {column!r} has only nulls: cast it to a type first", column=column)
+    for step, part in parts_of(data_type):
+        _check_type(part, (*path, step), mode)
 
 
 def _check_names(struct: StructType, path: tuple[str, ...], mode: ColumnMappingMode) -> None:

@@ -7,8 +7,17 @@ from dataclasses import replace
 from typing import Any
 
 from ...errors import SchemaError, UnsupportedFeatureError
-from ..types import DataType, PrimitiveType, StructField, StructType, decimal_of, describe, fields_of
-from .paths import FieldPath, edit_fields, edit_type, parts_of, path_text, split_at_field, type_at
+from ..types import (
+    DataType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    decimal_of,
+    describe,
+    fields_of,
+    parts_of,
+)
+from .paths import FieldPath, edit_fields, edit_type, path_text, split_at_field, type_at
 
 __all__ = [
     "TYPE_CHANGES",
