@@ -84,8 +84,8 @@ def render(results: Sequence[Result], start: Mapping[str, Any] | None) -> Iterat
 def summary(result: Result) -> str:
     """Return one line about a pair."""
     rates = (f"{name} {_cells(result, name, '')[0]}" for name in result["flows"])
-    ratios = f", ratio {_range(_ratios(result), 2)}" if len(result["flows"]) > 1 else ""
-    return f"{result['pair']}: {' | '.join(rates)} {RATES[result['rate']]}{ratios}"
+    ratio = f", ratio {_range(ratios(result), 2)}" if len(result["flows"]) > 1 else ""
+    return f"{result['pair']}: {' | '.join(rates)} {RATES[result['rate']]}{ratio}"
 
 
 def _render_workload(workload: str, results: Sequence[Result]) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _render_workload(workload: str, results: Sequence[Result]) -> Iterator[str]:
         names = list(result["flows"])
         for name in names:
             first = name == names[0]
-            ratio = _range(_ratios(result), 2) if first and len(names) > 1 else ""
+            ratio = _range(ratios(result), 2) if first and len(names) > 1 else ""
             yield (
                 " | ".join([f"| {result['pair'] if first else ''}", name, *_cells(result, name, ratio)])
                 + " |"
@@ -176,7 +176,7 @@ def _render_machines(results: Sequence[Result]) -> Iterator[str]:
         yield f"- Other processes were running, in brackets how many processors were busy: {', '.join(noisy)}"
 
 
-def _ratios(result: Result) -> list[float]:
+def ratios(result: Result) -> list[float]:
     """Return the ratio of both flows in each round."""
     ours, peer = result["flows"].values()
     return [
@@ -188,7 +188,7 @@ def _ratios(result: Result) -> list[float]:
 
 def _measured(result: Result, fact: str) -> list[float]:
     if fact == "ratio":
-        return _ratios(result)
+        return ratios(result)
     return [run[fact] for run in next(iter(result["flows"].values())) if fact in run]
 
 

@@ -4,8 +4,8 @@
 
 A PAIR is `write/orjson`, or a workload, such as `write`. Without any, all pairs run. In each round, both
 flows of a pair run once, each in its own process, in alternating order. Imports and the start of a JVM or a
-server are not measured. `results/` has the figures of every round as JSON, and RESULTS.md the medians of all
-pairs there.
+server are not measured. `results/` has the figures of every round as JSON, RESULTS.md the medians of all
+pairs there, and the chart of README those of some.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 
 import generate_log
 import startup
+from chart import chart
 from measure import Outcome, run_worker
 from pairs import PAIRS, Flow, Pair
 from results import machine, render, summary
@@ -30,6 +31,7 @@ from sources import CACHE, HERE, forget_own_tables, source_of
 
 FULL_ROWS = 2_000_000
 RESULTS = HERE / "results"
+CHART = HERE.parent / "docs" / "images" / "benchmarks.svg"
 
 QUIET_LOAD = 0.5
 """Processes that want a processor, besides the one that runs: above it, figures are marked as noisy."""
@@ -53,6 +55,7 @@ def main() -> None:
         saved = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted(RESULTS.glob("*.json"))}
         start = saved.pop("startup", None)
         (HERE / "RESULTS.md").write_text("\n".join(render(list(saved.values()), start)) + "\n", "utf-8")
+        CHART.write_text("\n".join(chart(list(saved.values()))) + "\n", "utf-8")
 
 
 def save(name: str, result: object) -> None:
