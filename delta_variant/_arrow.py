@@ -20,6 +20,7 @@ __all__ = [
     "retype_array",
     "retype_batch",
     "row_numbers",
+    "total",
     "value_bytes",
     "values_and_positions",
 ]
@@ -31,6 +32,11 @@ COPIED_BYTES = 64 << 20
 """How many bytes of values that many rows share are copied at a time."""
 
 _BYTES = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
+
+
+def total(values: Array) -> int:
+    """Return the sum of integers, or the number of true values; 0 without values."""
+    return int(pc.sum(values).as_py() or 0)
 
 
 def row_numbers(count: int, first: int = 0) -> Array:
@@ -54,7 +60,7 @@ def value_bytes(array: Array) -> Array:
 
 def parts_by_bytes(sizes: Array) -> list[tuple[int, int]]:
     """Return the start and the length of parts of rows of at most `COPIED_BYTES`, or of one row."""
-    if (pc.sum(sizes).as_py() or 0) <= COPIED_BYTES:
+    if total(sizes) <= COPIED_BYTES:
         return [(0, len(sizes))]
     parts, start, size = [], 0, 0
     for end, each in enumerate(sizes.to_pylist()):

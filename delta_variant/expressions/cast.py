@@ -27,8 +27,7 @@ import pyarrow.compute as pc
 
 from .._arrow import Array
 from ..variant import values as variant_values
-from ..variant.moments import UTC
-from ..variant.scalars import apply_function
+from ..variant.moments import UTC, apply_function
 from .types import INTEGER_DIGITS, Kind, kind_of, type_name
 
 Scalar: TypeAlias = Any

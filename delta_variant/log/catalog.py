@@ -213,7 +213,8 @@ def _metadata_updates(catalog: CatalogTable, actions: Sequence[Action]) -> Itera
 def _property_updates(catalog: CatalogTable, metadata: Metadata) -> Iterator[dict[str, Any]]:
     present = catalog.loaded.metadata.properties
     changed = {name: text for name, text in metadata.configuration.items() if present.get(name) != text}
-    removed = [name for name in present if name not in metadata.configuration and not _is_derived(name)]
+    kept = {*metadata.configuration, *_DERIVED}
+    removed = [name for name in present if name not in kept and not name.startswith(_DERIVED_PREFIX)]
     if changed:
         yield {"action": "set-properties", "updates": changed}
     if removed:
@@ -222,10 +223,6 @@ def _property_updates(catalog: CatalogTable, metadata: Metadata) -> Iterator[dic
     yield {"action": "set-partition-columns", "partition-columns": list(metadata.partition_columns)}
     if metadata.description is not None:
         yield {"action": "set-table-comment", "comment": metadata.description}
-
-
-def _is_derived(name: str) -> bool:
-    return name in _DERIVED or name.startswith(_DERIVED_PREFIX)
 
 
 def _protocol(protocol: Protocol) -> dict[str, Any]:

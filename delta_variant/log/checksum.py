@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 import pyarrow.compute as pc
 
+from .._arrow import total
 from ..errors import MalformedLogError, StoreError, VersionExistsError
 from ..protocol.actions import DomainMetadata, Metadata, Protocol, Txn, decode_path
 from ..storage.store import Store, put_if_absent, read_if_present
@@ -137,7 +138,7 @@ def checksum_discrepancies(data: bytes, state: ReplayedState) -> list[str]:
         facts = [fact for fact in _facts(checksum, state) if fact[1] is not None]
     except _UNREADABLE as error:
         return [f"cannot read {path}: {error}"]
-    found = (_describe_difference(*fact) for fact in facts)
+    found = (next(differences(*fact), None) for fact in facts)
     return [f"{path} differs from the log: {difference}" for difference in found if difference is not None]
 
 
@@ -170,7 +171,7 @@ def _facts(checksum: _Checksum, state: ReplayedState) -> Iterator[tuple[str, Any
 def _count_vectors(snapshot: Snapshot) -> tuple[int, int]:
     """Return the number of deleted records, and the number of deletion vectors."""
     cardinality = pc.struct_field(snapshot.files["deletion_vector"], "cardinality")
-    return pc.sum(cardinality).as_py() or 0, pc.count(cardinality).as_py()
+    return total(cardinality), pc.count(cardinality).as_py()
 
 
 def _with_sorted_lists(protocol: Protocol | None) -> Protocol | None:
@@ -191,16 +192,11 @@ MAX_SHOWN = 60
 """How many characters of a value a message shows, around the first that differs."""
 
 
-def _describe_difference(name: str, stated: object, expected: object) -> str | None:
-    """Return a phrase for the first field in which two values differ, None if they are equal.
+def differences(name: str, stated: Any, expected: Any) -> Iterator[str]:
+    """Yield a phrase for each field in which two values differ.
 
     Actions and JSON texts are compared field by field, so that the phrase names the field.
     """
-    return next(differences(name, stated, expected), None)
-
-
-def differences(name: str, stated: Any, expected: Any) -> Iterator[str]:
-    """Yield a phrase for each field in which two values differ."""
     if stated == expected:
         return
     stated, expected = _parts(stated), _parts(expected)

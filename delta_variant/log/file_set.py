@@ -9,12 +9,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .._arrow import total
 from .._threads import Threads
 from ..errors import MalformedLogError
 from .file_tables import BATCH_ROWS, FILES_SCHEMA, FileKeys, drop_files, drop_files_at_once, pool_for_files
@@ -185,7 +185,7 @@ class FileSet:
     def num_bytes(self) -> int:
         """Return the total size of the files in bytes."""
         totals = self._totals_of_list
-        return _sum(self.table["size"]) if totals is None else totals[1]
+        return total(self.table["size"]) if totals is None else totals[1]
 
     @property
     def _totals_of_list(self) -> tuple[int, int] | None:
@@ -215,12 +215,8 @@ def append_batches(batches: Iterable[pa.RecordBatch], added: list[pa.RecordBatch
 
 
 def _sums(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
-    sums = [(batch.num_rows, _sum(batch["size"])) for batch in batches]
+    sums = [(batch.num_rows, total(batch["size"])) for batch in batches]
     return sum(files for files, _ in sums), sum(size for _, size in sums)
-
-
-def _sum(sizes: Any) -> int:
-    return int(pc.sum(sizes).as_py() or 0)
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:

@@ -233,17 +233,11 @@ class FileChanges(msgspec.Struct, frozen=True):
         """Return the added files as rows of `Snapshot.files`; those of actions have no statistics."""
         if isinstance(self.added, pa.Table):
             return self.added
-        starts = range(0, len(self.added), _ROWS_AT_ONCE)
-        return pa.concat_tables(
-            [
-                pa.Table.from_batches([], FILES_SCHEMA),
-                *(files_table(_without_stats(self.added[row : row + _ROWS_AT_ONCE])) for row in starts),
-            ]
-        )
-
-
-def _without_stats(adds: Iterable[AddFile]) -> list[AddFile]:
-    return [msgspec.structs.replace(add, stats=None) for add in adds]
+        tables = [pa.Table.from_batches([], FILES_SCHEMA)]
+        for row in range(0, len(self.added), _ROWS_AT_ONCE):
+            adds = self.added[row : row + _ROWS_AT_ONCE]
+            tables.append(files_table([msgspec.structs.replace(add, stats=None) for add in adds]))
+        return pa.concat_tables(tables)
 
 
 class CommitText:

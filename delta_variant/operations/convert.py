@@ -15,9 +15,8 @@ from ..input.tabular_files import open_parquet
 from ..log.commit_context import CommitOptions
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
-from ..storage.inputs import InputFile, is_remote, list_inputs
+from ..storage.inputs import InputFile, is_remote, is_web, list_inputs
 from ..storage.store import TableLocation, local_location
-from ..storage.web import is_web
 from ..write.commit import WriteResult
 from .read import read_table
 from .write import write_table

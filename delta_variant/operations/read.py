@@ -12,7 +12,7 @@ from ..log.timestamps import Timestamp
 from ..read.query import Query
 from ..read.rows import load_readable
 from ..read.scan import Scan
-from ..read.table_rows import TableRows
+from ..read.scan_rows import TableRows
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
 

@@ -8,8 +8,8 @@ from functools import partial
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .._arrow import total
 from .._checks import options_of
 from .._progress import advance, begin
 from .._text import count
@@ -134,8 +134,8 @@ def restore(
         plan.past.version,
         plan.added.num_rows,
         plan.removed.num_rows,
-        _bytes(plan.added),
-        _bytes(plan.removed),
+        total(plan.added["size"]),
+        total(plan.removed["size"]),
         metrics=committed.metrics,
     )
 
@@ -219,8 +219,8 @@ def _commit(plan: RestorePlan) -> CommitResult:
             "numOfFilesAfterRestore": past.num_files,
             "numRemovedFiles": plan.removed.num_rows,
             "numRestoredFiles": plan.added.num_rows,
-            "removedFilesSize": _bytes(plan.removed),
-            "restoredFilesSize": _bytes(plan.added),
+            "removedFilesSize": total(plan.removed["size"]),
+            "restoredFilesSize": total(plan.added["size"]),
         },
         plan.commit,
     )
@@ -359,7 +359,3 @@ def _clustering(past: Snapshot, present: Snapshot) -> list[DomainMetadata]:
     if (NO_CLUSTERING if before is None else before.configuration) == expected:
         return []
     return [DomainMetadata(domain=CLUSTERING_DOMAIN, configuration=expected, removed=False)]
-
-
-def _bytes(files: pa.Table) -> int:
-    return int(pc.sum(files["size"]).as_py() or 0)

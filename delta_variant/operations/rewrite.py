@@ -8,8 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
-import pyarrow.compute as pc
-
+from .._arrow import total
 from .._progress import begin
 from ..data_file.options import FileOptions, WriteOptions
 from ..execution import GROUP_BYTES, Executor, NameFile, executor_of
@@ -113,8 +112,8 @@ def rewrite_executor(
 
 def split_files(executor: Executor, files: Any) -> Iterator[Iterable[FileEntry]]:
     """Yield the files of each task, rows of `Snapshot.files`."""
-    total = int(pc.sum(files["size"]).as_py() or 0)
-    shares = executor.split(files_of(files), lambda file: file.size or 0, total, GROUP_BYTES)
+    size = total(files["size"])
+    shares = executor.split(files_of(files), lambda file: file.size or 0, size, GROUP_BYTES)
     return iter(shares) if files.num_rows else iter(())
 
 

@@ -11,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import Array
+from .._arrow import Array, total
 from .._options import OnConflict
 from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError, printable
 from ..expressions.parse import parse_aggregates
@@ -35,8 +35,8 @@ from .log_statistics import (
 from .predicate import Leaf, leaf_of
 from .query import Query
 from .rows import load_readable
+from .scan_rows import TableRows
 from .scope import Scope
-from .table_rows import TableRows
 
 __all__ = ["Aggregation", "aggregate"]
 
@@ -200,7 +200,7 @@ class _Aggregating:
             parts = pa.concat_arrays([self.extremes[name], values.cast(self.extremes[name].type)])
             self.extremes[name] = _extreme_of_parts(self.aggregates[name].function, parts)
         elif is_result:
-            self.counts[name] += int(pc.sum(values).as_py() or 0)
+            self.counts[name] += total(values)
         else:
             self.counts[name] += len(values) - values.null_count
 
@@ -237,7 +237,7 @@ class _Aggregating:
         if not len(best):
             return len(bounds)
         kernel = "less" if self.aggregates[name].function == "min" else "greater"
-        return int(pc.sum(pc.call_function(kernel, [bounds, best[0]])).as_py() or 0)
+        return total(pc.call_function(kernel, [bounds, best[0]]))
 
     def _table(self) -> pa.Table:
         columns = {}

@@ -310,7 +310,7 @@ class FileReader:
         shredded: Mapping[str, Stored],
         tests: _Tests = NO_TESTS,
     ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
-        path, deleted = self.file.path, self._deleted()
+        path, deleted = self.file.path, load_deleted(self.table.version, self.file.deletion_vector)
         stored = [each for each in inputs if not self._is_partition(each)]
         read = [
             self._as_stored(each, shredded[each.column])
@@ -360,9 +360,6 @@ class FileReader:
         """Return the type of a column of the file, None if it does not have it."""
         position = self.native.schema.get_field_index(self._stored_path((name,))[0])
         return None if position < 0 else self.native.schema.field(position).type
-
-    def _deleted(self) -> bytes | None:
-        return load_deleted(self.table.version, self.file.deletion_vector)
 
     def _with_constants(
         self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input]

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import Array
+from .._arrow import Array, total
 from ..data_file.reader import RowRange, Units
 from ..errors import MalformedLogError
 from ..expressions.tree import Expression
@@ -54,7 +54,7 @@ class FilePlan(msgspec.Struct, frozen=True):
     @classmethod
     def whole(cls, files: pa.Table) -> FilePlan:
         """Return the plan that reads all of some files."""
-        return cls(None, files, files.num_rows, _bytes(files), 0, 0, 0, {})
+        return cls(None, files, files.num_rows, total(files["size"]), 0, 0, 0, {})
 
 
 class RowPlan(msgspec.Struct, frozen=True):
@@ -245,13 +245,13 @@ def _prune(
         for known in ({}, ordinary, bounds)
     ]
     known_files = {
-        leaf: _count(pc.or_(known.min.is_valid(), known.max.is_valid())) for leaf, known in bounds.items()
+        leaf: total(pc.or_(known.min.is_valid(), known.max.is_valid())) for leaf, known in bounds.items()
     }
-    left = (files.num_rows, *(_count(selected) for selected in stages))
+    left = (files.num_rows, *(total(selected) for selected in stages))
     selected = files.filter(stages[-1])
     if not with_bounds:
         selected = _remove_bounds(selected)
-    return _Pruned(selected, _bytes(files), left, known_files)
+    return _Pruned(selected, total(files["size"]), left, known_files)
 
 
 def _remove_bounds(files: pa.Table) -> pa.Table:
@@ -283,14 +283,6 @@ def may_contain_matches(
 ) -> bool:
     """Return whether files that concurrent commits add may contain a row that matches the predicate."""
     return prune_files(table, FileSet(files_table(adds)), predicate).files.num_rows > 0
-
-
-def _bytes(files: pa.Table) -> int:
-    return int(pc.sum(files["size"]).as_py() or 0)
-
-
-def _count(mask: Any) -> int:
-    return int(pc.sum(mask).as_py() or 0)
 
 
 def plan_rows(file: FileReader, pruning_predicate: PruningPredicate) -> RowPlan:

@@ -62,14 +62,12 @@ class _Units(msgspec.Struct, frozen=True):
                 return reduce(pc.or_, map(self.select, parts), pc.invert(everything))
             case PartitionTest(expression) if self.partition is not None:
                 return self.partition(expression)
-            case Comparison() | Membership() | NullTest() if part.leaf in self.bounds:
+            case NullTest() if part.leaf in self.bounds:
                 known = self.bounds[part.leaf]
-                return _null_tested(part, known) if isinstance(part, NullTest) else _compared(part, known)
+                return pc.invert(known.no_null if part.is_null else known.all_null)
+            case Comparison() | Membership() if part.leaf in self.bounds:
+                return _compared(part, self.bounds[part.leaf])
         return everything
-
-
-def _null_tested(test: NullTest, bounds: Bounds) -> Array:
-    return pc.invert(bounds.no_null if test.is_null else bounds.all_null)
 
 
 def _compared(test: Comparison | Membership, bounds: Bounds) -> Array:

@@ -15,7 +15,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import Array
+from .._arrow import total
 from .._checks import texts_of
 from .._options import OnConflict
 from .._progress import advance
@@ -40,6 +40,8 @@ RowBatches: TypeAlias = Generator[pa.RecordBatch, None, None]
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
 _LOGGER = logging.getLogger(__name__)
+
+EXACT = pa.decimal128(38, 0)
 
 
 def load_readable(
@@ -182,18 +184,14 @@ def count_rows(table: TableVersion, files: pa.Table) -> int:
     deleted = pc.struct_field(files["deletion_vector"], "cardinality")
     reader = TableReader.of(table)
     read = sum(reader.open(file).native.num_rows for file in unknown)
-    return read + _sum(counts) - _sum(deleted)
+    # A sum of 64-bit integers wraps around.
+    return read + total(counts.cast(EXACT)) - total(deleted.cast(EXACT))
 
 
 def known_rows(snapshot: Snapshot) -> int | None:
     """Return the number of live rows of a table from statistics, None if a file has none."""
     counts = recorded_rows(snapshot.files)
     return None if counts.null_count else count_rows(snapshot, snapshot.files)
-
-
-def _sum(counts: Array) -> int:
-    # A sum of 64-bit integers wraps around.
-    return int(pc.sum(counts.cast(pa.decimal128(38, 0))).as_py() or 0)
 
 
 def select_files(files: Collection[Row], paths: Collection[str] | None, table: str) -> list[Row]:

@@ -1,24 +1,47 @@
-"""The rows of a scan, and the columns and the filter that an engine pushes into them."""
+"""The rows of a scan: the columns and the filter that an engine pushes into them, and the rows of a table."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from .._arrow import Array, total
+from .._options import OnConflict
+from .._progress import begin
+from ..data_file.shredding import check_layout
+from ..errors import (
+    CastError,
+    ExpressionError,
+    MalformedLogError,
+    ShreddingError,
+    UnsupportedFeatureError,
+    error_location,
+)
 from ..expressions.arrow_filter import ArrowFilter
-from ..expressions.tree import Expression
+from ..expressions.tree import Expression, Extraction, is_whole
+from ..log.file_set import FileSet
+from ..log.snapshot import Snapshot, TableVersion
+from ..variant.paths import normalize
+from ..variant.values import VARIANT_TYPE
 from .explanation import ReadReport
-from .rows import RowBatches
+from .file_reader import TableReader, files_of
+from .log_statistics import is_of_partitions, partition_matches, row_counts
+from .missing_paths import warn_of_missing_paths, watch_paths
+from .plan import FilePlan, prune_files
+from .query import Query
+from .rows import RowBatches, read_files
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-__all__ = ["ScanRows"]
+__all__ = ["ScanRows", "TableRows"]
 
 Rows = TypeVar("Rows", bound="ScanRows")
 
@@ -113,3 +136,186 @@ class ScanRows(ABC):
                     return
                 yield batch.slice(0, remaining)
                 remaining -= min(remaining, batch.num_rows)
+
+
+MAX_COUNTED_FILES = 1_000
+"""Of more files, the number alone shows the progress well enough."""
+
+
+@dataclass(frozen=True)
+class TableRows(ScanRows):
+    """The rows of some files of a table that match a query."""
+
+    table: TableVersion
+    files: FileSet
+    query: Query
+    on_conflict: OnConflict
+    with_bounds: bool
+    """Whether the plan has the bounds of its files, which need most of its memory."""
+    plan: FilePlan
+
+    @classmethod
+    def of(
+        cls, snapshot: Snapshot, query: Query, on_conflict: OnConflict, *, with_bounds: bool = False
+    ) -> TableRows:
+        """Plan to read rows of a snapshot, so that errors of the log are raised before any row is read."""
+        files, pruning = snapshot.file_set, query.pruning
+        plan = prune_files(snapshot.configuration, files, pruning, with_bounds=with_bounds)
+        return cls(snapshot, files, query, on_conflict, with_bounds, plan)
+
+    @property
+    def uri(self) -> str:
+        return self.table.uri
+
+    @property
+    def version(self) -> int:
+        return self.table.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.query.schema
+
+    @property
+    def outputs(self) -> Mapping[str, Expression]:
+        return self.query.outputs
+
+    def narrow(self, names: Collection[str], hint: Expression | None) -> TableRows:
+        """Return some columns of the rows for which `hint` is true, and maybe of others."""
+        return self._with(self.query.narrow(names, hint))
+
+    def with_dictionaries(self, names: Collection[str]) -> TableRows:
+        """Return the rows with some columns of text as dictionaries."""
+        return self._with(self.query.with_dictionaries(names))
+
+    def as_stored(self) -> TableRows:
+        """Return the rows with Variant columns as files store them; raises ShreddingError if they differ."""
+        outputs = self.query.outputs.values()
+        names = {each.column for each in outputs if isinstance(each, Extraction) and is_whole(each)}
+        types = _shared_types(self.table, self.plan.files, sorted(names))
+        return self._with(msgspec.structs.replace(self.query, shredded=types))
+
+    def _with(self, query: Query) -> TableRows:
+        has_same_files = query.predicate is self.query.predicate and query.hint is self.query.hint
+        return replace(self, query=query, plan=self.plan if has_same_files else self._plan(self.files, query))
+
+    def _plan(self, files: FileSet, query: Query) -> FilePlan:
+        return prune_files(self.table.configuration, files, query.pruning, with_bounds=self.with_bounds)
+
+    def split(self) -> Iterator[TableRows]:
+        """Yield the rows of each file that may have some."""
+        for row in range(self.plan.files.num_rows):
+            files = FileSet(self.plan.files.slice(row, 1))
+            yield replace(self, files=files, plan=self._plan(files, self.query))
+
+    def stream(self, report: ReadReport, *, ahead: bool) -> RowBatches:
+        """Return the rows; unless `ahead`, open a file only after the rows of the one before."""
+        report.add(self.plan)
+        begin("reading", files=self.plan.files.num_rows, rows=self._known_rows())
+        rows = self._read(self.query, self.plan.files, report, ahead=ahead)
+        return watch_paths(self.table, self.files, self.query, rows)
+
+    def _known_rows(self) -> int | None:
+        """Return the number of rows to decode; None if pages may be skipped, or the files are many."""
+        files = self.plan.files
+        if self.plan.pruning_predicate is not None or files.num_rows > MAX_COUNTED_FILES:
+            return None
+        counts = row_counts(files)
+        return None if counts.null_count else total(counts)
+
+    def read(self, names: Collection[str], files: pa.Table) -> RowBatches:
+        """Return some columns of the rows of some files, rows of `Snapshot.files`."""
+        return self._read(self.query.narrow(names, None), files, None, ahead=True)
+
+    def count_all(self) -> int:
+        """Return the number of rows; read only files whose number the log does not say."""
+        rows = self._count_rows()
+        if not rows and self.query.predicate is not None:
+            warn_of_missing_paths(self.table, self.files, [self.query.predicate])
+        return rows
+
+    def _count_rows(self) -> int:
+        files = self.whole_files()
+        if files is None:
+            return self._count(self.plan.files)
+        counts = row_counts(files)
+        unknown: Array = pc.is_null(counts)
+        return total(counts) + self._count(files.filter(unknown))
+
+    def whole_files(self) -> pa.Table | None:
+        """Return the files of which all rows match, if all others have none; None if that is unknown."""
+        predicate = self.query.predicate
+        if self.query.lateral is not None:
+            return None
+        if predicate is None:
+            # A plan of all files needs less memory than the snapshot, if it is not loaded yet.
+            return self.plan.files if self.plan.pruning_predicate is None else self.files.table
+        if not is_of_partitions(self.table.configuration, predicate):
+            return None
+        files = self.files.table
+        try:
+            return files.filter(partition_matches(self.table.configuration, files, predicate))
+        except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
+            # The read reports the error, with the file.
+            return None
+
+    def _count(self, files: pa.Table) -> int:
+        if not files.num_rows:
+            return 0
+        read = self._read(self.query.without_outputs(), files, None, ahead=True)
+        return sum(batch.num_rows for batch in read)
+
+    def _read(self, query: Query, files: pa.Table, report: ReadReport | None, *, ahead: bool) -> RowBatches:
+        predicate = self.plan.pruning_predicate
+        return read_files(
+            self.table, query, files_of(files), predicate, self.on_conflict, report, ahead=ahead
+        )
+
+
+def _shared_types(table: TableVersion, files: pa.Table, names: Sequence[str]) -> dict[str, pa.DataType]:
+    """Return the type of each Variant column, with `metadata` as binary; files without the column agree.
+
+    Raises ShreddingError, with the path at which files differ.
+    """
+    types: dict[str, pa.DataType] = {}
+    for file in TableReader.of(table).open_all(files_of(files)) if names else ():
+        with error_location(file=file.file.path):
+            check_layout(file.native)
+            for name in names:
+                stored = file.stored_type(name)
+                if stored is not None and types.setdefault(name, stored) != stored:
+                    raise _difference(name, types[name], stored)
+    return {name: _with_plain_metadata(types.get(name, VARIANT_TYPE)) for name in names}
+
+
+def _difference(name: str, one: pa.DataType, other: pa.DataType) -> ShreddingError:
+    path = next(_differences(one, other, ()), ())
+    return ShreddingError(
+        f"cannot return the column {name!r} shredded because its files differ at {normalize(path)}: pass "
+        "variants='bytes', or shred all files alike with optimize(reshred=True)",
+        column=name,
+        path=normalize(path),
+    )
+
+
+def _differences(one: Any, other: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of the values that two types of a Variant store differently, outermost last."""
+    fields, others = _shredded_fields(one), _shredded_fields(other)
+    if fields and others:
+        for name in sorted(fields.keys() ^ others.keys()):
+            yield (*path, name)
+        for name in sorted(fields.keys() & others.keys()):
+            if fields[name] != others[name]:
+                yield from _differences(fields[name], others[name], (*path, name))
+    yield path
+
+
+def _shredded_fields(group: Any) -> dict[str, pa.DataType]:
+    """Return the groups of the fields of a shredded object, none for any other value."""
+    position = group.get_field_index("typed_value")
+    typed: Any = pa.null() if position < 0 else group.field(position).type
+    return {field.name: field.type for field in typed} if pa.types.is_struct(typed) else {}
+
+
+def _with_plain_metadata(stored: Any) -> pa.DataType:
+    fields = [field.with_type(pa.binary()) if field.name == "metadata" else field for field in stored]
+    return pa.struct(fields)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 
+from .._arrow import total
 from .._checks import check_option
 from .._options import OnConflict
 from .._packing import pack_by_size
@@ -228,8 +228,8 @@ def file_groups(files: Sequence[tuple[File, int]], tasks: int) -> list[tuple[Fil
 
 def groups_of_table(files: pa.Table, tasks: int) -> Iterator[tuple[FileEntry, ...]]:
     """Yield rows of `Snapshot.files` in the groups of `file_groups`, one at a time."""
-    size: int = pc.sum(files["size"]).as_py() or 0
-    groups = pack_by_size(files_of(files), lambda file: file.size or 0, _group_bytes(size, tasks))
+    group_bytes = _group_bytes(total(files["size"]), tasks)
+    groups = pack_by_size(files_of(files), lambda file: file.size or 0, group_bytes)
     return map(tuple, groups)
 
 

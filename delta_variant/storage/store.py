@@ -35,8 +35,7 @@ from .objects import (
     StoredFile,
 )
 from .options import ALLOW_PATHS_OUTSIDE_TABLE, StoreOptions, client_options, parse_options
-from .retries import NO_RETRIES, Retries
-from .store_errors import translate_errors
+from .request import NO_RETRIES, Retries, translate_errors
 
 if TYPE_CHECKING:
     from .unity import CatalogTable

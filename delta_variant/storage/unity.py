@@ -22,7 +22,7 @@ import msgspec
 from .._redaction import redact, redact_error, redact_location
 from ..errors import CommitUnknownError, StoreError, TableNotFoundError, VersionExistsError
 from .options import ALLOW_HTTP_CATALOG, CATALOG_TOKEN_KEYS, CATALOG_URL_KEYS
-from .retries import Retries, Tries
+from .request import Retries, Tries
 
 __all__ = [
     "SCHEME",

@@ -1,4 +1,4 @@
-"""Dates, timestamps and time zones, computed by the kernel over the full range of all types.
+"""Dates, timestamps, time zones and scalar functions, of the kernel, over the full range of all types.
 
 Local times follow the rules of `java.time`, as in Spark: a local time that occurs twice is the earlier
 instant, and one within a gap moves forward by the length of the gap.
@@ -6,12 +6,22 @@ instant, and one within a gap moves forward by the length of the gap.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, TypeAlias, get_args
 
 from .. import _native
 
-__all__ = ["DATE_PARTS", "UTC", "DatePart", "check_timezone", "current_moment", "date_part", "instant_of"]
+__all__ = [
+    "DATE_PARTS",
+    "UTC",
+    "DatePart",
+    "apply_function",
+    "check_timezone",
+    "current_moment",
+    "date_part",
+    "instant_of",
+]
 
 DatePart: TypeAlias = Literal[
     "year",
@@ -64,3 +74,11 @@ def instant_of(local: datetime, zone: str) -> datetime:
     # The kernel returns None for an overflow of 64 bits, which a year of four digits cannot cause.
     assert micros is not None
     return (EPOCH + timedelta(microseconds=micros)).replace(tzinfo=timezone.utc)
+
+
+def apply_function(name: str, columns: Sequence[Any], rows: int, timezone: str = UTC) -> Any:
+    """Return a function of Arrow arrays of `rows` rows, or of one row, which stands for all.
+
+    Raises CastError for a value that has no result, and SchemaError for arguments that are not supported.
+    """
+    return _native.apply_function(name, list(columns), rows, timezone)

@@ -16,13 +16,12 @@ from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, Format, Metadata
 from ..protocol.schema import widening
 from ..protocol.schema.column_mapping import assign_column_mapping
-from ..protocol.schema.indexed_columns import check_stats_columns
 from ..protocol.schema.json_text import to_json as schema_to_json
 from ..protocol.schema.merging import merge as merge_schemas
 from ..protocol.schema.rules import check_consistent, check_partition_columns
 from ..protocol.schema.rules import check_new as check_new_schema
 from ..protocol.schema.widening import find_widenings
-from ..protocol.table_configuration import TableConfiguration
+from ..protocol.table_configuration import TableConfiguration, check_stats_columns
 from ..protocol.types import VARIANT, DataType, StructField, StructType
 from .stored_sql import check_independent, check_read_columns_stay
 

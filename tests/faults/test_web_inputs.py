@@ -19,8 +19,8 @@ import delta_variant as dv
 from delta_variant import read_json
 from delta_variant.cli.app import app
 from delta_variant.errors import SourceError, SourceNotFoundError
-from delta_variant.storage import web
-from delta_variant.storage.web import WebFile
+from delta_variant.storage import inputs
+from delta_variant.storage.inputs import WebFile
 
 LINES = b"".join(b'{"id":%d,"text":"%s"}\n' % (row, b"x" * (row % 90)) for row in range(5_000))
 
@@ -28,7 +28,7 @@ LINES = b"".join(b'{"id":%d,"text":"%s"}\n' % (row, b"x" * (row % 90)) for row i
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebServer]:
     """Return a server with files, for which no request waits before it is repeated."""
-    monkeypatch.setattr(web, "sleep", lambda seconds: None)
+    monkeypatch.setattr(inputs, "sleep", lambda seconds: None)
     with serving() as server:
         server.files["/e.ndjson"] = LINES
         yield server

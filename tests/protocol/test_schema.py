@@ -20,7 +20,6 @@ from delta_variant.errors import MalformedLogError, SchemaError, UnsupportedFeat
 from delta_variant.protocol.schema.arrow import from_arrow, to_arrow
 from delta_variant.protocol.schema.column_mapping import assign_column_mapping, physical_name, physical_schema
 from delta_variant.protocol.schema.conforming import conform
-from delta_variant.protocol.schema.indexed_columns import stats_columns
 from delta_variant.protocol.schema.json_text import parse as parse_schema
 from delta_variant.protocol.schema.json_text import to_json as schema_to_json
 from delta_variant.protocol.schema.merging import merge as merge_schemas
@@ -30,6 +29,7 @@ from delta_variant.protocol.schema.partition_values import (
 )
 from delta_variant.protocol.schema.rules import check_consistent, check_partition_columns
 from delta_variant.protocol.schema.rules import check_new as check_new_schema
+from delta_variant.protocol.table_configuration import stats_columns
 from delta_variant.protocol.types import (
     VARIANT,
     VOID,

@@ -12,8 +12,8 @@ import delta_variant as dv
 from delta_variant.errors import CommitConflictError, CommitUnknownError, StoreError
 from delta_variant.log import commit_attempts
 from delta_variant.log.commit_attempts import CommitAttempts
-from delta_variant.storage import retries
-from delta_variant.storage.retries import Retries
+from delta_variant.storage import request
+from delta_variant.storage.request import Retries
 from delta_variant.storage.store import Store, open_store
 from delta_variant.write import commit
 
@@ -40,7 +40,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    for module in (retries, commit_attempts):
+    for module in (request, commit_attempts):
         monkeypatch.setattr(module, "monotonic", clock.monotonic)
         monkeypatch.setattr(module, "sleep", clock.sleep)
     return clock
@@ -92,9 +92,11 @@ def lose(attempts: CommitAttempts, *, is_hidden: bool = False) -> None:
         attempts.lose(5, is_hidden=is_hidden)
 
 
-def test_a_commit_ends_after_its_attempts_or_its_time(clock, store):
+def test_a_commit_ends_after_its_attempts_or_its_time(clock, store, monkeypatch):
+    monkeypatch.setattr(commit_attempts, "MAX_ATTEMPTS", 7)
     with pytest.raises(CommitConflictError, match="within 7 attempts and 0 seconds"):
-        lose(CommitAttempts(store, "id", 7))
+        lose(CommitAttempts(store, "id"))
+    monkeypatch.setattr(commit_attempts, "MAX_ATTEMPTS", 1000)
     clock.step = 50.0
     with pytest.raises(CommitConflictError, match="within 13 attempts and 600 seconds") as caught:
         lose(CommitAttempts(store, "id"))
@@ -102,16 +104,18 @@ def test_a_commit_ends_after_its_attempts_or_its_time(clock, store):
 
 
 @pytest.mark.parametrize(("most", "attempts"), [(1000, 10), (3, 3)])
-def test_a_commit_that_may_be_this_one_ends_as_unknown(clock, store, most, attempts):
+def test_a_commit_that_may_be_this_one_ends_as_unknown(clock, store, monkeypatch, most, attempts):
+    monkeypatch.setattr(commit_attempts, "MAX_ATTEMPTS", most)
     with pytest.raises(CommitUnknownError, match="exists, but does not return it"):
-        lose(CommitAttempts(store, "id", most), is_hidden=True)
+        lose(CommitAttempts(store, "id"), is_hidden=True)
     assert len(clock.waits) == attempts - 1
 
 
 def test_the_bound_of_a_wait_grows_and_shrinks_with_the_time_waited(clock, store, monkeypatch):
     monkeypatch.setattr("delta_variant.log.commit_attempts.Random", lambda _: Longest())
+    monkeypatch.setattr(commit_attempts, "MAX_ATTEMPTS", 40)
     clock.step = 0.5
-    attempts = CommitAttempts(store, "id", 40)
+    attempts = CommitAttempts(store, "id")
     with pytest.raises(CommitConflictError):
         lose(attempts)
     assert clock.waits[:3] == [0.01, 0.02, 0.04]

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from ..._arrow import Array
 from ...errors import ExpressionError, SchemaError
-from ...variant.moments import DatePart, date_part
-from ...variant.scalars import apply_function
+from ...variant.moments import DatePart, apply_function, date_part
 from ..cast import cast_values
 from ..tree import Call, Cast, Expression, Literal, output_type
 from ..types import SIMPLE_TYPES, kind_of

@@ -12,7 +12,7 @@ import pyarrow.compute
 
 from ..._arrow import Array
 from ...errors import CastError
-from ...variant.scalars import apply_function
+from ...variant.moments import apply_function
 from ..tree import Call, Expression, describe
 
 Values: TypeAlias = Any

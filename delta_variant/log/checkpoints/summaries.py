@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ... import _native
-from ..._arrow import Array
+from ..._arrow import Array, total
 from ..._options import JsonKind
 from ...errors import InvalidStatisticsError
 from ...expressions.cast import cast_values
@@ -192,7 +192,7 @@ def summarize(
 
     `partitions` are the physical names of the partition columns.
     """
-    num_bytes = int(pc.sum(files["size"]).as_py() or 0)
+    num_bytes = total(files["size"])
     partition_values = _distinct(files, partitions)
     stats = msgspec.json.encode(_merge(files["stats"], leaves)).decode()
     return Summary(sidecar, size_in_bytes, files.num_rows, num_bytes, stats, partition_values)
@@ -202,7 +202,7 @@ def _merge(stats: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]) -> dict[str
     """Return the statistics of all files together."""
     found, counts = bounds_of(stats, leaves)
     rows = counts.rows
-    merged: dict[str, Any] = {} if rows.null_count else {"numRecords": int(pc.sum(rows).as_py() or 0)}
+    merged: dict[str, Any] = {} if rows.null_count else {"numRecords": total(rows)}
     for number, side in enumerate(SIDES):
         objects: dict[tuple[str, ...], dict[str, Any]] = {}
         for leaf, bounds in found.items():
@@ -215,7 +215,7 @@ def _merge(stats: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]) -> dict[str
             _put(merged, (side, *names), _encoded(members))
     for names, nulls in counts.nulls.items():
         if not nulls.null_count:
-            _put(merged, ("nullCount", *names), int(pc.sum(nulls).as_py() or 0))
+            _put(merged, ("nullCount", *names), total(nulls))
     return merged
 
 

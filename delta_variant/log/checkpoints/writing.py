@@ -509,11 +509,8 @@ _REMOVE = pa.field("remove", pa.struct(_REMOVE_LAYOUT))
 
 
 def _removes(batch: pa.RecordBatch) -> pa.StructArray:
-    return pa.StructArray.from_arrays(_arrays(batch, _REMOVE_LAYOUT, REMOVE_FIELDS), fields=_REMOVE_LAYOUT)
-
-
-def _arrays(batch: pa.RecordBatch, fields: Sequence[pa.Field[Any]], names: Mapping[str, str]) -> list[Any]:
-    return [_array(batch, field, names) for field in fields]
+    arrays = [_array(batch, field, REMOVE_FIELDS) for field in _REMOVE_LAYOUT]
+    return pa.StructArray.from_arrays(arrays, fields=_REMOVE_LAYOUT)
 
 
 def _array(batch: pa.RecordBatch, field: pa.Field[Any], names: Mapping[str, str]) -> Any:

@@ -15,8 +15,8 @@ from ...protocol.features import FEATURES
 from ...protocol.properties import TableProperty
 from ...protocol.schema.arrow import field_id
 from ...protocol.schema.column_mapping import PHYSICAL_NAME, keep_names, physical_name
-from ...protocol.schema.indexed_columns import check_stats_columns, stats_columns
 from ...protocol.schema.paths import path_text
+from ...protocol.table_configuration import check_stats_columns, stats_columns
 from ...protocol.types import fields_of
 from ...storage.store import TableLocation
 from .alteration import (

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from ..._arrow import total
 from ...protocol import features
 from ...protocol.features import TableFeature
 from ...protocol.types import fields_of, primitive_kinds_of
@@ -88,7 +89,7 @@ def _files(subject: TableSubject) -> Iterator[Violation]:
         ("base_row_id", "a baseRowId", "rowTracking"),
     ):
         has_value: Any = pc.is_valid(snapshot.files[column])
-        count = int(pc.sum(has_value).as_py() or 0)
+        count = total(has_value)
         if name in lacking and count:
             path = snapshot.files["path"].filter(has_value)[0].as_py()
             more = f", and {count - 1:,} more files have one" if count > 1 else ""

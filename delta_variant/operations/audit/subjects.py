@@ -27,11 +27,11 @@ from ...protocol.actions import Metadata, Protocol
 from ...protocol.properties import ColumnMappingMode
 from ...protocol.schema.column_mapping import physical_name, physical_schema
 from ...protocol.schema.conforming import conform
-from ...protocol.schema.indexed_columns import stats_columns
 from ...protocol.schema.json_text import parse as parse_schema
 from ...protocol.schema.storage_types import is_unadjusted, may_overflow, mismatches
 from ...protocol.statistics import Bound, BoundText, FileStatistics, describe_bound, value_at
 from ...protocol.statistics import decode as decode_statistics
+from ...protocol.table_configuration import stats_columns
 from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType
 from ...storage import store
 from ...storage.objects import StoredFile

@@ -11,8 +11,8 @@ from itertools import zip_longest
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from ..._arrow import total
 from ..._checks import one_or_more, options_of
 from ..._progress import advance, begin
 from ..._threads import Threads
@@ -228,7 +228,7 @@ def _plan_groups(plan: OptimizePlan, executor: Executor) -> list[FileGroup]:
 
 
 def _size_of(files: Bin | FileGroup) -> int:
-    return int(pc.sum(files.files["size"]).as_py() or 0)
+    return total(files.files["size"])
 
 
 @dataclass(frozen=True)

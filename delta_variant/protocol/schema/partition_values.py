@@ -142,10 +142,6 @@ def _read_timestamp(text: str, timezone: str) -> datetime:
     return instant_of(moment, zone or timezone)
 
 
-def _read_timestamp_ntz(text: str) -> datetime:
-    return _read_moment(text)[0]
-
-
 def _read_moment(text: str) -> tuple[datetime, str]:
     found = TIMESTAMP.fullmatch(text)
     if found is None:
@@ -188,5 +184,5 @@ READERS: dict[str, Callable[[str], Any]] = {
     "boolean": lambda text: BOOLEANS[text.lower()],
     "binary": str.encode,
     "date": _read_date,
-    "timestamp_ntz": _read_timestamp_ntz,
+    "timestamp_ntz": lambda text: _read_moment(text)[0],
 }
