@@ -35,9 +35,9 @@ def register(spark: SparkSession) -> None:
     Spark's Python data sources support the save modes append and overwrite. They do not support
     `partitionBy` (set the option `partition_by`), SQL that changes rows, column pruning (set the option
     `columns`, or pass a schema), or filters that skip files (set the option `where`).
-    `delta_variant.spark.read_table`, `write_table`, `batch_writer` and `sql` do not have these limits.
-    Options of the format `delta` have their names and meanings, such as `versionAsOf`, `readChangeFeed` and
-    `replaceWhere`; those that are not supported raise an error.
+    A `delta_variant.Table` with a `SparkEngine` and the functions of `delta_variant.spark` do not have these
+    limits. Options of the format `delta` have their names and meanings, such as `versionAsOf`,
+    `readChangeFeed` and `replaceWhere`; those that are not supported raise an error.
 
     A DataFrame or temporary view of the format is of the version that is the latest at its first action, also
     after an INSERT INTO the view: Spark plans the reader once. Create it again to read later versions, with
@@ -122,8 +122,8 @@ class DeltaVariantSource(DataSource):
         if not is_location(path := options["path"]):
             raise TableNotFoundError(
                 f"cannot open {path!r} because a Python data source does not see the session's catalog: pass "
-                "the name to read_table, write_table or sql of delta_variant.spark, or write "
-                f"{f'./{path}'!r} for a path",
+                "the name to read_table or sql of delta_variant.spark, or to a Table with a SparkEngine, or "
+                f"write {f'./{path}'!r} for a path",
                 table=path,
             )
         located = {name: locate(options[name], self.default_fs) for name in LOCATIONS if name in options}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from sqlglot import exp
@@ -147,18 +148,16 @@ class QueryTokens:
                 found = (start, end)
         return found
 
-    @property
+    @cached_property
     def _operands(self) -> list[Span]:
-        if not hasattr(self, "_known_operands"):
-            self._known_operands = [*self._find_operands()]
-        return self._known_operands
-
-    def _find_operands(self) -> Iterator[Span]:
-        """Yield the operands of the conjunctions in WHERE and ON, as the tokens alone tell."""
-        for number, token in enumerate(self._tokens):
-            if token.token_type in (TokenType.WHERE, TokenType.ON):
-                ends = END_OF_WHERE if token.token_type is TokenType.WHERE else END_OF_ON
-                yield from self._split(number + 1, ends)
+        """The operands of the conjunctions in WHERE and ON, as the tokens alone tell."""
+        ends = {TokenType.WHERE: END_OF_WHERE, TokenType.ON: END_OF_ON}
+        return [
+            span
+            for number, token in enumerate(self._tokens)
+            if token.token_type in ends
+            for span in self._split(number + 1, ends[token.token_type])
+        ]
 
     def _split(self, start: int, ends: frozenset[Any]) -> Iterator[Span]:
         """Yield the operands of a conjunction, or a disjunction as it is."""
