@@ -42,9 +42,9 @@ from delta_variant.spark.reading import groups_of_table
 from delta_variant.spark.tasks import messages, pack
 from delta_variant.storage.store import open_store
 from delta_variant.write.commit import commit_files
+from delta_variant.write.partitions import NO_FILES, WrittenFiles
 from delta_variant.write.preparation import TableOptions, WriteRequest, prepare
 from delta_variant.write.rewrite import RewrittenPart
-from delta_variant.write.written_files import NO_FILES, WrittenFiles
 
 FILES_OF_A_TASK = 1000
 ROWS_OF_A_FILE = 1000

@@ -34,7 +34,7 @@ PIECES_PER_THREAD = 2
 class Piece(Protocol):
     """Row groups of a file of a checkpoint: what one thread reads."""
 
-    def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+    def files(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Yield the files as rows of FILES_SCHEMA, of which only `columns` are read and others are null.
 
         Raises MalformedLogError.
@@ -120,7 +120,7 @@ class FileList:
     def read(self, piece: Piece, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Yield the files of a piece that later commits did not touch; raises MalformedLogError."""
         needed = {*columns, "path", "deletion_vector"} if self.touched else columns
-        return map(drop_files(self.touched), piece.batches(needed))
+        return map(drop_files(self.touched), piece.files(needed))
 
     @cached_property
     def totals(self) -> tuple[int, int]:

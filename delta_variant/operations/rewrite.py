@@ -23,6 +23,7 @@ from ..read.plan import FilePlan, plan_files
 from ..read.predicate import PruningPredicate
 from ..storage.store import Store
 from ..write.copy_on_write import remove_files, rewrite_files
+from ..write.partitions import WrittenFiles
 from ..write.rewrite import (
     ChangeType,
     RewriteResult,
@@ -34,7 +35,6 @@ from ..write.rewrite import (
     skip_repeated,
     write_whole_files,
 )
-from ..write.written_files import WrittenFiles
 from .optimize.auto_compaction import compact_partitions, compacts
 
 __all__ = [

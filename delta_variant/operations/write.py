@@ -21,7 +21,7 @@ from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import StructType
 from ..storage.store import Store, TableLocation, discard, open_latest, removing_new_folders
 from ..write.commit import WriteResult, commit_files, result_without_writing
-from ..write.partitions import MAX_OPEN_PARTITIONS
+from ..write.partitions import MAX_OPEN_PARTITIONS, WrittenFiles
 from ..write.preparation import (
     Mode,
     PreparedWrite,
@@ -33,7 +33,6 @@ from ..write.preparation import (
 )
 from ..write.router import write_files
 from ..write.row_rules import complete_rows
-from ..write.written_files import WrittenFiles
 from .optimize.auto_compaction import compact_partitions, compacts
 
 __all__ = ["SourceRows", "WriteTask", "WrittenRows", "write_table"]

@@ -14,7 +14,17 @@ from ..errors import ProtocolError, UnsupportedFeatureError
 from . import properties
 from .actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, Protocol
 from .properties import TableProperty
-from .types import VARIANT, StructType, fields_of, primitive_kinds_of
+from .types import (
+    DEFAULT,
+    GENERATION_EXPRESSION,
+    INVARIANTS,
+    TYPE_CHANGES,
+    VARIANT,
+    StructType,
+    default_of,
+    fields_of,
+    primitive_kinds_of,
+)
 
 __all__ = [
     "CATALOG_MANAGED",
@@ -79,8 +89,8 @@ def _find_change_columns(configuration: Mapping[str, str], schema: StructType) -
 
 def _find_variant_defaults(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
     for path, field in fields_of(schema):
-        default = field.metadata.get("CURRENT_DEFAULT", "NULL")
-        if field.type == VARIANT and str(default).strip().upper() != "NULL":
+        default = default_of(field)
+        if field.type == VARIANT and default is not None:
             column = ".".join(path)
             yield Unsupported(f"the default {default} of the Variant column {column!r}", column)
 
@@ -149,7 +159,7 @@ _ROWS = (
         enabled_by=properties.APPEND_ONLY,
         is_append_only=True,
     ),
-    TableFeature("invariants", legacy_writer_version=2, needed_by_key="delta.invariants"),
+    TableFeature("invariants", legacy_writer_version=2, needed_by_key=INVARIANTS),
     TableFeature("checkConstraints", legacy_writer_version=3, properties_from="delta.constraints."),
     TableFeature(
         "changeDataFeed",
@@ -157,7 +167,7 @@ _ROWS = (
         enabled_by=properties.ENABLE_CHANGE_DATA_FEED,
         find_unsupported=_find_change_columns,
     ),
-    TableFeature("generatedColumns", legacy_writer_version=4, needed_by_key="delta.generationExpression"),
+    TableFeature("generatedColumns", legacy_writer_version=4, needed_by_key=GENERATION_EXPRESSION),
     TableFeature(
         "columnMapping",
         is_reader_writer=True,
@@ -183,7 +193,7 @@ _ROWS = (
         "typeWidening",
         is_reader_writer=True,
         enabled_by=properties.ENABLE_TYPE_WIDENING,
-        needed_by_key="delta.typeChanges",
+        needed_by_key=TYPE_CHANGES,
     ),
     TableFeature("typeWidening-preview", is_reader_writer=True, preview_of="typeWidening"),
     TableFeature("inCommitTimestamp", enabled_by=properties.ENABLE_IN_COMMIT_TIMESTAMPS),
@@ -196,9 +206,7 @@ _ROWS = (
         needed_by_domain=ROW_TRACKING_DOMAIN,
     ),
     TableFeature("clustering", requires=("domainMetadata",), needed_by_domain=CLUSTERING_DOMAIN),
-    TableFeature(
-        "allowColumnDefaults", needed_by_key="CURRENT_DEFAULT", find_unsupported_rows=_find_variant_defaults
-    ),
+    TableFeature("allowColumnDefaults", needed_by_key=DEFAULT, find_unsupported_rows=_find_variant_defaults),
     TableFeature("checkpointProtection"),
     TableFeature(
         "icebergCompatV1",

@@ -40,6 +40,7 @@ __all__ = [
     "is_cut",
     "is_shortened",
     "leaves_of",
+    "put_at",
     "texts_at",
     "to_comparable",
     "type_of_bounds",
@@ -269,10 +270,10 @@ def from_report(
             if value_at(null_count, path) is not None:
                 name = ".".join(path)
                 raise DataFileError(f"ambiguous column {name!r}: the file has two of this name", column=name)
-            _put(null_count, path, nulls)
+            put_at(null_count, path, nulls)
             for side, value in zip(bounds, (least, greatest), strict=True):
                 if value is not None:
-                    _put(side, path, value)
+                    put_at(side, path, value)
     return FileStatistics(num_records, null_count, *bounds)
 
 
@@ -288,7 +289,8 @@ def _leaves(name: str, column: Any, ends: tuple[Shorten, Shorten]) -> list[tuple
     ]
 
 
-def _put(target: dict[str, Any], path: Path, value: Any) -> None:
+def put_at(target: dict[str, Any], path: Path, value: Any) -> None:
+    """Set the value of a column in a member of the statistics."""
     for step in path[:-1]:
         target = target.setdefault(step, {})
     target[path[-1]] = value

@@ -8,6 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 __all__ = [
+    "DEFAULT",
+    "GENERATION_EXPRESSION",
+    "INVARIANTS",
+    "TYPE_CHANGES",
     "VARIANT",
     "VOID",
     "ArrayType",
@@ -17,6 +21,7 @@ __all__ = [
     "StructField",
     "StructType",
     "decimal_of",
+    "default_of",
     "describe",
     "fields_of",
     "has_variant",
@@ -79,6 +84,18 @@ DataType: TypeAlias = PrimitiveType | ArrayType | MapType | StructType
 
 VARIANT = PrimitiveType("variant")
 VOID = PrimitiveType("void")
+
+# Keys in the metadata of fields.
+DEFAULT = "CURRENT_DEFAULT"
+GENERATION_EXPRESSION = "delta.generationExpression"
+INVARIANTS = "delta.invariants"
+TYPE_CHANGES = "delta.typeChanges"
+
+
+def default_of(column: StructField) -> str | None:
+    """Return the SQL text of the default of a column, None if it is NULL."""
+    text = str(column.metadata.get(DEFAULT, "NULL")).strip()
+    return None if text.upper() == "NULL" else text
 
 
 def decimal_of(data_type: DataType) -> tuple[int, int] | None:

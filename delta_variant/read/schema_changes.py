@@ -9,11 +9,9 @@ from ..protocol.actions import Metadata
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.column_mapping import physical_name
 from ..protocol.schema.json_text import parse as parse_schema
-from ..protocol.types import ArrayType, DataType, MapType, StructField, StructType, describe
+from ..protocol.types import TYPE_CHANGES, ArrayType, DataType, MapType, StructField, StructType, describe
 
 __all__ = ["describe_incompatibility", "describe_unreadable"]
-
-TYPE_CHANGES = "delta.typeChanges"
 
 
 class Modes(NamedTuple):

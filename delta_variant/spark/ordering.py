@@ -25,7 +25,7 @@ from ..protocol.types import StructField, StructType
 from ..read.file_reader import FileEntry
 from ..read.row_tracking import with_row_ids
 from ..storage.store import Store, open_store
-from ..write.written_files import WrittenFiles
+from ..write.partitions import WrittenFiles
 from .columns import cast_for_spark, to_spark
 from .queries.text import quote
 from .reading import groups_of_table

@@ -18,8 +18,8 @@ from ..operations.write import WriteTask, WrittenRows
 from ..protocol.actions import Metadata, Protocol
 from ..storage.store import Store, open_store
 from ..write.commit import commit_files, result_without_writing
+from ..write.partitions import WrittenFiles
 from ..write.preparation import PreparedWrite, WriteRequest, load_existing, prepare
-from ..write.written_files import WrittenFiles
 from .attempts import Job, commit_won, forget, names_of, remove_lost
 from .batches import BATCH_ID, QUERY_ID
 from .columns import from_spark

@@ -38,11 +38,11 @@ from ..read.file_reader import TableReader
 from ..read.scope import Scope
 from ..storage.store import Store, discard
 from .copy_on_write import delete_rows
+from .partitions import WrittenFiles
 from .preparation import Mode, PreparedWrite, load_existing, prepare
 from .rewrite import add_inserted_files, commit_replacement
 from .router import write_files
 from .row_rules import complete_rows
-from .written_files import WrittenFiles
 
 __all__ = ["NOT_COMMITTED", "WriteResult", "commit_files", "result_without_writing"]
 

@@ -39,6 +39,7 @@ from ..read.row_tracking import RowTracking, with_row_ids
 from ..read.rows import count_rows
 from ..read.scope import Scope
 from ..storage.store import discard
+from .partitions import NO_FILES, WrittenFiles
 from .preparation import restrict_to_table
 from .rewrite import (
     ChangedBatch,
@@ -51,7 +52,6 @@ from .rewrite import (
 )
 from .router import ResidualFiles, write_files
 from .stored_rows import copyable_row_groups, read_or_copy
-from .written_files import NO_FILES, WrittenFiles
 
 __all__ = [
     "delete_rows",

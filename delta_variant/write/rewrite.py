@@ -43,8 +43,8 @@ from ..read.plan import FilePlan, may_contain_matches
 from ..read.row_tracking import append_row_ids, clear_commit_versions
 from ..read.scope import Scope
 from ..storage.store import Store, discard
+from .partitions import NO_FILES, WrittenFiles
 from .router import Router
-from .written_files import NO_FILES, WrittenFiles
 
 __all__ = [
     "ChangeType",

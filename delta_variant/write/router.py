@@ -30,12 +30,12 @@ from .partitions import (
     MAX_OPEN_PARTITIONS,
     PartitionedFiles,
     PartitionValues,
+    WrittenFiles,
     check_nested_variants,
     has_nested_variant,
     split_by_partition,
 )
 from .stored_rows import StoredRows
-from .written_files import WrittenFiles
 
 __all__ = ["ResidualFiles", "Router", "write_files"]
 

@@ -36,16 +36,23 @@ from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.paths import path_text
 from ..protocol.table_configuration import TableConfiguration
-from ..protocol.types import VARIANT, PrimitiveType, StructField, StructType, fields_of
+from ..protocol.types import (
+    GENERATION_EXPRESSION,
+    INVARIANTS,
+    VARIANT,
+    PrimitiveType,
+    StructField,
+    StructType,
+    default_of,
+    fields_of,
+)
 from ..read.in_memory import inputs_of, parse_valid_json_columns
 from ..read.scope import Scope
 from ..variant import values as variant_values
-from .stored_sql import GENERATION_EXPRESSION, INVARIANTS, check_constraints, parse_stored
+from .stored_sql import check_constraints, parse_stored
 from .text_widths import TextWidths
 
 __all__ = ["ComputedColumn", "RowConstraint", "RowRules", "complete_rows", "constraint_predicate"]
-
-DEFAULT = "CURRENT_DEFAULT"
 
 TEXT_TYPES = (PrimitiveType("string"), PrimitiveType("binary"))
 UPDATED = "an updated row"
@@ -322,8 +329,8 @@ def constraint_predicate(text: str, scope: Scope) -> Expression:
 
 def _default(field: StructField, timezone: str) -> ComputedColumn | None:
     """Return the default of a column, None if it is NULL."""
-    text = str(field.metadata.get(DEFAULT, "NULL")).strip()
-    if text.upper() == "NULL" or field.type == VARIANT:
+    text = default_of(field)
+    if text is None or field.type == VARIANT:
         return None
     remedy = "add the column to the data"
     with _reject_unsupported(f"the default of the column {field.name}", text, field.name, remedy):

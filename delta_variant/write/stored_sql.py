@@ -15,11 +15,9 @@ from ..expressions.tree import Expression, Name
 from ..expressions.tree import transform as transform_expression
 from ..protocol.schema.paths import FieldPath, path_text
 from ..protocol.table_configuration import TableConfiguration
-from ..protocol.types import StructType, fields_of
+from ..protocol.types import GENERATION_EXPRESSION, INVARIANTS, StructType, fields_of
 
 __all__ = [
-    "GENERATION_EXPRESSION",
-    "INVARIANTS",
     "check_constraints",
     "check_independent",
     "check_read_columns_stay",
@@ -27,8 +25,6 @@ __all__ = [
 ]
 
 CONSTRAINT = "delta.constraints."
-INVARIANTS = "delta.invariants"
-GENERATION_EXPRESSION = "delta.generationExpression"
 
 TOKEN = re.compile(
     r"""

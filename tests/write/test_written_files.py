@@ -22,7 +22,7 @@ from delta_variant.protocol.actions import AddCDCFile, AddFile
 from delta_variant.protocol.statistics import FileStatistics
 from delta_variant.read.file_reader import FileEntry
 from delta_variant.write.commit import WriteResult
-from delta_variant.write.written_files import NO_FILES, WrittenFiles
+from delta_variant.write.partitions import NO_FILES, WrittenFiles
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ from delta_variant.protocol.actions import AddFile
 from delta_variant.protocol.statistics import FileStatistics
 from delta_variant.storage.store import open_store
 from delta_variant.log.commit_context import CommitOptions
-from delta_variant.write.written_files import WrittenFiles
+from delta_variant.write.partitions import WrittenFiles
 
 def task(first):
     paths = {"v": tuple(ShreddedPath((f"p{n}",), pa.int64(), 1, 0) for n in range(9))}

@@ -356,7 +356,7 @@ def _is_ordered(part: Part) -> bool:
 
 def _find(part: Part, touched: FileKeys, safe: Collection[str], layout: _native.DataFile) -> _Found:
     if not isinstance(part, SidecarPart) or part.path not in safe:
-        batches = (batch for piece in part.pieces() for batch in piece.batches(KEY_COLUMNS))
+        batches = (batch for piece in part.pieces() for batch in piece.files(KEY_COLUMNS))
         return _Found(part, sum(_remaining(batches, touched)), is_unchanged=False)
     file = part.open()
     num_files = sum(_remaining(file.files(KEY_COLUMNS), touched))

@@ -27,7 +27,7 @@ from ...errors import (
 )
 from ...protocol.schema.arrow import to_arrow_type
 from ...protocol.schema.partition_values import partition_value_from_string
-from ...protocol.statistics import decode_bound, encode_bound
+from ...protocol.statistics import decode_bound, encode_bound, put_at
 from ...protocol.types import DataType, PrimitiveType, is_geospatial
 from ...variant import shredding
 from ...variant import values as variant_values
@@ -48,9 +48,9 @@ def statistics_type(columns: Iterable[tuple[PathOfNames, DataType]]) -> pa.Struc
     counts: dict[str, Any] = {}
     bounds: dict[str, Any] = {}
     for path, data_type in columns:
-        _put(counts, path, pa.int64())
+        put_at(counts, path, pa.int64())
         if _has_bounds(data_type):
-            _put(bounds, path, to_arrow_type(data_type))
+            put_at(bounds, path, to_arrow_type(data_type))
     parts: dict[str, Any] = {
         "numRecords": pa.int64(),
         "minValues": bounds,
@@ -69,17 +69,6 @@ def _has_bounds(data_type: DataType) -> bool:
 def from_text(texts: pa.Array[Any], statistics: pa.StructType) -> Any:
     """Convert statistics in JSON text to columns of `statistics`; invalid text becomes null."""
     return _column([_decode(text) for text in texts.to_pylist()], statistics)
-
-
-def to_text(parsed: pa.StructArray) -> Any:
-    """Convert statistics in columns to JSON text without null members; a null row stays null."""
-    return _text(parsed)
-
-
-def _put(target: dict[str, Any], path: PathOfNames, arrow_type: pa.DataType) -> None:
-    for step in path[:-1]:
-        target = target.setdefault(step, {})
-    target[path[-1]] = arrow_type
 
 
 def _struct(parts: Mapping[str, Any]) -> pa.StructType:
@@ -196,14 +185,15 @@ _READERS: tuple[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]], ...] = 
 )
 
 
-def _text(array: Any) -> Any:
+def to_text(array: Any) -> Any:
+    """Convert statistics in columns to JSON text without null members; a null row stays null."""
     write = next((write for is_type, write in _WRITERS if is_type(array.type)), None)
     return pa.nulls(len(array), pa.string()) if write is None else write(array)
 
 
 def _write_object(array: pa.StructArray) -> Any:
     members = [
-        pc.fill_null(_join(f"{msgspec.json.encode(name).decode()}:", _text(part), ","), "")
+        pc.fill_null(_join(f"{msgspec.json.encode(name).decode()}:", to_text(part), ","), "")
         for name, part in zip(array.type.names, array.flatten(), strict=True)
     ]
     whole = _join("{", pc.ascii_rtrim(_join(*members), ",") if members else "", "}")

@@ -232,7 +232,7 @@ class _JsonFile:
         return [action for action in self.contents if not isinstance(action, (AddFile, RemoveFile))]
 
     def pieces(self) -> list[Piece]:
-        return [_Decoded(self)]
+        return [self]
 
     def files(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Yield the files with all columns."""
@@ -242,16 +242,6 @@ class _JsonFile:
         """Yield the tombstones."""
         removes = [each for each in self.contents if isinstance(each, RemoveFile)]
         yield from tombstones_table(removes).to_batches()
-
-
-@dataclass(frozen=True)
-class _Decoded:
-    """All files of a JSON file."""
-
-    file: _JsonFile
-
-    def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
-        return self.file.files(columns)
 
 
 @dataclass(frozen=True)
@@ -304,7 +294,7 @@ class _RowGroups:
     file: CheckpointFile
     groups: Sequence[int]
 
-    def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+    def files(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
         return self.file.files(columns, self.groups)
 
 
@@ -323,7 +313,7 @@ class SidecarPart:
     def pieces(self) -> list[Piece]:
         return [self]
 
-    def batches(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
+    def files(self, columns: Collection[str]) -> Iterator[pa.RecordBatch]:
         yield from self.open().files(columns)
 
     def tombstones(self) -> Iterator[pa.RecordBatch]:

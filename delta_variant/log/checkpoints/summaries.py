@@ -32,6 +32,7 @@ from ...protocol.statistics import (
     decode,
     describe_bound,
     encode_bound,
+    put_at,
     texts_at,
     value_at,
     widen_moments,
@@ -210,19 +211,13 @@ def _merge(stats: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]) -> dict[str
             if value is not None and leaf.key is not None:
                 objects.setdefault(leaf.names, {})[leaf.key] = value
             elif value is not None:
-                _put(merged, (side, *leaf.names), value)
+                put_at(merged, (side, *leaf.names), value)
         for names, members in objects.items():
-            _put(merged, (side, *names), _encoded(members))
+            put_at(merged, (side, *names), _encoded(members))
     for names, nulls in counts.nulls.items():
         if not nulls.null_count:
-            _put(merged, ("nullCount", *names), total(nulls))
+            put_at(merged, ("nullCount", *names), total(nulls))
     return merged
-
-
-def _put(target: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
-    for step in path[:-1]:
-        target = target.setdefault(step, {})
-    target[path[-1]] = value
 
 
 def _merged(leaf: StatsLeaf, bounds: LeafBounds, number: int) -> Any:

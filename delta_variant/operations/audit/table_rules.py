@@ -13,7 +13,7 @@ from ...protocol.clustering import decode_clustering_columns
 from ...protocol.properties import COLUMN_MAPPING_MAX_COLUMN_ID as MAX_COLUMN_ID
 from ...protocol.schema.column_mapping import COLUMN_ID, physical_schema
 from ...protocol.schema.rules import contradictions, maps_with_variant_keys
-from ...protocol.types import VARIANT, fields_of
+from ...protocol.types import GENERATION_EXPRESSION, VARIANT, default_of, fields_of
 from . import compaction_rules, log_survey
 from .findings import Rule, Violation
 from .last_checkpoint import last_checkpoint
@@ -111,7 +111,7 @@ def _disallowed_variants(subject: TableSubject) -> Iterator[Violation]:
         if path in names:
             yield Violation(f"the table is clustered by the Variant column {names[path]}", column=names[path])
     for path, field in fields_of(subject.columns):
-        if field.type == VARIANT and "delta.generationExpression" in field.metadata:
+        if field.type == VARIANT and GENERATION_EXPRESSION in field.metadata:
             name = ".".join(path)
             yield Violation(f"the Variant column {name} is a generated column", column=name)
 
@@ -150,8 +150,8 @@ def _names_that_differ_by_case(subject: TableSubject) -> Iterator[Violation]:
 
 def _defaults(subject: TableSubject) -> Iterator[Violation]:
     for path, field in fields_of(subject.columns):
-        default = str(field.metadata.get("CURRENT_DEFAULT", "NULL"))
-        if field.type == VARIANT and default.strip().upper() != "NULL":
+        default = default_of(field)
+        if field.type == VARIANT and default is not None:
             name = ".".join(path)
             yield Violation(
                 f"the default of the Variant column {name} is {default}, expected NULL", column=name

@@ -24,6 +24,7 @@ from ...read.plan import FilePlan, plan_files
 from ...read.predicate import PruningPredicate
 from ...storage.store import Store
 from ...write.copy_on_write import rewrite_files
+from ...write.partitions import NO_FILES, WrittenFiles
 from ...write.preparation import restrict_to_table
 from ...write.rewrite import (
     ChangedBatch,
@@ -35,7 +36,6 @@ from ...write.rewrite import (
 )
 from ...write.router import write_files
 from ...write.row_rules import RowRules, complete_rows
-from ...write.written_files import NO_FILES, WrittenFiles
 from ..rewrite import finish_rewrite, rewrite_executor, split_files
 from .clauses import Clause
 from .joining import Join

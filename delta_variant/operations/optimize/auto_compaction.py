@@ -15,7 +15,7 @@ from ...log.load import load_latest
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.table_configuration import TableConfiguration
-from ...write.written_files import WrittenFiles
+from ...write.partitions import WrittenFiles
 from .layout import is_large
 from .optimize import plan_compaction, run_optimize
 

@@ -34,12 +34,11 @@ from ...read.plan import FilePlan
 from ...read.row_tracking import with_row_ids
 from ...read.scope import Scope
 from ...storage.store import Store, TableLocation, discard
-from ...write.partitions import infer_shared_shredding
+from ...write.partitions import WrittenFiles, infer_shared_shredding
 from ...write.preparation import restrict_to_table
 from ...write.rewrite import RewrittenFiles, commit_rewrite
 from ...write.router import ResidualFiles, write_files
 from ...write.stored_rows import StoredRows
-from ...write.written_files import WrittenFiles
 from .layout import (
     Bin,
     FileGroup,

@@ -14,7 +14,7 @@ from typing import Any
 from ...data_file.options import MAX_STATS_BYTES
 from ...data_file.statistics import compute_stats
 from ...protocol import features
-from ...protocol.statistics import FileStatistics, Path, leaves_of, value_at
+from ...protocol.statistics import FileStatistics, Path, leaves_of, put_at, value_at
 from ..audit import statistics_findings
 from ..audit.findings import Finding
 from ..audit.subjects import FileSubject
@@ -95,7 +95,7 @@ def _merged(
             if value is None and path not in evidence and path in table.indexed:
                 value = value_at(of_data, path)
             if value is not None and not (is_bound and name in without_bounds):
-                _put(merged, path, value)
+                put_at(merged, path, value)
         return merged
 
     return replace(
@@ -116,7 +116,7 @@ def _with_missing(subject: FileSubject, computed: FileStatistics) -> Mapping[str
     """Return the null counts with those of the columns that the file lacks: all rows are null."""
     counts: dict[str, Any] = {}
     for path, count in _null_counts(subject, computed):
-        _put(counts, path, count)
+        put_at(counts, path, count)
     return counts
 
 
@@ -125,9 +125,3 @@ def _null_counts(subject: FileSubject, computed: FileStatistics) -> Iterator[tup
     for path in subject.table.indexed:
         if subject.lacks(path) and value_at(subject.stats.null_count, path) is not None:
             yield path, computed.num_records
-
-
-def _put(values: dict[str, Any], path: Path, value: Any) -> None:
-    for step in path[:-1]:
-        values = values.setdefault(step, {})
-    values[path[-1]] = value

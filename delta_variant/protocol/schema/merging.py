@@ -7,6 +7,7 @@ from typing import Literal
 
 from ...errors import SchemaError
 from ..types import (
+    GENERATION_EXPRESSION,
     VARIANT,
     VOID,
     ArrayType,
@@ -16,6 +17,7 @@ from ..types import (
     StructField,
     StructType,
     decimal_of,
+    default_of,
     describe,
 )
 from .widening import is_lossless
@@ -30,8 +32,6 @@ WIDENING = {
     "float": ("double",),
 }
 VARIANT_PARTS = {"metadata": PrimitiveType("binary"), "value": PrimitiveType("binary")}
-DEFAULT_VALUE = "CURRENT_DEFAULT"
-GENERATION_EXPRESSION = "delta.generationExpression"
 
 Path = tuple[str, ...]
 
@@ -85,13 +85,12 @@ def _by_name(data: StructType, path: Path) -> dict[str, StructField]:
 
 def _check_absent(field: StructField, path: Path) -> None:
     where = ".".join((*path, field.name))
-    default = str(field.metadata.get(DEFAULT_VALUE, "NULL")).strip()
-    has_default = default.upper() != "NULL"
-    if not path and (has_default or GENERATION_EXPRESSION in field.metadata):
+    default = default_of(field)
+    if not path and (default is not None or GENERATION_EXPRESSION in field.metadata):
         return
     if not field.nullable:
         raise SchemaError(f"the data has no column {where!r}, which is NOT NULL: add it", column=where)
-    if has_default:
+    if default is not None:
         raise SchemaError(
             f"the data has no column {where!r}: add it, because this version computes defaults such as "
             f"{default} only for top-level columns",

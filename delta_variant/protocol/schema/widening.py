@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import SchemaError, UnsupportedFeatureError
 from ..types import (
+    TYPE_CHANGES,
     DataType,
     PrimitiveType,
     StructField,
@@ -20,7 +21,6 @@ from ..types import (
 from .paths import FieldPath, edit_fields, edit_type, path_text, split_at_field, type_at
 
 __all__ = [
-    "TYPE_CHANGES",
     "check_type_changes",
     "find_widenings",
     "is_lossless",
@@ -28,8 +28,6 @@ __all__ = [
     "types_before",
     "widen_type",
 ]
-
-TYPE_CHANGES = "delta.typeChanges"
 
 INTEGERS = ("byte", "short", "integer", "long")
 MAX_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
