@@ -16,26 +16,24 @@ import delta_variant as dv
 from delta_variant.errors import ArgumentTypeError, TableNotFoundError
 from delta_variant.log.commit_context import engine_info
 
-# For each method: its function, the parameters that the method decides, and their values.
-METHODS: dict[str, tuple[str, set[str]]] = {
-    "snapshot": ("load_snapshot", {"version", "timestamp"}),
-    "scan": ("read_table", {"version", "timestamp"}),
-    "aggregate": ("aggregate", {"version", "timestamp"}),
-    "shredded_columns": ("shredded_columns", {"version", "timestamp"}),
-    "changes": ("read_changes", set()),
-    "history": ("history", set()),
-    "audit": ("audit_table", {"version"}),
-    "append": ("write_table", {"mode", "where"}),
-    "overwrite": ("write_table", {"mode"}),
+# For each method: its function.
+METHODS = {
+    "snapshot": "load_snapshot",
+    "scan": "read_table",
+    "changes": "read_changes",
+    "audit": "audit_table",
     **{
-        name: (name, set())
+        name: name
         for name in (
-            *("delete", "delete_all", "update", "merge", "optimize", "vacuum", "restore", "clean_up_log"),
-            *("add_columns", "drop_column", "rename_column", "change_type", "set_properties"),
-            *("unset_properties", "add_constraint", "drop_constraint", "repair_statistics"),
+            *("aggregate", "shredded_columns", "history", "delete", "delete_all", "update", "merge"),
+            *("optimize", "vacuum", "restore", "clean_up_log", "repair_statistics", "set_properties"),
+            *("unset_properties", "add_constraint", "drop_constraint", "add_columns", "drop_column"),
+            *("rename_column", "change_type"),
         )
     },
 }
+# The methods that are `write_table` with a mode, and its parameters that they lack.
+WRITES = {"append": {"mode", "where"}, "overwrite": {"mode"}}
 OWN = {"as_of", "to_deltalake"}
 HANDLE = {"table", "storage_options"}
 
@@ -51,24 +49,28 @@ def parameters(function: Any, without: set[str]) -> list[tuple[str, Any, Any, An
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_method_has_the_parameters_of_its_function(method: str):
-    function, decided = METHODS[method]
-    expected = parameters(getattr(dv, function), decided)
-    assert parameters(getattr(dv.Table, method), set()) == expected
-    results = [
-        inspect.signature(each).return_annotation
-        for each in (getattr(dv.Table, method), getattr(dv, function))
-    ]
-    assert results[0] == results[1]
+def test_a_method_is_its_function(method: str):
+    assert getattr(dv.Table, method) is getattr(dv, METHODS[method])
+
+
+@pytest.mark.parametrize("method", WRITES)
+def test_a_write_has_the_parameters_the_result_and_the_explanations_of_write_table(method: str):
+    written, function = getattr(dv.Table, method), dv.write_table
+    assert parameters(written, set()) == parameters(function, WRITES[method])
+    assert inspect.signature(written).return_annotation == inspect.signature(function).return_annotation
+    texts = (inspect.getdoc(each) or "" for each in (written, function))
+    lines, explained = (text.partition("Args:")[2].partition("Example:")[0].splitlines() for text in texts)
+    assert set(lines) <= set(explained)
+    assert not any(line.lstrip().startswith(("mode:", "TableExistsError:")) for line in lines)
 
 
 def test_every_method_is_a_function_or_selects_a_version():
     methods = {name for name, value in vars(dv.Table).items() if inspect.isfunction(value) and name[0] != "_"}
-    assert methods == {*METHODS, *OWN}
+    assert methods == {*METHODS, *WRITES, *OWN}
     of_no_table = {"parse_json", "to_json", "shred", "unshred", "infer_shredding_schema", "variant_get"}
     of_no_table |= {"try_variant_get", "read_json", "convert", "file_stats", "migrate_legacy"}
     functions = {name for name in dv.__all__ if inspect.isfunction(getattr(dv, name))}
-    assert functions - of_no_table == {function for function, _ in METHODS.values()}
+    assert functions - of_no_table == {*METHODS.values(), "write_table"}
 
 
 @pytest.fixture
