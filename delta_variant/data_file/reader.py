@@ -24,7 +24,6 @@ from ..variant.moments import UTC
 
 __all__ = [
     "Condition",
-    "Input",
     "LegacyMode",
     "NativeFile",
     "Projection",
@@ -38,7 +37,6 @@ __all__ = [
     "read",
     "read_matching",
     "table_columns",
-    "units",
 ]
 
 NativeFile: TypeAlias = _native.DataFile
@@ -117,26 +115,8 @@ def open_file(store: Store, path: str, columns: TableColumns | None = None) -> N
         return _native.DataFile(_Ranges(store, path) if local is None else local, path, columns)
 
 
-@dataclass(frozen=True)
-class Input:
-    """A column whose statistics are requested before its values are read.
-
-    `column` is as in a Projection. `path` is the path in a Variant, None for other columns. `type` is the
-    Arrow type that the values are cast to.
-    """
-
-    column: tuple[str, ...]
-    path: tuple[str, ...] | None
-    type: pa.DataType
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A condition on a projection, by its position: `operator` and any of `values`, or "is not null"."""
-
-    projection: int
-    operator: str
-    values: pa.Array[Any] | None
+Condition: TypeAlias = "tuple[int, str, pa.Array[Any] | None]"
+"""A condition on a projection: its position, an operator and any of some values, or "is not null"."""
 
 
 @dataclass(frozen=True)
@@ -149,20 +129,6 @@ class Units:
 
     rows: Sequence[RowRange]
     known: Sequence[Sequence[pa.Array[Any]]]
-
-
-def units(
-    file: NativeFile, path: str, inputs: Sequence[Input], row_groups: Sequence[int] | None = None
-) -> Units:
-    """Return the statistics of inputs in all row groups of an open file, or in the pages of `row_groups`.
-
-    The pages of several columns are split into ranges that no page crosses. Errors have the file.
-    """
-    requested: Any = [
-        (list(each.column), None if each.path is None else list(each.path), each.type) for each in inputs
-    ]
-    with error_location(file=path):
-        return Units(*file.units(requested, None if row_groups is None else list(row_groups)))
 
 
 def read(
@@ -213,7 +179,7 @@ def read_matching(
         for each in projections
     ]
     ranges = None if rows is None else list(rows)
-    tests = [(each.projection, each.operator, each.values) for each in conditions]
+    tests = list(conditions)
     with error_location(file=path):
         batches = file.read(requested, ranges, on_conflict, deleted, legacy_mode, tests, is_count)  # type: ignore[arg-type]
         for batch in batches:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path as FilePath
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -92,15 +92,8 @@ class WrittenFile:
     is_residual: bool = False
 
 
-@dataclass(frozen=True)
-class InvalidValue:
-    """A value that is not valid JSON: its row and column in the batch, and the byte offset in the text."""
-
-    row: int
-    column: int
-    offset: int
-    message: str
-
+InvalidValue: TypeAlias = _native.InvalidValue
+"""A value that is not valid JSON: its row and column in the batch, and the byte offset in the text."""
 
 Context = TypeVar("Context")
 
@@ -329,10 +322,7 @@ class _FileWriter:
     def write(self, batch: pa.RecordBatch) -> list[InvalidValue]:
         """Write a batch and return the values that are not valid JSON."""
         with _write_errors(self.uri):
-            return [
-                InvalidValue(each.row, each.column, each.offset, each.message)
-                for each in self.writer.write(batch)
-            ]
+            return self.writer.write(batch)
 
     def copy(self, file: NativeFile, row_group: int) -> bool:
         """Append a row group of another file as it is encoded, and return whether this was possible."""

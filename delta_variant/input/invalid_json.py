@@ -172,8 +172,7 @@ def parse_lines(lines: JsonLines) -> Iterator[pa.RecordBatch]:
         variants, invalid = parse_valid_json(
             batch.column(0), floats=lines.json.floats, duplicate_keys=lines.json.duplicate_keys
         )
-        values = [InvalidValue(each.row, each.column, each.offset, each.message) for each in invalid]
-        handler.report(BatchOrigin(origin, first, None), batch, values)
+        handler.report(BatchOrigin(origin, first, None), batch, invalid)
         first += batch.num_rows
         yield batch.set_column(0, lines.column, variants)
 

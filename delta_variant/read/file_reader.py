@@ -202,9 +202,16 @@ class FileReader:
         return list(zip([0, *ends], ends, strict=False))
 
     def units(self, leaves: Sequence[Leaf], row_groups: Sequence[int] | None = None) -> Units:
-        """Return the bounds of leaves in all row groups, or in the pages of the given row groups."""
-        inputs = [reader.Input(self._stored_path(leaf.names), leaf.path, leaf.type) for leaf in leaves]
-        return reader.units(self.native, self.file.path, inputs, row_groups)
+        """Return the bounds of leaves in all row groups, or in the pages of the given row groups.
+
+        The pages of several columns are split into ranges that no page crosses.
+        """
+        inputs: Any = [
+            (list(self._stored_path(leaf.names)), None if leaf.path is None else list(leaf.path), leaf.type)
+            for leaf in leaves
+        ]
+        with error_location(file=self.file.path):
+            return Units(*self.native.units(inputs, None if row_groups is None else list(row_groups)))
 
     def read(
         self,
@@ -320,7 +327,7 @@ class FileReader:
         ]
         projections = [*read, *extra]
         conditions = [
-            reader.Condition(stored.index(each.input), each.operator, each.values)
+            (stored.index(each.input), each.operator, each.values)
             for each in tests.conditions
             if each.input in stored
         ]

@@ -142,11 +142,15 @@ def _convertible(arrow_type: Any) -> Any:
     return _SCALARS.get(str(arrow_type), arrow_type)
 
 
-def _nested(arrow_type: Any, change: Callable[[Any], Any]) -> Any:
-    """Return a type whose types within structs, maps and lists are changed; Variants stay."""
+def _nested(
+    arrow_type: Any, change: Callable[[Any], Any], of_variant: Callable[[Any], Any] = lambda field: field
+) -> Any:
+    """Return a type whose types within structs, maps and lists are changed, and the fields of Variants."""
 
     def part(field: Any) -> Any:
-        return field if is_variant(field) else field.with_type(_nested(field.type, change))
+        if is_variant(field):
+            return of_variant(field)
+        return field.with_type(_nested(field.type, change, of_variant))
 
     if arrow_types.is_struct(arrow_type):
         return pa.struct([part(each) for each in arrow_type])
@@ -254,17 +258,4 @@ def _json_field(field: pa.Field[Any]) -> pa.Field[Any]:
     """Return a field with strings in place of Variants."""
     if is_variant(field):
         return pa.field(field.name, pa.string(), field.nullable)
-    return field.with_type(_json_type(field.type))
-
-
-def _json_type(arrow_type: Any) -> pa.DataType:
-    if arrow_types.is_struct(arrow_type):
-        return pa.struct(list(map(_json_field, arrow_type)))
-    if arrow_types.is_map(arrow_type):
-        key: Any = arrow_type.key_field
-        value: Any = _json_field(arrow_type.item_field)
-        return pa.map_(key, value)
-    if arrow_types.is_list(arrow_type):
-        return pa.list_(_json_field(arrow_type.value_field))
-    plain: pa.DataType = arrow_type
-    return plain
+    return field.with_type(_nested(field.type, lambda other: other, _json_field))
