@@ -50,10 +50,9 @@ if TYPE_CHECKING:
     from .log.commit_context import CommitOptions, CommitResult
     from .log.load import load_snapshot
     from .log.snapshot import Snapshot
-    from .operations.alter.columns import add_columns, drop_column, rename_column
+    from .operations.alter.columns import add_columns, change_type, drop_column, rename_column
     from .operations.alter.constraints import add_constraint, drop_constraint
     from .operations.alter.table_properties import set_properties, unset_properties
-    from .operations.alter.type_change import change_type
     from .operations.audit import Audit, audit_table
     from .operations.audit.findings import Finding
     from .operations.changes import read_changes
@@ -194,11 +193,7 @@ _LAZY = {
     "log.commit_context": ("CommitOptions", "CommitResult"),
     "log.load": ("load_snapshot",),
     "log.snapshot": ("Snapshot",),
-    "operations.alter.columns": (
-        "add_columns",
-        "drop_column",
-        "rename_column",
-    ),
+    "operations.alter.columns": ("add_columns", "change_type", "drop_column", "rename_column"),
     "operations.alter.constraints": (
         "add_constraint",
         "drop_constraint",
@@ -207,7 +202,6 @@ _LAZY = {
         "set_properties",
         "unset_properties",
     ),
-    "operations.alter.type_change": ("change_type",),
     "operations.audit": (
         "Audit",
         "audit_table",

@@ -19,13 +19,13 @@ from .log.commit_context import CommitOptions
 from .log.load import load_snapshot as _load_snapshot
 from .log.timestamps import Timestamp
 from .operations.alter.columns import add_columns as _add_columns
+from .operations.alter.columns import change_type as _change_type
 from .operations.alter.columns import drop_column as _drop_column
 from .operations.alter.columns import rename_column as _rename_column
 from .operations.alter.constraints import add_constraint as _add_constraint
 from .operations.alter.constraints import drop_constraint as _drop_constraint
 from .operations.alter.table_properties import set_properties as _set_properties
 from .operations.alter.table_properties import unset_properties as _unset_properties
-from .operations.alter.type_change import change_type as _change_type
 from .operations.audit import audit_table as _audit_table
 from .operations.changes import read_changes as _read_changes
 from .operations.delete import delete as _delete

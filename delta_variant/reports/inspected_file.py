@@ -8,15 +8,15 @@ from functools import cached_property
 from pathlib import Path
 
 from .._progress import advance, begin
-from ..data_file.reader import open_file
+from ..data_file.options import MAX_STATS_BYTES, MAX_STATS_PATHS
+from ..data_file.reader import open_file, table_columns
 from ..data_file.shredding import variant_columns
-from ..data_file.statistics import file_stats
+from ..data_file.statistics import compute_stats, file_stats
 from ..errors import InvalidStatisticsError, error_location
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
-from ..operations.statistics_repair.compute import TableStatistics
 from ..protocol.actions import is_residual
-from ..protocol.schema.column_mapping import physical_schema
+from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.statistics import FileStatistics, value_at
 from ..protocol.statistics import decode as decode_statistics
 from ..protocol.types import VARIANT, fields_of
@@ -83,10 +83,21 @@ def files_of(snapshot: Snapshot) -> Iterator[InspectedFile]:
 
 
 def _compute_statistics(snapshot: Snapshot, files: Iterable[InspectedFile]) -> Iterator[InspectedFile]:
-    statistics = TableStatistics.of(snapshot)
+    table = snapshot.configuration
+    chains = table.stats_columns
+    types = {
+        tuple(physical_name(each, table.mapping_mode) for each in chain): chain[-1].type for chain in chains
+    }
+    stored = table_columns(physical_schema(snapshot.schema, table.mapping_mode), table.mapping_mode)
     begin("computing statistics", files=snapshot.num_files)
     for file in files:
-        stats = statistics.compute(statistics.open(file.path))
+        stats = compute_stats(
+            open_file(snapshot.store, file.path, stored),
+            [column for column, data_type in types.items() if data_type == VARIANT],
+            max_variant_stats_paths=MAX_STATS_PATHS if table.supports_shredding else 0,
+            max_variant_stats_bytes=MAX_STATS_BYTES,
+            indexed=set(types),
+        )
         advance(files=1, rows=stats.num_records or 0)
         yield replace(file, stats=stats)
 

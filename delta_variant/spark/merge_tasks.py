@@ -24,11 +24,16 @@ from ..data_file.options import WriteOptions
 from ..execution import NameFile
 from ..expressions.tree import Column
 from ..log.snapshot import TableVersion
-from ..operations.merge.clauses import Clause, Decision, equal_to
-from ..operations.merge.execute import MergedPart, insert_rows
-from ..operations.merge.joining import Join, JoinPredicate, KeyValues
-from ..operations.merge.rows import MergeRows, columns_copied, inputs_changed, inputs_tested
-from ..operations.merge.sides import side_inputs
+from ..operations.merge.execute import (
+    MergedPart,
+    MergeRows,
+    columns_copied,
+    inputs_changed,
+    inputs_tested,
+    insert_rows,
+)
+from ..operations.merge.joining import Join, JoinPredicate, KeyValues, side_inputs
+from ..operations.merge.plan import Clause, Decision, equal_to
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.conforming import conform
 from ..protocol.types import VARIANT, StructType

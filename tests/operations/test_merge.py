@@ -32,8 +32,7 @@ from delta_variant.errors import (
 )
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.merge import joining
-from delta_variant.operations.merge.joining import Join
-from delta_variant.operations.merge.sides import Sides
+from delta_variant.operations.merge.joining import Join, Sides
 from delta_variant.read.scope import Scope
 
 

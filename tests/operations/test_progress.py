@@ -17,7 +17,7 @@ from rich.progress import Progress
 import delta_variant as dv
 from delta_variant._progress import advance, begin, observe
 from delta_variant.cli.progress import Meter
-from delta_variant.operations.audit.file_checks import THREADS, check_files
+from delta_variant.operations.audit import THREADS, check_files
 
 
 @dataclass

@@ -19,7 +19,6 @@ import pytest
 
 import delta_variant as dv
 from delta_variant.errors import DataFileError, InvalidStatisticsError
-from delta_variant.operations.statistics_repair.compute import TableStatistics
 from delta_variant.protocol.statistics import (
     FileStatistics,
     decode,
@@ -28,7 +27,7 @@ from delta_variant.protocol.statistics import (
     encode_bound,
     leaves_of,
 )
-from delta_variant.protocol.types import VARIANT
+from delta_variant.reports.inspected_file import InspectedFile, data_files
 
 
 def stats_text(tmp_path: Path, data: pa.Table, **options: Any) -> str:
@@ -437,13 +436,13 @@ def test_file_stats_of_databricks_files_equal_those_of_databricks(corpora: Path,
             assert readable(getattr(ours, side)) == readable(getattr(theirs, side))
 
 
-def variant_bounds(found: FileStatistics, table: TableStatistics) -> dict[Any, Any]:
+def variant_bounds(file: InspectedFile) -> dict[Any, Any]:
     """Return each bound of a Variant by side, column and path key, with its type and scale."""
     return {
         (side, column, key): bound
         for side in ("min_values", "max_values")
-        for column, text in leaves_of(getattr(found, side))
-        if table.columns[column] == VARIANT
+        for column, text in leaves_of(getattr(file.stats, side))
+        if column in file.variants
         for key, bound in (describe_bound(text).bounds or {}).items()
     }
 
@@ -454,11 +453,11 @@ def test_bounds_computed_from_files_of_spark_are_those_that_spark_wrote(corpora:
     for archive in sorted(corpora.glob("delta-spark/*.tar.gz")):
         with tarfile.open(archive) as files:
             files.extractall(tmp_path, filter="data")
-        snapshot = dv.load_snapshot(tmp_path / archive.name.removesuffix(".tar.gz"))
-        statistics = TableStatistics.of(snapshot)
-        for path, text in zip(*(snapshot.files[name].to_pylist() for name in ("path", "stats")), strict=True):
-            theirs = variant_bounds(decode(text or "{}"), statistics)
-            ours = variant_bounds(statistics.compute(statistics.open(path)), statistics)
+        table = str(tmp_path / archive.name.removesuffix(".tar.gz"))
+        for stated, computed in zip(
+            data_files(table, None), data_files(table, None, exact=True), strict=True
+        ):
+            theirs, ours = variant_bounds(stated), variant_bounds(computed)
             is_limited = "limit2" in archive.name
             assert {key: ours.get(key) for key in theirs} == theirs
             assert is_limited or not theirs or ours.keys() == theirs.keys(), archive.name

@@ -12,10 +12,9 @@ from ..._text import count, size_text
 from ...log.commit_context import CommitResult
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
-from ...operations.alter.columns import add_columns, drop_column, rename_column
+from ...operations.alter.columns import add_columns, change_type, drop_column, rename_column
 from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
-from ...operations.alter.type_change import change_type
 from ...protocol.types import sql_type
 from ...read.rows import count_rows
 from ..confirmation import confirm

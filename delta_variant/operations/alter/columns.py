@@ -1,4 +1,4 @@
-"""Add, rename and drop columns without rewriting data files."""
+"""Add, rename, drop and widen columns without rewriting data files (PROTOCOL.md, "Type Widening")."""
 
 from __future__ import annotations
 
@@ -9,16 +9,34 @@ from typing import Any, Protocol, TypeAlias
 import pyarrow as pa
 
 from ..._checks import check_text
-from ...errors import ArgumentTypeError, SchemaError, UnsupportedFeatureError
+from ...errors import ArgumentTypeError, ProtocolError, SchemaError, UnsupportedFeatureError
 from ...expressions.parse import parse_type
 from ...log.commit_context import CommitOptions, CommitResult
 from ...log.snapshot import Snapshot
-from ...protocol import properties
+from ...protocol import features, properties
 from ...protocol.schema.arrow import from_arrow
 from ...protocol.schema.column_mapping import physical_name
-from ...protocol.schema.paths import FieldPath, edit_fields, path_text, resolve, split_at_field, type_at
+from ...protocol.schema.paths import (
+    FieldPath,
+    edit_fields,
+    edit_type,
+    path_text,
+    resolve,
+    split_at_field,
+    type_at,
+)
 from ...protocol.schema.rules import check_new as check_new_schema
-from ...protocol.types import VARIANT, DataType, StructField, StructType, describe, fields_of
+from ...protocol.schema.widening import is_widening, widen_type
+from ...protocol.types import (
+    VARIANT,
+    VOID,
+    DataType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    describe,
+    fields_of,
+)
 from ...storage.store import TableLocation
 from ...write.stored_sql import check_independent
 from .alteration import (
@@ -33,9 +51,8 @@ __all__ = [
     "ColumnPath",
     "Columns",
     "add_columns",
+    "change_type",
     "drop_column",
-    "parse_column_type",
-    "parse_path",
     "rename_column",
 ]
 
@@ -262,7 +279,7 @@ def drop_column(
     )
 
 
-def parse_path(column: ColumnPath) -> FieldPath:
+def _parse_path(column: ColumnPath) -> FieldPath:
     """Return the names of a column's path.
 
     Raises SchemaError for text that is not a path, and ArgumentTypeError for anything but text.
@@ -286,7 +303,7 @@ def parse_path(column: ColumnPath) -> FieldPath:
     return path
 
 
-def parse_column_type(name: str, written: str | pa.DataType) -> DataType:
+def _parse_column_type(name: str, written: str | pa.DataType) -> DataType:
     """Return the Delta type of SQL text or an Arrow type."""
     if not isinstance(written, str | pa.DataType):
         raise ArgumentTypeError(
@@ -296,15 +313,15 @@ def parse_column_type(name: str, written: str | pa.DataType) -> DataType:
         (field,) = _from_arrow(pa.schema([pa.field(name, written)])).fields
         return field.type
     arrow_type = parse_type(written)
-    return VARIANT if arrow_type is None else parse_column_type(name, arrow_type)
+    return VARIANT if arrow_type is None else _parse_column_type(name, arrow_type)
 
 
 def _parse_columns(columns: Columns) -> Iterator[tuple[FieldPath, StructField]]:
     """Yield each new field with the path of its struct."""
     if isinstance(columns, Mapping):
         for column, written in columns.items():
-            path = parse_path(column)
-            yield path[:-1], StructField(path[-1], parse_column_type(path[-1], written))
+            path = _parse_path(column)
+            yield path[:-1], StructField(path[-1], _parse_column_type(path[-1], written))
     else:
         yield from (((), field) for field in _from_arrow(_arrow_schema(columns)).fields)
 
@@ -343,7 +360,7 @@ def _with_field(columns: StructType, parent: FieldPath, field: StructField) -> S
 def _resolve_mapped(snapshot: Snapshot, column: ColumnPath, verb: str) -> FieldPath:
     """Return the path of a field that column mapping allows to change."""
     check_schema_may_change(snapshot)
-    path = resolve(snapshot.schema, parse_path(column))
+    path = resolve(snapshot.schema, _parse_path(column))
     if snapshot.configuration.mapping_mode == "none":
         raise UnsupportedFeatureError(
             f"cannot {verb} {path_text(path)} because {snapshot.uri} does not use column mapping: set the "
@@ -391,3 +408,93 @@ def _physical_path(snapshot: Snapshot, path: FieldPath) -> FieldPath:
         names = [physical_name(field, mode) for field in fields if field.name == step]
         physical.append(names[0] if names else step)
     return tuple(physical)
+
+
+TYPE_WIDENING = "typeWidening"
+
+
+def change_type(
+    table: TableLocation,
+    column: ColumnPath,
+    new_type: str | pa.DataType,
+    *,
+    commit: CommitOptions | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> CommitResult:
+    """Widen the type of a column or a nested field, as one commit.
+
+    An integer can become a wider integer, a decimal that represents all its values or, except for `bigint`, a
+    `double`. A `float` can become a `double`, a `date` a `timestamp_ntz`, and a decimal one with more digits
+    before or after the point. Reads convert the values of existing files. A `void` column can become any type
+    (PROTOCOL.md, "Void Type").
+
+    Args:
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
+        column: The column, or the path of a nested field.
+        new_type: The new type as SQL text or an Arrow type.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
+        storage_options: Options of the object store, as deltalake names them.
+
+    Returns:
+        A `CommitResult` with the committed version, None if nothing changes.
+
+    Raises:
+        ProtocolError: The table does not set `delta.enableTypeWidening=true`.
+        SchemaError: There is no such column, the type is not wider, or a constraint or a generated column
+            uses the column.
+        ArgumentTypeError: `column` or `new_type` has the wrong type.
+        UnsupportedFeatureError: This version cannot change the schema of the table.
+        CommitConflictError: A concurrent commit changed the metadata or the protocol.
+
+    Example:
+        >>> import delta_variant as dv, pyarrow as pa
+        >>> table = "events"
+        >>> widening = {"delta.enableTypeWidening": "true"}
+        >>> _ = dv.write_table(table, pa.table({"n": pa.array([1], pa.int32())}), configuration=widening)
+        >>> dv.change_type(table, "n", "bigint").version
+        1
+    """
+    commit = metadata_options(commit, "change_type")
+    snapshot = load_for_alter(table, storage_options)
+    check_schema_may_change(snapshot)
+    path = resolve(snapshot.schema, _parse_path(column))
+    before, after = type_at(snapshot.schema, path), _parse_column_type(path[-1], new_type)
+    if before == after:
+        return CommitResult(None)
+    if before == VOID:
+        return _commit(snapshot, path, edit_type(snapshot.schema, path, lambda _: after), after, commit)
+    if not isinstance(after, PrimitiveType) or not is_widening(before, after):
+        raise SchemaError(
+            f"cannot change the type of {path_text(path)} from {describe(before)} to {describe(after)}: "
+            "expected a wider type",
+            table=snapshot.uri,
+            column=".".join(path),
+        )
+    _check_enabled(snapshot)
+    snapshot.configuration.check_may_change([".".join(path)])
+    check_independent(snapshot.configuration, path)
+    return _commit(snapshot, path, widen_type(snapshot.schema, path, after), after, commit)
+
+
+def _commit(
+    snapshot: Snapshot, path: FieldPath, columns: DataType, after: DataType, commit: CommitOptions
+) -> CommitResult:
+    assert isinstance(columns, StructType)
+    parameter = {"name": path_text(path), "type": describe(after), "nullable": True}
+    return commit_alteration(
+        snapshot, columns=columns, operation="CHANGE COLUMN", parameters={"column": parameter}, commit=commit
+    )
+
+
+def _check_enabled(snapshot: Snapshot) -> None:
+    prop = properties.ENABLE_TYPE_WIDENING
+    if not snapshot.configuration.get(prop):
+        raise ProtocolError(
+            f"cannot widen a column of {snapshot.uri}: set {prop.name}=true first", table=snapshot.uri
+        )
+    if TYPE_WIDENING not in features.supported_features(snapshot.protocol):
+        raise UnsupportedFeatureError(
+            f"cannot widen a column of {snapshot.uri} because this version does not write the type changes "
+            f"of the preview of {TYPE_WIDENING}: set delta.feature.{TYPE_WIDENING}=supported first",
+            table=snapshot.uri,
+        )

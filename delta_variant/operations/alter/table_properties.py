@@ -6,9 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 from uuid import uuid4
 
+import pyarrow.compute as pc
+
 from ..._checks import list_names, texts_of
-from ...errors import ProtocolError, SchemaError, UnsupportedFeatureError
-from ...log.commit_context import CommitOptions, CommitResult
+from ...errors import CommitConflictError, ProtocolError, SchemaError, UnsupportedFeatureError
+from ...log import transaction
+from ...log.commit_context import CommitOptions, CommitResult, commit_context
+from ...log.load import refresh as refresh_snapshot
 from ...log.snapshot import Snapshot
 from ...protocol import properties
 from ...protocol.features import FEATURES
@@ -19,15 +23,50 @@ from ...protocol.schema.paths import path_text
 from ...protocol.table_configuration import check_stats_columns, stats_columns
 from ...protocol.types import fields_of
 from ...storage.store import TableLocation
-from .alteration import (
-    clustering_columns,
-    commit_alteration,
-    load_for_alter,
-    metadata_options,
-)
-from .row_ids import assign_row_ids, lacks_row_ids
+from .alteration import clustering_columns, commit_alteration, load_for_alter, metadata_options
 
 __all__ = ["set_properties", "unset_properties"]
+
+ROW_TRACKING = "rowTracking"
+
+
+def _lacks_row_ids(snapshot: Snapshot) -> bool:
+    """Return whether rows of a file, or rows that a concurrent writer adds, can have no ids."""
+    enabled = snapshot.configuration.get(properties.ENABLE_ROW_TRACKING)
+    return not enabled or snapshot.files["base_row_id"].null_count > 0
+
+
+def _assign_row_ids(snapshot: Snapshot) -> Snapshot:
+    """Commit row ids for all files without them (PROTOCOL.md, "Row Tracking"), and return the new snapshot.
+
+    The protocol gains the feature first, so that every writer assigns ids to the rows that it adds. Raises
+    CommitConflictError if a concurrent commit changed one of the files or the metadata, and ProtocolError for
+    a file whose number of rows the log does not have.
+    """
+    latest = _commit_row_ids(snapshot)
+    if latest.metadata != snapshot.metadata:
+        raise CommitConflictError(
+            f"a concurrent commit changed the metadata of {snapshot.uri}: retry",
+            table=snapshot.uri,
+            version=latest.version,
+        )
+    return latest
+
+
+def _commit_row_ids(snapshot: Snapshot) -> Snapshot:
+    if not snapshot.configuration.supports(ROW_TRACKING):
+        parameters = {"properties": {f"delta.feature.{ROW_TRACKING}": "supported"}}
+        commit_alteration(
+            snapshot, table_features=[ROW_TRACKING], operation="SET TBLPROPERTIES", parameters=parameters
+        )
+        snapshot = refresh_snapshot(snapshot)
+    files = snapshot.files.filter(pc.is_null(snapshot.files["base_row_id"]))
+    if not files.num_rows:
+        return snapshot
+    context = commit_context("ROW TRACKING BACKFILL", metrics={"numFiles": files.num_rows})
+    transaction.recommit_files(snapshot, files, context=context)
+    return refresh_snapshot(snapshot)
+
 
 FEATURE = "delta.feature."
 SUPPORTED = "supported"
@@ -164,9 +203,9 @@ def _commit(
         rule(snapshot, settings)
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     enables_mapping = mode != snapshot.configuration.mapping_mode
-    assigns_ids = properties.get(settings, properties.ENABLE_ROW_TRACKING) and lacks_row_ids(snapshot)
+    assigns_ids = properties.get(settings, properties.ENABLE_ROW_TRACKING) and _lacks_row_ids(snapshot)
     if assigns_ids:
-        snapshot = assign_row_ids(snapshot)
+        snapshot = _assign_row_ids(snapshot)
     return commit_alteration(
         snapshot,
         columns=keep_names(snapshot.schema) if enables_mapping else None,

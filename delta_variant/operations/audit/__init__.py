@@ -5,12 +5,14 @@ docs/audit-rules.md lists the rules.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from ..._html import MAX_ROWS, html_table
 from ..._progress import advance, begin
+from ..._threads import Threads
 from ...errors import printable
 from ...execution import GROUP_BYTES, ROUNDS, Executor, NameFile, executor_of
 from ...log.load import open_to_read, version_to_read
@@ -20,17 +22,14 @@ from ...protocol.actions import is_residual
 from ...read.rows import select_files
 from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
-from .change_files import CHANGE_FILE_RULES
 from .constraint_rules import CONSTRAINT_RULES, ROW_CONSTRAINT_RULES
-from .feature_rules import FEATURE_RULES
-from .file_checks import check_files
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
 from .findings import SEVERITIES, Finding, RuleSummary, Severity, apply_rules, summarize
+from .log_rules import LOG_RULES
 from .log_survey import LogSurvey, survey_log
-from .row_id_rules import ROW_ID_RULES
 from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
-from .table_rules import LOG_RULES, TABLE_RULES
+from .table_rules import TABLE_RULES
 
 __all__ = [
     "RULES",
@@ -38,18 +37,61 @@ __all__ = [
     "AuditTask",
     "AuditedFile",
     "audit_table",
+    "check_files",
     "file_subjects",
     "statistics_findings",
 ]
 
-SURVEY_RULES = (*LOG_RULES, *CHANGE_FILE_RULES)
-SUBJECT_RULES = (*TABLE_RULES, *FEATURE_RULES, *CONSTRAINT_RULES, *ROW_ID_RULES, *CHECKPOINT_STATISTICS_RULES)
+Result = TypeVar("Result")
+
+THREADS = 8
+REPORT_SECONDS = 0.2
+"""The time after which the bytes read of a file are reported, although its check goes on."""
+
+
+def check_files(files: Iterable[FileSubject], check: Callable[[FileSubject], Result]) -> Iterator[Result]:
+    """Yield the result of each check in order, and report the bytes of the files.
+
+    After an error or an interrupt, no other check begins.
+    """
+    running: dict[int, FileSubject] = {}
+    sizes: list[int] = []
+    begun: list[Future[Result]] = []
+
+    def run(file: FileSubject) -> Result:
+        running[id(file)] = file
+        try:
+            return check(file)
+        finally:
+            del running[id(file)]
+
+    with Threads(THREADS) as threads:
+        for file in files:
+            sizes.append(int(file.add["size"]))
+            begun.append(threads.submit(run, file))
+        reported = done = 0
+        for size, future in zip(sizes, begun, strict=True):
+            while not wait([future], REPORT_SECONDS).done:
+                read = done + sum(_bytes_read(file) for file in list(running.values()))
+                advance(bytes_=max(read - reported, 0))
+                reported = max(read, reported)
+            done += size
+            advance(files=1, bytes_=max(done - reported, 0))
+            reported = max(done, reported)
+            yield future.result()
+
+
+def _bytes_read(file: FileSubject) -> int:
+    return min(file.bytes_read, int(file.add["size"]))
+
+
+SUBJECT_RULES = (*TABLE_RULES, *CONSTRAINT_RULES, *CHECKPOINT_STATISTICS_RULES)
 
 NOT_REPAIRED = ("AU18",)
 """Rules of statistics whose violations are a choice of the writer."""
 
 RULES = (
-    *SURVEY_RULES,
+    *LOG_RULES,
     *SUBJECT_RULES,
     *FILE_RULES,
     *ROW_CONSTRAINT_RULES,
@@ -198,7 +240,7 @@ def audit_table(
     subject = TableSubject(log)
     selected = select_files(log.files, files, store.uri)
     findings = [
-        *apply_rules(SURVEY_RULES, log),
+        *apply_rules(LOG_RULES, log),
         *apply_rules(SUBJECT_RULES, subject),
     ]
     if log.snapshot is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
@@ -18,8 +18,6 @@ from .statistics_rules import CONTRADICTED, DANGER, REPAIR, UNUSED, is_false_nul
 from .subjects import ColumnSubject, PathReport, names_of
 
 __all__ = ["BOUND_RULES"]
-
-Path: TypeAlias = tuple[str, ...]
 
 EXACT = ("int8", "int16", "int32", "int64", "decimal4", "decimal8", "decimal16")
 DIGITS = {"decimal4": 9, "decimal8": 18, "decimal16": 38}
@@ -36,9 +34,7 @@ def _no_statistics(subject: ColumnSubject) -> Iterator[Violation]:
     if not subject.is_shredded or not table.shreds:
         return
     if not any(subject.entry(side) is not None for side in SIDES) and _could_have_bounds(subject):
-        yield Violation(
-            f"the Variant column {subject.name} is shredded but has no bounds", column=subject.name
-        )
+        yield Violation(f"the Variant column {subject.name} is shredded but has no bounds")
 
 
 def _could_have_bounds(subject: ColumnSubject) -> bool:
@@ -49,12 +45,9 @@ def _could_have_bounds(subject: ColumnSubject) -> bool:
     nulls = {tuple(leaf["path"]): leaf for leaf in subject.file.footer.get("leaves", ())}
     return any(
         not _is_filled(nulls.get((*path, "value"))) and _is_filled(nulls.get((*path, "typed_value")))
-        for path in (_group_path(subject.column.path, names) for names in subject.leaves)
+        for names in subject.leaves
+        for path in [(*subject.column.path, *(step for name in names for step in ("typed_value", name)))]
     )
-
-
-def _group_path(column: Path, names: Path) -> Path:
-    return (*column, *(step for name in names for step in ("typed_value", name)))
 
 
 def _is_filled(leaf: Mapping[str, Any] | None) -> bool:
@@ -65,24 +58,20 @@ def _is_filled(leaf: Mapping[str, Any] | None) -> bool:
 def _undecodable(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if isinstance(found, InvalidStatisticsError):
-            yield Violation(
-                f"{side} of {subject.name} cannot be decoded ({found.message})", column=subject.name
-            )
+            yield Violation(f"{side} of {subject.name} cannot be decoded ({found.message})")
 
 
 def _no_text(subject: ColumnSubject) -> Iterator[Violation]:
     for side in SIDES:
         entry = subject.entry(side)
         if entry is not None and not isinstance(entry, str):
-            yield Violation(
-                f"{side} of {subject.name} is {str(entry)[:60]}, expected a string", column=subject.name
-            )
+            yield Violation(f"{side} of {subject.name} is {str(entry)[:60]}, expected a string")
 
 
 def _no_object(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if isinstance(found, BoundText) and found.bounds is None:
-            yield Violation(f"{side} of {subject.name} is a Variant but not an object", column=subject.name)
+            yield Violation(f"{side} of {subject.name} is a Variant but not an object")
 
 
 def _each(subject: ColumnSubject) -> Iterator[tuple[str, str, Bound]]:
@@ -91,18 +80,39 @@ def _each(subject: ColumnSubject) -> Iterator[tuple[str, str, Bound]]:
             yield side, key, bound
 
 
-def _violation(subject: ColumnSubject, key: str, sentence: str, row: int | None = None) -> Violation:
-    return Violation(sentence, column=subject.name, path_key=key, row=row)
+def _bound_rule(
+    problem_of: Callable[[Bound, str], str | None],
+) -> Callable[[ColumnSubject], Iterator[Violation]]:
+    """Return the check of single bounds; `problem_of` gets a bound and its side."""
+
+    def check(subject: ColumnSubject) -> Iterator[Violation]:
+        for side, key, bound in _each(subject):
+            if (problem := problem_of(bound, side)) is not None:
+                yield Violation(f"{side} of {subject.name} at {key} {problem}", path_key=key)
+
+    return check
 
 
-def _no_scalar(subject: ColumnSubject) -> Iterator[Violation]:
-    for side, key, bound in _each(subject):
-        if bound.type in NESTED:
-            yield _violation(
-                subject,
-                key,
-                f"{side} of {subject.name} at {key} has the type {bound.type}, expected a primitive",
-            )
+def _nested(bound: Bound, side: str) -> str | None:
+    return f"has the type {bound.type}, expected a primitive" if bound.type in NESTED else None
+
+
+def _nan(bound: Bound, side: str) -> str | None:
+    return "is NaN" if bound.type in ("float", "double") and "NaN" in bound.text else None
+
+
+def _zero(bound: Bound, side: str) -> str | None:
+    is_zero = bound.type in ("float", "double") and bound.text in ("0", "0.0", "-0", "-0.0")
+    if is_zero and bound.text.startswith("-") is (side == "maxValues"):
+        return f"is {bound.text}, expected the zero of the other sign"
+    return None
+
+
+def _digits(bound: Bound, side: str) -> str | None:
+    digits = sum(character.isdigit() for character in bound.text.lstrip("-0."))
+    if digits > DIGITS.get(bound.type, digits):
+        return f"has {digits} digits, too many for {bound.type}"
+    return None
 
 
 def _not_normalized(subject: ColumnSubject) -> Iterator[Violation]:
@@ -112,8 +122,8 @@ def _not_normalized(subject: ColumnSubject) -> Iterator[Violation]:
         except InvalidStatisticsError:
             continue
         if normal != key:
-            yield _violation(
-                subject, key, f"the path key {key} of {subject.name} is not normalized, expected {normal}"
+            yield Violation(
+                f"the path key {key} of {subject.name} is not normalized, expected {normal}", path_key=key
             )
 
 
@@ -122,7 +132,7 @@ def _no_path(subject: ColumnSubject) -> Iterator[Violation]:
         try:
             variant_paths.parse(key)
         except InvalidStatisticsError as error:
-            yield _violation(subject, key, f"invalid path key of {subject.name} ({error.message})")
+            yield Violation(f"invalid path key of {subject.name} ({error.message})", path_key=key)
 
 
 def _keys(subject: ColumnSubject) -> list[str]:
@@ -139,21 +149,15 @@ def _both_sides(subject: ColumnSubject) -> Iterator[tuple[str, Bound, Bound]]:
 def _types_differ(subject: ColumnSubject) -> Iterator[Violation]:
     for key, low, high in _both_sides(subject):
         if low.type != high.type:
-            yield _violation(
-                subject,
-                key,
-                f"the bounds of {subject.name} at {key} have the types {low.type} and {high.type}",
-            )
+            what = f"the types {low.type} and {high.type}"
+            yield Violation(f"the bounds of {subject.name} at {key} have {what}", path_key=key)
 
 
 def _scales_differ(subject: ColumnSubject) -> Iterator[Violation]:
     for key, low, high in _both_sides(subject):
         if low.type == high.type and low.scale != high.scale:
-            yield _violation(
-                subject,
-                key,
-                f"the bounds of {subject.name} at {key} have the scales {low.scale} and {high.scale}",
-            )
+            what = f"the scales {low.scale} and {high.scale}"
+            yield Violation(f"the bounds of {subject.name} at {key} have {what}", path_key=key)
 
 
 def _one_sided(subject: ColumnSubject) -> Iterator[Violation]:
@@ -165,14 +169,14 @@ def _one_sided(subject: ColumnSubject) -> Iterator[Violation]:
         bound = least.get(key) or greatest[key]
         if bound.type != "string" or key in greatest:
             side = SIDES[0] if key in least else SIDES[1]
-            yield _violation(subject, key, f"the path {key} of {subject.name} is only in {side}")
+            yield Violation(f"the path {key} of {subject.name} is only in {side}", path_key=key)
 
 
 def _under_array(subject: ColumnSubject) -> Iterator[Violation]:
     for key in _keys(subject):
         names = names_of(key)
         if names is not None and _leads_into_array(subject, names):
-            yield _violation(subject, key, f"the path {key} of {subject.name} leads into an array")
+            yield Violation(f"the path {key} of {subject.name} leads into an array", path_key=key)
 
 
 def _without_feature(subject: ColumnSubject) -> Iterator[Violation]:
@@ -187,56 +191,22 @@ def _without_feature(subject: ColumnSubject) -> Iterator[Violation]:
         )
 
 
-def _nan_bounds(subject: ColumnSubject) -> Iterator[Violation]:
-    for side, key, bound in _each(subject):
-        if bound.type in ("float", "double") and "NaN" in bound.text:
-            yield _violation(subject, key, f"{side} of {subject.name} at {key} is NaN")
-
-
-def _zero_bounds(subject: ColumnSubject) -> Iterator[Violation]:
-    for side, key, bound in _each(subject):
-        is_negative = bound.text.startswith("-")
-        is_zero = bound.type in ("float", "double") and bound.text in ("0", "0.0", "-0", "-0.0")
-        if is_zero and is_negative is (side == "maxValues"):
-            sentence = (
-                f"{side} of {subject.name} at {key} is {bound.text}, expected the zero of the other sign"
-            )
-            yield _violation(subject, key, sentence)
-
-
-def _too_many_digits(subject: ColumnSubject) -> Iterator[Violation]:
-    for side, key, bound in _each(subject):
-        digits = sum(character.isdigit() for character in bound.text.lstrip("-0."))
-        if bound.type in DIGITS and digits > DIGITS[bound.type]:
-            yield _violation(
-                subject,
-                key,
-                f"{side} of {subject.name} at {key} has {digits} digits, too many for {bound.type}",
-            )
-
-
 def _printed_form(subject: ColumnSubject) -> Iterator[Violation]:
     for side, found in subject.sides.items():
         if not isinstance(found, BoundText):
             continue
         if found.is_value_first:
-            yield Violation(
-                f"{side} of {subject.name} has its value before its metadata", column=subject.name
-            )
+            yield Violation(f"{side} of {subject.name} has its value before its metadata")
         if found.is_cut:
-            yield Violation(
-                f"the last z85 block of {side} of {subject.name} is incomplete", column=subject.name
-            )
+            yield Violation(f"the last z85 block of {side} of {subject.name} is incomplete")
         if len(found.rest) > 3 or any(found.rest):
-            yield Violation(
-                f"{side} of {subject.name} has {len(found.rest)} bytes after the value", column=subject.name
-            )
+            yield Violation(f"{side} of {subject.name} has {len(found.rest)} bytes after the value")
 
 
 def _too_many_paths(subject: ColumnSubject) -> Iterator[Violation]:
     count = len(_keys(subject))
     if count > MAX_STATS_PATHS:
-        yield Violation(f"{subject.name} has bounds of {count} paths", column=subject.name)
+        yield Violation(f"{subject.name} has bounds of {count} paths")
 
 
 def _of_another_class(subject: ColumnSubject) -> Iterator[Violation]:
@@ -252,7 +222,7 @@ def _of_another_class(subject: ColumnSubject) -> Iterator[Violation]:
                 f"the bounds of {subject.name} at {key} are {names_of_types}, "
                 f"but the file has {type_name(arrow_type)}"
             )
-            yield _violation(subject, key, sentence)
+            yield Violation(sentence, path_key=key)
 
 
 def _not_shredded(subject: ColumnSubject) -> Iterator[Violation]:
@@ -260,8 +230,8 @@ def _not_shredded(subject: ColumnSubject) -> Iterator[Violation]:
         return
     for key, names in ((key, names_of(key)) for key in _keys(subject)):
         if names is not None and names not in subject.leaves and not _leads_into_array(subject, names):
-            yield _violation(
-                subject, key, f"the path {key} of {subject.name} has bounds but no typed_value in the file"
+            yield Violation(
+                f"the path {key} of {subject.name} has bounds but no typed_value in the file", path_key=key
             )
 
 
@@ -303,7 +273,7 @@ def _bounds_rule(name: str, what: str) -> Callable[[ColumnSubject], Iterator[Vio
             if count:
                 more = f" (and {count - 1:,} more rows)" if count > 1 else ""
                 sentence = f"row {row:,}, column {subject.name} at {path.key}: {text} {what}{more}"
-                yield _violation(subject, path.key, sentence, row)
+                yield Violation(sentence, path_key=path.key, row=row)
 
     return check
 
@@ -318,7 +288,7 @@ def _not_attained(subject: ColumnSubject) -> Iterator[Violation]:
                 sentence = (
                     f"{side} of {subject.name} at {path.key} is {bound.text}, but no row has that value"
                 )
-                yield _violation(subject, path.key, sentence)
+                yield Violation(sentence, path_key=path.key)
 
 
 def _variant_null_count(subject: ColumnSubject) -> Iterator[Violation]:
@@ -335,7 +305,6 @@ def _variant_null_count(subject: ColumnSubject) -> Iterator[Violation]:
     if is_wrong:
         yield Violation(
             f"nullCount of {subject.name} is {stated:,}, but the file has {found:,} nulls",
-            column=subject.name,
         )
 
 
@@ -349,7 +318,7 @@ BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
     Rule("AU1", "error", _undecodable, UNUSED),
     Rule("Z7", "error", _no_text, "some readers fail on other JSON; " + REPAIR),
     Rule("AU2", "error", _no_object, UNUSED),
-    Rule("AU3", "error", _no_scalar, UNUSED),
+    Rule("AU3", "error", _bound_rule(_nested), UNUSED),
     Rule("AU4", "warning", _not_normalized, UNUSED),
     Rule("AU4", "error", _no_path, UNUSED),
     Rule("AU5", "error", _types_differ, UNUSED),
@@ -366,10 +335,12 @@ BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
         _without_feature,
         "readers ignore them: add the feature, or remove them with `delta-variant repair-statistics`",
     ),
-    Rule("AU14", "error", _nan_bounds, DANGER),
-    Rule("AU14", "warning", _zero_bounds, "readers that distinguish the two zeros lose rows; " + REPAIR),
+    Rule("AU14", "error", _bound_rule(_nan), DANGER),
+    Rule(
+        "AU14", "warning", _bound_rule(_zero), "readers that distinguish the two zeros lose rows; " + REPAIR
+    ),
     Rule("AU15", "error", _scales_differ, UNUSED),
-    Rule("AU15", "error", _too_many_digits, "some readers reject it; " + REPAIR),
+    Rule("AU15", "error", _bound_rule(_digits), "some readers reject it; " + REPAIR),
     Rule("AU16", "warning", _printed_form, "Delta on Spark cannot decode every other form; " + REPAIR),
     Rule(
         "AU18",

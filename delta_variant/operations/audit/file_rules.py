@@ -19,7 +19,7 @@ from ...protocol.schema.partition_values import partition_value_from_string
 from ...protocol.schema.storage_types import is_unadjusted
 from ...protocol.types import StructType, describe
 from .findings import Rule, Severity, Violation
-from .footers import footer_differences
+from .statistics_copies import footer_differences
 from .subjects import ColumnSubject, FileSubject
 
 __all__ = ["COLUMN_RULES", "FILE_RULES", "NATIVE_ROW_RULES", "NATIVE_SCHEMA_RULES", "ROW_RULES"]
@@ -36,9 +36,19 @@ OTHER_UNITS = {
 """The times of the years 1980 to 2170 in other units. In milliseconds, these are not times of data files."""
 
 
-def _missing(subject: FileSubject) -> Iterator[Violation]:
-    if isinstance(subject.size, DeltaVariantError):
-        yield Violation(f"the data file cannot be found ({subject.size.message})")
+def _error_rule(name: str, what: str) -> Callable[[FileSubject], Iterator[Violation]]:
+    """Return the check of a part of the file that is an error if it cannot be read."""
+
+    def check(subject: FileSubject) -> Iterator[Violation]:
+        if isinstance(error := getattr(subject, name), DeltaVariantError):
+            yield Violation(f"{what} ({error.message})")
+
+    return check
+
+
+_missing = _error_rule("size", "the data file cannot be found")
+_deletion_vector = _error_rule("deleted", "the deletion vector cannot be read")
+_undecodable_pages = _error_rule("computed", "the data cannot be read")
 
 
 def _size(subject: FileSubject) -> Iterator[Violation]:
@@ -73,11 +83,6 @@ def _partition_values(subject: FileSubject) -> Iterator[Violation]:
         except MalformedLogError as error:
             message = f"invalid value of the partition column {column} ({error.message})"
             yield Violation(message, column=column)
-
-
-def _deletion_vector(subject: FileSubject) -> Iterator[Violation]:
-    if isinstance(subject.deleted, DeltaVariantError):
-        yield Violation(f"the deletion vector cannot be read ({subject.deleted.message})")
 
 
 def _cardinality(subject: FileSubject) -> Iterator[Violation]:
@@ -224,11 +229,6 @@ def _footer_statistics(subject: FileSubject) -> Iterator[Violation]:
         yield Violation(message, column=error.column)
 
 
-def _undecodable_pages(subject: FileSubject) -> Iterator[Violation]:
-    if isinstance(subject.computed, DeltaVariantError):
-        yield Violation(f"the data cannot be read ({subject.computed.message})")
-
-
 def _other_type(subject: ColumnSubject) -> Iterator[Violation]:
     if subject.file.opened is None or subject.group is not None:
         return
@@ -319,11 +319,21 @@ def _row_rule(code: str) -> Callable[[ColumnSubject], Iterator[Violation]]:
 RESTORE = "restore the file from a backup, and keep this one: its other row groups and pages may be readable"
 
 FILE_RULES: tuple[Rule[FileSubject], ...] = (
-    Rule("F1", "error", _missing, "restore the file; without it the table has lost rows"),
+    Rule(
+        "F1",
+        "error",
+        _error_rule("size", "the data file cannot be found"),
+        "restore the file; without it the table has lost rows",
+    ),
     Rule("F2", "error", _size, "restore the file that was committed"),
     Rule("F3", "error", _unreadable, RESTORE),
     Rule("F4", "error", _partition_values, "commit the file with its partition values"),
-    Rule("F6", "error", _deletion_vector, "restore the deletion vector; without it deleted rows reappear"),
+    Rule(
+        "F6",
+        "error",
+        _error_rule("deleted", "the deletion vector cannot be read"),
+        "restore the deletion vector; without it deleted rows reappear",
+    ),
     Rule(
         "F7",
         "error",

@@ -38,8 +38,7 @@ from ...protocol.schema.json_text import parse as parse_schema
 from ...protocol.types import fields_of
 from ...storage.store import Store
 from .findings import Violation
-from .footers import footer_differences
-from .statistics_copies import differences_of_copies, types_of_bounds
+from .statistics_copies import differences_of_copies, footer_differences, types_of_bounds
 
 __all__ = ["Replay", "RuleViolation", "replay_log"]
 

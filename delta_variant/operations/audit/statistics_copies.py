@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
+from ...data_file.reader import NativeFile
 from ...errors import InvalidStatisticsError, SchemaError
 from ...protocol import properties
 from ...protocol.actions import Metadata
@@ -14,7 +15,32 @@ from ...protocol.schema.json_text import parse as parse_schema
 from ...protocol.statistics import FileStatistics, decode, describe_bound, leaves_of, to_comparable, value_at
 from ...protocol.types import VARIANT, DataType, StructType
 
-__all__ = ["SIDES", "bounds_of", "differences_of_copies", "is_near", "ordinary_columns", "types_of_bounds"]
+__all__ = [
+    "SIDES",
+    "bounds_of",
+    "differences_of_copies",
+    "footer_differences",
+    "is_near",
+    "ordinary_columns",
+    "types_of_bounds",
+]
+
+
+def footer_differences(file: NativeFile) -> Iterator[tuple[str, str]]:
+    """Yield column and sentence for each statistic of row groups and pages that excludes a value.
+
+    Bloom filters are such statistics, too. Raises DataFileError for a page that cannot be decoded.
+    """
+    found: dict[tuple[str, str], list[tuple[str, str, str]]] = {}
+    for path, row_group, page, what, stated, actual in file.check_footer():
+        where = f"row group {row_group}" + ("" if page is None else f", page {page}")
+        found.setdefault((".".join(path), what), []).append((where, stated, actual))
+    for (name, member), places in found.items():
+        what = "the Bloom filter" if member == "bloom_filter" else member
+        where, stated, actual = places[0]
+        more = f" (and {len(places) - 1:,} more)" if len(places) > 1 else ""
+        yield name, f"{where}: {what} of {name} is {stated}, but the values have {actual}{more}"
+
 
 Path: TypeAlias = tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""Rules of the log, and of the protocol, schema and properties of a table."""
+"""Rules of the protocol, schema, properties, features and row ids of a table."""
 
 from __future__ import annotations
 
@@ -6,21 +6,152 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pyarrow.compute as pc
+
+from ..._arrow import total
 from ...errors import MalformedLogError, SchemaError
+from ...log.pending_commit import NO_ROW_IDS, read_high_water_mark
 from ...protocol import features, properties
-from ...protocol.actions import CLUSTERING_DOMAIN, Protocol
+from ...protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, Protocol
 from ...protocol.clustering import decode_clustering_columns
+from ...protocol.features import TableFeature
 from ...protocol.properties import COLUMN_MAPPING_MAX_COLUMN_ID as MAX_COLUMN_ID
 from ...protocol.schema.column_mapping import COLUMN_ID, physical_schema
 from ...protocol.schema.rules import contradictions, maps_with_variant_keys
-from ...protocol.types import GENERATION_EXPRESSION, VARIANT, default_of, fields_of
-from . import compaction_rules, log_survey
+from ...protocol.statistics import counts_of, texts_at
+from ...protocol.types import GENERATION_EXPRESSION, VARIANT, default_of, fields_of, primitive_kinds_of
 from .findings import Rule, Violation
-from .last_checkpoint import last_checkpoint
-from .log_survey import LogSurvey
 from .subjects import TableSubject
 
-__all__ = ["LOG_RULES", "TABLE_RULES"]
+__all__ = ["TABLE_RULES"]
+
+
+def _lacking(subject: TableSubject) -> Iterator[TableFeature]:
+    """Yield the features that the protocol lacks; a preview counts as its feature."""
+    protocol = subject.protocol
+    if protocol is not None:
+        rows = (row for row in features.FEATURES.values() if row.preview_of is None)
+        yield from (row for row in rows if not features.supports(protocol, row.name))
+
+
+def _types(subject: TableSubject) -> Iterator[Violation]:
+    kinds = primitive_kinds_of(subject.columns)
+    for feature in _lacking(subject):
+        for kind in sorted(kinds.intersection(feature.needed_by)):
+            names = ", ".join(
+                ".".join(path)
+                for path, field in fields_of(subject.columns)
+                if kind in primitive_kinds_of(field.type)
+            )
+            yield Violation(
+                f"the table has columns of type {kind}, {names}, but its protocol lacks {feature.name}"
+            )
+
+
+def _properties(subject: TableSubject) -> Iterator[Violation]:
+    for feature in _lacking(subject):
+        prop, beginning = feature.enabled_by, feature.properties_from
+        for name, text in sorted(subject.configuration.items()):
+            is_on = False
+            if prop is not None and name == prop.name:
+                try:
+                    is_on = prop.parse(text) != prop.default
+                except ValueError:
+                    continue
+            if is_on or (beginning is not None and name.lower().startswith(beginning)):
+                yield Violation(
+                    f"the table sets {name}={text}, but its protocol lacks the feature {feature.name}"
+                )
+
+
+def _columns(subject: TableSubject) -> Iterator[Violation]:
+    for feature in _lacking(subject):
+        if (beginning := feature.needed_by_key) is None:
+            continue
+        for path, field in fields_of(subject.columns):
+            keys = [key for key in field.metadata if key.startswith(beginning)]
+            if keys:
+                name = ".".join(path)
+                message = (
+                    f"the column {name} has {keys[0]}, but the protocol lacks the feature {feature.name}"
+                )
+                yield Violation(message, column=name)
+
+
+def _domains(subject: TableSubject) -> Iterator[Violation]:
+    for feature in _lacking(subject):
+        beginning = feature.needed_by_domain
+        for domain in sorted(subject.survey.domains) if beginning is not None else ():
+            if domain.startswith(beginning or ""):
+                yield Violation(
+                    f"the log has the domainMetadata {domain!r}, but the protocol lacks {feature.name}"
+                )
+
+
+def _files(subject: TableSubject) -> Iterator[Violation]:
+    snapshot = subject.survey.snapshot
+    if snapshot is None:
+        return
+    lacking = {feature.name for feature in _lacking(subject)}
+    for column, what, name in (
+        ("deletion_vector", "a deletion vector", "deletionVectors"),
+        ("base_row_id", "a baseRowId", "rowTracking"),
+    ):
+        has_value: Any = pc.is_valid(snapshot.files[column])
+        count = total(has_value)
+        if name in lacking and count:
+            path = snapshot.files["path"].filter(has_value)[0].as_py()
+            more = f", and {count - 1:,} more files have one" if count > 1 else ""
+            yield Violation(
+                f"the file {path} has {what}, but the protocol lacks the feature {name}{more}", file_path=path
+            )
+
+
+def _ranges(subject: TableSubject) -> list[tuple[int, int, str]]:
+    """Return first and last row id and path of each file that has row ids and numRecords, by its first id."""
+    snapshot = subject.survey.snapshot
+    if snapshot is None:
+        return []
+    files = snapshot.files
+    (numbers,) = texts_at(files["stats"], [(("numRecords",), "number")])
+    rows = zip(
+        files["base_row_id"].to_pylist(),
+        counts_of(numbers).to_pylist(),
+        map(str, files["path"].to_pylist()),
+        strict=True,
+    )
+    return sorted(
+        (first, first + count - 1, path) for first, count, path in rows if first is not None and count
+    )
+
+
+def _overlaps(subject: TableSubject) -> Iterator[Violation]:
+    last, last_path = NO_ROW_IDS, ""
+    for first, end, path in _ranges(subject):
+        if last_path and first <= last:
+            yield Violation(
+                f"the file has the row ids {first:,} to {end:,}, but {last_path} has those up to {last:,}",
+                file_path=path,
+            )
+        if end > last:
+            last, last_path = end, path
+
+
+def _above_the_mark(subject: TableSubject) -> Iterator[Violation]:
+    ranges = _ranges(subject)
+    if not ranges or subject.survey.snapshot is None:
+        return
+    domain = subject.survey.domains.get(ROW_TRACKING_DOMAIN)
+    try:
+        mark = read_high_water_mark([domain] if domain else [], NO_ROW_IDS)
+    except MalformedLogError as error:
+        yield Violation(error.message)
+        return
+    greatest, path = max((end, path) for _, end, path in ranges)
+    if greatest > mark:
+        stated = f"rowIdHighWaterMark is {mark:,}" if domain else "the log has no rowIdHighWaterMark"
+        yield Violation(f"{stated}, but the file has row ids up to {greatest:,}", file_path=path)
+
 
 LEAKED_KEY = "__VARIANT_METADATA_KEY"
 
@@ -227,110 +358,6 @@ def _required_features(subject: TableSubject) -> Iterator[Violation]:
                 yield Violation(f"the protocol lists {name} but not {needed}, which {name} requires")
 
 
-NEW_CHECKPOINT = (
-    "if the log has all commits up to its version, move the checkpoint out of the log, keep it, and write a "
-    "new one; otherwise restore it from a backup"
-)
-COMPARE_CHECKSUM = (
-    "readers use the log, but either can be wrong: keep both until you know which, and restore the log from "
-    "a backup if the file is right"
-)
-KEEP_DERIVED = (
-    "if the version checksums agree with the commits (L8), these are right: move the file out of the log, "
-    "keep it, and write a new one"
-)
-
-LOG_RULES: tuple[Rule[LogSurvey], ...] = (
-    Rule("L0", "error", log_survey.not_loadable, "fix the other findings first"),
-    Rule(
-        "L1",
-        "error",
-        log_survey.commit_violations("L1"),
-        "restore the commit from a backup; the audit cannot determine what it changed",
-    ),
-    Rule("L2", "error", log_survey.gaps, "restore the commits from a backup"),
-    Rule(
-        "L3",
-        "error",
-        log_survey.commit_violations("L3"),
-        "readers can apply either action; commit the intended one again",
-    ),
-    Rule("L4", "error", log_survey.no_protocol_or_metadata, "restore the commit that had the action"),
-    Rule("L5", "warning", log_survey.incomplete_checkpoints, NEW_CHECKPOINT),
-    Rule("L5", "warning", log_survey.replayed("L5"), NEW_CHECKPOINT),
-    Rule(
-        "L6",
-        "warning",
-        last_checkpoint,
-        "readers can begin at the wrong checkpoint: keep a copy of the file, and write a checkpoint, which "
-        "replaces it",
-    ),
-    Rule("L8", "warning", log_survey.replayed("L8"), COMPARE_CHECKSUM),
-    Rule(
-        "L9",
-        "error",
-        log_survey.in_commit_timestamps,
-        "time travel by timestamp returns wrong versions there; select them by number",
-    ),
-    Rule(
-        "L10",
-        "error",
-        compaction_rules.unreconciled,
-        "readers can return removed rows: if the log has the commits that the file covers, move it out of "
-        "the log and keep it; otherwise restore them from a backup",
-    ),
-    Rule(
-        "L11",
-        "error",
-        compaction_rules.contradictions,
-        "readers that use the file see another table than the commits have: " + KEEP_DERIVED,
-    ),
-    Rule(
-        "L12",
-        "error",
-        log_survey.impossible_versions,
-        "other readers can fail to load the table, and this library ignores the file: move it out of the "
-        "log, and keep it",
-    ),
-    Rule(
-        "L13",
-        "error",
-        log_survey.replayed("L13"),
-        "readers that begin with the checkpoint see another table than the commits have: " + KEEP_DERIVED,
-    ),
-    Rule(
-        "L14",
-        "error",
-        log_survey.replayed("L14"),
-        "two writers rewrote the same file, so its rows are in the table twice: restore the version before, "
-        "and repeat the operation",
-    ),
-    Rule(
-        "L14",
-        "warning",
-        log_survey.replayed("L14d"),
-        "nothing to do for the rows; a writer that removes a file twice does not detect conflicts",
-    ),
-    Rule(
-        "T19",
-        "error",
-        log_survey.replayed("T19"),
-        "readers return NULL or the values of another column: commit the schema of the version before again",
-    ),
-    Rule(
-        "L15",
-        "warning",
-        log_survey.odd_names,
-        "its actions are not part of the table: compare it with the log before you move it away",
-    ),
-    Rule(
-        "L16",
-        "error",
-        log_survey.replayed("L16"),
-        "readers return the rows of the file twice: restore the version before, and repeat the operation",
-    ),
-)
-
 KEEP_BOTH = "leave both; a feature must not be removed from a protocol"
 
 TABLE_RULES: tuple[Rule[TableSubject], ...] = (
@@ -380,4 +407,20 @@ TABLE_RULES: tuple[Rule[TableSubject], ...] = (
         "remove the key; Spark cannot read a struct that contains such a column",
     ),
     Rule("S2", "warning", _unknown_features, "audit the table with a version that supports the feature"),
+    Rule("T4", "error", _types, "add the feature to the lists of the protocol"),
+    Rule("H4", "error", _properties, "add the feature to the protocol, or unset the property"),
+    Rule(
+        "H10", "error", _columns, "writers that ignore the feature break the column: add it to the protocol"
+    ),
+    Rule("H10", "error", _domains, "writers that ignore the feature lose the domain: add it to the protocol"),
+    Rule(
+        "H10",
+        "error",
+        _files,
+        "engines that ignore the feature return deleted rows or lose row ids: add it to the protocol",
+    ),
+    Rule(
+        "F13", "error", _overlaps, "two rows have one id: commit one of the files again with a new baseRowId"
+    ),
+    Rule("F14", "error", _above_the_mark, "the next commit assigns ids that rows have: commit a higher mark"),
 )

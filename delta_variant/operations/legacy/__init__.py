@@ -6,8 +6,7 @@ VariantShredding.md replaced it with `metadata`, `value` and `typed_value`, and 
 
 from __future__ import annotations
 
-from .columns import shred_legacy, unshred_legacy
-from .files import read_legacy_file, write_legacy_file
+from .files import read_legacy_file, shred_legacy, unshred_legacy, write_legacy_file
 from .migration import MigratedFile, Migration, migrate_legacy
 
 __all__ = [

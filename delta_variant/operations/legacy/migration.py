@@ -15,8 +15,7 @@ from ...data_file.writer import WrittenFile
 from ...errors import DataFileError, error_location
 from ...storage.store import local_location
 from ...variant.shredding import ShreddingSchema
-from .files import FilePath, LegacyFile, open_legacy_file, read_batches, write_file
-from .staging import staging_folder
+from .files import FilePath, LegacyFile, open_legacy_file, read_batches, staging_folder, write_file
 
 __all__ = ["MigratedFile", "Migration", "migrate_legacy"]
 

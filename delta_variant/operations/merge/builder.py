@@ -27,11 +27,9 @@ from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...write.assignment import assignments_of
 from ...write.rewrite import RewriteResult
-from .clauses import Clause, ClauseAction, When
 from .execute import MemorySource, MergeSource, execute
-from .joining import JoinPredicate
-from .plan import MergePlan
-from .sides import Side, Sides, side_inputs
+from .joining import JoinPredicate, Side, Sides, side_inputs
+from .plan import Clause, ClauseAction, MergePlan, When
 
 __all__ = ["Merge", "merge", "with_commit"]
 

@@ -1,21 +1,135 @@
-"""A merge before it is executed, by one process or by tasks, and the commit of it."""
+"""The plan of a merge: its clauses, the choice of the clause that applies to a row, and the commit."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from ..._arrow import Array, row_numbers
 from ...data_file.options import WriteOptions
+from ...errors import MergeAmbiguityError
 from ...expressions.tree import Expression
 from ...log.commit_context import CommitOptions
 from ...log.snapshot import Snapshot
+from ...write.assignment import Assignment
 from ...write.rewrite import RewriteResult, RewrittenFiles, commit_rewrite
-from .clauses import Clause
-from .joining import JoinPredicate, KeyValues
+from .joining import Join, JoinPredicate, KeyValues, Pairs
 
-__all__ = ["MergeCounts", "MergePlan", "commit_merge"]
+__all__ = [
+    "Clause",
+    "ClauseAction",
+    "Decision",
+    "MergeCounts",
+    "MergePlan",
+    "When",
+    "commit_merge",
+    "decide",
+    "equal_to",
+    "first_matching_clause",
+]
+
+ClauseAction: TypeAlias = Literal["update", "delete", "insert"]
+When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
+
+
+@dataclass(frozen=True)
+class Clause:
+    """An action on the rows of one kind for which the predicate is true, None for all rows of the kind."""
+
+    when: When
+    action: ClauseAction
+    predicate: Expression | None
+    assignments: tuple[Assignment, ...] = ()
+    text: str | None = None
+
+    @property
+    def expressions(self) -> list[Expression]:
+        """Return the predicate and the assigned values."""
+        return self.values if self.predicate is None else [self.predicate, *self.values]
+
+    @property
+    def values(self) -> list[Expression]:
+        """Return the assigned values."""
+        return [each.value for each in self.assignments if each.value is not None]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """Return the columns that the clause assigns as a whole or in part."""
+        return frozenset(each.column for each in self.assignments)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """For each row of a batch of the table, the number of the clause that applies and the source row.
+
+    Both are null for an unchanged row.
+    """
+
+    clause: Array
+    source: Array
+
+    @property
+    def changes(self) -> Array:
+        """Return a mask of the changed rows."""
+        return self.clause.is_valid()
+
+    def rows_of(self, number: int) -> Array:
+        """Return a mask of the rows to which the clause with this number applies."""
+        return equal_to(self.clause, number)
+
+
+def decide(join: Join, clauses: Sequence[Clause], batch: pa.RecordBatch, pairs: Pairs) -> Decision:
+    """Return the decision for each row of a batch.
+
+    Raises MergeAmbiguityError for a row that several source rows would change, unless all of them delete it.
+    """
+    rows = row_numbers(batch.num_rows)
+    chosen = first_matching_clause(join, clauses, "matched", batch, pairs)
+    acting = chosen.is_valid()
+    targets = pairs.target.filter(acting)
+    matched = [each for each in clauses if each.when == "matched"]
+    if len(pc.unique(targets)) < len(targets) and not _only_deletes(matched):
+        raise MergeAmbiguityError(
+            "several source rows match the same row of the table and would change it: make the predicate of "
+            "the merge narrower, or the keys of the source unique"
+        )
+    positions = pc.index_in(rows, value_set=targets)
+    clause, source = (each.filter(acting).take(positions) for each in (chosen, pairs.source))
+    alone = rows.filter(pc.invert(pc.is_in(rows, value_set=pairs.target)))
+    unmatched = Pairs(alone, pa.nulls(len(alone), pa.int64()))
+    left = first_matching_clause(join, clauses, "not matched by source", batch, unmatched)
+    return Decision(pc.coalesce(clause, left.take(pc.index_in(rows, value_set=alone))), source)
+
+
+def equal_to(numbers: Array, number: int) -> Array:
+    """Return a mask, without nulls, of the numbers that are equal to `number`."""
+    equal: Array = pc.equal(numbers, pa.scalar(number, pa.int64()))
+    return pc.fill_null(equal, False)
+
+
+def _only_deletes(clauses: Sequence[Clause]) -> bool:
+    return len(clauses) == 1 and clauses[0].action == "delete" and clauses[0].predicate is None
+
+
+def first_matching_clause(
+    join: Join, clauses: Sequence[Clause], when: When, batch: pa.RecordBatch, pairs: Pairs
+) -> Array:
+    """Return for each pair the number of the first clause of a kind whose predicate is true, or null."""
+    chosen: Array = pa.nulls(len(pairs.target), pa.int64())
+    for number, clause in enumerate(clauses):
+        if clause.when != when:
+            continue
+        is_true: Array = pa.repeat(pa.scalar(True), len(chosen))
+        if clause.predicate is not None:
+            is_true = join.mask(batch, pairs, clause.predicate)
+        candidate = pc.if_else(is_true, pa.scalar(number, pa.int64()), pa.scalar(None, pa.int64()))
+        chosen = pc.coalesce(chosen, candidate)
+    return chosen
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,410 @@
+"""Rules of the log, and of the files derived from its commits (PROTOCOL.md, "Delta Table Specification")."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+
+from ...data_file.reader import open_file
+from ...errors import DeltaVariantError, ProtocolError
+from ...log.checkpoints.reading import sidecars_of
+from ...log.listing import LAST_CHECKPOINT, CheckpointFiles, listing_of
+from ...protocol import properties
+from ...protocol.actions import (
+    Action,
+    AddCDCFile,
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Protocol,
+    RemoveFile,
+    decode_path,
+    reconciliation_key,
+)
+from ...storage import store as storage
+from . import log_survey
+from .findings import Rule, Violation
+from .log_survey import Commit, LogSurvey
+
+__all__ = ["LOG_RULES"]
+
+Key = tuple[Any, ...]
+
+
+def _unreconciled(subject: LogSurvey) -> Iterator[Violation]:
+    """L10: a log compaction file can be read and has one action for each reconciliation key."""
+    for compaction in subject.compactions:
+        if compaction.read_error is not None:
+            yield Violation(
+                f"the log compaction {compaction.name} cannot be read ({compaction.read_error})",
+                compaction.span.last,
+            )
+        elif compaction.duplicates:
+            key = reconciliation_key(compaction.duplicates[0]) or ()
+            yield Violation(
+                f"the log compaction {compaction.name} is not reconciled: it has more than one action for "
+                f"{_describe(key)} ({len(compaction.duplicates):,} duplicates)",
+                compaction.span.last,
+            )
+
+
+def _compaction_contradictions(subject: LogSurvey) -> Iterator[Violation]:
+    """L11: a log compaction file has the same reconciled actions as the commits that it covers."""
+    for compaction in subject.compactions:
+        first, last = compaction.span.first, compaction.span.last
+        commits = [each for each in subject.commits if first <= each.version <= last]
+        is_comparable = len(commits) == last - first + 1 and not any(each.violations for each in commits)
+        if compaction.read_error is not None or not is_comparable:
+            continue
+        found = list(_differences((each.actions for each in commits), compaction.actions))
+        if found:
+            more = f", and {len(found) - 1:,} more differences" if len(found) > 1 else ""
+            yield Violation(
+                f"the log compaction {compaction.name} differs from the commits that it covers: "
+                f"{found[0]}{more}",
+                last,
+            )
+
+
+def _differences(commits: Iterable[Iterable[Action]], compacted: Iterable[Action]) -> Iterator[str]:
+    """Yield the differences between a compaction and the commits that it covers.
+
+    The compaction can omit the tombstone of a file that the same commits added: no older commit has the file.
+    """
+    expected: dict[Key, Action] = {}
+    added: set[Key] = set()
+    for action in (action for actions in commits for action in actions):
+        if (key := reconciliation_key(action)) is not None:
+            expected[key] = action
+            if not _is_tombstone(action):
+                added.add(key)
+    actual = {key: action for action in compacted if (key := reconciliation_key(action)) is not None}
+    for key, action in expected.items():
+        if key not in actual:
+            if not (_is_tombstone(action) and key in added):
+                yield f"it lacks {_describe(key)}"
+        elif _comparable(action) != _comparable(actual[key]):
+            yield f"it has a different action for {_describe(key)}"
+    for key in actual.keys() - expected.keys():
+        yield f"it has {_describe(key)}, which no commit has"
+
+
+def _is_tombstone(action: Action) -> bool:
+    return isinstance(action, RemoveFile) or (isinstance(action, DomainMetadata) and action.removed)
+
+
+def _comparable(action: Action) -> object:
+    """Return a value that is equal for two equivalent actions.
+
+    Reconciliation sets `dataChange` to false and can omit fields of tombstones.
+    """
+    if isinstance(action, AddFile):
+        path, tags = decode_path(action.path), action.tags or None
+        return msgspec.structs.replace(action, path=path, tags=tags, data_change=False)
+    if isinstance(action, RemoveFile):
+        return RemoveFile
+    if isinstance(action, Protocol):
+        lists = (action.reader_features, action.writer_features)
+        versions = (action.min_reader_version, action.min_writer_version)
+        return *versions, *(None if names is None else frozenset(names) for names in lists)
+    return action
+
+
+def _describe(key: Key) -> str:
+    kind, *subject = key
+    if kind == "file":
+        path, vector = subject
+        return f"the file {path}" + (f" with the deletion vector {vector}" if vector else "")
+    return " ".join(["the", _NAMES.get(kind.__name__, kind.__name__), *map(str, subject)])
+
+
+_NAMES = {
+    "Protocol": "protocol",
+    "Metadata": "metaData",
+    "Txn": "txn of",
+    "DomainMetadata": "domainMetadata of",
+}
+
+
+class _Manifest(msgspec.Struct):
+    path: str | None = None
+
+
+class _LastCheckpoint(msgspec.Struct, rename="camel"):
+    version: int
+    size: int | None = None
+    size_in_bytes: int | None = None
+    num_of_add_files: int | None = None
+    parts: int | None = None
+    checksum: str | None = None
+    v2_checkpoint: _Manifest | None = msgspec.field(default=None, name="v2Checkpoint")
+
+
+def _last_checkpoint(subject: LogSurvey) -> Iterator[Violation]:
+    """L6: `_last_checkpoint` describes an existing checkpoint."""
+    data = storage.read_if_present(subject.store, LAST_CHECKPOINT)
+    if data is None:
+        return
+    try:
+        stated = msgspec.json.decode(data, type=_LastCheckpoint)
+        document = msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        yield Violation(f"_last_checkpoint cannot be decoded ({error})")
+        return
+    version = stated.version
+    checkpoints = [each for each in listing_of(subject.stored).checkpoints if each.version == version]
+    if not checkpoints:
+        yield Violation(f"_last_checkpoint points to version {version}, which has no checkpoint", version)
+        return
+    expected = json_checksum(document)
+    if stated.checksum is not None and stated.checksum.lower() != expected:
+        yield Violation(
+            f"the checksum of _last_checkpoint is {stated.checksum}, but its content has {expected}", version
+        )
+    manifest = stated.v2_checkpoint and stated.v2_checkpoint.path
+    if manifest:
+        checkpoints = [each for each in checkpoints if each.paths[0].endswith(f"/{manifest}")]
+        if not checkpoints:
+            yield Violation(f"_last_checkpoint points to {manifest}, which does not exist", version)
+    facts = [_checkpoint_facts(subject, files) for files in checkpoints]
+    for name in ("size", "size_in_bytes", "num_of_add_files", "parts"):
+        found, allowed = getattr(stated, name), [number for fact in facts for number in fact[name]]
+        if found is not None and allowed and found not in allowed:
+            field = _LastCheckpoint.__struct_encode_fields__[_LastCheckpoint.__struct_fields__.index(name)]
+            yield Violation(
+                f"_last_checkpoint states {field} {found:,}, but the checkpoint has {allowed[0]:,}", version
+            )
+
+
+def _checkpoint_facts(subject: LogSurvey, files: CheckpointFiles) -> Mapping[str, list[int]]:
+    """Return the values that each field may have; none for what cannot be determined.
+
+    PROTOCOL.md does not say whether the actions and bytes of sidecars count, so that writers differ. Early
+    versions of delta-rs wrote the bytes to `size`, which no reader uses.
+    """
+    sizes = {file.path: file.size for file in subject.stored}
+    try:
+        sidecars = sidecars_of(subject.store, files)
+        rows = sum(_num_actions(subject, path) for path in files.paths)
+        more = sum(_num_actions(subject, path) for path in sidecars)
+    except DeltaVariantError:
+        return {"size": [], "size_in_bytes": [], "num_of_add_files": [], "parts": []}
+    size = sum(sizes[path] for path in files.paths)
+    size_of_sidecars = sum(sizes.get(path, 0) for path in sidecars)
+    counted = subject.replay.file_counts.get(files.version)
+    parts = len(files.paths)
+    return {
+        "size": [rows, size] if not sidecars else [rows + more, rows, more, -1],
+        "size_in_bytes": [size] if not sidecars else [size + size_of_sidecars, size],
+        "num_of_add_files": [] if counted is None else [counted],
+        "parts": [parts] if parts > 1 else [1, 0],
+    }
+
+
+def _num_actions(subject: LogSurvey, path: str) -> int:
+    if path.endswith(".json"):
+        return sum(bool(line.strip()) for line in storage.read(subject.store, path).splitlines())
+    return int(open_file(subject.store, path).num_rows)
+
+
+def json_checksum(document: Mapping[str, Any]) -> str:
+    """Return the MD5 of a JSON object without `checksum` in canonical form (PROTOCOL.md, "JSON checksum")."""
+    rest = {name: value for name, value in document.items() if name != "checksum"}
+    pairs = sorted(_canonical(rest, ""), key=lambda pair: pair[0].encode())
+    text = ",".join(f"{path}={value}" for path, value in pairs)
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def _canonical(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield from _canonical(part, _joined(path, _quoted(name)))
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            yield from _canonical(part, _joined(path, str(index)))
+    else:
+        yield path, _quoted(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _joined(path: str, step: str) -> str:
+    return f"{path}+{step}" if path else step
+
+
+def _quoted(text: str) -> str:
+    return f'"{quote(text, safe="-._~")}"'
+
+
+CHANGE_DATA = "_change_data"
+
+
+def _wrong_files(subject: LogSurvey) -> Iterator[tuple[bool, Violation]]:
+    """Yield each change file that is missing or of another size, and whether VACUUM may have deleted it."""
+    found = [
+        (commit, each)
+        for commit in subject.commits
+        for each in commit.actions
+        if isinstance(each, AddCDCFile)
+    ]
+    if not found:
+        return
+    sizes = {file.path: file.size for file in storage.list_file_info(subject.store, CHANGE_DATA)}
+    oldest = _oldest_kept(subject)
+    for commit, action in found:
+        try:
+            path = decode_path(action.path)
+            size = sizes[path] if path in sizes else storage.file_info(subject.store, path).size
+        except DeltaVariantError as error:
+            message = f"the change data file cannot be found ({error.message})"
+            yield _time_of(subject, commit) < oldest, Violation(message, commit.version, action.path)
+            continue
+        if size != action.size:
+            message = f"the change data file has {size:,} bytes, but its cdc action has {action.size:,}"
+            yield False, Violation(message, commit.version, path)
+
+
+def _oldest_kept(subject: LogSurvey) -> int:
+    """Return the time since which VACUUM keeps files, in milliseconds since 1970."""
+    configuration = {} if subject.metadata is None else subject.metadata.configuration
+    try:
+        retention = properties.get(configuration, properties.DELETED_FILE_RETENTION_DURATION)
+    except ProtocolError:
+        retention = 0
+    return time.time_ns() // 10**6 - retention
+
+
+def _time_of(subject: LogSurvey, commit: Commit) -> int:
+    info = next((each for each in commit.actions if isinstance(each, CommitInfo)), None)
+    stated = None if info is None else info.in_commit_timestamp or info.fields.get("timestamp")
+    if isinstance(stated, int):
+        return stated
+    name = f"{commit.version:020d}.json"
+    return next((file.modification_time for file in subject.stored if file.path.endswith(name)), 0)
+
+
+def _change_files(*, expired: bool) -> Callable[[LogSurvey], Iterator[Violation]]:
+    def check(subject: LogSurvey) -> Iterator[Violation]:
+        return (violation for is_expired, violation in _wrong_files(subject) if is_expired is expired)
+
+    return check
+
+
+NEW_CHECKPOINT = (
+    "if the log has all commits up to its version, move the checkpoint out of the log, keep it, and write a "
+    "new one; otherwise restore it from a backup"
+)
+COMPARE_CHECKSUM = (
+    "readers use the log, but either can be wrong: keep both until you know which, and restore the log from "
+    "a backup if the file is right"
+)
+KEEP_DERIVED = (
+    "if the version checksums agree with the commits (L8), these are right: move the file out of the log, "
+    "keep it, and write a new one"
+)
+
+LOG_RULES: tuple[Rule[LogSurvey], ...] = (
+    Rule("L0", "error", log_survey.not_loadable, "fix the other findings first"),
+    Rule(
+        "L1",
+        "error",
+        log_survey.commit_violations("L1"),
+        "restore the commit from a backup; the audit cannot determine what it changed",
+    ),
+    Rule("L2", "error", log_survey.gaps, "restore the commits from a backup"),
+    Rule(
+        "L3",
+        "error",
+        log_survey.commit_violations("L3"),
+        "readers can apply either action; commit the intended one again",
+    ),
+    Rule("L4", "error", log_survey.no_protocol_or_metadata, "restore the commit that had the action"),
+    Rule("L5", "warning", log_survey.incomplete_checkpoints, NEW_CHECKPOINT),
+    Rule("L5", "warning", log_survey.replayed("L5"), NEW_CHECKPOINT),
+    Rule(
+        "L6",
+        "warning",
+        _last_checkpoint,
+        "readers can begin at the wrong checkpoint: keep a copy of the file, and write a checkpoint, which "
+        "replaces it",
+    ),
+    Rule("L8", "warning", log_survey.replayed("L8"), COMPARE_CHECKSUM),
+    Rule(
+        "L9",
+        "error",
+        log_survey.in_commit_timestamps,
+        "time travel by timestamp returns wrong versions there; select them by number",
+    ),
+    Rule(
+        "L10",
+        "error",
+        _unreconciled,
+        "readers can return removed rows: if the log has the commits that the file covers, move it out of "
+        "the log and keep it; otherwise restore them from a backup",
+    ),
+    Rule(
+        "L11",
+        "error",
+        _compaction_contradictions,
+        "readers that use the file see another table than the commits have: " + KEEP_DERIVED,
+    ),
+    Rule(
+        "L12",
+        "error",
+        log_survey.impossible_versions,
+        "other readers can fail to load the table, and this library ignores the file: move it out of the "
+        "log, and keep it",
+    ),
+    Rule(
+        "L13",
+        "error",
+        log_survey.replayed("L13"),
+        "readers that begin with the checkpoint see another table than the commits have: " + KEEP_DERIVED,
+    ),
+    Rule(
+        "L14",
+        "error",
+        log_survey.replayed("L14"),
+        "two writers rewrote the same file, so its rows are in the table twice: restore the version before, "
+        "and repeat the operation",
+    ),
+    Rule(
+        "L14",
+        "warning",
+        log_survey.replayed("L14d"),
+        "nothing to do for the rows; a writer that removes a file twice does not detect conflicts",
+    ),
+    Rule(
+        "T19",
+        "error",
+        log_survey.replayed("T19"),
+        "readers return NULL or the values of another column: commit the schema of the version before again",
+    ),
+    Rule(
+        "L15",
+        "warning",
+        log_survey.odd_names,
+        "its actions are not part of the table: compare it with the log before you move it away",
+    ),
+    Rule(
+        "L16",
+        "error",
+        log_survey.replayed("L16"),
+        "readers return the rows of the file twice: restore the version before, and repeat the operation",
+    ),
+    Rule(
+        "F10",
+        "error",
+        _change_files(expired=False),
+        "restore the file; without it the changes of the version cannot be read",
+    ),
+    Rule(
+        "F10",
+        "info",
+        _change_files(expired=True),
+        "VACUUM deletes change files after the retention; begin reading changes later",
+    ),
+)
