@@ -20,8 +20,7 @@ from ..storage.store import TableLocation
 from ..write.commit import WriteResult
 from ..write.rewrite import RewriteResult
 from .batches import BatchWrite, MicroBatch, is_written, number_write
-from .engine import EngineTable, SparkEngine
-from .recalling import RecalledTables
+from .engine import EngineTable, RecalledTables, SparkEngine
 
 __all__ = ["batch_merger", "batch_writer"]
 

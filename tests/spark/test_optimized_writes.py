@@ -20,7 +20,7 @@ from delta_variant.errors import (
     PredicateViolationError,
 )
 from delta_variant.spark.chunk_tasks import Chunk
-from delta_variant.spark.optimized_writes import Layout, plan_layout
+from delta_variant.spark.writing import Layout, plan_layout
 
 EVENT = 'concat(\'{"n":\', id, \',"user":{"name":"u\', id % 7, \'"}}\') AS event'
 # Text that does not become smaller, so that few rows make large files.

@@ -35,7 +35,7 @@ from delta_variant.errors import (
 )
 from delta_variant.protocol import actions
 from delta_variant.protocol.types import describe as describe_type
-from delta_variant.spark import sampling
+from delta_variant.spark import writing
 from delta_variant.spark.attempts import Attempt, Job, remove_lost
 from delta_variant.spark.executor import SparkExecutor
 from delta_variant.storage.store import list_files, open_store, put
@@ -259,14 +259,14 @@ def test_a_given_shredding_schema_and_none_are_used(spark: SparkSession, tmp_pat
 def test_a_schema_is_inferred_from_the_first_rows_of_some_partitions(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(sampling, "PARTITIONS", 2)
+    monkeypatch.setattr(writing, "PARTITIONS", 2)
     # Every second partition is empty.
     df = spark.range(0, 36_000, 1, 6).where("id % 12000 < 6000").withColumnRenamed("id", "a.b")
-    sample = sampling._sample(df, ["a.b"])
+    sample = writing._sample(df, ["a.b"])
     assert [part.column(0).to_pylist() for part in sample] == [
-        list(range(first, first + sampling.PARTITION_ROWS)) for first in (0, 12_000)
+        list(range(first, first + writing.PARTITION_ROWS)) for first in (0, 12_000)
     ]
-    assert sampling._sample(spark.range(0), ["id"]) == []
+    assert writing._sample(spark.range(0), ["id"]) == []
 
 
 # Not `orderBy`: Spark samples its input to find the ranges, which computes rows another time.
@@ -309,7 +309,7 @@ def test_rows_that_the_user_persisted_stay_persisted(spark: SparkSession, tmp_pa
 
 def test_a_sampling_process_reads_all_rows_so_that_spark_reuses_it():
     batches = iter([pa.record_batch([["x" * 100] * 10], names=["event"])] * 3)
-    (message,) = sampling.FirstRows(500)(batches)
+    (message,) = writing.FirstRows(500)(batches)
     (taken,) = pa.ipc.open_stream(message["message"][0].as_py())
     assert taken.num_rows < 10
     assert next(batches, None) is None

@@ -29,8 +29,7 @@ from ...expressions.tree import (
 )
 from ...expressions.types import kind_of, type_name
 from ...read.scope import Scope
-from .column_names import Names, Origin, Path
-from .layout import Group, Layout, Slot
+from .column_names import Group, Layout, Names, Origin, Path, Slot
 from .parts import Extract, Item, Query, Span
 from .text import escape, field, quote, replace_tables
 

@@ -9,9 +9,8 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from .dialect import CAST_TOKENS, CLOSING, OPENING
 from .parts import Span, TableReference
-from .syntax import GETTERS
+from .syntax import CAST_TOKENS, CLOSING, GETTERS, OPENING
 
 __all__ = ["QueryTokens", "tables_of_tokens"]
 
