@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
@@ -12,11 +12,12 @@ import msgspec
 import pyarrow as pa
 
 from .._system_errors import reason_of
-from ..data_file.options import OnInvalid
+from ..data_file.options import OnInvalid, WriteOptions
 from ..data_file.writer import InvalidValue
 from ..errors import InvalidJsonError, StoreError
+from ..protocol.types import VARIANT, StructType
 from ..storage.store import local_location
-from ..variant.values import parse_valid_json
+from ..variant.values import parse_json, parse_valid_json
 from .json_lines import JsonLines, Origin
 
 __all__ = [
@@ -27,7 +28,9 @@ __all__ = [
     "RejectRecord",
     "RejectsFile",
     "RowLocator",
+    "parse_json_columns",
     "parse_lines",
+    "parse_valid_json_columns",
 ]
 
 RowLocator: TypeAlias = Callable[[int], Mapping[str, Any]]
@@ -175,6 +178,31 @@ def parse_lines(lines: JsonLines) -> Iterator[pa.RecordBatch]:
         handler.report(BatchOrigin(origin, first, None), batch, invalid)
         first += batch.num_rows
         yield batch.set_column(0, lines.column, variants)
+
+
+def parse_json_columns(batch: pa.RecordBatch, columns: StructType) -> pa.RecordBatch:
+    """Return a batch with Variants instead of JSON text; raises InvalidJsonError."""
+    for index, field in enumerate(columns.fields):
+        if field.type == VARIANT and not pa.types.is_struct(batch.column(index).type):
+            batch = batch.set_column(index, field.name, parse_json(batch.column(index)))
+    return batch
+
+
+def parse_valid_json_columns(
+    batch: pa.RecordBatch, columns: StructType, names: Collection[str], options: WriteOptions
+) -> tuple[pa.RecordBatch, set[int]]:
+    """Return a batch with Variants instead of JSON text in some columns, and the rows with invalid JSON."""
+    invalid: set[int] = set()
+    variants_of_table = {field.name for field in columns.fields if field.type == VARIANT}
+    for index, name in enumerate(batch.schema.names):
+        is_text = not pa.types.is_struct(batch.schema.field(index).type)
+        if name in names and name in variants_of_table and is_text:
+            variants, found = parse_valid_json(
+                batch.column(index), floats=options.json.floats, duplicate_keys=options.json.duplicate_keys
+            )
+            batch = batch.set_column(index, name, variants)
+            invalid.update(each.row for each in found)
+    return batch, invalid
 
 
 class RejectsFile:

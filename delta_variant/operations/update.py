@@ -19,7 +19,7 @@ from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..protocol.table_configuration import TableConfiguration
-from ..read.in_memory import inputs_of
+from ..read.query import inputs_of
 from ..read.scope import Scope
 from ..storage.store import TableLocation
 from ..write.assignment import Assignment, assign, assignments_of, replace_rows

@@ -23,6 +23,7 @@ from .._arrow import Array
 from ..data_file.options import WriteOptions
 from ..execution import NameFile
 from ..expressions.tree import Column
+from ..input.invalid_json import parse_json_columns
 from ..log.snapshot import TableVersion
 from ..operations.merge.execute import (
     MergedPart,
@@ -38,7 +39,6 @@ from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.conforming import conform
 from ..protocol.types import VARIANT, StructType
 from ..read.file_reader import POSITION, FileEntry, TableReader
-from ..read.in_memory import parse_json_columns
 from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
 from ..storage.store import Store

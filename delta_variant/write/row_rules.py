@@ -31,7 +31,7 @@ from ..expressions.parse import parse as parse_expression
 from ..expressions.tree import Call, Cast, Expression, Extraction, Input, Name, input_name
 from ..expressions.tree import describe as describe_expression
 from ..expressions.tree import inputs as expression_inputs
-from ..input.invalid_json import Batches, BatchOrigin, RowLocator
+from ..input.invalid_json import Batches, BatchOrigin, RowLocator, parse_valid_json_columns
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.paths import path_text
@@ -46,7 +46,7 @@ from ..protocol.types import (
     default_of,
     fields_of,
 )
-from ..read.in_memory import inputs_of, parse_valid_json_columns
+from ..read.query import inputs_of
 from ..read.scope import Scope
 from ..variant import values as variant_values
 from .stored_sql import check_constraints, parse_stored

@@ -20,7 +20,7 @@ from delta_variant.expressions.names import NameScope
 from delta_variant.expressions.parse import parse
 from delta_variant.expressions.tree import inputs, output_type
 from delta_variant.protocol.schema.arrow import variant_field
-from delta_variant.read.in_memory import inputs_of
+from delta_variant.read.query import inputs_of
 
 Tables: TypeAlias = Mapping[str, pa.Table]
 Replace: TypeAlias = Callable[[exp.Expression], exp.Expression]

@@ -14,7 +14,7 @@ from ...data_file.options import FileOptions, WriteOptions
 from ...errors import ExpressionError, printable
 from ...execution import Engine, timezone_of
 from ...input.arrow_data import batches_of, files_as_lines
-from ...input.invalid_json import parse_lines
+from ...input.invalid_json import parse_json_columns, parse_lines
 from ...input.json_lines import JsonLines
 from ...log.commit_context import CommitOptions
 from ...log.load import load_latest
@@ -22,7 +22,6 @@ from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import from_arrow, to_arrow
 from ...protocol.schema.conforming import conform
 from ...protocol.types import StructType
-from ...read.in_memory import parse_json_columns
 from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...write.assignment import assignments_of

@@ -23,9 +23,9 @@ from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import TableVersion, strip_files
 from ...protocol.types import StructType
 from ...read.file_reader import FileEntry
-from ...read.in_memory import inputs_of
 from ...read.plan import FilePlan, plan_files
 from ...read.predicate import PruningPredicate
+from ...read.query import inputs_of
 from ...read.scope import Scope
 from ...storage.store import Store
 from ...write.assignment import assign, replace_rows

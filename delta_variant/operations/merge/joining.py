@@ -36,7 +36,7 @@ from ...expressions.tree import (
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.tree import transform as transform_expression
 from ...expressions.types import kind_of, type_name
-from ...read.in_memory import inputs_of
+from ...read.query import inputs_of
 from ...read.scope import Scope
 
 __all__ = ["Join", "JoinPredicate", "Key", "KeyValues", "Pairs", "Side", "Sides", "side_inputs", "unqualify"]
