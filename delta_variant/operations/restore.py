@@ -25,7 +25,7 @@ from ..log.load import load_latest, load_snapshot
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
 from ..protocol import features, properties
-from ..protocol.actions import CLUSTERING_DOMAIN, AddFile, CommitInfo, DomainMetadata
+from ..protocol.actions import CLUSTERING_DOMAIN, CommitInfo, DomainMetadata
 from ..protocol.clustering import NO_CLUSTERING
 from ..protocol.schema.rules import check_consistent
 from ..protocol.table_configuration import TableConfiguration
@@ -224,7 +224,8 @@ def _commit(plan: RestorePlan) -> CommitResult:
         },
         plan.commit,
     )
-    reads = Reads(plan.present.files, _any_row, with_appends=True, returns_files=plan.added.num_rows > 0)
+    returns_files = plan.added.num_rows > 0
+    reads = Reads(plan.present.files, lambda adds: True, with_appends=True, returns_files=returns_files)
     version = transaction.replace_files(
         plan.present,
         plan.removed,
@@ -235,10 +236,6 @@ def _commit(plan: RestorePlan) -> CommitResult:
         domains=plan.domains,
     )
     return CommitResult(version, metrics=context.metrics)
-
-
-def _any_row(adds: Sequence[AddFile]) -> bool:
-    return True
 
 
 def _table_after(past: Snapshot, present: Snapshot) -> TableConfiguration:

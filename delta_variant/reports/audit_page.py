@@ -15,16 +15,18 @@ from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severi
 from .bounds_picture import PathBounds, path_bounds
 from .inspected_file import InspectedFile, files_of
 from .page import (
+    MAX_PICTURES,
     Row,
     document,
-    figure,
     html_text,
     nested,
     percent,
+    pictures,
     share_bar,
     subtree_bytes,
     tile,
     tree,
+    typed_share,
     values_of,
 )
 from .rule_texts import rule_text, rule_url
@@ -34,7 +36,6 @@ __all__ = ["NOUNS", "audit_page", "scope_of"]
 
 NOUNS = {"error": "error", "warning": "warning", "info": "note"}
 
-MAX_PICTURES = 24
 MAX_FINDINGS = 50
 """The page shows at most this many findings of a rule. The JSON output contains all findings."""
 
@@ -107,7 +108,10 @@ def _health(audit: Audit, shredding: FileShredding | None, files: Sequence[Inspe
     if files:
         bounded = sum(any(file.bounds.values()) for file in files)
         yield tile(percent(bounded, len(files)), "of files have Variant bounds")
-        yield tile(_typed_share(shredding), "of Variant values are typed")
+        columns = () if shredding is None else shredding.columns.values()
+        yield tile(
+            typed_share(node for each in columns for node in each.paths), "of Variant values are typed"
+        )
     yield "</dl></section>"
 
 
@@ -119,13 +123,6 @@ def _verdict(audit: Audit) -> tuple[str, str]:
     if audit.count("warning"):
         return "warning", "Readable, with warnings"
     return "clean", "Clean"
-
-
-def _typed_share(shredding: FileShredding | None) -> str:
-    leaves = [node for column in (shredding.columns.values() if shredding else ()) for node in column.paths]
-    typed = sum(values_of(node.typed_value) for node in leaves)
-    rest = sum(values_of(node.value) for node in leaves)
-    return percent(typed, typed + rest)
 
 
 def _findings(audit: Audit) -> Iterator[str]:
@@ -227,9 +224,9 @@ def _row(column: str, node: Node, rows: int, size: int) -> Row:
     return Row(html_text(name), cells, size, values / rows if rows else 0)
 
 
-def _pictures(pictures: Sequence[PathBounds], files: int) -> Iterator[str]:
+def _pictures(bounds: Sequence[PathBounds], files: int) -> Iterator[str]:
     yield "<section><h2>What bounds can skip</h2>"
-    if not pictures:
+    if not bounds:
         yield '<p class="quiet">No file has bounds for a path, so every query reads every file.</p></section>'
         return
     if files == 1:
@@ -238,12 +235,8 @@ def _pictures(pictures: Sequence[PathBounds], files: int) -> Iterator[str]:
     else:
         yield '<p class="quiet">One bar per file from its minimum to its maximum, sorted. The strip below '
         yield "counts the files that cover each value. A lower strip means that a query skips more files.</p>"
-    yield '<div class="pictures">'
-    ordered = sorted(pictures, key=lambda each: each.read_by_lookup)
-    for bounds in ordered[:MAX_PICTURES]:
-        yield from figure(bounds)
-    yield "</div>"
-    if len(ordered) > MAX_PICTURES:
-        more = count(len(ordered) - MAX_PICTURES, "path")
+    yield from pictures(bounds)
+    if len(bounds) > MAX_PICTURES:
+        more = count(len(bounds) - MAX_PICTURES, "path")
         yield f'<p class="quiet">and {more} more that skip as few files or fewer</p>'
     yield "</section>"

@@ -165,7 +165,8 @@ def explore(
 def _take_sample(snapshot: Snapshot, files: Sequence[InspectedFile]) -> _Sample:
     number = min(SAMPLE_FILES, len(files))
     chosen = [index * len(files) // number for index in range(number)]
-    names = {f"c{index}": name for index, name in enumerate(_variant_names(snapshot))}
+    variants = (path for path, field in fields_of(snapshot.schema) if field.type == VARIANT)
+    names = {f"c{index}": name for index, name in enumerate(variants)}
     expressions = {key: ".".join(map(_quoted, name)) for key, name in names.items()}
     query = Query.of(snapshot.configuration, expressions, None)
     parts: list[pa.RecordBatch] = []
@@ -181,10 +182,6 @@ def _take_sample(snapshot: Snapshot, files: Sequence[InspectedFile]) -> _Sample:
 
 def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def _variant_names(snapshot: Snapshot) -> list[tuple[str, ...]]:
-    return [path for path, each in fields_of(snapshot.schema) if each.type == VARIANT]
 
 
 def _first_rows(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -10,22 +10,22 @@ from .explorer import Column, Exploration, PathSample, ShreddingChange, distinct
 from .page import (
     Row,
     document,
-    figure,
     html_text,
     nested,
     percent,
+    pictures,
     rounded,
     share_bar,
     subtree_bytes,
     tile,
     tree,
+    typed_share,
     values_of,
 )
 from .shredding_tree import Node
 
 __all__ = ["explorer_page"]
 
-MAX_PICTURES = 24
 MAX_SORTS = 10
 MAX_CHANGED_PATHS = 20
 MAX_EXAMPLE_CHARACTERS = 40
@@ -71,14 +71,12 @@ def _parts(exploration: Exploration) -> Iterator[str]:
 def _overview(exploration: Exploration) -> Iterator[str]:
     paths = sum(len(column.paths) for column in exploration.columns.values())
     nodes = [node for each in exploration.columns.values() if each.shredded for node in each.shredded.paths]
-    typed = sum(values_of(node.typed_value) for node in nodes)
-    rest = sum(values_of(node.value) for node in nodes)
     yield '<section class="health single"><dl class="tiles">'
     yield tile(f"{exploration.rows:,}", "rows")
     yield tile(f"{exploration.files:,}", "data files")
     yield tile(size_text(exploration.bytes), "of data")
     yield tile(f"{paths:,}", "paths in the sample")
-    yield tile(percent(typed, typed + rest), "of Variant values are typed")
+    yield tile(typed_share(nodes), "of Variant values are typed")
     yield "</dl>"
     sampled = f"{count(exploration.sampled_rows, 'row')} of {count(exploration.sampled_files, 'file')}"
     yield f'<p class="quiet">Example values, distinct values and estimates come from a sample of {sampled}.'
@@ -251,11 +249,9 @@ def _pictures(column: Column, exploration: Exploration) -> Iterator[str]:
     if not column.bounds:
         return
     yield '<section><h2>Bounds of the files</h2><p class="quiet">One bar per file from its minimum to its '
-    yield 'maximum.</p><div class="pictures">'
-    ordered = sorted(column.bounds, key=lambda each: each.read_by_lookup)
-    for bounds in ordered[:MAX_PICTURES]:
-        yield from figure(bounds)
-    yield "</div></section>"
+    yield "maximum.</p>"
+    yield from pictures(column.bounds)
+    yield "</section>"
 
 
 def _files(number: float) -> str:

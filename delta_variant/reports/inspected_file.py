@@ -15,10 +15,10 @@ from ..data_file.statistics import compute_stats, file_stats
 from ..errors import InvalidStatisticsError, error_location
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
+from ..operations.audit.statistics_copies import decode_or_empty
 from ..protocol.actions import is_residual
 from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.statistics import FileStatistics, value_at
-from ..protocol.statistics import decode as decode_statistics
 from ..protocol.types import VARIANT, fields_of
 from ..storage.store import Store, open_store
 from .bounds import Bounds, decode_sides
@@ -78,7 +78,7 @@ def files_of(snapshot: Snapshot) -> Iterator[InspectedFile]:
         if field.type == VARIANT
     }
     for row in snapshot.files.select(["path", "stats", "tags"]).to_pylist():
-        stats = _decode_or_empty(row["stats"])
+        stats = decode_or_empty(row["stats"])
         yield InspectedFile(snapshot.store, row["path"], stats, variants, is_residual(row["tags"]))
 
 
@@ -100,13 +100,6 @@ def _compute_statistics(snapshot: Snapshot, files: Iterable[InspectedFile]) -> I
         )
         advance(files=1, rows=stats.num_records or 0)
         yield replace(file, stats=stats)
-
-
-def _decode_or_empty(text: str | None) -> FileStatistics:
-    try:
-        return decode_statistics(text) if text else FileStatistics()
-    except InvalidStatisticsError:
-        return FileStatistics()
 
 
 def _bounds_or_empty(file: InspectedFile, column: tuple[str, ...]) -> Mapping[str, Bounds]:

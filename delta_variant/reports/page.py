@@ -22,17 +22,19 @@ from .bounds_picture import PathBounds, picture
 from .shredding_tree import Leaf, Node
 
 __all__ = [
+    "MAX_PICTURES",
     "Row",
     "document",
-    "figure",
     "html_text",
     "nested",
     "percent",
+    "pictures",
     "rounded",
     "share_bar",
     "subtree_bytes",
     "tile",
     "tree",
+    "typed_share",
     "values_of",
 ]
 
@@ -40,6 +42,7 @@ MAX_OPEN_ROWS = 60
 """A tree of at most this many rows is expanded."""
 
 MAX_INDENT = 12
+MAX_PICTURES = 24
 
 
 @cache
@@ -172,6 +175,12 @@ def values_of(leaf: Leaf | None) -> int:
     return 0 if leaf is None or leaf.values is None else leaf.values
 
 
+def typed_share(nodes: Iterable[Node]) -> str:
+    """Return the percentage of the values of Variants that are in a typed column."""
+    pairs = [(values_of(node.typed_value), values_of(node.value)) for node in nodes]
+    return percent(sum(typed for typed, _ in pairs), sum(map(sum, pairs)))
+
+
 def share_bar(node: Node, rows: int) -> str:
     """Return a bar of the shares of typed and other values, for list elements as shares of the elements."""
     typed, rest = values_of(node.typed_value), values_of(node.value)
@@ -191,7 +200,15 @@ def rounded(average: float) -> str:
     return f"{average:,.0f}" if average >= 100 else f"{average:.3g}"
 
 
-def figure(bounds: PathBounds) -> Iterator[str]:
+def pictures(bounds: Iterable[PathBounds]) -> Iterator[str]:
+    """Yield the pictures of the paths whose lookups read the fewest files, at most MAX_PICTURES."""
+    yield '<div class="pictures">'
+    for each in sorted(bounds, key=lambda each: each.read_by_lookup)[:MAX_PICTURES]:
+        yield from _figure(each)
+    yield "</div>"
+
+
+def _figure(bounds: PathBounds) -> Iterator[str]:
     """Yield the picture of the bounds of a path, graded by the share of files that a lookup reads."""
     lookup = bounds.read_by_lookup
     share = lookup / bounds.files

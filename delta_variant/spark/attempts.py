@@ -117,7 +117,9 @@ def remove_lost(stores: Iterable[Store], job: Job, winners: Collection[str], *, 
     """
     table, *others = stores
     with suppress(StoreError):
-        started = _started(table, job) if of_all_runs else _started_by_run(table, job)
+        started = _started(table, job)
+        if not of_all_runs:
+            started = {attempt for attempt in started if attempt.startswith(f"{job.run}-")}
         if lost := started - set(winners):
             for store in (table, *others):
                 _remove_files(store, lost)
@@ -132,10 +134,6 @@ def forget(table: Store, job: Job) -> None:
 
 def _started(table: Store, job: Job) -> set[str]:
     return {path.rsplit("/", 1)[-1] for path in storage.list_files(table, job.folder)}
-
-
-def _started_by_run(table: Store, job: Job) -> set[str]:
-    return {attempt for attempt in _started(table, job) if attempt.startswith(f"{job.run}-")}
 
 
 def _remove_files(store: Store, lost: Collection[str]) -> None:

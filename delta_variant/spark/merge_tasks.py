@@ -257,7 +257,7 @@ class TargetTask:
         if not batches:
             return
         rows = pa.Table.from_batches(batches).combine_chunks()
-        keys = [self._keys(batch) for batch in rows.to_batches()]
+        keys = [self.merge.join.target_keys(batch) for batch in rows.to_batches()]
         whole: list[Array] = [pa.concat_arrays(list(parts)) for parts in zip(*keys, strict=True)]
         if not self.reads_all_rows:
             may_match = self._may_match(whole)
@@ -265,9 +265,6 @@ class TargetTask:
         for bucket, part in split_rows(rows, buckets_of(whole, self.buckets)):
             used = {each: files[each] for each in _distinct(part["\0file"])}
             yield _row(bucket, 1, TargetRows(number, used, to_ipc(part)))
-
-    def _keys(self, batch: pa.RecordBatch) -> list[Array]:
-        return self.merge.join.target_keys(batch)
 
     def _may_match(self, keys: Sequence[Array]) -> Array:
         """Return a mask of the rows without a null that is equal to nothing."""
@@ -329,16 +326,18 @@ class JoinTask:
                 values = chain([value], values)
                 break
             source.append(from_ipc(value))
-        merging = self._merging(self.merge.table.open(), source)
+        whole = _whole(source, to_arrow(self.merge.columns))
+        merging = self.merge.rows(self.merge.table.open(), whole)
         matched: list[Array] = []
         for group in _groups(values):
-            decision, found = merging.decide(_whole_batch([batch for _, batch in group]))
+            rows = pa.Table.from_batches([batch for _, batch in group])
+            decision, found = merging.decide(_whole([rows], rows.schema))
             matched.append(found)
             yield from self._changed(group, decision, merging.join.source)
-        for rows in merging.inserted(matched):
-            if rows.num_rows:
+        for new in merging.inserted(matched):
+            if new.num_rows:
                 number = self.sizes.bins + bucket % self.sizes.inserts
-                yield _row(number, 0, InsertedRows(to_ipc(pa.Table.from_batches([rows]))))
+                yield _row(number, 0, InsertedRows(to_ipc(pa.Table.from_batches([new]))))
 
     def _changed(
         self, group: Sequence[tuple[TargetRows, pa.RecordBatch]], decision: Decision, source: pa.RecordBatch
@@ -350,9 +349,6 @@ class JoinTask:
             part = Decision(clause, found)
             if part.changes.true_count:
                 yield _row(target.bin, 0, self._matched(target, batch, part, source))
-
-    def _merging(self, snapshot: TableVersion, source: Sequence[pa.Table]) -> MergeRows:
-        return self.merge.rows(snapshot, _whole(source, to_arrow(self.merge.columns)))
 
     def _matched(
         self, target: TargetRows, batch: pa.RecordBatch, decision: Decision, source: pa.RecordBatch
@@ -382,10 +378,6 @@ def _groups(targets: Iterator[TargetRows]) -> Iterator[list[tuple[TargetRows, pa
             size += batch.nbytes
     if group:
         yield group
-
-
-def _whole_batch(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    return _whole([pa.Table.from_batches(batches)], batches[0].schema)
 
 
 def _parts(batches: Batches) -> Iterator[tuple[int, Any]]:

@@ -29,6 +29,7 @@ from ..storage.store import open_store
 from ..write.partitions import infer_shared_shredding
 from ..write.preparation import PreparedWrite
 from ..write.router import write_files
+from .buckets import from_ipc, to_ipc
 from .chunk_tasks import CHUNK, Chunk, ChunkFilesTask, ChunkTask, FirstRowsTask
 from .columns import from_spark
 from .executor import SparkExecutor
@@ -119,7 +120,7 @@ def _sample(df: DataFrame, names: Sequence[str]) -> list[pa.Table]:
     row_number = sql.monotonically_increasing_id().bitwiseAND((1 << ROW_NUMBER_BITS) - 1)
     first = df.where(partition.isin(sorted(set(chosen))) & (row_number < PARTITION_ROWS))
     parts = map_by_task(first.select([sql.col(quote(name)) for name in names]), FirstRows(PARTITION_BYTES))
-    return [pa.ipc.open_stream(row[0]).read_all() for row in parts.collect()]
+    return [from_ipc(row[0]) for row in parts.collect()]
 
 
 @dataclass(frozen=True)
@@ -138,15 +139,9 @@ class FirstRows:
                 taken.append(batch.slice(0, rows))
                 left -= batch.nbytes
         if taken:
-            yield pa.record_batch([pa.array([_stream(taken)], pa.binary())], names=["message"])
-
-
-def _stream(batches: list[pa.RecordBatch]) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batches[0].schema) as writer:
-        for batch in batches:
-            writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+            yield pa.record_batch(
+                [pa.array([to_ipc(pa.Table.from_batches(taken))], pa.binary())], names=["message"]
+            )
 
 
 CHUNKS_PER_FILE = 8

@@ -238,7 +238,8 @@ def drop_column(
             table=snapshot.uri,
             column=path[0],
         )
-    if _is_clustered_by(snapshot, path):
+    physical = _physical_path(snapshot, path)
+    if any(column[: len(physical)] == physical for column in clustering_columns(snapshot)):
         raise SchemaError(
             f"cannot drop the clustering column {path_text(path)} of {snapshot.uri}",
             table=snapshot.uri,
@@ -393,11 +394,6 @@ def _with_statistics_of(snapshot: Snapshot, path: FieldPath, new_path: FieldPath
     if tuple(kept) != named:
         settings[properties.DATA_SKIPPING_STATS_COLUMNS.name] = properties.column_names_text(tuple(kept))
     return settings
-
-
-def _is_clustered_by(snapshot: Snapshot, path: FieldPath) -> bool:
-    physical = _physical_path(snapshot, path)
-    return any(column[: len(physical)] == physical for column in clustering_columns(snapshot))
 
 
 def _physical_path(snapshot: Snapshot, path: FieldPath) -> FieldPath:

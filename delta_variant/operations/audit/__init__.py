@@ -266,8 +266,7 @@ def _version_to_audit(
 
 def file_subjects(table: TableVersion, files: Iterable[Mapping[str, Any]]) -> Iterator[FileSubject]:
     """Yield data files of a table, rows of `Snapshot.files`, for the rules that read the rows."""
-    log = LogSurvey(table.store, table.version, names=(), commits=(), table=table)
-    subject = TableSubject(log)
+    subject = TableSubject(LogSurvey(table.store, table.version, table=table))
     return (FileSubject(subject, add, True) for add in files)
 
 
@@ -299,8 +298,7 @@ class AuditTask:
 
     def run(self, store: Store, name: NameFile) -> AuditedFiles:
         """Return the files with their violations, in order."""
-        table = replace(self.version, store=store)
-        log = LogSurvey(store, table.version, names=(), commits=(), table=table)
+        log = LogSurvey(store, self.version.version, table=replace(self.version, store=store))
         return _audit_files(TableSubject(log), self.files, data=self.data)
 
 

@@ -98,8 +98,8 @@ class LogSurvey:
 
     store: Store
     version: int
-    names: tuple[str, ...]
-    commits: tuple[Commit, ...]
+    names: tuple[str, ...] = ()
+    commits: tuple[Commit, ...] = ()
     table: TableVersion | None = None
     load_error: str | None = None
     stored: Sequence[StoredFile] = ()

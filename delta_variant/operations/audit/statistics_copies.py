@@ -18,6 +18,7 @@ from ...protocol.types import VARIANT, DataType, StructType
 __all__ = [
     "SIDES",
     "bounds_of",
+    "decode_or_empty",
     "differences_of_copies",
     "footer_differences",
     "is_near",
@@ -72,7 +73,7 @@ def differences_of_copies(text: str, other: str, types: Mapping[Path, DataType])
     """Yield the statistics that differ. Each side can omit a statistic that it cannot represent."""
     if text == other:
         return
-    one, another = _decoded(text), _decoded(other)
+    one, another = decode_or_empty(text), decode_or_empty(other)
     if None not in (one.num_records, another.num_records) and one.num_records != another.num_records:
         yield "numRecords"
     for path, count in leaves_of(another.null_count):
@@ -85,9 +86,10 @@ def differences_of_copies(text: str, other: str, types: Mapping[Path, DataType])
                 yield f"{side} of {'.'.join(path)}"
 
 
-def _decoded(text: str) -> FileStatistics:
+def decode_or_empty(text: str | None) -> FileStatistics:
+    """Return the statistics in a text, empty ones without a valid text."""
     try:
-        return decode(text)
+        return decode(text) if text else FileStatistics()
     except InvalidStatisticsError:
         return FileStatistics()
 

@@ -83,7 +83,8 @@ def _spill(
             places = bucket_of.slice(first, batch.num_rows)
             first += batch.num_rows
             advance(rows=batch.num_rows)
-            whole = _with_keys(batch, values)
+            names = [*batch.schema.names, *_key_names(len(values))]
+            whole = pa.record_batch([*batch.columns, *values], names=names)
             for number in pc.unique(places).to_pylist():
                 if number not in writers:
                     options = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -113,10 +114,6 @@ def _read_keys(
 
 def _key_names(count: int) -> list[str]:
     return [f"\0key{number}" for number in range(count)]
-
-
-def _with_keys(batch: pa.RecordBatch, values: Sequence[Array]) -> pa.RecordBatch:
-    return pa.record_batch([*batch.columns, *values], names=[*batch.schema.names, *_key_names(len(values))])
 
 
 def _sort_file(path: Path, keys: int) -> SortedRun:
