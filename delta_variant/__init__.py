@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .operations.changes import read_changes
     from .operations.convert import convert
     from .operations.delete import delete, delete_all
+    from .operations.describe import Summary, describe
     from .operations.history import HistoryEntry, history
     from .operations.legacy.migration import Migration, migrate_legacy
     from .operations.log_cleanup import LogCleanupResult, clean_up_log
@@ -125,6 +126,7 @@ __all__ = [
     "SourceError",
     "SourceNotFoundError",
     "StoreError",
+    "Summary",
     "Table",
     "TableExistsError",
     "TableNotFoundError",
@@ -147,6 +149,7 @@ __all__ = [
     "convert",
     "delete",
     "delete_all",
+    "describe",
     "drop_column",
     "drop_constraint",
     "file_stats",
@@ -212,6 +215,10 @@ _LAZY = {
     "operations.delete": (
         "delete",
         "delete_all",
+    ),
+    "operations.describe": (
+        "Summary",
+        "describe",
     ),
     "operations.history": (
         "HistoryEntry",

@@ -16,6 +16,7 @@ from .log.timestamps import Timestamp
 from .operations.alter.columns import ColumnPath, Columns
 from .operations.audit import AuditedFile
 from .operations.audit.findings import RuleSummary, Severity
+from .operations.describe import PathSummary
 from .operations.history import History
 from .operations.legacy.files import FilePath
 from .operations.legacy.migration import MigratedFile, NewShredding
@@ -58,6 +59,7 @@ __all__ = [
     "Numeric",
     "OnConflict",
     "OnInvalid",
+    "PathSummary",
     "Progress",
     "Protocol",
     "ResidualRows",

@@ -25,7 +25,16 @@ METHODS = {
     **{
         name: name
         for name in (
-            *("aggregate", "shredded_columns", "history", "delete", "delete_all", "update", "merge"),
+            *(
+                "aggregate",
+                "shredded_columns",
+                "describe",
+                "history",
+                "delete",
+                "delete_all",
+                "update",
+                "merge",
+            ),
             *("optimize", "vacuum", "restore", "clean_up_log", "repair_statistics", "set_properties"),
             *("unset_properties", "add_constraint", "drop_constraint", "add_columns", "drop_column"),
             *("rename_column", "change_type"),

@@ -36,7 +36,7 @@ def test_the_tour_shows_rejects_skips_groups_changes_and_versions(
     # Line 75,000 is cut in its middle; each 10,000th population is text.
     assert "WriteResult(version=0, rows=75000, invalid=1" in printed
     assert "line 75000: a string is not closed" in printed
-    assert "city.population\n" in printed
+    assert "city:population   bigint" in printed
     assert "{'name': 'Town 7', 'people': 9001}\nfiles" in printed
     people = 9001 - 7 + sum(number % 100 for number in range(ROME) if number % 10_000 != 9_999)
     assert f"│ IS      │  40000 │ {people:>7} │" in printed

@@ -18,7 +18,7 @@ from ..storage.store import TableLocation
 from .file_reader import TableReader, files_of
 from .rows import load_readable
 
-__all__ = ["shredded_columns"]
+__all__ = ["shredded_columns", "shredded_types"]
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -77,7 +77,7 @@ def shredded_columns(
     snapshot = load_readable(table, version, storage_options, timestamp)
     columns = {field.name: _quoted(field.name) for field in snapshot.schema.fields}
     function = "variant_get" if strict else "try_variant_get"
-    for (variant, path), sql_type in _types(snapshot).items():
+    for (variant, path), sql_type in shredded_types(snapshot, snapshot.files).items():
         if (text := _path_text(path)) is not None:
             name = ".".join(variant) + _name(path)
             column = ".".join(map(_quoted, variant))
@@ -85,11 +85,11 @@ def shredded_columns(
     return columns
 
 
-def _types(snapshot: Snapshot) -> dict[tuple[Path, Path], str]:
-    """Return the SQL type of each shredded path of each Variant, in the order of the paths."""
+def shredded_types(snapshot: Snapshot, files: pa.Table) -> dict[tuple[Path, Path], str]:
+    """Return the SQL type of each shredded path of each Variant in some files, in the order of the paths."""
     found: dict[tuple[Path, Path], set[pa.DataType]] = {}
     variants = list(_variants(snapshot.schema))
-    for file in TableReader.of(snapshot).open_all(files_of(snapshot.files)):
+    for file in TableReader.of(snapshot).open_all(files_of(files)):
         for variant in variants:
             schema = file.shredding(variant)
             for path, arrow_type in () if schema is None else _paths(schema.field.type, ()):

@@ -49,7 +49,6 @@ __all__ = [
     "PathSample",
     "ShreddingChange",
     "SortChange",
-    "distinct_values",
     "explore",
     "files_after_sort",
     "files_before_sort",
@@ -241,16 +240,6 @@ def _walk(value: Any, path: Path_, paths: dict[Path_, PathSample]) -> set[Path_]
     elif value is not None:
         found.scalars[msgspec.json.encode(value).decode()] += 1
     return seen
-
-
-def distinct_values(scalars: Mapping[str, int], values: float) -> float:
-    """Return the estimated number of distinct values among `values`, from the counts of a sample."""
-    sampled = sum(scalars.values())
-    if not sampled:
-        return 0
-    once = sum(count == 1 for count in scalars.values())
-    ratio = math.sqrt(max(values / sampled, 1))
-    return min(ratio * once + len(scalars) - once, max(values, len(scalars)))
 
 
 def _shredding_change(

@@ -486,6 +486,18 @@ def test_describe_prints_schema_properties_and_size(table):
     assert report["schema"]["fields"][0]["type"] == "long"
 
 
+def test_describe_prints_the_paths_of_a_table_or_a_file(tmp_path: Path):
+    rows = [{"v": {"n": 1}}, {"v": {"n": "x"}}]
+    dv.write_table(tmp_path / "t", rows, variant_columns=["v"])
+    lines = run("describe", str(tmp_path / "t"), "--paths").stdout.splitlines()
+    assert lines[0] == f"{tmp_path / 't'}, version 0: 2 rows"
+    assert lines[-1].split("\t") == ["v:n", "bigint 50.0 %, string 50.0 %", "100 %", "2", "", "1"]
+    file = tmp_path / "rows.ndjson"
+    file.write_text('{"n": 1}\n{"n": 2.5}\n{"n"\n')
+    [_, path] = [json.loads(line) for line in run("describe", str(file), "--json").stdout.splitlines()]
+    assert (path["path"], path["types"]) == ("value:n", {"bigint": 0.5, "decimal": 0.5})
+
+
 def test_describe_prints_the_names_of_types_in_sql(tmp_path: Path):
     nested = pa.struct([("a", pa.list_(pa.int8())), ("b", pa.map_(pa.string(), pa.int16()))])
     columns = {"i": pa.int32(), "d": pa.decimal128(9, 2), "s": nested}

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import delta_variant as dv
 from delta_variant.cli.app import app
 from delta_variant.reports import explorer
-from delta_variant.reports.explorer import distinct_values, explore, files_after_sort, files_before_sort
+from delta_variant.reports.explorer import explore, files_after_sort, files_before_sort
 from delta_variant.reports.explorer_page import explorer_page
 from delta_variant.reports.page import rounded
 
@@ -52,17 +52,6 @@ def read_by_a_lookup(documents, path, files):
 
 
 # The estimates.
-
-
-def test_distinct_values_are_exact_for_all_values_and_scaled_for_a_sample():
-    assert distinct_values({}, 100) == 0
-    assert distinct_values({"1": 1, "2": 1, "3": 2}, 4) == 3
-    # d = 3, f1 = 2, N / n = 100 / 4.
-    assert distinct_values({"1": 1, "2": 1, "3": 2}, 100) == 5 * 2 + 1
-    assert distinct_values({"1": 2, "2": 2}, 1000) == 2
-    # There are never more distinct values than values.
-    assert distinct_values({str(number): 1 for number in range(10)}, 12) == pytest.approx(10.95, abs=0.01)
-    assert distinct_values({"1": 1}, 0) == 1
 
 
 def test_a_lookup_reads_the_files_whose_bounds_cover_the_value():

@@ -358,7 +358,8 @@ def comparable(value: Any) -> str:
 # An operand that one of the two skips does not fail there: Spark drops operands of constants before it
 # evaluates others, and skips those after a NULL; this package skips those that an earlier one makes needless.
 SKIPPED = re.compile(
-    r"\b(and|or|case|coalesce|ifnull|nvl2?|if|iff|in|is|between|greatest|least|any|some|all)\b", re.IGNORECASE
+    r"\b(is(nan|null|notnull)|(xxhash64|hash)|and|or|case|coalesce|ifnull|nvl2?|if|iff|in|is|between|greatest|least|any|some|all)\b",
+    re.IGNORECASE,
 )
 # Spark overflows without an error in the first, and runs out of digits in the second.
 UNLIKE = re.compile(r"from_unixtime\(.*\d{19}|round\(.*2147483647", re.IGNORECASE)
@@ -382,6 +383,8 @@ def _difference(text: str, mine: Any, spark: Any) -> str:
         return "an error in both"
     if failed_there and isinstance(spark, AnalysisException):
         return "rejected by Spark"
+    if failed_here and "UTF8" in str(mine):
+        return "of bytes that are not UTF-8"
     if failed_here or failed_there:
         if UNLIKE.search(text):
             return "beyond the limits of Spark"

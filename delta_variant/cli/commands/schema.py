@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Annotated
 
 import msgspec
 import typer
 
 from ..._text import count, size_text
+from ...input.json_lines import JSON_SUFFIXES, read_json
 from ...log.commit_context import CommitResult
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
 from ...operations.alter.columns import add_columns, change_type, drop_column, rename_column
 from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
+from ...operations.describe import Summary
+from ...operations.describe import describe as describe_paths
 from ...protocol.types import sql_type
 from ...read.rows import count_rows
 from ..confirmation import confirm
@@ -29,6 +33,7 @@ from ..options import (
     Version,
     Wide,
     Yes,
+    argument,
     option,
     parse_pair,
     parse_pairs,
@@ -43,15 +48,44 @@ __all__ = ["alter", "describe"]
 
 
 def describe(
-    table: Table,
+    table: Annotated[str, argument("TABLE|FILE", "A Delta table, or a file of JSON.")],
+    paths: Annotated[
+        bool, option("Print each path of the Variants with its types, fill and values.", names="--paths")
+    ] = False,
     version: Version = None,
     timestamp: Timestamp = None,
     wide: Wide = False,
     json: Json = False,
 ) -> None:
-    """Print the schema, properties, features, protocol and size of a table."""
+    """Print the schema, properties, features, protocol and size of a table.
+
+    With --paths, print what its columns and paths have, from a sample of the rows. A file of JSON has paths
+    alone, and need not be in a table.
+    """
+    if table.lower().endswith(JSON_SUFFIXES):
+        render(_paths(describe_paths(read_json(table))), json=json, layout=Layout(wide))
+        return
+    if paths:
+        options = storage_options()
+        summary = describe_paths(table, version=version, timestamp=timestamp, storage_options=options)
+        render(_paths(summary), json=json, layout=Layout(wide))
+        return
     snapshot = load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options())
     render(_description(snapshot), json=json, layout=Layout(wide))
+
+
+PATHS: tuple[Heading, ...] = (
+    ("path", "key"),
+    ("types", "left"),
+    ("filled", "right"),
+    ("distinct", "right"),
+    ("column", "left"),
+    ("values", "detail"),
+)
+
+
+def _paths(summary: Summary) -> Report:
+    return Report([asdict(each) for each in summary.paths], [summary.title], [(PATHS, summary.cells())])
 
 
 COLUMNS: tuple[Heading, ...] = (
