@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from .errors import StoreError
 from .protocol.actions import Txn
-from .storage.store import Store, TableLocation, discard, merged_storage_options
+from .storage.store import Store, TableLocation, discard, storage_options_of
 from .variant.moments import UTC
 
 __all__ = [
@@ -202,14 +202,13 @@ class Engine(ABC):
 def executor_of(
     table: Any,
     store: Store,
-    storage_options: Mapping[str, str] | None = None,
     txn: Txn | None = None,
 ) -> Executor:
     """Return the executor of a handle's engine for one operation on a table, by default a local executor."""
     engine: Engine | None = getattr(table, "engine", None)
     if engine is None:
         return LocalExecutor(store)
-    return engine.executor(store, merged_storage_options(table, storage_options), txn)
+    return engine.executor(store, storage_options_of(table), txn)
 
 
 def timezone_of(table: Any, timezone: str | None) -> str:

@@ -43,7 +43,7 @@ from .operations.vacuum import vacuum as _vacuum
 from .operations.write import write_table as _write_table
 from .read.aggregate import aggregate as _aggregate
 from .read.shredded_columns import shredded_columns as _shredded_columns
-from .storage.store import HasTableUri, Memo, merged_storage_options
+from .storage.store import HasTableUri, Memo, storage_options_of
 from .storage.store import table_uri as uri_of_table
 from .write.commit import WriteResult
 from .write.preparation import SchemaMode
@@ -114,7 +114,7 @@ class Table:
     def __post_init__(self) -> None:
         location, options = self.location, self.storage_options
         if self.engine is None:
-            options = merged_storage_options(location, options)
+            options = storage_options_of(location) if options is None else options
         else:
             location = self.engine.locate(location)
             options = self.engine.storage_options(location, options)

@@ -125,7 +125,7 @@ REFUSED: list[tuple[Callable[[Any], object], type[Exception], str]] = [
         "columns: expected a list of SQL expressions, or a dict .*, got 5",
     ),
     (
-        lambda t: dv.read_table(t, storage_options=["x"]),
+        lambda t: dv.read_table(dv.Table(t, ["x"])),
         ValueError,
         r"storage_options: expected a dict",
     ),
@@ -204,8 +204,8 @@ WRONG_TYPES: list[tuple[Callable[[str, Any], object], list[Any]]] = [
     (lambda t, value: dv.set_properties(t, {"x": value}), NOT_TEXTS),
     (lambda t, value: dv.add_constraint(t, "c", value), NOT_TEXTS),
     (lambda t, value: dv.drop_constraint(t, value), NOT_TEXTS),
-    (lambda t, value: dv.load_snapshot(t, storage_options=value), ["s", b"s", ["s"], 5]),
-    (lambda t, value: dv.load_snapshot(t, storage_options={"timeout": value}), NOT_TEXTS),
+    (lambda t, value: dv.load_snapshot(dv.Table(t, value)), ["s", b"s", ["s"], 5]),
+    (lambda t, value: dv.load_snapshot(dv.Table(t, {"timeout": value})), NOT_TEXTS),
     (
         lambda t, value: dv.write_table(t, value, mode="append"),
         ["s", b"s", {"i": 1}, 5, [1], None, iter("s")],

@@ -44,7 +44,7 @@ METHODS = {
 # The methods that are `write_table` with a mode, and its parameters that they lack.
 WRITES = {"append": {"mode", "where"}, "overwrite": {"mode"}}
 OWN = {"as_of", "to_deltalake"}
-HANDLE = {"table", "storage_options"}
+HANDLE = {"table"}
 
 
 def parameters(function: Any, without: set[str]) -> list[tuple[str, Any, Any, Any]]:

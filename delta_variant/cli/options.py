@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from .._redaction import SHORTEST_SECRET
+from ..storage.store import RememberedTable, TableLocation
 from .help import COMMON_OPTIONS
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "Wide",
     "Yes",
     "argument",
+    "handle",
     "option",
     "parse_pair",
     "parse_pairs",
@@ -136,6 +138,11 @@ COMMON = (
 def storage_options() -> Mapping[str, str] | None:
     """Return the storage options of the running command; None means the environment alone."""
     return _STORAGE_OPTIONS.get()
+
+
+def handle(table: str) -> TableLocation:
+    """Return a handle of a table with the storage options of the running command."""
+    return RememberedTable(table, storage_options())
 
 
 def with_common_options(command: Callable[..., None]) -> Callable[..., None]:

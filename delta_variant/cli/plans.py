@@ -17,7 +17,7 @@ from ..protocol.types import StructType, sql_type
 from ..read.rows import count_rows, known_rows
 from ..storage.store import open_latest
 from ..write.preparation import TableOptions, WriteRequest, load_existing, prepare
-from .options import storage_options
+from .options import handle
 
 __all__ = [
     "describe",
@@ -39,7 +39,7 @@ def describe(table: str, plan: Plan) -> Description:
 
 def plan_rewrite(table: str, where: str | None, timezone: str, verb: str) -> Description:
     """Return the plan of a command that deletes, updates or replaces the rows that match."""
-    snapshot = load_snapshot(table, storage_options=storage_options())
+    snapshot = load_snapshot(handle(table))
     rows = _matching_rows(snapshot, where, timezone)
     which = "all rows" if where is None else f"rows where {where}"
     return Description(
@@ -68,7 +68,7 @@ def plan_write(table: str, columns: StructType, options: WriteOptions, request: 
 
     It has the columns of a table that the write creates or changes. The rows are not read.
     """
-    store = open_latest(table, storage_options())
+    store = open_latest(handle(table))
     snapshot = load_existing(store, request.mode)
     if snapshot is not None and request.mode == "ignore":
         nothing = f"{table}: version {snapshot.version}, write nothing because the table exists"
@@ -95,7 +95,7 @@ def plan_merge(table: str, source: Sequence[str], clauses: Sequence[str]) -> Des
 
     Which rows match is known only after both sides are read. The statistics give the rows of the table.
     """
-    snapshot = load_snapshot(table, storage_options=storage_options())
+    snapshot = load_snapshot(handle(table))
     rows = known_rows(snapshot)
     size = count(snapshot.num_files, "file")
     size = size if rows is None else f"{count(rows, 'row')} in {size}"
@@ -131,7 +131,7 @@ def plan_log_cleanup(table: str, found: LogCleanupResult) -> Description:
 
 def plan_drop(table: str, column: str) -> Description:
     """Return the plan of dropping a column."""
-    snapshot = load_snapshot(table, storage_options=storage_options())
+    snapshot = load_snapshot(handle(table))
     return Description(
         (f"{table}: version {snapshot.version}, drop the column {column!r} with its values",),
         {"table": table, "version": snapshot.version, "column": column},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 
 import pyarrow as pa
 
@@ -35,7 +34,6 @@ def load_snapshot(
     version: int | None = None,
     *,
     timestamp: Timestamp | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> Snapshot:
     """Load the state of a table, by default of its latest version.
 
@@ -49,7 +47,6 @@ def load_snapshot(
         timestamp: A timezone-aware datetime or ISO 8601 text, in UTC if the text has no offset. The latest
             version committed at or before this time is loaded. The time of a version is its in-commit
             timestamp if the table has them, else the modification time of its commit file.
-        storage_options: The options of the store, with the keys of deltalake.
 
     Returns:
         The protocol, metadata, schema and files of that version.
@@ -74,7 +71,7 @@ def load_snapshot(
                 "cannot read another version because a Snapshot has one version: pass the path of the table"
             )
         return table
-    store = open_store(table, storage_options)
+    store = open_store(table)
     version, timestamp = version_to_read(table, version, timestamp)
     if timestamp is not None:
         if version is not None:
@@ -115,23 +112,21 @@ def version_to_read(
     return version, timestamp
 
 
-def load_latest(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Snapshot:
+def load_latest(table: TableLocation) -> Snapshot:
     """Return the latest snapshot of a table that an operation changes.
 
     Raises what `load_snapshot` raises, and UnsupportedFeatureError for a catalog-managed table by location.
     """
-    snapshot = load_snapshot(open_latest(table, storage_options))
+    snapshot = load_snapshot(open_latest(table))
     check_access(snapshot.store, snapshot.protocol)
     return snapshot
 
 
-def open_to_read(
-    table: TableLocation | Snapshot, storage_options: Mapping[str, str] | None
-) -> tuple[Store, int | None, Timestamp | None]:
+def open_to_read(table: TableLocation | Snapshot) -> tuple[Store, int | None, Timestamp | None]:
     """Return the store of a table, and the version or the timestamp that its handle stands for."""
     if isinstance(table, Snapshot):
         return table.store, table.version, None
-    return open_store(table, storage_options), *pinned_version(table)
+    return open_store(table), *pinned_version(table)
 
 
 def load_with_tombstones(store: Store, version: int | None = None) -> tuple[Snapshot, pa.Table]:

@@ -106,7 +106,6 @@ def read_changes(
     limit: int | None = None,
     timezone: str = UTC,
     on_conflict: OnConflict = "error",
-    storage_options: Mapping[str, str] | None = None,
 ) -> Scan:
     """Return a scan of the rows that commits inserted, deleted and updated.
 
@@ -130,7 +129,6 @@ def read_changes(
         timezone: The time zone of local times in SQL text, as in `read_table`. `"UTC"` by default.
         on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other, as
             in `read_table`. `"error"` by default.
-        storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
         A `Scan`, as `read_table` returns it.
@@ -161,7 +159,6 @@ def read_changes(
         where=where,
         timezone=timezone,
         on_conflict=on_conflict,
-        storage_options=storage_options,
     )
     return Scan(changes, limit)
 
@@ -175,10 +172,9 @@ def plan_changes(
     where: str | None,
     timezone: str,
     on_conflict: OnConflict,
-    storage_options: Mapping[str, str] | None,
 ) -> Changes:
     """Return the changes that `read_changes` reads; raises its errors."""
-    store, version, timestamp = open_to_read(table, storage_options)
+    store, version, timestamp = open_to_read(table)
     if end is None:
         end = timestamp if version is None else version
     first = _first_version(store, start)

@@ -16,7 +16,7 @@ from ..log.commit_context import CommitOptions
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..storage.inputs import InputFile, is_remote, is_web, list_inputs
-from ..storage.store import TableLocation, local_location
+from ..storage.store import TableLocation, local_location, open_store, storage_options_of
 from ..write.commit import WriteResult
 from .read import read_table
 from .write import write_table
@@ -54,8 +54,8 @@ def convert(
         shredding: How to shred Variants, as in `write_table`. `"infer"` by default.
         files: How new files are written. None, the default, uses the defaults of `FileOptions`.
         commit: What the commit records for its caller. None, the default, records nothing.
-        storage_options: Options of the object store of source and table, with the keys of deltalake. None by
-            default.
+        storage_options: Options of the object store of the source, with the keys of deltalake. None, the
+            default, takes those of the handle `table`.
 
     Returns:
         A `WriteResult` with the number of rows and the new files.
@@ -82,6 +82,8 @@ def convert(
     """
     texts_of("names", "variant_columns", variant_columns)
     paths = [fspath(each) for each in ([source] if isinstance(source, str | PathLike) else source)]
+    if storage_options is None:
+        storage_options = storage_options_of(table)
     delta = _delta_table(paths, storage_options)
     rows, partitions = _parquet(paths, storage_options) if delta is None else _delta(delta)
     return write_table(
@@ -95,7 +97,6 @@ def convert(
         shredding=shredding,
         files=files,
         commit=commit,
-        storage_options=storage_options,
     )
 
 
@@ -105,7 +106,7 @@ def _delta_table(paths: Sequence[str], storage_options: Mapping[str, str] | None
     for path in paths:
         if _may_be_table(path):
             try:
-                found.append(load_snapshot(path, storage_options=storage_options))
+                found.append(load_snapshot(open_store(path, storage_options)))
             except TableNotFoundError:
                 continue
     if found and len(paths) > 1:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .._checks import options_of
@@ -30,7 +29,6 @@ def delete(
     timezone: str | None = None,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> RewriteResult:
     """Delete the rows for which `where` is true, as one commit.
 
@@ -46,7 +44,6 @@ def delete(
             the engine of a `Table`, `"UTC"` without one.
         files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
         commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
         A `RewriteResult` with `rows_deleted`, `rows_copied` and the new version, None if no row matches.
@@ -71,16 +68,15 @@ def delete(
         # A delete of all rows must not happen by accident.
         raise ArgumentTypeError("where: expected an SQL predicate, got None: pass one, or call delete_all")
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
-    snapshot = load_latest(table, storage_options).in_timezone(timezone_of(table, timezone))
+    snapshot = load_latest(table).in_timezone(timezone_of(table, timezone))
     plan = plan_delete(snapshot, where, WriteOptions(files=files), commit)
-    return run_rewrite(plan, table, storage_options)
+    return run_rewrite(plan, table)
 
 
 def delete_all(
     table: TableLocation,
     *,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> RewriteResult:
     """Delete all rows, as one commit that reads no data file.
 
@@ -89,7 +85,6 @@ def delete_all(
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
         A `RewriteResult` with `rows_deleted` and the new version, None if the table has no files.
@@ -107,8 +102,8 @@ def delete_all(
         3
     """
     commit = options_of("commit", commit, CommitOptions)
-    plan = plan_delete(load_latest(table, storage_options), None, WriteOptions(), commit)
-    return run_rewrite(plan, table, storage_options)
+    plan = plan_delete(load_latest(table), None, WriteOptions(), commit)
+    return run_rewrite(plan, table)
 
 
 def plan_delete(

@@ -215,7 +215,6 @@ def describe(
     version: int | None = None,
     timestamp: Timestamp | None = None,
     sample_rows: int = SAMPLE_ROWS,
-    storage_options: Mapping[str, str] | None = None,
 ) -> Summary:
     """Return what a table or JSON files have: each column and path with its types, fill and values.
 
@@ -229,7 +228,6 @@ def describe(
         version: The version to read. None, the default, reads the latest version.
         timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
         sample_rows: The number of rows in the sample, 10,000 by default.
-        storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
         A `Summary`: an Arrow stream, which pyarrow, Polars and DuckDB read, and a table in a terminal and in
@@ -253,7 +251,7 @@ def describe(
     limit = to_integer("sample_rows", sample_rows, 1)
     if isinstance(source, JsonLines):
         return _describe_json(source, limit)
-    snapshot = load_readable(source, version, storage_options, timestamp)
+    snapshot = load_readable(source, version, timestamp)
     number = min(SAMPLE_FILES, snapshot.num_files)
     chosen = [snapshot.files.slice(index * snapshot.num_files // number, 1) for index in range(number)]
     files = pa.concat_tables(chosen) if chosen else snapshot.files

@@ -86,8 +86,6 @@ class History(list[HistoryEntry]):
 def history(
     table: TableLocation | Snapshot,
     limit: int | None = None,
-    *,
-    storage_options: Mapping[str, str] | None = None,
 ) -> History:
     """Return the commits in the log of a table, newest first.
 
@@ -95,7 +93,6 @@ def history(
         table: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`. The history ends at the
             version that a handle or a snapshot selects.
         limit: The greatest number of commits to return, None for all.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         One entry for each commit. The timestamps are those that `load_snapshot(timestamp=…)` selects by.
@@ -115,7 +112,7 @@ def history(
     """
     if limit is not None:
         limit = to_integer("limit", limit, 0)
-    store, version, timestamp = open_to_read(table, storage_options)
+    store, version, timestamp = open_to_read(table)
     last = version if timestamp is None else version_at(store, timestamp)
     times = CommitTimes.of(store)
     versions = [each for each in reversed(times.modified) if last is None or each <= last][:limit]

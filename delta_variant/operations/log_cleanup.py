@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .._progress import begin
@@ -42,7 +41,6 @@ def clean_up_log(
     table: TableLocation,
     *,
     dry_run: bool = True,
-    storage_options: Mapping[str, str] | None = None,
 ) -> LogCleanupResult:
     """Delete the commits, checkpoints and checksums of a table that are older than the retention of its log.
 
@@ -55,7 +53,6 @@ def clean_up_log(
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         dry_run: Only list the files, and delete nothing.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         The deleted files, or the files that would be deleted.
@@ -72,7 +69,7 @@ def clean_up_log(
         >>> dv.clean_up_log(table, dry_run=True).files
         ()
     """
-    snapshot = load_latest(table, storage_options)
+    snapshot = load_latest(table)
     check_maintenance("clean up the log of", snapshot.uri, snapshot.protocol)
     snapshot.configuration.check_may_commit()
     begin("listing files")

@@ -31,7 +31,6 @@ def read_table(
     timezone: str = UTC,
     on_conflict: OnConflict = "error",
     variants: Literal["bytes", "shredded"] = "bytes",
-    storage_options: Mapping[str, str] | None = None,
 ) -> Scan:
     """Return a scan of the rows of a table, or of an earlier version of it.
 
@@ -63,7 +62,6 @@ def read_table(
         variants: The form of top-level Variant columns: `"bytes"`, the default, as `struct<metadata, value>`,
             `"shredded"` as files store them, with `typed_value` as VariantShredding.md defines it. Then the
             footers of the files are read first, and values are not checked for conflicts.
-        storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
         A `Scan`, with methods such as `to_table`, `to_pylist`, `count` and `explain`. DuckDB, Polars and
@@ -98,7 +96,7 @@ def read_table(
         >>> read_table(carts, lateral=items, columns=["id", "item.value::string as name"]).to_pylist()
         [{'id': 1, 'name': 'pen'}, {'id': 1, 'name': 'ink'}]
     """
-    snapshot = load_readable(table, version, storage_options, timestamp).in_timezone(timezone)
+    snapshot = load_readable(table, version, timestamp).in_timezone(timezone)
     query = Query.of(snapshot.configuration, columns, where, lateral)
     check_option("variants", variants, ("bytes", "shredded"))
     if lateral is not None and variants == "shredded":

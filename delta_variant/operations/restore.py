@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -85,7 +85,6 @@ def restore(
     *,
     timestamp: Timestamp | None = None,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> RestoreResult:
     """Restore a table to the state of an earlier version, as a new commit.
 
@@ -99,7 +98,6 @@ def restore(
         timestamp: A timezone-aware datetime or an ISO 8601 string, instead of `version`. It selects the
             latest version that was committed at that time or before it.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         The version of the commit, and the files that it added and removed.
@@ -124,8 +122,8 @@ def restore(
         >>> dv.restore(table, 0).version
         2
     """
-    plan = plan_restore(table, version, timestamp=timestamp, commit=commit, storage_options=storage_options)
-    _check_files_exist(plan, executor_of(table, plan.present.store, storage_options))
+    plan = plan_restore(table, version, timestamp=timestamp, commit=commit)
+    _check_files_exist(plan, executor_of(table, plan.present.store))
     if plan.added.num_rows:
         _check_no_vacuum_runs(plan.present)
     committed = _commit(plan) if plan.has_changes else CommitResult(None)
@@ -192,13 +190,12 @@ def plan_restore(
     *,
     timestamp: Timestamp | None = None,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> RestorePlan:
     """Return the changes of a restore; raises the errors of its arguments and of the table."""
     if version is None and timestamp is None:
         raise ValueError("pass the version or the timestamp to restore")
     commit = without_txn(options_of("commit", commit, CommitOptions), "restore")
-    present = load_latest(table, storage_options)
+    present = load_latest(table)
     past = load_snapshot(present.store, version, timestamp=timestamp)
     added, removed = subtract_files(past.files, present.files), subtract_files(present.files, past.files)
     after = _table_after(past, present)

@@ -75,9 +75,9 @@ class RewritePlan:
     commit: CommitOptions
 
 
-def run_rewrite(plan: RewritePlan, table: Any, storage_options: Mapping[str, str] | None) -> RewriteResult:
+def run_rewrite(plan: RewritePlan, table: Any) -> RewriteResult:
     """Rewrite the files with changed rows, and commit them; warn of paths that no file has."""
-    executor = rewrite_executor(table, plan.snapshot, plan.commit, storage_options)
+    executor = rewrite_executor(table, plan.snapshot, plan.commit)
     if result := skip_repeated(plan.snapshot, plan.commit):
         executor.forget()
         return result
@@ -101,13 +101,11 @@ def run_rewrite(plan: RewritePlan, table: Any, storage_options: Mapping[str, str
     return result
 
 
-def rewrite_executor(
-    table: Any, snapshot: Snapshot, commit: CommitOptions, storage_options: Mapping[str, str] | None
-) -> Executor:
+def rewrite_executor(table: Any, snapshot: Snapshot, commit: CommitOptions) -> Executor:
     """Return an executor for a change of rows, which a `txn` of the commit identifies."""
     transaction = transaction_of(commit)
     txn = None if transaction is None else transaction.application
-    return executor_of(table, snapshot.store, storage_options, txn)
+    return executor_of(table, snapshot.store, txn)
 
 
 def split_files(executor: Executor, files: Any) -> Iterator[Iterable[FileEntry]]:

@@ -206,7 +206,6 @@ def repair_statistics(
     files: Collection[str] | None = None,
     max_variant_stats_paths: int = MAX_STATS_PATHS,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> RepairResult:
     """Compute the statistics of data files where they are wrong, missing or one-sided, and commit them.
 
@@ -218,7 +217,6 @@ def repair_statistics(
         files: Decoded paths of the data files to compare, relative to the table. None compares all.
         max_variant_stats_paths: The greatest number of paths with bounds for each Variant column.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         The files with wrong or missing statistics, and the version of the commit.
@@ -241,10 +239,10 @@ def repair_statistics(
     """
     commit = without_txn(options_of("commit", commit, CommitOptions), "repair_statistics")
     to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
-    snapshot = load_latest(table, storage_options)
+    snapshot = load_latest(table)
     snapshot.configuration.check_may_commit()
     chosen = select_files(snapshot.files.to_pylist(), files, snapshot.uri)
-    executor, version = executor_of(table, snapshot.store, storage_options), strip_files(snapshot)
+    executor, version = executor_of(table, snapshot.store), strip_files(snapshot)
     total = sum(file["size"] or 0 for file in chosen)
     groups = executor.split(chosen, lambda file: file["size"] or 0, total, GROUP_BYTES, ROUNDS)
     tasks = (RepairTask(version, tuple(group), max_variant_stats_paths) for group in groups)

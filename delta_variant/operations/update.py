@@ -38,7 +38,6 @@ def update(
     timezone: str | None = None,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> RewriteResult:
     """Update the rows for which `where` is true, as one commit.
 
@@ -58,7 +57,6 @@ def update(
             the engine of a `Table`, `"UTC"` without one.
         files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
         commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
         A `RewriteResult` with `rows_updated`, `rows_copied` and the new version, None if no row matches.
@@ -87,9 +85,9 @@ def update(
         [{'n': 12}]
     """
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
-    snapshot = load_latest(table, storage_options).in_timezone(timezone_of(table, timezone))
+    snapshot = load_latest(table).in_timezone(timezone_of(table, timezone))
     plan = plan_update(snapshot, updates, where, WriteOptions(files=files), commit)
-    return run_rewrite(plan, table, storage_options)
+    return run_rewrite(plan, table)
 
 
 def plan_update(

@@ -104,7 +104,6 @@ def vacuum(
     dry_run: bool = True,
     enforce_retention_duration: bool = True,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> VacuumResult:
     """Delete the data files, deletion vectors and change data files that a table no longer needs.
 
@@ -122,7 +121,6 @@ def vacuum(
         enforce_retention_duration: Reject a retention that is shorter than that of the table. Pass False only
             if no other program reads or writes the table.
         commit: The metadata of both commits; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         The deleted files, or the files that would be deleted.
@@ -148,11 +146,10 @@ def vacuum(
         retention_hours,
         enforce_retention_duration=enforce_retention_duration,
         commit=commit,
-        storage_options=storage_options,
     )
     if dry_run or not plan.files:
         return VacuumResult(None, plan.files, plan.bytes, dry_run)
-    committed = _run(plan, executor_of(table, plan.snapshot.store, storage_options))
+    committed = _run(plan, executor_of(table, plan.snapshot.store))
     return VacuumResult(committed.version, plan.files, plan.bytes, dry_run, metrics=committed.metrics)
 
 
@@ -184,11 +181,10 @@ def plan_vacuum(
     *,
     enforce_retention_duration: bool = True,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> VacuumPlan:
     """Return the files that `vacuum` deletes; raises the errors of its arguments and of the table."""
     commit = without_txn(options_of("commit", commit, CommitOptions), "vacuum")
-    store = open_latest(table, storage_options)
+    store = open_latest(table)
     snapshot, tombstones = load_with_tombstones(store)
     check_maintenance("vacuum", snapshot.uri, snapshot.protocol)
     snapshot.configuration.check_may_commit()

@@ -58,7 +58,6 @@ def write_table(
     files: FileOptions | None = None,
     json: JsonOptions | None = None,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> WriteResult:
     """Write `data` to a Delta table as one commit.
 
@@ -104,7 +103,6 @@ def write_table(
         json: How JSON text becomes Variants, and what happens to text that is not JSON; see `JsonOptions`.
             None, the default, uses the options of `read_json` for its result, and the defaults otherwise.
         commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
         A `WriteResult` with the committed version, the number of rows and the new files.
@@ -144,9 +142,9 @@ def write_table(
     variants = texts_of("names", "variant_columns", variant_columns)
     engine: Engine | None = getattr(table, "engine", None)
     frame: SourceRows | None = None if engine is None else engine.rows_to_write(data, variants)
-    store, transaction = open_latest(table, storage_options), transaction_of(commit)
+    store, transaction = open_latest(table), transaction_of(commit)
     txn = None if transaction is None else transaction.application
-    executor = LocalExecutor(store) if frame is None else executor_of(table, store, storage_options, txn)
+    executor = LocalExecutor(store) if frame is None else executor_of(table, store, txn)
     snapshot = load_existing(store, mode)
     if result := result_without_writing(snapshot, mode, commit):
         executor.forget()

@@ -89,7 +89,6 @@ def aggregate(
     timestamp: Timestamp | None = None,
     timezone: str = UTC,
     on_conflict: OnConflict = "error",
-    storage_options: Mapping[str, str] | None = None,
 ) -> Aggregation:
     """Return counts and extremes of the rows of a table.
 
@@ -113,7 +112,6 @@ def aggregate(
         timezone: The time zone of local times, as in `read_table`. `"UTC"` by default.
         on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other, as
             in `read_table`. `"error"` by default.
-        storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
         An `Aggregation`.
@@ -139,7 +137,7 @@ def aggregate(
         >>> dv.aggregate("sales", aggregates, where="event:price::bigint < 5").values
         {'n': 1, 'highest': 3}
     """
-    snapshot = load_readable(table, version, storage_options, timestamp).in_timezone(timezone)
+    snapshot = load_readable(table, version, timestamp).in_timezone(timezone)
     scope = Scope.of_read(snapshot.configuration)
     bound = {name: _bind(each, scope) for name, each in parse_aggregates(aggregates).items()}
     if not bound:

@@ -47,11 +47,10 @@ EXACT = pa.decimal128(38, 0)
 def load_readable(
     table: TableLocation | Snapshot,
     version: int | None,
-    storage_options: Mapping[str, str] | None,
     timestamp: Timestamp | None = None,
 ) -> Snapshot:
     """Return a version of a table; raises the errors of `read_table` if this version cannot read it."""
-    snapshot = load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options)
+    snapshot = load_snapshot(table, version, timestamp=timestamp)
     snapshot.configuration.check_may_read()
     return snapshot
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -32,7 +32,6 @@ def shredded_columns(
     strict: bool = True,
     version: int | None = None,
     timestamp: Timestamp | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return the columns of a table and each shredded path of its Variants, as `columns` of a scan.
 
@@ -48,7 +47,6 @@ def shredded_columns(
             `try_variant_get`, which returns NULL.
         version: The version to read. None, the default, reads the latest version.
         timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
-        storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
         SQL expressions by name: each column of the table, then the paths of each Variant, such as
@@ -74,7 +72,7 @@ def shredded_columns(
         [{'event': {'user': {'id': 7}}, 'event.user.id': 7}]
     """
     check_option("strict", strict, (True, False))
-    snapshot = load_readable(table, version, storage_options, timestamp)
+    snapshot = load_readable(table, version, timestamp)
     columns = {field.name: _quoted(field.name) for field in snapshot.schema.fields}
     function = "variant_get" if strict else "try_variant_get"
     for (variant, path), sql_type in shredded_types(snapshot, snapshot.files).items():

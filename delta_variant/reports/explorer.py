@@ -35,6 +35,7 @@ from ..protocol.types import VARIANT, fields_of
 from ..read import file_reader
 from ..read.query import Query
 from ..read.rows import read_files
+from ..storage.store import TableLocation
 from ..variant import paths as variant_paths
 from ..variant.shredding import ShreddingSchema, infer_shredding_schema
 from ..variant.values import to_json
@@ -134,14 +135,12 @@ class _Sample:
     columns: Mapping[str, Any]
 
 
-def explore(
-    table: str, version: int | None = None, storage_options: Mapping[str, str] | None = None
-) -> Exploration:
+def explore(table: TableLocation, version: int | None = None) -> Exploration:
     """Return the content of a table at `version`, and the estimates.
 
     Raise DataFileError for a file that cannot be read.
     """
-    snapshot = load_snapshot(table, version, storage_options=storage_options)
+    snapshot = load_snapshot(table, version)
     files = list(files_of(snapshot))
     shredding = merge([shredding_of(file) for file in files])
     sample = _take_sample(snapshot, files)

@@ -20,7 +20,7 @@ from ..protocol.actions import is_residual
 from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.statistics import FileStatistics, value_at
 from ..protocol.types import VARIANT, fields_of
-from ..storage.store import Store, open_store
+from ..storage.store import Store, TableLocation, open_store, table_uri
 from .bounds import Bounds, decode_sides
 
 __all__ = ["InspectedFile", "data_files", "files_of", "undecodable_bounds"]
@@ -46,26 +46,21 @@ class InspectedFile:
         return {column: _bounds_or_empty(self, column) for column in self.variants}
 
 
-def data_files(
-    target: str,
-    version: int | None,
-    storage_options: Mapping[str, str] | None = None,
-    *,
-    exact: bool = False,
-) -> Iterator[InspectedFile]:
+def data_files(target: TableLocation, version: int | None, *, exact: bool = False) -> Iterator[InspectedFile]:
     """Yield a Parquet file, or the files of a table at `version`.
 
     `exact=True` computes the statistics of a table from its data instead of reading them from the log.
     """
-    if not Path(target).is_file():
-        snapshot = load_snapshot(target, version, storage_options=storage_options)
+    file = Path(table_uri(target))
+    if not file.is_file():
+        snapshot = load_snapshot(target, version)
         files = files_of(snapshot)
         yield from _compute_statistics(snapshot, files) if exact else files
         return
-    folder, name = open_store(Path(target).absolute().parent), Path(target).name
+    folder, name = open_store(file.absolute().parent), file.name
     with error_location(file=name):
         variants = variant_columns(open_file(folder, name))
-    yield InspectedFile(folder, name, file_stats(target), {(column,): column for column in variants})
+    yield InspectedFile(folder, name, file_stats(file), {(column,): column for column in variants})
 
 
 def files_of(snapshot: Snapshot) -> Iterator[InspectedFile]:

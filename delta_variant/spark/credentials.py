@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pyspark.sql import SparkSession
 
 from ..storage.options import parse_options
-from ..storage.store import TableLocation, merged_storage_options, table_uri
+from ..storage.store import TableLocation, storage_options_of, table_uri
 
 __all__ = ["HadoopSettings", "add_options", "hadoop_settings", "session_options"]
 
@@ -32,7 +32,7 @@ def session_options(
     spark: SparkSession, table: TableLocation, storage_options: Mapping[str, str] | None
 ) -> Mapping[str, str] | None:
     """Return the storage options of a call, with those of its session; see `add_options`."""
-    own = merged_storage_options(table, storage_options)
+    own = storage_options_of(table) if storage_options is None else storage_options
     return own if _source(table_uri(table)) is None else add_options(table, own, hadoop_settings(spark))
 
 

@@ -147,9 +147,7 @@ class EngineTable:
     _memo: Memo = field(repr=False, compare=False)
 
     @classmethod
-    def of(
-        cls, table: TableLocation, engine: SparkEngine, storage_options: Mapping[str, str] | None
-    ) -> EngineTable:
+    def of(cls, table: TableLocation, engine: SparkEngine) -> EngineTable:
         location = engine.locate(table)
-        options = engine.storage_options(location, storage_options)
+        options = engine.storage_options(location, None)
         return cls(table_uri(location), options, engine, getattr(location, "_memo", Memo()))

@@ -22,6 +22,7 @@ from ..errors import UnsupportedFeatureError
 from ..execution import GROUP_BYTES
 from ..expressions.char_padding import padded_column
 from ..expressions.parse import parse_columns
+from ..log.load import version_to_read
 from ..log.snapshot import Snapshot, TableVersion
 from ..log.timestamps import Timestamp
 from ..operations.changes import ChangedFile, ChangeFeed, plan_changes, query_of_changes
@@ -36,7 +37,7 @@ from ..read.plan import plan_files
 from ..read.predicate import pruning_predicate_of
 from ..read.query import Query
 from ..read.rows import load_readable, read_files
-from ..storage.store import TableLocation
+from ..storage.store import TableLocation, open_store, pinned_version
 from .columns import cast_for_spark, to_spark
 from .credentials import session_options
 from .queries.table_names import resolve_table
@@ -237,7 +238,9 @@ def read_table(
     own_credentials = bool(storage_options)
     table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
-    snapshot = load_readable(table, version, storage_options).in_timezone(session_timezone(spark))
+    version, timestamp = version_to_read(table, version, None)
+    snapshot = load_readable(open_store(table, storage_options), version, timestamp)
+    snapshot = snapshot.in_timezone(session_timezone(spark))
     query = Query.of(snapshot.configuration, columns, where)
     files = plan_files(snapshot, query.predicate).files
     reason = unsupported_by_scan(spark, snapshot, files, own_credentials=own_credentials)
@@ -314,15 +317,17 @@ def read_changes(
     """
     table = resolve_table(spark, table)
     storage_options = session_options(spark, table, storage_options)
+    if end is None:
+        own_version, own_timestamp = pinned_version(table)
+        end = own_timestamp if own_version is None else own_version
     changes = plan_changes(
-        table,
+        open_store(table, storage_options),
         start=start,
         end=end,
         columns=columns,
         where=where,
         timezone=session_timezone(spark),
         on_conflict=on_conflict,
-        storage_options=storage_options,
     )
     task = ChangeReader(TaskTable.of(changes.feed.end, storage_options), columns, where, on_conflict)
     groups = file_groups(sized_changes(changes.files()), parallelism(spark))

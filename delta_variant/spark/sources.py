@@ -84,7 +84,7 @@ def _load(options: Mapping[str, Any]) -> Snapshot:
     if end is None:
         at = _either(options, "version", "timestamp")
         version, timestamp = (None, at) if isinstance(at, datetime) else (at, None)
-        return load_readable(options["path"], version, options["storage_options"], timestamp)
+        return load_readable(open_store(options["path"], options["storage_options"]), version, timestamp)
     return load_end(open_store(options["path"], options["storage_options"]), end)
 
 
@@ -111,7 +111,7 @@ class BatchSource(DataSourceReader):
     def partitions(self) -> Sequence[InputPartition]:
         """Return the files that may contain a matching row, in groups."""
         table = self._reader.table
-        snapshot = load_readable(table.configuration.uri, table.version, table.storage_options)
+        snapshot = load_readable(open_store(table.configuration.uri, table.storage_options), table.version)
         snapshot = snapshot.in_timezone(table.configuration.timezone)
         files = plan_files(snapshot, self._reader.query.predicate).files
         return [FileGroup(group) for group in groups_of_table(files, TASKS)] or [FileGroup(())]
@@ -132,14 +132,13 @@ class ChangeSource(BatchSource):
         """Return the files that may contain a matching change, in groups."""
         reader, table = self._reader, self._reader.table
         changes = plan_changes(
-            table.configuration.uri,
+            open_store(table.configuration.uri, table.storage_options),
             start=self._start,
             end=table.version,
             columns=reader.columns,
             where=reader.where,
             timezone=table.configuration.timezone,
             on_conflict=reader.on_conflict,
-            storage_options=table.storage_options,
         )
         groups = file_groups(sized_changes(changes.files()), TASKS)
         return [FileGroup(group) for group in groups] or [FileGroup(())]

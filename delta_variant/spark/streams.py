@@ -81,14 +81,13 @@ def batch_writer(
     # A micro-batch reads the commits since the one before, and not the whole log.
     tables = RecalledTables()
     of_engine = {name: arguments.pop(name) for name in ENGINE_OPTIONS if name in arguments}
-    storage_options = arguments.pop("storage_options", None)
     # An unknown option is an error here and not in the first batch.
     signature(write_table).bind(table, None, **arguments)
 
     def write_batch(df: DataFrame, batch_id: int) -> WriteResult:
         batch, engine = MicroBatch.of(df, batch_id), SparkEngine(df.sparkSession, **of_engine)
         with tables.of_batch():
-            target = EngineTable.of(table, engine, storage_options)
+            target = EngineTable.of(table, engine)
         write = BatchWrite(batch, target, app_id or _query_id(batch, "batch_writer"), arguments, df)
         with _transaction(write, has_own_id=app_id is not None) as txn:
             return write_table(target, df, commit=with_transaction(commit, txn), **arguments)

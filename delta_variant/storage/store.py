@@ -57,7 +57,6 @@ __all__ = [
     "local_location",
     "local_path",
     "location_key",
-    "merged_storage_options",
     "modification_time",
     "open_latest",
     "open_store",
@@ -71,6 +70,7 @@ __all__ = [
     "remove_empty_folders",
     "removing_new_folders",
     "size",
+    "storage_options_of",
     "table_uri",
     "uri_of",
     "walk",
@@ -189,7 +189,7 @@ def remember(table: TableLocation) -> TableLocation:
     """Return a location with a memo, which is `table` itself if it has one."""
     if isinstance(table, Store) or hasattr(table, "_memo"):
         return table
-    return RememberedTable(table_uri(table), merged_storage_options(table))
+    return RememberedTable(table_uri(table), storage_options_of(table))
 
 
 @contextmanager
@@ -270,12 +270,8 @@ def location_key(table: TableLocation) -> str:
     return _plain_scheme(uri.rstrip("/")) if local is None else os.path.realpath(local)
 
 
-def merged_storage_options(
-    table: TableLocation, storage_options: Mapping[str, str] | None = None
-) -> Mapping[str, str] | None:
-    """Return the options for the store of a table: those passed, or by default those of its handle."""
-    if storage_options is not None:
-        return storage_options
+def storage_options_of(table: TableLocation) -> Mapping[str, str] | None:
+    """Return the options for the store of a table that its handle has, None without one."""
     # A Table has the first attribute, a deltalake.DeltaTable the second.
     options: Mapping[str, str] | None = getattr(table, "storage_options", None) or getattr(
         table, "_storage_options", None
@@ -291,7 +287,7 @@ def pinned_version(table: TableLocation) -> tuple[int | None, Any]:
     return (version() if callable(version) else version), getattr(table, "timestamp", None)
 
 
-def open_latest(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:
+def open_latest(table: TableLocation) -> Store:
     """Return the store of a table that an operation changes; raises what `open_store` raises.
 
     Raises ValueError for a handle of an earlier version. A `deltalake.DeltaTable` stands for the table.
@@ -301,7 +297,7 @@ def open_latest(table: TableLocation, storage_options: Mapping[str, str] | None 
         at = f"version {version}" if timestamp is None else f"timestamp {timestamp}"
         shown = redact_location(table_uri(table))
         raise ValueError(f"cannot change {shown} at {at}: pass the table without as_of")
-    return open_store(table, storage_options)
+    return open_store(table)
 
 
 def open_store(table: TableLocation, storage_options: Mapping[str, str] | None = None) -> Store:
@@ -315,7 +311,9 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     """
     if isinstance(table, Store):
         return table
-    uri, storage_options = table_uri(table), merged_storage_options(table, storage_options)
+    uri = table_uri(table)
+    if storage_options is None:
+        storage_options = storage_options_of(table)
     memo = getattr(table, "_memo", None) or Memo()
     options = parse_options(storage_options or {})
     outside = dict(storage_options or {}) if options.allow_paths_outside_table else None

@@ -56,7 +56,7 @@ def run_writers(
     With `creates` the table does not exist at first, and the processes also compete for its first version.
     """
     if not creates:
-        dv.write_table(table, data({-1: 0}), storage_options=options)
+        dv.write_table(dv.Table(table, options), data({-1: 0}))
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["concurrent_writers"])
     counts = context.Queue()
@@ -122,7 +122,7 @@ def _delete(store: Store, row: int) -> int:
 
 def _check(table: str, options: Mapping[str, str] | None, commits: int, expected: set[int]) -> None:
     """Check every row and version of the table."""
-    snapshot = dv.load_snapshot(table, storage_options=options)
+    snapshot = dv.load_snapshot(dv.Table(table, options))
     assert snapshot.version == commits - 1, f"{commits} commits, and version {snapshot.version}"
     assert set(read(snapshot)) == expected
     versions = read_commits(snapshot.store, -1)
@@ -132,4 +132,4 @@ def _check(table: str, options: Mapping[str, str] | None, commits: int, expected
     assert len({info.fields["txnId"] for info in infos}) == commits
     paths = [action.path for action in actions if isinstance(action, AddFile)]
     assert len(set(paths)) == len(paths)
-    assert dv.audit_table(table, storage_options=options).count("error") == 0
+    assert dv.audit_table(dv.Table(table, options)).count("error") == 0

@@ -49,7 +49,7 @@ class Table:
 
     def rows(self) -> list[tuple[int, int]]:
         columns = {"id": "id", "n": "event:n::bigint"}
-        found = dv.read_table(self.uri, columns=columns, storage_options=self.options).to_table()
+        found = dv.read_table(dv.Table(self.uri, self.options), columns=columns).to_table()
         return sorted((row["id"], row["n"]) for row in found.to_pylist())
 
 
@@ -104,27 +104,27 @@ def events(*ids: int) -> pa.Table:
 
 
 def test_every_operation_works(table: Table):
-    options = {"storage_options": table.options}
-    dv.write_table(table.uri, events(1, 2), **options)
-    dv.write_table(table.uri, events(3, 4), mode="append", **options)
-    dv.update(table.uri, {"event:n": "7"}, "id = 1", **options)
-    dv.delete(table.uri, "id = 2", **options)
-    merge = dv.merge(table.uri, events(4, 5), "target.id = source.id", **options)
+    handle = dv.Table(table.uri, table.options)
+    dv.write_table(handle, events(1, 2))
+    dv.write_table(handle, events(3, 4), mode="append")
+    dv.update(handle, {"event:n": "7"}, "id = 1")
+    dv.delete(handle, "id = 2")
+    merge = dv.merge(handle, events(4, 5), "target.id = source.id")
     merge.when_matched_delete().when_not_matched_insert_all().execute()
-    assert dv.optimize(table.uri, sort_by="id", **options).files_before == 3
+    assert dv.optimize(handle, sort_by="id").files_before == 3
     assert table.rows() == [(1, 7), (3, 30), (5, 50)]
-    assert not dv.audit_table(table.uri, data=True, **options).findings
-    removed = dv.vacuum(table.uri, 0, dry_run=False, enforce_retention_duration=False, **options).files
+    assert not dv.audit_table(handle, data=True).findings
+    removed = dv.vacuum(handle, 0, dry_run=False, enforce_retention_duration=False).files
     assert len(removed) == 6
     assert table.rows() == [(1, 7), (3, 30), (5, 50)]
     assert DeltaTable(table.uri, storage_options=table.options).version() == 7
 
 
 def test_of_two_commits_of_one_version_the_second_conflicts(table: Table):
-    options = {"storage_options": table.options}
-    dv.write_table(table.uri, events(1, 2), **options)
-    merges = [dv.merge(table.uri, events(3), "target.id = source.id", **options) for _ in range(2)]
-    dv.write_table(table.uri, events(9), mode="append", **options)
+    handle = dv.Table(table.uri, table.options)
+    dv.write_table(handle, events(1, 2))
+    merges = [dv.merge(handle, events(3), "target.id = source.id") for _ in range(2)]
+    dv.write_table(handle, events(9), mode="append")
     first, second = (merge.when_not_matched_insert_all() for merge in merges)
     first.execute()
     with pytest.raises(CommitConflictError):
@@ -133,11 +133,11 @@ def test_of_two_commits_of_one_version_the_second_conflicts(table: Table):
 
 
 def test_a_commit_whose_response_was_lost_is_recognized(table: Table):
-    options = {"storage_options": table.options}
-    dv.write_table(table.uri, events(1), **options)
+    handle = dv.Table(table.uri, table.options)
+    dv.write_table(handle, events(1))
     fault = Fault("lost", "PUT", "_delta_log")
     table.proxy.faults.append(fault)
-    result = dv.write_table(table.uri, events(2), mode="append", **options)
+    result = dv.write_table(handle, events(2), mode="append")
     assert (result.version, fault.times) == (1, 0)
     assert table.rows() == [(1, 10), (2, 20)]
-    assert [entry.version for entry in dv.history(table.uri, **options)] == [1, 0]
+    assert [entry.version for entry in dv.history(handle)] == [1, 0]

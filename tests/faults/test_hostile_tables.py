@@ -214,7 +214,7 @@ def test_a_sidecar_whose_path_is_not_a_file_name_is_an_error_of_this_library(tab
 )
 def test_a_path_outside_the_table_is_read_if_allowed(table: Path, victim: Path, kind: str):
     change(table, 0, set_path(OUTSIDE_PATHS[kind](victim)))
-    assert read(table, storage_options={"allow_paths_outside_table": "true"}) == {666: 666}
+    assert read(dv.Table(table, {"allow_paths_outside_table": "true"})) == {666: 666}
 
 
 def test_a_clone_with_absolute_paths_is_read_and_changed_without_its_source(tmp_path: Path):
@@ -223,8 +223,8 @@ def test_a_clone_with_absolute_paths_is_read_and_changed_without_its_source(tmp_
     shutil.copytree(source / "_delta_log", clone / "_delta_log")
     change(clone, 0, lambda add: add.update(path=encode_path(f"file:{source}/{add['path']}")))
     allowed = {"allow_paths_outside_table": "true"}
-    dv.delete(clone, "id = 1", storage_options=allowed)
-    dv.write_table(clone, data({3: 3}), mode="append", storage_options=allowed)
+    dv.delete(dv.Table(clone, allowed), "id = 1")
+    dv.write_table(dv.Table(clone, allowed), data({3: 3}), mode="append")
     assert read(clone) == {2: 2, 3: 3}
     assert read(source) == {1: 1, 2: 2}
 
@@ -250,7 +250,7 @@ def test_a_symbolic_link_out_of_the_table_is_rejected_unless_allowed(table: Path
     with pytest.raises(DeltaVariantError, match="is outside the table"):
         read(table)
     if linked != "log":
-        assert read(table, storage_options={"allow_paths_outside_table": "true"}) == {666: 666}
+        assert read(dv.Table(table, {"allow_paths_outside_table": "true"})) == {666: 666}
 
 
 def test_symbolic_links_to_a_table_and_in_it_are_followed(table: Path, tmp_path: Path):

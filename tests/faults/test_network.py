@@ -23,12 +23,12 @@ def numbers(*values: int) -> pa.Table:
 
 
 def ids(bucket: Bucket, **options: Any) -> list[int]:
-    read = dv.read_table(bucket.table(), storage_options=bucket.options, **options).to_table()
+    read = dv.read_table(dv.Table(bucket.table(), bucket.options), **options).to_table()
     return sorted(read["id"].to_pylist())
 
 
 def versions(bucket: Bucket) -> int:
-    return dv.load_snapshot(bucket.table(), storage_options=bucket.options).version
+    return dv.load_snapshot(dv.Table(bucket.table(), bucket.options)).version
 
 
 def data_files(bucket: Bucket) -> set[str]:
@@ -38,9 +38,9 @@ def data_files(bucket: Bucket) -> set[str]:
 
 @pytest.mark.parametrize("kind", ["slow_down", "error", "conflict", "reset", "lost", "slow"])
 def test_a_commit_with_a_fault_happens_once(bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind):
-    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    write_table(dv.Table(bucket.table(), bucket.options), numbers(1))
     proxy.faults.append(Fault(kind, "PUT", COMMIT % 1))
-    result = write_table(bucket.table(), numbers(2), mode="append", storage_options=proxied.options)
+    result = write_table(dv.Table(bucket.table(), proxied.options), numbers(2), mode="append")
     assert result.version == 1
     assert proxy.faults[0].times == 0
     assert versions(bucket) == 1
@@ -52,7 +52,7 @@ def test_a_table_is_created_after_a_conflicting_put_in_progress(
     bucket: Bucket, proxied: Bucket, proxy: Proxy, mode: Any
 ):
     proxy.faults.append(Fault("conflict", "PUT", COMMIT % 0))
-    result = write_table(bucket.table(), numbers(1), mode=mode, storage_options=proxied.options)
+    result = write_table(dv.Table(bucket.table(), proxied.options), numbers(1), mode=mode)
     assert result.version == 0
     assert proxy.faults[0].times == 0
     assert versions(bucket) == 0
@@ -62,42 +62,40 @@ def test_a_table_is_created_after_a_conflicting_put_in_progress(
 def test_a_commit_whose_response_was_lost_is_retried_and_recognized(
     bucket: Bucket, proxied: Bucket, proxy: Proxy
 ):
-    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    write_table(dv.Table(bucket.table(), bucket.options), numbers(1))
     proxy.faults.append(Fault("lost", "PUT", COMMIT % 1))
-    assert (
-        write_table(bucket.table(), numbers(2), mode="append", storage_options=proxied.options).version == 1
-    )
+    assert write_table(dv.Table(bucket.table(), proxied.options), numbers(2), mode="append").version == 1
     assert proxy.count("PUT", COMMIT % 1) == 2
     assert proxy.count("PUT", COMMIT % 2) == 0
 
 
 def test_a_new_table_whose_response_was_lost_is_recognized(proxied: Bucket, proxy: Proxy):
     proxy.faults.append(Fault("lost", "PUT", COMMIT % 0))
-    assert write_table(proxied.table(), numbers(1), storage_options=proxied.options).version == 0
+    assert write_table(dv.Table(proxied.table(), proxied.options), numbers(1)).version == 0
     assert ids(proxied) == [1]
     with pytest.raises(TableExistsError):
-        write_table(proxied.table(), numbers(1), storage_options=proxied.options)
+        write_table(dv.Table(proxied.table(), proxied.options), numbers(1))
 
 
 def test_a_commit_whose_responses_are_all_lost_is_found_in_the_log(
     bucket: Bucket, proxied: Bucket, proxy: Proxy
 ):
-    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    write_table(dv.Table(bucket.table(), bucket.options), numbers(1))
     proxy.faults += [Fault("lost", "PUT", COMMIT % 1), Fault("reset", "PUT", COMMIT % 1, times=99)]
     options = {**proxied.options, "max_retries": "2"}
-    assert write_table(bucket.table(), numbers(2), mode="append", storage_options=options).version == 1
+    assert write_table(dv.Table(bucket.table(), options), numbers(2), mode="append").version == 1
     assert ids(bucket) == [1, 2]
 
 
 def test_a_commit_without_a_response_is_unknown_and_keeps_its_files(
     bucket: Bucket, proxied: Bucket, proxy: Proxy
 ):
-    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    write_table(dv.Table(bucket.table(), bucket.options), numbers(1))
     before = data_files(bucket)
     proxy.faults.append(Fault("reset", "PUT", COMMIT % 1, times=99))
     options = {**proxied.options, "max_retries": "2"}
     with pytest.raises(CommitUnknownError, match=r"cannot determine whether s3://.*00001\.json was written"):
-        write_table(bucket.table(), numbers(2), mode="append", storage_options=options)
+        write_table(dv.Table(bucket.table(), options), numbers(2), mode="append")
     assert len(data_files(bucket)) == len(before) + 1
     assert ids(bucket) == [1]
 
@@ -105,27 +103,27 @@ def test_a_commit_without_a_response_is_unknown_and_keeps_its_files(
 def test_a_commit_that_cannot_be_read_to_identify_its_writer_keeps_its_files(
     bucket: Bucket, proxied: Bucket, proxy: Proxy
 ):
-    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    write_table(dv.Table(bucket.table(), bucket.options), numbers(1))
     proxy.faults += [Fault("lost", "PUT", COMMIT % 1), Fault("reset", "GET", COMMIT % 1, times=99)]
     options = {**proxied.options, "max_retries": "2"}
     with pytest.raises(CommitUnknownError):
-        write_table(bucket.table(), numbers(2), mode="append", storage_options=options)
+        write_table(dv.Table(bucket.table(), options), numbers(2), mode="append")
     assert ids(bucket) == [1, 2]
 
 
 def test_a_delete_whose_response_was_lost_does_not_conflict_with_itself(
     bucket: Bucket, proxied: Bucket, proxy: Proxy
 ):
-    write_table(bucket.table(), numbers(1, 2, 3), storage_options=bucket.options)
+    write_table(dv.Table(bucket.table(), bucket.options), numbers(1, 2, 3))
     proxy.faults.append(Fault("lost", "PUT", COMMIT % 1))
-    assert dv.delete(bucket.table(), "id = 2", storage_options=proxied.options).version == 1
+    assert dv.delete(dv.Table(bucket.table(), proxied.options), "id = 2").version == 1
     assert ids(bucket) == [1, 3]
 
 
 def test_a_delete_that_conflicts_leaves_no_file(bucket: Bucket, proxied: Bucket, proxy: Proxy):
-    write_table(bucket.table(), numbers(1, 2, 3), storage_options=bucket.options)
-    merge = dv.merge(bucket.table(), numbers(2), "target.id = source.id", storage_options=bucket.options)
-    dv.delete(bucket.table(), "id = 3", storage_options=bucket.options)
+    write_table(dv.Table(bucket.table(), bucket.options), numbers(1, 2, 3))
+    merge = dv.merge(dv.Table(bucket.table(), bucket.options), numbers(2), "target.id = source.id")
+    dv.delete(dv.Table(bucket.table(), bucket.options), "id = 3")
     before = data_files(bucket)
     with pytest.raises(CommitConflictError, match="concurrent version 1 removed"):
         merge.when_matched_delete().execute()
@@ -138,7 +136,7 @@ def test_a_data_file_uploaded_with_a_fault_is_complete(
     bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind
 ):
     proxy.faults.append(Fault(kind, "PUT", r"\.parquet"))
-    write_table(bucket.table(), numbers(1), storage_options=proxied.options)
+    write_table(dv.Table(bucket.table(), proxied.options), numbers(1))
     assert proxy.faults[0].times == 0
     assert ids(bucket) == [1]
 
@@ -170,9 +168,8 @@ def test_a_multipart_upload_with_a_fault_is_complete(
 def test_reads_with_faults_return_all_rows(bucket: Bucket, proxied: Bucket, proxy: Proxy, kind: Kind):
     values = list(range(50_000))
     write_table(
-        bucket.table(),
+        dv.Table(bucket.table(), bucket.options),
         numbers(*values),
-        storage_options=bucket.options,
         files=dv.FileOptions(compression="none"),
     )
     for target in ("list-type", "_delta_log/.*json", r"\.parquet"):
@@ -182,28 +179,27 @@ def test_reads_with_faults_return_all_rows(bucket: Bucket, proxied: Bucket, prox
 
 
 def test_a_store_that_stays_unavailable_is_a_store_error(bucket: Bucket, proxied: Bucket, proxy: Proxy):
-    write_table(bucket.table(), numbers(1), storage_options=bucket.options)
+    write_table(dv.Table(bucket.table(), bucket.options), numbers(1))
     proxy.faults.append(Fault("slow_down", times=99))
     options = {**proxied.options, "max_retries": "1"}
     with pytest.raises(StoreError, match=r"s3://.*: SlowDown"):
-        dv.load_snapshot(bucket.table(), storage_options=options)
+        dv.load_snapshot(dv.Table(bucket.table(), options))
 
 
 def test_every_operation_succeeds_while_random_requests_fail(bucket: Bucket, proxied: Bucket, proxy: Proxy):
     write_table(
-        bucket.table(),
+        dv.Table(bucket.table(), bucket.options),
         numbers(0),
         configuration={"delta.checkpointInterval": "4"},
-        storage_options=bucket.options,
     )
     proxy.fault_rate = 0.2
     for number in range(1, 13):
-        write_table(bucket.table(), numbers(number), mode="append", storage_options=proxied.options)
-    dv.delete(bucket.table(), "id = 5", storage_options=proxied.options)
-    dv.update(bucket.table(), {"id": "id + 100"}, "id > 10", storage_options=proxied.options)
-    dv.optimize(bucket.table(), storage_options=proxied.options)
+        write_table(dv.Table(bucket.table(), proxied.options), numbers(number), mode="append")
+    dv.delete(dv.Table(bucket.table(), proxied.options), "id = 5")
+    dv.update(dv.Table(bucket.table(), proxied.options), {"id": "id + 100"}, "id > 10")
+    dv.optimize(dv.Table(bucket.table(), proxied.options))
     found = ids(proxied)
     proxy.fault_rate = 0.0
     assert found == ids(bucket) == [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 111, 112]
     assert versions(bucket) == 15
-    assert dv.audit_table(bucket.table(), data=True, storage_options=bucket.options).is_clean
+    assert dv.audit_table(dv.Table(bucket.table(), bucket.options), data=True).is_clean

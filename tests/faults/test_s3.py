@@ -38,7 +38,7 @@ def events(*numbers: int, day: str = "mon") -> pa.Table:
 
 def rows(table: Any, bucket: Bucket, **options: Any) -> list[tuple[int, int, str]]:
     columns = {"id": "id", "n": "event:n::bigint", "name": "event:user.name::string"}
-    read = dv.read_table(table, columns=columns, storage_options=bucket.options, **options).to_table()
+    read = dv.read_table(dv.Table(table, bucket.options), columns=columns, **options).to_table()
     return sorted((row["id"], row["n"], row["name"]) for row in read.to_pylist())
 
 
@@ -48,7 +48,7 @@ def expected(*numbers: int) -> list[tuple[int, int, str]]:
 
 def duckdb_rows(table: str, bucket: Bucket) -> list[int]:
     """Return the ids that DuckDB reads from local copies of the files of the latest version."""
-    snapshot = load_snapshot(table, storage_options=bucket.options)
+    snapshot = load_snapshot(dv.Table(table, bucket.options))
     ids: list[int] = []
     for path in snapshot.files["path"].to_pylist():
         copy = Path(duckdb_rows.folder) / "copy.parquet"  # type: ignore[attr-defined]
@@ -66,46 +66,44 @@ def folder(tmp_path: Path) -> None:
 def test_every_operation_works_on_s3(bucket: Bucket):
     table, options = bucket.table("events %41"), bucket.options
     write_table(
-        table,
+        dv.Table(table, options),
         events(*range(10)),
         configuration={"delta.checkpointInterval": "3"},
-        storage_options=options,
     )
     with pytest.raises(TableExistsError):
-        write_table(table, events(1), storage_options=options)
-    write_table(table, events(10, 11), mode="append", storage_options=options)
+        write_table(dv.Table(table, options), events(1))
+    write_table(dv.Table(table, options), events(10, 11), mode="append")
     assert rows(table, bucket, where="event:n::bigint >= 9") == expected(9, 10, 11)
     assert rows(table, bucket, version=0) == expected(*range(10))
 
-    assert dv.delete(table, "event:n::bigint = 3", storage_options=options).rows_deleted == 1
-    dv.update(table, {"event:user.name": "'x'"}, "id = 4", storage_options=options)
+    assert dv.delete(dv.Table(table, options), "event:n::bigint = 3").rows_deleted == 1
+    dv.update(dv.Table(table, options), {"event:user.name": "'x'"}, "id = 4")
     assert rows(table, bucket, where="id = 4") == [(4, 4, "x")]
-    merge = dv.merge(table, events(4, 12), "target.id = source.id", storage_options=options)
+    merge = dv.merge(dv.Table(table, options), events(4, 12), "target.id = source.id")
     merge.when_matched_update({"event": "source.event"}).when_not_matched_insert_all().execute()
     left = [0, 1, 2, 4, 5, 6, 7, 8, 9, 10, 11, 12]
     assert rows(table, bucket) == expected(*left)
 
     write_table(
-        table,
+        dv.Table(table, options),
         events(13),
         mode="append",
         shredding=dv.ShreddingSchema.of({"n": pa.int64()}),
         files=dv.FileOptions(max_variant_stats_paths=0),
-        storage_options=options,
     )
-    before = dv.load_snapshot(table, storage_options=options).version
-    repair = dv.repair_statistics(table, dry_run=False, storage_options=options)
-    assert repair.version == dv.load_snapshot(table, storage_options=options).version == before + 1
+    before = dv.load_snapshot(dv.Table(table, options)).version
+    repair = dv.repair_statistics(dv.Table(table, options), dry_run=False)
+    assert repair.version == dv.load_snapshot(dv.Table(table, options)).version == before + 1
     assert [len(file.reasons) for file in repair.files] == [1]
-    assert dv.repair_statistics(table, storage_options=options).files == ()
-    write_table(table, events(0, 1), mode="overwrite", where="id in (0, 1, 2)", storage_options=options)
+    assert dv.repair_statistics(dv.Table(table, options)).files == ()
+    write_table(dv.Table(table, options), events(0, 1), mode="overwrite", where="id in (0, 1, 2)")
     left = [0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13]
     assert rows(table, bucket) == expected(*left)
-    dv.optimize(table, sort_by="event:n::bigint", storage_options=options)
-    snapshot = dv.load_snapshot(table, storage_options=options)
+    dv.optimize(dv.Table(table, options), sort_by="event:n::bigint")
+    snapshot = dv.load_snapshot(dv.Table(table, options))
     assert snapshot.num_files == 1
     assert rows(table, bucket) == expected(*left)
-    assert dv.audit_table(table, data=True, storage_options=options).is_clean
+    assert dv.audit_table(dv.Table(table, options), data=True).is_clean
 
     checkpoints = [name for name in store.list_files(snapshot.store, "_delta_log") if "checkpoint" in name]
     assert "_delta_log/_last_checkpoint" in checkpoints
@@ -122,11 +120,10 @@ def test_partition_values_of_any_text_are_written_and_read_and_deltalake_finds_t
     days = ["mon", "a/b", "50%", "a b", "ä=ö", "x#y?z", "%41"]
     for number, day in enumerate(days):
         write_table(
-            bucket.table(),
+            dv.Table(bucket.table(), bucket.options),
             events(number, day=day),
             mode="append",
             partition_by="day",
-            storage_options=bucket.options,
         )
     for number, day in enumerate(days):
         assert rows(bucket.table(), bucket, where=f"day = '{day}'") == expected(number)
@@ -141,12 +138,11 @@ def test_a_table_of_deltalake_is_read_and_appended_to(bucket: Bucket):
     plain = pa.table({"id": [1, 2], "name": ["a", "b"]})
     write_deltalake(bucket.table(), plain, storage_options=bucket.options)
     write_table(
-        bucket.table(),
+        dv.Table(bucket.table(), bucket.options),
         pa.table({"id": [3], "name": ["c"]}),
         mode="append",
-        storage_options=bucket.options,
     )
-    read = dv.read_table(bucket.table(), storage_options=bucket.options).to_table()
+    read = dv.read_table(dv.Table(bucket.table(), bucket.options)).to_table()
     assert sorted(read["name"].to_pylist()) == ["a", "b", "c"]
     oracle = pa.table(DeltaTable(bucket.table(), storage_options=bucket.options).to_pyarrow_table())
     assert sorted(oracle["name"].to_pylist()) == ["a", "b", "c"]
@@ -177,15 +173,15 @@ def test_a_listing_of_many_pages_starts_after_a_key(bucket: Bucket):
 
 def test_the_error_for_a_missing_table_or_bucket_names_it(bucket: Bucket):
     with pytest.raises(TableNotFoundError):
-        dv.load_snapshot(bucket.table("nothing"), storage_options=bucket.options)
+        dv.load_snapshot(dv.Table(bucket.table("nothing"), bucket.options))
     for operate in (dv.load_snapshot, dv.read_table, lambda *a, **b: write_table(*a, events(1), **b)):
         with pytest.raises(StoreError, match=r"s3://no-such-bucket/t.*: NoSuchBucket: The specified bucket"):
-            operate("s3://no-such-bucket/t", storage_options=bucket.options)
+            operate(dv.Table("s3://no-such-bucket/t", bucket.options))
 
 
 def test_the_error_for_a_missing_file_names_it(bucket: Bucket):
-    write_table(bucket.table(), events(1), storage_options=bucket.options)
-    snapshot = dv.load_snapshot(bucket.table(), storage_options=bucket.options)
+    write_table(dv.Table(bucket.table(), bucket.options), events(1))
+    snapshot = dv.load_snapshot(dv.Table(bucket.table(), bucket.options))
     (path,) = snapshot.files["path"].to_pylist()
     store.delete(snapshot.store, path)
     with pytest.raises(dv.DeltaVariantError, match=r"s3://.* the file does not exist") as caught:
@@ -215,7 +211,7 @@ def test_a_big_file_is_uploaded_in_parts_in_bounded_memory(bucket: Bucket):
     tracemalloc.start()
     try:
         result = write_table(
-            bucket.table(), batches, storage_options=bucket.options, files=dv.FileOptions(compression="none")
+            dv.Table(bucket.table(), bucket.options), batches, files=dv.FileOptions(compression="none")
         )
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -224,7 +220,7 @@ def test_a_big_file_is_uploaded_in_parts_in_bounded_memory(bucket: Bucket):
     assert result.files[0].bytes > 90 << 20
     assert peak < 64 << 20
     assert uploads(bucket) == 0
-    read = dv.read_table(bucket.table(), storage_options=bucket.options)
+    read = dv.read_table(dv.Table(bucket.table(), bucket.options))
     assert sum(each.num_rows for each in read.to_batches()) == 100_000
 
 
@@ -238,9 +234,8 @@ def test_a_write_that_fails_leaves_neither_file_nor_upload(bucket: Bucket):
 
     with pytest.raises(RuntimeError, match="the source broke"):
         write_table(
-            bucket.table(),
+            dv.Table(bucket.table(), bucket.options),
             pa.RecordBatchReader.from_batches(batch.schema, failing()),
-            storage_options=bucket.options,
             files=dv.FileOptions(compression="none"),
         )
     assert store.list_files(store.open_store(bucket.table(), bucket.options), "") == []
@@ -250,10 +245,8 @@ def test_a_write_that_fails_leaves_neither_file_nor_upload(bucket: Bucket):
 def test_only_the_bytes_that_a_query_needs_are_fetched(bucket: Bucket, proxied: Bucket, proxy: Any):
     batch = noise(1000).append_column("id", pa.array(range(1000), pa.int64()))
     batches = pa.RecordBatchReader.from_batches(batch.schema, (batch for _ in range(60)))
-    write_table(
-        bucket.table(), batches, storage_options=bucket.options, files=dv.FileOptions(compression="none")
-    )
-    snapshot = dv.load_snapshot(bucket.table(), storage_options=proxied.options)
+    write_table(dv.Table(bucket.table(), bucket.options), batches, files=dv.FileOptions(compression="none"))
+    snapshot = dv.load_snapshot(dv.Table(bucket.table(), proxied.options))
     (path,) = snapshot.files["path"].to_pylist()
     proxy.clear()
     file = open_file(snapshot.store, path)
@@ -274,21 +267,21 @@ def test_without_storage_options_the_environment_configures_the_store(
     write_table(bucket.table(), events(1))
     assert dv.load_snapshot(bucket.table()).num_files == 1
     patient = {"timeout": "20s", "max_retries": "3"}
-    assert dv.load_snapshot(bucket.table(), storage_options=patient).num_files == 1
+    assert dv.load_snapshot(dv.Table(bucket.table(), patient)).num_files == 1
 
 
 @pytest.mark.parametrize(
     "operate",
     [
-        lambda table, options: dv.read_table(table, storage_options=options).to_table(),
-        lambda table, options: dv.delete(table, "event:n::bigint < 100", storage_options=options),
+        lambda table, options: dv.read_table(dv.Table(table, options)).to_table(),
+        lambda table, options: dv.delete(dv.Table(table, options), "event:n::bigint < 100"),
     ],
 )
 def test_small_files_are_opened_ahead_with_one_request_each(
     bucket: Bucket, proxied: Bucket, proxy: Any, operate: Any
 ):
     for number in range(12):
-        write_table(bucket.table(), events(number), mode="append", storage_options=bucket.options)
+        write_table(dv.Table(bucket.table(), bucket.options), events(number), mode="append")
     proxy.faults.append(Fault("slow", "GET", r"\.parquet", times=99))
     operate(bucket.table(), proxied.options)
     assert proxy.most_concurrent >= 4

@@ -42,11 +42,11 @@ class Remote:
     proxy: Proxy
 
     def ids(self) -> list[int]:
-        rows = dv.read_table(self.uri, storage_options=self.direct).to_table()
+        rows = dv.read_table(dv.Table(self.uri, self.direct)).to_table()
         return sorted(rows["id"].to_pylist())
 
     def version(self) -> int:
-        return dv.load_snapshot(self.uri, storage_options=self.direct).version
+        return dv.load_snapshot(dv.Table(self.uri, self.direct)).version
 
     def data_files(self) -> set[str]:
         root = store.open_store(self.uri, self.direct)
@@ -71,7 +71,7 @@ def remote(request: pytest.FixtureRequest) -> Iterator[Remote]:
     with proxy_to(endpoint) as proxy:
         path = f"/{ACCOUNT}" if request.param == "azure" else ""
         direct, proxied = ({**options, **FAST, key: url} for url in (endpoint, f"{proxy.url}{path}"))
-        dv.write_table(uri, numbers(1, 2), storage_options=direct)
+        dv.write_table(dv.Table(uri, direct), numbers(1, 2))
         yield Remote(uri, direct, proxied, proxy)
 
 
@@ -112,7 +112,7 @@ def test_a_commit_that_is_stored_before_an_error_is_found(
         Fault(first, "PUT", FIRST % 1, performed=first != "lost"),
         Fault(later, "PUT", FIRST % 1, times=99),
     ]
-    operate(remote.uri, storage_options=remote.options)
+    operate(dv.Table(remote.uri, remote.options))
     assert remote.proxy.faults[0].times == 0
     assert (remote.version(), remote.ids()) == (1, expected)
 
@@ -129,7 +129,7 @@ def test_a_commit_that_is_stored_and_cannot_be_read_is_unknown_and_keeps_its_fil
         Fault("expired", "GET", FIRST % 1, times=99),
     ]
     with pytest.raises(CommitUnknownError):
-        operate(remote.uri, storage_options=remote.options)
+        operate(dv.Table(remote.uri, remote.options))
     assert (remote.version(), remote.ids()) == (1, expected)
 
 
@@ -137,7 +137,7 @@ def test_a_commit_that_the_first_request_rejects_is_an_error_and_leaves_no_file(
     before = remote.data_files()
     remote.proxy.faults.append(Fault("expired", "PUT", FIRST % 1, times=99))
     with pytest.raises(StoreError, match="ExpiredToken"):
-        dv.write_table(remote.uri, numbers(3), mode="append", storage_options=remote.options)
+        dv.write_table(dv.Table(remote.uri, remote.options), numbers(3), mode="append")
     assert remote.proxy.count("PUT", FIRST % 1) == 1
     assert (remote.version(), remote.data_files()) == (0, before)
 
@@ -149,7 +149,7 @@ def test_a_commit_that_a_later_request_rejects_is_unknown(remote: Remote):
         Fault("expired", "PUT", FIRST % 1, times=99),
     ]
     with pytest.raises(CommitUnknownError, match="cannot determine whether"):
-        dv.write_table(remote.uri, numbers(3), mode="append", storage_options=remote.options)
+        dv.write_table(dv.Table(remote.uri, remote.options), numbers(3), mode="append")
     assert (remote.version(), len(remote.data_files())) == (0, len(before) + 1)
 
 
@@ -159,7 +159,7 @@ def test_a_commit_that_exists_and_is_not_returned_is_unknown_after_a_few_attempt
         Fault("missing", "GET", FIRST % 1, times=999),
     ]
     with pytest.raises(CommitUnknownError, match="exists, but does not return it"):
-        dv.write_table(remote.uri, numbers(3), mode="append", storage_options=remote.options)
+        dv.write_table(dv.Table(remote.uri, remote.options), numbers(3), mode="append")
     assert remote.proxy.count("PUT", FIRST % 1) < 20
     assert remote.ids() == [1, 2, 3]
 
@@ -170,8 +170,8 @@ def test_a_new_table_that_is_stored_before_an_error_is_found(remote: Remote):
         Fault("lost", "PUT", FIRST % 0),
         Fault("unauthorized", "PUT", FIRST % 0, times=99),
     ]
-    assert dv.write_table(uri, numbers(3), storage_options=remote.options).version == 0
-    assert dv.read_table(uri, storage_options=remote.direct).to_pylist() == [{"id": 3}]
+    assert dv.write_table(dv.Table(uri, remote.options), numbers(3)).version == 0
+    assert dv.read_table(dv.Table(uri, remote.direct)).to_pylist() == [{"id": 3}]
 
 
 def test_a_checkpoint_that_is_stored_before_an_error_keeps_its_sidecars(
@@ -183,11 +183,11 @@ def test_a_checkpoint_that_is_stored_before_an_error_keeps_its_sidecars(
         Fault("error", "PUT", r"\.checkpoint\.", performed=True),
         Fault("expired", "PUT", r"\.checkpoint\.", times=99),
     ]
-    dv.set_properties(remote.uri, properties, storage_options=remote.options)
+    dv.set_properties(dv.Table(remote.uri, remote.options), properties)
     root = store.open_store(remote.uri, remote.direct)
     assert {path.split("/")[1] for path in store.list_files(root, listing.LOG)} >= {"_sidecars"}
     assert any(".checkpoint." in path for path in store.list_files(root, listing.LOG))
-    assert dv.audit_table(remote.uri, data=True, storage_options=remote.direct).is_clean
+    assert dv.audit_table(dv.Table(remote.uri, remote.direct), data=True).is_clean
     assert remote.ids() == [1, 2]
 
 
@@ -201,7 +201,7 @@ def test_files_that_follow_a_commit_are_written_in_vain_and_the_commit_remains(r
         Fault("error", "PUT", target, performed=True),
         Fault("expired", "PUT", target, times=99),
     ]
-    dv.set_properties(remote.uri, properties, storage_options=remote.options)
+    dv.set_properties(dv.Table(remote.uri, remote.options), properties)
     assert remote.proxy.faults[0].times == 0
     assert (remote.version(), remote.ids()) == (1, [1, 2])
 
@@ -212,22 +212,22 @@ def test_a_data_file_that_is_stored_before_an_error_belongs_to_no_version(remote
         Fault("expired", "PUT", r"\.parquet", times=99),
     ]
     with pytest.raises(StoreError, match="ExpiredToken"):
-        dv.write_table(remote.uri, numbers(3), mode="append", storage_options=remote.options)
+        dv.write_table(dv.Table(remote.uri, remote.options), numbers(3), mode="append")
     assert (remote.version(), remote.ids()) == (0, [1, 2])
 
 
 def test_files_that_are_deleted_before_an_error_are_deleted_again(remote: Remote):
     """A repeated deletion finds no file. After an error, all files that the log needs exist."""
-    dv.delete(remote.uri, "id = 1", storage_options=remote.direct)
+    dv.delete(dv.Table(remote.uri, remote.direct), "id = 1")
     remote.proxy.faults += [
         Fault("error", "POST|DELETE", performed=True),
         Fault("expired", "POST|DELETE", times=99),
     ]
     vacuum = {"retention_hours": 0, "dry_run": False, "enforce_retention_duration": False}
     with pytest.raises(StoreError):
-        dv.vacuum(remote.uri, **vacuum, storage_options=remote.options)
+        dv.vacuum(dv.Table(remote.uri, remote.options), **vacuum)
     remote.proxy.clear()
-    dv.vacuum(remote.uri, **vacuum, storage_options=remote.options)
+    dv.vacuum(dv.Table(remote.uri, remote.options), **vacuum)
     assert (remote.ids(), len(remote.data_files())) == ([2], 1)
 
 
@@ -241,11 +241,11 @@ READS: dict[str, tuple[str, str]] = {
 @pytest.mark.parametrize("kind", ["expired", "unauthorized", "invalid", "error", "lost"])
 @pytest.mark.parametrize("read", READS)
 def test_a_request_that_only_reads_fails_without_an_effect(remote: Remote, read: str, kind: Kind):
-    dv.write_table(remote.uri, numbers(3), mode="append", storage_options=remote.direct)
+    dv.write_table(dv.Table(remote.uri, remote.direct), numbers(3), mode="append")
     before = remote.data_files()
     for operate in (
-        lambda: dv.read_table(remote.uri, storage_options=remote.options).to_table(),
-        lambda: dv.delete(remote.uri, "id > 1", storage_options=remote.options),
+        lambda: dv.read_table(dv.Table(remote.uri, remote.options)).to_table(),
+        lambda: dv.delete(dv.Table(remote.uri, remote.options), "id > 1"),
     ):
         remote.proxy.faults.append(Fault(kind, *READS[read], times=99))
         with pytest.raises(DeltaVariantError) as caught:
@@ -253,5 +253,5 @@ def test_a_request_that_only_reads_fails_without_an_effect(remote: Remote, read:
         assert not isinstance(caught.value, CommitUnknownError)
         remote.proxy.clear()
     assert (remote.version(), remote.ids(), remote.data_files()) == (1, [1, 2, 3], before)
-    assert OPERATIONS["delete"][0](remote.uri, storage_options=remote.options).version == 2
+    assert OPERATIONS["delete"][0](dv.Table(remote.uri, remote.options)).version == 2
     assert remote.ids() == [2, 3]

@@ -115,7 +115,7 @@ def test_answers_of_the_catalog_are_lost(catalog, table, monkeypatch):
         def work(number: int) -> None:
             for row in range(number * ROWS, (number + 1) * ROWS):
                 rows = [{"id": row, "event": {"n": row}}]
-                dv.write_table(table.uri, rows, mode="append", storage_options=options)
+                dv.write_table(dv.Table(table.uri, options), rows, mode="append")
 
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(work, range(4)))

@@ -383,8 +383,8 @@ def test_a_client_cannot_add_the_feature(tmp_path):
 
 def test_options_precede_the_environment(catalog, table, monkeypatch):
     monkeypatch.setenv("UNITY_CATALOG_URL", "http://127.0.0.1:1")
-    append_events(table.uri, ["1"], storage_options=catalog.options)
-    assert ids(table.uri, storage_options=catalog.options) == [0]
+    append_events(dv.Table(table.uri, catalog.options), ["1"])
+    assert ids(dv.Table(table.uri, catalog.options)) == [0]
 
 
 @pytest.mark.parametrize(
@@ -428,13 +428,13 @@ def test_a_missing_url_is_reported(table, monkeypatch):
 )
 def test_a_token_is_not_sent_without_encryption(table, url):
     with pytest.raises(StoreError, match="not an https:// URL"):
-        dv.load_snapshot(table.uri, storage_options={"unity_catalog_url": url})
+        dv.load_snapshot(dv.Table(table.uri, {"unity_catalog_url": url}))
 
 
 @model_only
 def test_a_wrong_token_is_reported_and_not_repeated_in_the_message(catalog, table):
     with pytest.raises(StoreError, match="NotAuthorizedException: wrong token") as caught:
-        dv.load_snapshot(table.uri, storage_options={"unity_access_token": "not-the-token"})
+        dv.load_snapshot(dv.Table(table.uri, {"unity_access_token": "not-the-token"}))
     assert "not-the-token" not in str(caught.value)
 
 
@@ -456,7 +456,7 @@ def test_a_redirect_is_not_followed(table):
         Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
         with pytest.raises(StoreError, match="HTTP status 302"):
-            dv.load_snapshot(table.uri, storage_options={"unity_catalog_url": url})
+            dv.load_snapshot(dv.Table(table.uri, {"unity_catalog_url": url}))
         server.shutdown()
     assert len(received) == 1
 
@@ -464,7 +464,7 @@ def test_a_redirect_is_not_followed(table):
 def test_a_catalog_that_does_not_answer_is_reported(table):
     options = {"unity_catalog_url": "http://127.0.0.1:1", "max_retries": "1"}
     with pytest.raises(StoreError, match=r"the request to the catalog failed: .*[Rr]efused"):
-        dv.load_snapshot(table.uri, storage_options=options)
+        dv.load_snapshot(dv.Table(table.uri, options))
 
 
 # Answers that are lost
@@ -483,7 +483,7 @@ def test_a_commit_without_any_answer_is_unknown(catalog, table, monkeypatch):
     failing: list[str] = []
     monkeypatch.setattr(unity, "_send", fail)
     with pytest.raises(CommitUnknownError):
-        append_events(table.uri, ["1"], storage_options={"max_retries": "1", **catalog.options})
+        append_events(dv.Table(table.uri, {"max_retries": "1", **catalog.options}), ["1"])
     monkeypatch.setattr(unity, "_send", send)
     assert ids(table.uri) == []
 
@@ -503,7 +503,7 @@ def test_a_lost_answer_commits_once(catalog, table, monkeypatch, repeats):
         return found
 
     monkeypatch.setattr(unity, "_send", lose)
-    append_events(table.uri, ["1"], storage_options={**catalog.options, "max_retries": str(repeats)})
+    append_events(dv.Table(table.uri, {**catalog.options, "max_retries": str(repeats)}), ["1"])
     assert lost
     assert (ids(table.uri), catalog.latest(table), table.published) == ([0], 1, [0, 1])
 

@@ -171,7 +171,7 @@ def fast(catalog: Catalog) -> dict[str, str]:
 @pytest.mark.parametrize("later", ANSWERS)
 def test_a_commit_that_is_ratified_before_an_error_is_found(catalog, managed, monkeypatch, later):
     answer_later(monkeypatch, later, to_all=False)
-    append_events(managed.uri, ["1"], first=7, storage_options=fast(catalog))
+    append_events(dv.Table(managed.uri, fast(catalog)), ["1"], first=7)
     monkeypatch.undo()
     assert ids(dv.Table(managed.uri, storage_options=catalog.options)) == [7]
 
@@ -181,7 +181,7 @@ def test_a_commit_that_is_ratified_before_an_error_is_found(catalog, managed, mo
 def test_a_commit_that_is_ratified_before_all_requests_fail_is_unknown(catalog, managed, monkeypatch, later):
     answer_later(monkeypatch, later, to_all=True)
     with pytest.raises(CommitUnknownError, match="cannot determine whether"):
-        append_events(managed.uri, ["1"], first=7, storage_options=fast(catalog))
+        append_events(dv.Table(managed.uri, fast(catalog)), ["1"], first=7)
     monkeypatch.undo()
     assert ids(dv.Table(managed.uri, storage_options=catalog.options)) == [7]
 
@@ -200,7 +200,7 @@ def test_a_commit_that_the_catalog_rejects_at_once_is_an_error_and_leaves_no_fil
 
     monkeypatch.setattr(unity, "_send", reject)
     with pytest.raises(StoreError, match="the request to the catalog failed"):
-        append_events(managed.uri, ["1"], storage_options=fast(catalog))
+        append_events(dv.Table(managed.uri, fast(catalog)), ["1"])
     assert list(managed.root.glob("*.parquet")) == []
 
 
@@ -284,9 +284,9 @@ def test_a_report_that_fails_is_repeated_by_the_next_commit(catalog, managed, mo
 
     with monkeypatch.context() as patched:
         patched.setattr(unity, "_send", fail)
-        append_events(managed.uri, ["1"], first=1, storage_options=fast(catalog))
+        append_events(dv.Table(managed.uri, fast(catalog)), ["1"], first=1)
     assert "the publication of version 1 was not completed" in caplog.text
     assert catalog.unpublished(managed) == ([] if performed else [1])
-    append_events(managed.uri, ["2"], first=2, storage_options=fast(catalog))
+    append_events(dv.Table(managed.uri, fast(catalog)), ["2"], first=2)
     assert catalog.unpublished(managed) == []
     assert ids(dv.Table(managed.uri, storage_options=catalog.options)) == [1, 2]

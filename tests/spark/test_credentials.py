@@ -176,11 +176,11 @@ def test_credentials_of_the_session_reach_the_driver_and_the_executors(
     assert spark.read.format("delta_variant").load(table).count() == 20
     assert on_spark(spark, table).optimize().version == 2
     assert on_spark(spark, table).audit().is_clean
-    assert dv.read_table(table, storage_options=options).count() == 20
+    assert dv.read_table(dv.Table(table, options)).count() == 20
     assert on_spark(spark, table).delete("id < 5").version == 3
     assert on_spark(spark, table).restore(2).version == 4
     unused = on_spark(spark, table).vacuum(0, dry_run=False, enforce_retention_duration=False)
     assert len(unused.files) == 5
-    assert dv.read_table(table, storage_options=options).count() == 20
+    assert dv.read_table(dv.Table(table, options)).count() == 20
     # Records of attempts are deleted with the API of many files.
     assert list_files(open_store(table, options), "_delta_variant") == []

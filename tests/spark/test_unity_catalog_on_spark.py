@@ -32,7 +32,7 @@ def numbers(spark: SparkSession, first: int, count: int) -> DataFrame:
 
 
 def ids(catalog: Catalog, table: ManagedTable) -> list[int]:
-    rows = dv.read_table(table.uri, columns=["id"], storage_options=catalog.options).to_table()
+    rows = dv.read_table(dv.Table(table.uri, catalog.options), columns=["id"]).to_table()
     return sorted(rows["id"].to_pylist())
 
 
@@ -90,10 +90,9 @@ def test_delta_on_spark_reads_what_was_published(spark_with_delta, catalog, tabl
     """Delta on Spark rejects the feature by path. Without it, the published log is that of any table."""
     for number in range(commits):
         dv.write_table(
-            table.uri,
+            dv.Table(table.uri, catalog.options),
             [{"id": number, "event": {"n": number}}],
             mode="append",
-            storage_options=catalog.options,
         )
     copy = copy_without_features(table, tmp_path / "copy", "catalogManaged")
     rows = load(spark_with_delta, copy).selectExpr("id", "variant_get(event, '$.n', 'int') AS n").collect()

@@ -533,5 +533,5 @@ def test_the_batch_function_rejects_a_stream(spark: SparkSession, tmp_path: Path
 
 def test_storage_options_are_sent_to_the_executors(spark: SparkSession, tmp_path: Path):
     uri = (tmp_path / "a table").as_uri()
-    write_frame(uri, events(spark, 5), variant_columns=["event"], storage_options={"allow_http": "true"})
+    write_frame(dv.Table(uri, {"allow_http": "true"}), events(spark, 5), variant_columns=["event"])
     assert len(rows(tmp_path / "a table", id="id")) == 5

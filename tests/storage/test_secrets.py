@@ -104,8 +104,8 @@ LOCATIONS: list[tuple[str, Mapping[str, Any]]] = [
     ),
 ]
 CALLS: dict[str, Callable[[str, Any], Any]] = {
-    "load": lambda uri, options: dv.load_snapshot(uri, storage_options=options),
-    "write": lambda uri, options: dv.write_table(uri, [{"id": 1}], storage_options=options),
+    "load": lambda uri, options: dv.load_snapshot(dv.Table(uri, options)),
+    "write": lambda uri, options: dv.write_table(dv.Table(uri, options), [{"id": 1}]),
     "handle": lambda uri, options: dv.Table(uri, storage_options=options).scan().count(),
 }
 
@@ -156,7 +156,7 @@ def test_secrets_of_the_environment_are_masked(monkeypatch):
     monkeypatch.setenv("UNITY_ACCESS_TOKEN", f"{SECRET}\x01")
     for uri, options in (("gs://b/t", FAST), ("uc://a.b.c", CATALOG)):
         with pytest.raises(dv.DeltaVariantError) as caught:
-            dv.load_snapshot(uri, storage_options=options)
+            dv.load_snapshot(dv.Table(uri, options))
         assert not any(SECRET in text for text in texts_of(caught.value))
 
 
@@ -173,7 +173,7 @@ def test_secrets_of_the_environment_are_masked(monkeypatch):
 )
 def test_an_error_keeps_what_is_not_secret(options, uri, shown):
     with pytest.raises(dv.StoreError, match=shown):
-        dv.load_snapshot(uri, storage_options={**FAST, **options})
+        dv.load_snapshot(dv.Table(uri, {**FAST, **options}))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from ...reports.audit_page import audit_page
 from ...reports.rule_texts import rules
 from ..audit_report import Selection, print_findings, print_findings_json, print_summary
 from ..interrupts import all_or_nothing
-from ..options import DryRun, Json, Page, Table, Texts, Version, option, storage_options
+from ..options import DryRun, Json, Page, Table, Texts, Version, handle, option
 from ..output import FINDINGS, write_page
 from ..progress import showing_progress
 from ..report import Report, facts, render
@@ -46,7 +46,7 @@ def audit(
     """
     selection = Selection("info" if severity == "note" else severity, _known(rule or ()))
     with showing_progress():
-        found = audit_table(table, data=data, files=file, version=version, storage_options=storage_options())
+        found = audit_table(handle(table), data=data, files=file, version=version)
     if html is not None:
         write_page(html, audit_page(found))
     if json:
@@ -79,7 +79,7 @@ def repair_statistics(
     Data files are not changed. Exit status 1 means that some statistics still need repair.
     """
     with all_or_nothing(), showing_progress():
-        result = repair_statistics_of(table, dry_run=dry_run, files=file, storage_options=storage_options())
+        result = repair_statistics_of(handle(table), dry_run=dry_run, files=file)
     render(_report(result), json=json)
     if result.unrepairable or (result.repairable and dry_run):
         raise typer.Exit(FINDINGS)

@@ -18,10 +18,10 @@ from ..options import (
     TargetFileSize,
     Texts,
     argument,
+    handle,
     option,
     parse_pairs,
     parse_size,
-    storage_options,
 )
 from ..progress import Intake, showing_progress
 from ..report import Report, facts, render
@@ -57,13 +57,12 @@ def convert(
         intake = Intake(meter)
         result = convert_to_table(
             source,
-            table,
+            handle(table),
             variant_columns=column or (),
             partition_by=partition_by,
             configuration=parse_pairs("--property", table_property) or None,
             shredding=parse_shredding(shredding),
             files=FileOptions(parse_size(target_file_size), compression, residual_rows=residual_rows),
-            storage_options=storage_options(),
         )
     intake.bytes = meter.bytes
     render(report_of(table, result, intake, None), json=json)

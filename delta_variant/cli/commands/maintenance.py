@@ -40,9 +40,9 @@ from ..options import (
     TimeZone,
     Wide,
     Yes,
+    handle,
     option,
     parse_size,
-    storage_options,
 )
 from ..plans import describe, plan_log_cleanup
 from ..progress import showing_progress
@@ -69,14 +69,13 @@ def optimize(
     size = parse_size(target_file_size)
     with all_or_nothing(), showing_progress():
         result = optimize_table(
-            table,
+            handle(table),
             where,
             timezone=timezone,
             sort_by=sort_by,
             reshred=reshred,
             files=FileOptions(target_file_size=size, residual_rows=residual_rows),
             dry_run=dry_run,
-            storage_options=storage_options(),
         )
     render(_optimization(table, result), json=json)
 
@@ -125,7 +124,7 @@ def history(
 
     With --json, one object per commit: its commitInfo, version and timestamp.
     """
-    entries = history_of(table, limit, storage_options=storage_options())
+    entries = history_of(handle(table), limit)
     render(_history(entries), json=json, layout=Layout(wide, expanded))
 
 
@@ -169,13 +168,13 @@ def restore(
         raise typer.BadParameter("pass exactly one of --version and --timestamp")
 
     def plan() -> Description:
-        found = plan_restore(table, version, timestamp=timestamp, storage_options=storage_options())
+        found = plan_restore(handle(table), version, timestamp=timestamp)
         return describe(table, found)
 
     if not confirm("restore", plan, yes=yes, dry_run=dry_run, json=json):
         return
     with all_or_nothing(), showing_progress():
-        result = restore_table(table, version, timestamp=timestamp, storage_options=storage_options())
+        result = restore_table(handle(table), version, timestamp=timestamp)
     render(Report(_facts(table, result), _restoration_lines(table, result)), json=json)
 
 
@@ -213,20 +212,17 @@ def vacuum(
 
     def plan() -> Description:
         with showing_progress():
-            found = plan_vacuum(
-                table, retention_hours, enforce_retention_duration=enforce, storage_options=storage_options()
-            )
+            found = plan_vacuum(handle(table), retention_hours, enforce_retention_duration=enforce)
             return describe(table, found)
 
     if not confirm("vacuum", plan, yes=yes, dry_run=dry_run, json=json):
         return
     with all_or_nothing("nothing was deleted"), showing_progress():
         result: VacuumResult = vacuum_table(
-            table,
+            handle(table),
             retention_hours,
             dry_run=False,
             enforce_retention_duration=enforce,
-            storage_options=storage_options(),
         )
     done = f"{table}: {count(len(result.files), 'file')} deleted, {size_text(result.bytes)}"
     render(Report(_facts(table, result), [done]), json=json)
@@ -235,7 +231,7 @@ def vacuum(
 def clean_up_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: Json = False) -> None:
     """Delete commits and checkpoints older than the retention of the log, 30 days by default."""
 
-    run = partial(clean_up_log_of, table, storage_options=storage_options())
+    run = partial(clean_up_log_of, handle(table))
 
     def plan() -> Description:
         with showing_progress():

@@ -17,8 +17,8 @@ from ..options import (
     TimeZone,
     Version,
     Wide,
+    handle,
     option,
-    storage_options,
 )
 from ..progress import showing_progress
 from ..report import Report, render
@@ -58,14 +58,13 @@ def read(
     """Print rows of a table, or columns and Variant paths."""
     with showing_progress(if_redirected=True):
         scan = read_table(
-            table,
+            handle(table),
             columns=_columns(column),
             where=where,
             lateral=lateral,
             timezone=timezone,
             version=version,
             timestamp=timestamp,
-            storage_options=storage_options(),
         )
         if explain:
             found = scan.explain()
@@ -95,13 +94,12 @@ def changes(
     """Print inserted, deleted and updated rows from the change data feed of a table."""
     with showing_progress(if_redirected=True):
         scan = read_changes(
-            table,
+            handle(table),
             start=_version_or_time(start),
             end=_version_or_time(end),
             columns=_columns(column),
             where=where,
             timezone=timezone,
-            storage_options=storage_options(),
         )
         print_rows(scan.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))
 

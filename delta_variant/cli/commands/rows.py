@@ -34,9 +34,9 @@ from ..options import (
     VariantColumns,
     Yes,
     argument,
+    handle,
     option,
     parse_size,
-    storage_options,
 )
 from ..plans import plan_merge, plan_rewrite
 from ..progress import Intake, showing_progress
@@ -61,9 +61,9 @@ def delete(
         return
     with all_or_nothing(), showing_progress():
         if where is None:
-            result = delete_all(table, storage_options=storage_options())
+            result = delete_all(handle(table))
         else:
-            result = delete_rows(table, where, timezone=timezone, storage_options=storage_options())
+            result = delete_rows(handle(table), where, timezone=timezone)
     render(_report(table, result), json=json)
 
 
@@ -91,7 +91,7 @@ def update(
     if not confirm("update", plan, yes=yes, dry_run=dry_run, json=json):
         return
     with all_or_nothing(), showing_progress():
-        result = update_rows(table, updates, where, timezone=timezone, storage_options=storage_options())
+        result = update_rows(handle(table), updates, where, timezone=timezone)
     render(_report(table, result), json=json)
 
 
@@ -167,13 +167,12 @@ def merge(
     with all_or_nothing(), showing_progress() as meter:
         rows = open_inputs(source, column, variant_column or (), allow_empty=True, intake=Intake(meter))
         merging = merge_into(
-            table,
+            handle(table),
             rows,
             on,
             variant_columns=variant_column or (),
             timezone=timezone,
             files=FileOptions(target_file_size=parse_size(target_file_size), residual_rows=residual_rows),
-            storage_options=storage_options(),
         )
         for clause in clauses:
             merging = clause.add(merging)

@@ -34,10 +34,10 @@ from ..options import (
     Wide,
     Yes,
     argument,
+    handle,
     option,
     parse_pair,
     parse_pairs,
-    storage_options,
 )
 from ..plans import plan_drop
 from ..progress import showing_progress
@@ -66,11 +66,10 @@ def describe(
         render(_paths(describe_paths(read_json(table))), json=json, layout=Layout(wide))
         return
     if paths:
-        options = storage_options()
-        summary = describe_paths(table, version=version, timestamp=timestamp, storage_options=options)
+        summary = describe_paths(handle(table), version=version, timestamp=timestamp)
         render(_paths(summary), json=json, layout=Layout(wide))
         return
-    snapshot = load_snapshot(table, version, timestamp=timestamp, storage_options=storage_options())
+    snapshot = load_snapshot(handle(table), version, timestamp=timestamp)
     render(_description(snapshot), json=json, layout=Layout(wide))
 
 
@@ -197,6 +196,6 @@ def alter(
         return
     with all_or_nothing(), showing_progress():
         [(run, arguments)] = requested
-        version = run(table, *arguments(), storage_options=storage_options()).version
+        version = run(handle(table), *arguments()).version
     done = "nothing to change" if version is None else f"version {version}"
     render(Report({"table": table, "version": version}, [f"{table}: {done}"]), json=json)

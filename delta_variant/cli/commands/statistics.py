@@ -28,8 +28,8 @@ from ..options import (
     Version,
     Wide,
     argument,
+    handle,
     option,
-    storage_options,
 )
 from ..output import FINDINGS, write_page
 from ..progress import showing_progress
@@ -59,10 +59,10 @@ def inspect(
         if Path(target).is_file():
             raise typer.BadParameter("--html describes a table: pass a Delta table instead of a file")
         with showing_progress():
-            page = explorer_page(explore(target, version, storage_options()))
+            page = explorer_page(explore(handle(target), version))
         write_page(html, page)
     with showing_progress():
-        shredding = merge([shredding_of(file) for file in data_files(target, version, storage_options())])
+        shredding = merge([shredding_of(file) for file in data_files(handle(target), version)])
     render(_shredding(target, shredding), json=json, layout=Layout(wide, expanded))
 
 
@@ -129,7 +129,7 @@ def stats(
     messages: list[str] = []
     shown = SHOWN_FILES if limit is None and not json else limit
     with showing_progress(if_redirected=True):
-        files = data_files(target, version, storage_options(), exact=exact)
+        files = data_files(handle(target), version, exact=exact)
         for file in islice(files, shown):
             if not json:
                 records = file.stats.num_records

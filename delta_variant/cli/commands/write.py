@@ -39,10 +39,10 @@ from ..options import (
     VariantColumns,
     Yes,
     argument,
+    handle,
     option,
     parse_pairs,
     parse_size,
-    storage_options,
 )
 from ..output import FINDINGS
 from ..plans import plan_overwrite, plan_write
@@ -140,7 +140,7 @@ def write(
             print_plan(plan_write(table, columns, WriteOptions(shredded, files), options), json=json)
             return
         result = write_table(
-            table,
+            handle(table),
             data,
             mode=mode,
             schema_mode=schema_mode,
@@ -153,7 +153,6 @@ def write(
             files=files,
             json=JsonOptions(on_invalid, rejects, floats, duplicate_keys),
             commit=CommitOptions(txn=transaction, metadata=metadata),
-            storage_options=storage_options(),
         )
     render(report_of(table, result, intake, rejects), json=json)
     if result.invalid:

@@ -32,9 +32,9 @@ __all__ = [
 ICEBERG = (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT_V2)
 
 
-def load_for_alter(table: TableLocation, storage_options: Mapping[str, str] | None) -> Snapshot:
+def load_for_alter(table: TableLocation) -> Snapshot:
     """Return the latest snapshot of a table; raise UnsupportedFeatureError if this version cannot commit."""
-    snapshot = load_latest(table, storage_options)
+    snapshot = load_latest(table)
     snapshot.configuration.check_may_commit()
     return snapshot
 

@@ -80,7 +80,6 @@ def add_columns(
     columns: Columns,
     *,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Add columns after the existing ones, as one commit.
 
@@ -92,7 +91,6 @@ def add_columns(
         columns: A mapping from names, or paths of new fields in structs (`user.age`, `items.element.price`),
             to types: SQL text (`variant`, `decimal(10,2)`, `array<int>`) or Arrow types. Or an Arrow schema.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         A `CommitResult` with the committed version, None if nothing changes.
@@ -112,7 +110,7 @@ def add_columns(
         1
     """
     commit = metadata_options(commit, "add_columns")
-    snapshot = load_for_alter(table, storage_options)
+    snapshot = load_for_alter(table)
     check_schema_may_change(snapshot)
     added = list(_parse_columns(columns))
     if not added:
@@ -136,7 +134,6 @@ def rename_column(
     new_name: str,
     *,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Rename a column or a nested field, as one commit.
 
@@ -147,7 +144,6 @@ def rename_column(
         column: The column, or the path of a nested field.
         new_name: The new name, without the path of the struct.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         A `CommitResult` with the committed version, None if nothing changes.
@@ -169,7 +165,7 @@ def rename_column(
     """
     commit = metadata_options(commit, "rename_column")
     check_text("new_name", new_name)
-    snapshot = load_for_alter(table, storage_options)
+    snapshot = load_for_alter(table)
     path = _resolve_mapped(snapshot, column, "rename")
     check_independent(snapshot.configuration, path)
     new_path = (*path[:-1], new_name)
@@ -198,7 +194,6 @@ def drop_column(
     column: ColumnPath,
     *,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Drop a column or a nested field, as one commit.
 
@@ -209,7 +204,6 @@ def drop_column(
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`. The table must use column mapping.
         column: The column, or the path of a nested field.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         A `CommitResult` with the committed version, None if nothing changes.
@@ -230,7 +224,7 @@ def drop_column(
         1
     """
     commit = metadata_options(commit, "drop_column")
-    snapshot = load_for_alter(table, storage_options)
+    snapshot = load_for_alter(table)
     path = _resolve_mapped(snapshot, column, "drop")
     if len(path) == 1 and path[0] in snapshot.partition_columns:
         raise SchemaError(
@@ -415,7 +409,6 @@ def change_type(
     new_type: str | pa.DataType,
     *,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Widen the type of a column or a nested field, as one commit.
 
@@ -429,7 +422,6 @@ def change_type(
         column: The column, or the path of a nested field.
         new_type: The new type as SQL text or an Arrow type.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         A `CommitResult` with the committed version, None if nothing changes.
@@ -451,7 +443,7 @@ def change_type(
         1
     """
     commit = metadata_options(commit, "change_type")
-    snapshot = load_for_alter(table, storage_options)
+    snapshot = load_for_alter(table)
     check_schema_may_change(snapshot)
     path = resolve(snapshot.schema, _parse_path(column))
     before, after = type_at(snapshot.schema, path), _parse_column_type(path[-1], new_type)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ..._checks import check_text, list_names
 from ...errors import SchemaError
 from ...expressions.tree import inputs as expression_inputs
@@ -29,7 +27,6 @@ def add_constraint(
     *,
     timezone: str = UTC,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Add a CHECK constraint, as one commit, after checking all existing rows.
 
@@ -43,7 +40,6 @@ def add_constraint(
         timezone: The time zone of local times in `check` while existing rows are checked. It is not part of
             the constraint: each writer uses its own time zone.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         A `CommitResult` with the committed version, None if nothing changes.
@@ -67,7 +63,7 @@ def add_constraint(
         check_text(argument, text)
     # A constraint is an expression and not a statement, so it has no final semicolon.
     check = check.rstrip("; \t\r\n")
-    snapshot = load_for_alter(table, storage_options).in_timezone(timezone)
+    snapshot = load_for_alter(table).in_timezone(timezone)
     check_type_changes(snapshot.schema)
     if not name.strip():
         raise ValueError("name is empty: pass the name of the constraint")
@@ -92,7 +88,6 @@ def drop_constraint(
     name: str,
     *,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Drop a CHECK constraint, as one commit.
 
@@ -100,7 +95,6 @@ def drop_constraint(
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         name: The name of the constraint. Names are case-insensitive.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         A `CommitResult` with the committed version, None if nothing changes.
@@ -119,7 +113,7 @@ def drop_constraint(
     """
     commit = metadata_options(commit, "drop_constraint")
     check_text("name", name)
-    snapshot = load_for_alter(table, storage_options)
+    snapshot = load_for_alter(table)
     key = _key_of(snapshot, name)
     if key is None:
         known = [each[len(CONSTRAINT) :] for each in snapshot.properties if each.startswith(CONSTRAINT)]

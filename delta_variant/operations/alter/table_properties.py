@@ -94,7 +94,6 @@ def set_properties(
     values: Mapping[str, str],
     *,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Set table properties, as one commit.
 
@@ -108,7 +107,6 @@ def set_properties(
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         values: The properties and their values, as text.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         A `CommitResult` with the committed version, None if nothing changes.
@@ -128,7 +126,7 @@ def set_properties(
     """
     commit = metadata_options(commit, "set_properties")
     properties.check_texts(values)
-    snapshot = load_for_alter(table, storage_options)
+    snapshot = load_for_alter(table)
     settings = {name: text for name, text in values.items() if not name.startswith(FEATURE)}
     added_features = [_parse_feature(name, text) for name, text in values.items() if name.startswith(FEATURE)]
     for name, text in settings.items():
@@ -149,7 +147,6 @@ def unset_properties(
     names: Sequence[str],
     *,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> CommitResult:
     """Unset table properties, as one commit. Table features stay.
 
@@ -157,7 +154,6 @@ def unset_properties(
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         names: The names of the properties.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         The version of the table without the properties.
@@ -176,7 +172,7 @@ def unset_properties(
     """
     commit = metadata_options(commit, "unset_properties")
     given = texts_of("names", "names", names)
-    snapshot = load_for_alter(table, storage_options)
+    snapshot = load_for_alter(table)
     for name in given:
         _check_not_reserved(name)
         if name not in snapshot.properties:

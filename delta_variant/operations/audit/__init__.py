@@ -203,7 +203,6 @@ def audit_table(
     data: bool = False,
     files: Collection[str] | None = None,
     version: int | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> Audit:
     """Check a table against the rules of docs/audit-rules.md, and return the violations.
 
@@ -215,7 +214,6 @@ def audit_table(
         data: Also read and check every row. Without it, the audit reads the log and the footers of the files.
         files: Decoded paths of the data files to check, relative to the table. None checks all.
         version: The version to audit. None audits the latest.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         The audited files and the findings.
@@ -234,7 +232,7 @@ def audit_table(
         >>> audit.is_clean, audit.files[0].rows
         (True, 2)
     """
-    store, version = _version_to_audit(table, version, storage_options)
+    store, version = _version_to_audit(table, version)
     begin("checking the log")
     log = survey_log(store, version)
     subject = TableSubject(log)
@@ -246,17 +244,15 @@ def audit_table(
     if log.snapshot is None:
         audited = _audit_files(subject, selected, data=data)
     else:
-        audited = _run_tasks(log.snapshot, selected, data, executor_of(table, store, storage_options))
+        audited = _run_tasks(log.snapshot, selected, data, executor_of(table, store))
     findings += (finding for _, found in audited for finding in found)
     return Audit(
         store.uri, log.version, data, tuple(file for file, _ in audited), tuple(findings), log.snapshot
     )
 
 
-def _version_to_audit(
-    table: TableLocation | Snapshot, version: int | None, storage_options: Mapping[str, str] | None
-) -> tuple[Store, int | None]:
-    store, own_version, timestamp = open_to_read(table, storage_options)
+def _version_to_audit(table: TableLocation | Snapshot, version: int | None) -> tuple[Store, int | None]:
+    store, own_version, timestamp = open_to_read(table)
     if version is None:
         return store, own_version if timestamp is None else version_at(store, timestamp)
     if not isinstance(table, Snapshot):

@@ -47,7 +47,6 @@ def merge(
     timezone: str | None = None,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> Merge:
     """Return a merge of `source` into a table, to which you add clauses before you call `execute()`.
 
@@ -68,7 +67,6 @@ def merge(
             default, is that of the engine of a `Table`, `"UTC"` without one.
         files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
         commit: The `txn` and the metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, with the keys of deltalake. None by default.
 
     Returns:
         A `Merge` without clauses.
@@ -97,13 +95,13 @@ def merge(
     names = texts_of("names", "variant_columns", variant_columns)
     engine: Engine | None = getattr(table, "engine", None)
     frame: MergeSource | None = None if engine is None else engine.merge_source(source, names)
-    snapshot = load_latest(table, storage_options).in_timezone(timezone_of(table, timezone))
+    snapshot = load_latest(table).in_timezone(timezone_of(table, timezone))
     rows = frame or _in_memory(source, names, snapshot.schema)
     target = Scope.of_read(snapshot.configuration)
     sides = Sides(target_alias, target, source_alias, Scope.of_columns(rows.columns, snapshot.timezone))
     plan = MergePlan(snapshot, on, JoinPredicate.of(sides.predicate(on)), WriteOptions(files=files), commit)
     rows.check(plan)
-    return Merge(plan, sides, partial(execute, rows, table, storage_options))
+    return Merge(plan, sides, partial(execute, rows, table))
 
 
 def _in_memory(source: Any, names: Sequence[str], target: StructType) -> MemorySource:

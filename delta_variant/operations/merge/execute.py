@@ -226,12 +226,10 @@ class MergeSource(Protocol):
         """Rewrite the files with matching rows, and write the inserted rows, by tasks."""
 
 
-def execute(
-    source: MergeSource, table: Any, storage_options: Mapping[str, str] | None, plan: MergePlan
-) -> RewriteResult:
+def execute(source: MergeSource, table: Any, plan: MergePlan) -> RewriteResult:
     """Commit a merge and return its result."""
     plan.check()
-    executor = rewrite_executor(table, plan.snapshot, plan.commit, storage_options)
+    executor = rewrite_executor(table, plan.snapshot, plan.commit)
     if result := skip_repeated(plan.snapshot, plan.commit):
         executor.forget()
         return result

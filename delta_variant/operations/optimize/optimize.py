@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -144,7 +144,6 @@ def optimize(
     dry_run: bool = False,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
-    storage_options: Mapping[str, str] | None = None,
 ) -> OptimizeResult:
     """Compact small files and files with deleted rows, as one commit.
 
@@ -169,7 +168,6 @@ def optimize(
         dry_run: Only plan, and commit nothing. The size of the new files is estimated from a sample.
         files: How new files are written; see `FileOptions`. None, the default, uses its defaults.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
-        storage_options: Options of the object store, as deltalake names them.
 
     Returns:
         The groups of rewritten files, their gained and dropped shredded paths, and the new files.
@@ -191,14 +189,14 @@ def optimize(
         (2, 2, 1)
     """
     plan = plan_optimize(
-        load_latest(table, storage_options).in_timezone(timezone_of(table, timezone)),
+        load_latest(table).in_timezone(timezone_of(table, timezone)),
         where,
         sort_by=sort_by,
         reshred=reshred,
         files=files,
         commit=commit,
     )
-    executor = executor_of(table, plan.snapshot.store, storage_options)
+    executor = executor_of(table, plan.snapshot.store)
     return run_optimize(plan, executor, dry_run=dry_run)
 
 

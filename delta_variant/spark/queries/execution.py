@@ -27,6 +27,7 @@ from ...read import query as reads
 from ...read.plan import plan_files
 from ...read.rows import load_readable
 from ...read.scope import Scope
+from ...storage.store import open_store
 from ...variant import values as variants
 from ..columns import to_spark
 from ..credentials import session_options
@@ -351,7 +352,7 @@ class _Tables:
     def _load(self, location: str) -> _Table:
         if location not in self._loaded:
             options = session_options(self._spark, location, self._storage_options)
-            snapshot = load_readable(location, None, options).in_timezone(self._timezone)
+            snapshot = load_readable(open_store(location, options), None).in_timezone(self._timezone)
             self._loaded[location] = _Table(self._spark, snapshot, options, bool(self._storage_options))
         return self._loaded[location]
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from ...errors import TableNotFoundError
 from ...read.rows import load_readable
-from ...storage.store import TableLocation, table_uri
+from ...storage.store import TableLocation, open_store, table_uri
 from ..credentials import session_options
 from ..locations import default_file_system, is_location, locate
 from ..versions import SPARK_ERRORS
@@ -66,7 +66,7 @@ def create_view(
     if not name:
         raise ValueError("expected the name of a view, got ''")
     location = resolve_table(spark, table)
-    snapshot = load_readable(location, None, session_options(spark, location, storage_options))
+    snapshot = load_readable(open_store(location, session_options(spark, location, storage_options)), None)
     spark.conf.set(VIEW + name.lower(), snapshot.uri)
 
 
