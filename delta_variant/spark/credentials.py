@@ -29,7 +29,7 @@ REDACTED = "redacted)"
 
 
 def session_options(
-    spark: SparkSession, table: TableLocation, storage_options: Mapping[str, str] | None
+    spark: SparkSession, table: TableLocation, storage_options: Mapping[str, str] | None = None
 ) -> Mapping[str, str] | None:
     """Return the storage options of a call, with those of its session; see `add_options`."""
     own = storage_options_of(table) if storage_options is None else storage_options

@@ -37,7 +37,7 @@ from ..read.plan import plan_files
 from ..read.predicate import pruning_predicate_of
 from ..read.query import Query
 from ..read.rows import load_readable, read_files
-from ..storage.store import TableLocation, open_store, pinned_version
+from ..storage.store import TableLocation, open_store, pinned_version, table_uri
 from .columns import cast_for_spark, to_spark
 from .credentials import session_options
 from .queries.table_names import resolve_table
@@ -185,7 +185,6 @@ def read_table(
     version: int | None = None,
     on_conflict: OnConflict = "error",
     reader: Reader = "auto",
-    storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Return the rows of a table as a DataFrame, and skip files whose statistics exclude `where`.
 
@@ -194,9 +193,9 @@ def read_table(
 
     Args:
         spark: A session, classic or of Spark Connect.
-        table: A path, a URI or a `deltalake.DeltaTable`, or a name: of a view that `create_view` created, or
-            of a table of Delta in the session's catalog, such as `main.shop.orders`. A relative path has a
-            slash, as in `./orders`.
+        table: A path, a URI, a `Table` or a `deltalake.DeltaTable`, or a name: of a view that
+            `create_view` created, or of a table of Delta in the session's catalog, such as
+            `main.shop.orders`. A relative path has a slash, as in `./orders`.
         columns: SQL text of the columns, by output name or as a sequence, such as `event:user.id::bigint`.
             None is every column.
         where: A predicate in SQL; only the rows for which it is true are returned. Local times in it and in
@@ -209,8 +208,6 @@ def read_table(
             with Spark's own Parquet scan, and Spark evaluates the SQL text, so that later filters of the
             DataFrame reach the scan. `"auto"` is the kernel if there are `columns`, or if the scan would
             not read the table correctly (deletion vectors, column mapping and the like), else the scan.
-        storage_options: Options of the object store, with the keys of deltalake; sent to the executors. By
-            default those of the session's settings for Hadoop's file systems.
 
     Returns:
         The DataFrame. Its columns of type VARIANT are Spark's.
@@ -235,9 +232,9 @@ def read_table(
         1
     """
     check_option("reader", reader, ("auto", "scan", "kernel"))
-    own_credentials = bool(storage_options)
     table = resolve_table(spark, table)
-    storage_options = session_options(spark, table, storage_options)
+    storage_options = session_options(spark, table)
+    own_credentials = storage_options != session_options(spark, table_uri(table))
     version, timestamp = version_to_read(table, version, None)
     snapshot = load_readable(open_store(table, storage_options), version, timestamp)
     snapshot = snapshot.in_timezone(session_timezone(spark))
@@ -265,7 +262,6 @@ def read_changes(
     columns: Columns = None,
     where: str | None = None,
     on_conflict: OnConflict = "error",
-    storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """Return the rows that commits inserted, deleted and updated as a DataFrame; executors read the files.
 
@@ -290,8 +286,6 @@ def read_changes(
             it and in `columns` are in the session's time zone at the time of this call.
         on_conflict: What to do if `value` and `typed_value` of a shredded Variant contradict each other, as
             in `read_table`. `"error"` by default.
-        storage_options: Options of the object store, with the keys of deltalake; sent to the executors. By
-            default those of the session's settings for Hadoop's file systems.
 
     Returns:
         The DataFrame. Its columns of type VARIANT are Spark's.
@@ -316,7 +310,7 @@ def read_changes(
         [Row(id=2, _change_type='delete')]
     """
     table = resolve_table(spark, table)
-    storage_options = session_options(spark, table, storage_options)
+    storage_options = session_options(spark, table)
     if end is None:
         own_version, own_timestamp = pinned_version(table)
         end = own_timestamp if own_version is None else own_version

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 
 import msgspec
@@ -31,8 +31,6 @@ def create_view(
     spark: SparkSession,
     name: str,
     table: TableLocation,
-    *,
-    storage_options: Mapping[str, str] | None = None,
 ) -> None:
     """Name a table for `sql` and `read_table` in a session, or give an existing view another table.
 
@@ -42,9 +40,8 @@ def create_view(
     Args:
         spark: A session, classic or of Spark Connect.
         name: The name of the view, without catalog and schema. Case does not matter.
-        table: A path, a URI, a `deltalake.DeltaTable` or a name, as in `read_table`.
-        storage_options: Options of the object store to check the table with, with the keys of deltalake. They
-            are not kept: pass them to `sql` again.
+        table: A path, a URI, a `Table`, a `deltalake.DeltaTable` or a name, as in `read_table`. The options
+            of a handle are not kept: pass them to `sql` again.
 
     Raises:
         TableNotFoundError: The location does not contain a table.
@@ -66,7 +63,7 @@ def create_view(
     if not name:
         raise ValueError("expected the name of a view, got ''")
     location = resolve_table(spark, table)
-    snapshot = load_readable(open_store(location, session_options(spark, location, storage_options)), None)
+    snapshot = load_readable(open_store(location, session_options(spark, location)), None)
     spark.conf.set(VIEW + name.lower(), snapshot.uri)
 
 
