@@ -224,7 +224,7 @@ class Commands(Group):
         found = _function_of(cmd_name)
         if found is None:
             hint = f"{cmd_name} is not installed: run pip install delta-variant-{cmd_name}"
-            return None if ctx.resilient_parsing else ctx.fail(hint)
+            return None if ctx is None or ctx.resilient_parsing else ctx.fail(hint)
         single = found if isinstance(found, typer.Typer) else _app_of(found, ROWS[cmd_name].examples)
         command: Any = typer.main.get_command(single)
         command.name = cmd_name
