@@ -12,8 +12,8 @@ from ..._arrow import Array
 from ...errors import ExpressionError, SchemaError
 from ...variant.moments import DatePart, apply_function, date_part
 from ..cast import cast_values
-from ..tree import Call, Cast, Expression, Literal, output_type
-from ..types import SIMPLE_TYPES, kind_of
+from ..tree import Call, Cast, Expression, Literal, describe, output_type
+from ..types import SIMPLE_TYPES, kind_of, type_name
 from .signature import (
     Expansion,
     ScalarFunction,
@@ -95,7 +95,8 @@ def _from_unixtime(call: Call, seconds: Values, pattern: Values = DEFAULT_PATTER
 def _unix_timestamp_type(arguments: Sequence[Any]) -> pa.DataType:
     kind = kind_of(output_type(arguments[0]) or pa.null())
     if kind not in ("string", "date", "timestamp", "timestamp_ntz", "null"):
-        raise ExpressionError("`unix_timestamp`: expected a string, a date or a timestamp")
+        got = f"`{describe(arguments[0])}` of type {type_name(output_type(arguments[0]))}"
+        raise ExpressionError(f"`unix_timestamp`: expected a string, a date or a timestamp, got {got}")
     return _pattern_type("to_timestamp", 1, pa.int64())(arguments)
 
 
