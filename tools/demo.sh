@@ -23,9 +23,9 @@ if [ -e .venv/built ]; then
   make build
 else
   title 'Set up: the packages that it needs, and the kernel in Rust'
-  make .venv/created
+  make --silent .venv/created
   # Without those of development, which `make build` adds.
-  .venv/bin/maturin develop --release ${spark:+--extras spark}
+  PIP_QUIET=1 .venv/bin/maturin develop --profile demo ${spark:+--extras spark}
   .venv/bin/pip install --quiet 'duckdb>=2.0,<3'
 fi
 if [ ! -f "$cities" ]; then
