@@ -137,7 +137,9 @@ def main() -> None:
 
         # The workers of Spark need the packages of this interpreter.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        engine = SparkEngine(SparkSession.builder.master("local[2]").getOrCreate())
+        builder = SparkSession.builder.master("local[2]")
+        builder = builder.config("spark.ui.showConsoleProgress", "false")
+        engine = SparkEngine(builder.getOrCreate())
     cities = dv.Table(table, engine=engine)
     for step in STEPS:
         show(step, cities, lines)
