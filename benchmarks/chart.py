@@ -17,7 +17,7 @@ BARS = {
     "count/clickhouse": "count over a path / ClickHouse",
     "write/orjson": "JSON to a shredded table / orjson parses it",
 }
-"""The pairs of the chart: the work that they measure / that of their peers."""
+"""The pairs of the chart: our work / the work of the peer."""
 
 WIDTH, LEFT, ROW, UNIT = 720, 300, 26, 66
 STYLE = """\
@@ -28,7 +28,7 @@ text { font: 13px system-ui, sans-serif; fill: #1f2328; }
 
 
 def chart(results: Sequence[Result]) -> Iterator[str]:
-    """Yield the lines of an SVG: the rate of each pair over that of its peer, as the median of the rounds."""
+    """Yield the lines of an SVG: our rate of each pair over the rate of the peer, the median of rounds."""
     medians = {each["pair"]: median(ratios(each)) for each in results if each["pair"] in BARS}
     height = ROW * (len(BARS) + 1)
     yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">'

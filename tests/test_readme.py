@@ -1,4 +1,4 @@
-"""README's chart is that of the committed results, and its table of readers is what they do."""
+"""README's chart shows the committed results, and its table of readers says what they do."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import delta_variant as dv
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_the_chart_is_that_of_the_committed_results(monkeypatch: pytest.MonkeyPatch):
+def test_the_chart_shows_the_committed_results(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     from chart import chart
 

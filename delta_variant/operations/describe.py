@@ -27,6 +27,7 @@ from ..read.file_reader import files_of
 from ..read.query import Query
 from ..read.rows import RowBatches, known_rows, load_readable, read_files
 from ..read.shredded_columns import shredded_types
+from ..storage.inputs import InputFile
 from ..storage.store import TableLocation
 from ..variant.objects import rows_of
 from ..variant.values import parse_valid_json
@@ -38,6 +39,8 @@ SAMPLE_FILES = 16
 MAX_PATHS = 10_000
 MAX_EXAMPLES = 3
 MAX_CHARACTERS = 40
+NAN = float("nan")
+"""The one key of all NaN, which do not equal each other."""
 WIDTH = 80
 
 Path: TypeAlias = tuple[str | None, ...]
@@ -274,9 +277,9 @@ def describe(
 
 
 def _describe_json(source: JsonLines, limit: int) -> Summary:
-    sample, invalid, name = _Sample({source.column: None}), 0, ""
-    for batch, origin in source.batches():
-        name = name or str(origin.name)
+    sample, invalid = _Sample({source.column: None}), 0
+    name = next((each.name for each in source.sources if isinstance(each, InputFile)), "an open file")
+    for batch, _ in source.batches():
         text = batch.column(0).slice(0, limit - sample.rows)
         variants, wrong = parse_valid_json(
             text, floats=source.json.floats, duplicate_keys=source.json.duplicate_keys
@@ -357,7 +360,7 @@ class _Sample:
             for element in value:
                 self._walk(name, (*path, None), element, found)
         elif not isinstance(value, dict | list):
-            values.scalars[kind, value] += 1
+            values.scalars[kind, NAN if value != value else value] += 1
 
     def summaries(self, rows: int | None, columns: Mapping[tuple[str, Path], str]) -> Iterator[PathSummary]:
         """Yield the summary of each column and its paths; `rows` is the number of all rows."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
 from collections import Counter, defaultdict
 from decimal import Decimal
 from pathlib import Path
@@ -141,6 +142,18 @@ def test_a_table_without_rows_has_its_columns(tmp_path: Path):
     dv.write_table(tmp_path, pa.table({"id": pa.array([], pa.int64())}))
     [column] = dv.describe(tmp_path).paths
     assert (column.path, column.types, column.filled, column.distinct) == ("id", {}, 0, None)
+
+
+def test_nan_is_one_value_without_an_order(tmp_path: Path):
+    dv.write_table(tmp_path, pa.table({"f": [math.nan, math.nan, 1.0, 2.0]}))
+    [column] = dv.describe(tmp_path).paths
+    assert (column.distinct, column.min, column.max, column.examples[0]) == (3, "1.0", "2.0", "nan")
+
+
+def test_an_empty_file_has_its_name_and_no_rows(tmp_path: Path):
+    file = tmp_path / "empty.ndjson"
+    file.touch()
+    assert dv.describe(dv.read_json(file)).title == f"{file}: 0 rows"
 
 
 def test_a_sample_has_at_least_one_row(tmp_path: Path):
