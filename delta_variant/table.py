@@ -298,9 +298,13 @@ class Table:
 
     def _repr_html_(self) -> str:
         try:
-            snapshot: str = self.snapshot()._repr_html_()
+            snapshot = self.snapshot()
         except TableNotFoundError:
             return html_table(f"{self.table_uri}: no table yet, the first write creates it", (), ())
         except DeltaVariantError as error:
             return html_table(self.table_uri, ("cannot read the table",), [(error.message,)])
-        return snapshot
+        try:
+            rows = _read_table(snapshot)._repr_html_()
+        except DeltaVariantError as error:
+            rows = html_table("", ("cannot read the rows",), [(error.message,)])
+        return f"{snapshot._repr_html_()}{rows or ''}"

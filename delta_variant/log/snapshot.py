@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from .._html import html_table
+from .._text import count, size_text
 from ..errors import printable
 from ..protocol.actions import DomainMetadata, Metadata, Protocol, Txn
 from ..protocol.schema.arrow import to_arrow
@@ -144,13 +145,14 @@ class Snapshot(TableVersion):
         return "\n".join(printable(line) for line in lines if line.split()[1:])
 
     def _repr_html_(self) -> str:
-        caption = f"{self.uri}, version {self.version}: {self.num_files:,} files, {self.num_bytes:,} bytes"
+        size = f"{count(self.num_files, 'file')}, {size_text(self.num_bytes)}"
         columns = [
             (each.name, sql_type(each.type), "" if each.nullable else "not null")
             for each in self.schema.fields
         ]
-        properties = [(name, value, "property") for name, value in sorted(self.properties.items())]
-        return html_table(caption, ("column", "type", ""), [*columns, *properties])
+        shown = html_table(f"{self.uri}, version {self.version}: {size}", ("column", "type", ""), columns)
+        properties = sorted(self.properties.items())
+        return shown + (html_table("", ("property", "value"), properties) if properties else "")
 
 
 def strip_files(table: TableVersion) -> TableVersion:

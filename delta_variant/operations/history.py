@@ -11,6 +11,7 @@ import msgspec
 
 from .._checks import to_integer
 from .._html import MAX_ROWS, html_table
+from .._text import count
 from .._threads import Threads
 from ..errors import printable
 from ..log.commits import read_commit_info
@@ -79,8 +80,25 @@ class History(list[HistoryEntry]):
         return printable(f"<History of {len(self):,} commits: {entries}{more}>")
 
     def _repr_html_(self) -> str:
-        shown = [(each.version, each.timestamp, each.operation) for each in self[:MAX_ROWS]]
-        return html_table(f"{len(self):,} commits", ("version", "timestamp", "operation"), shown)
+        headings = ("version", "timestamp", "operation", "parameters", "metrics")
+        shown = [
+            (
+                each.version,
+                f"{each.timestamp:%Y-%m-%d %H:%M:%S} UTC",
+                each.operation,
+                _pairs(each.parameters),
+                _pairs(each.metrics),
+            )
+            for each in self[:MAX_ROWS]
+        ]
+        return html_table(count(len(self), "commit"), headings, shown)
+
+
+def _pairs(values: Mapping[str, Any]) -> str:
+    """Return names and values as a text, but for those that say nothing."""
+    return ", ".join(
+        f"{name}: {value}" for name, value in values.items() if value not in (0, None, [], {}, "")
+    )
 
 
 def history(

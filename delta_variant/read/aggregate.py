@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array, total
+from .._html import html_table
 from .._options import OnConflict
+from .._text import count
 from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError, printable
 from ..expressions.parse import parse_aggregates
 from ..expressions.tree import Aggregate, Expression, Extraction, Field, describe, is_whole, output_type
@@ -71,9 +73,19 @@ class Aggregation:
         """
         return rows_of(self.table.to_batches()[0], "bytes")[0]
 
+    def _repr_html_(self) -> str:
+        read = f"{self.files_read:,} of {count(self.files, 'file')} read"
+        return html_table(read, self.table.schema.names, [list(self._texts().values())])
+
+    def _texts(self) -> dict[str, str | None]:
+        texts: dict[str, str | None]
+        [texts] = self.table.cast(
+            pa.schema([(name, pa.string()) for name in self.table.schema.names])
+        ).to_pylist()
+        return texts
+
     def __str__(self) -> str:
-        values = self.table.cast(pa.schema([(name, pa.string()) for name in self.table.schema.names]))
-        lines = {**values.to_pylist()[0], "files": f"{self.files_read:,} of {self.files:,} read"}
+        lines = {**self._texts(), "files": f"{self.files_read:,} of {self.files:,} read"}
         width = max(map(len, lines))
         return "\n".join(
             printable(f"{name:{width}}  {'null' if text is None else text}") for name, text in lines.items()

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from .._html import Html, html_bar, html_table
 from ..errors import printable
 from ..expressions.tree import Extraction
 from ..expressions.tree import describe as describe_expression
@@ -131,21 +132,38 @@ class Explanation:
     def __str__(self) -> str:
         return "\n".join(map(printable, self._lines()))
 
-    def _lines(self) -> Iterator[str]:
-        yield f"files       {self.files_read:,} of {self.files:,} read"
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, Html | str, str]] = []
+        for name, read, total in self._levels():
+            bar = html_bar(read / total) if total else ""
+            rows.append((name, bar, f"{read:,} of {total:,} read"))
+            rows += [("", "", line) for line in (self._reasons() if name == "files" else ())]
+        return html_table(f"{self.rows:,} rows found in {self.rows_decoded:,} decoded", (), rows)
+
+    def _levels(self) -> Iterator[tuple[str, int, int]]:
+        """Yield the name of each level, and how much of it was read, of how much."""
+        yield "files", self.files_read, self.files
+        if self.row_groups:
+            yield "row groups", self.row_groups_read, self.row_groups
+            yield "pages", self.pages_read, self.pages
+        yield "bytes", self.bytes_read, self.bytes
+
+    def _reasons(self) -> Iterator[str]:
+        """Yield why files were skipped or read."""
         for kind, text in SKIPPED_BY.items():
             if count := getattr(self, kind):
-                yield f"            {count:,} skipped by {text}"
+                yield f"{count:,} skipped by {text}"
         for name, count in self.bounded_files.items():
-            yield f"            {count:,} of {self.files:,} have bounds of {name}"
+            yield f"{count:,} of {self.files:,} have bounds of {name}"
         if self.residual_files_read:
             residual = f"{self.residual_rows_decoded:,} rows decoded"
-            yield f"            {self.residual_files_read:,} of those read with residual rows, {residual}"
-        if self.row_groups:
-            yield f"row groups  {self.row_groups_read:,} of {self.row_groups:,} read"
-            yield f"pages       {self.pages_read:,} of {self.pages:,} read"
-        share = f" ({100 * self.bytes_read / self.bytes:.1f} %)" if self.bytes else ""
-        yield f"bytes       {self.bytes_read:,} of {self.bytes:,} read{share}"
+            yield f"{self.residual_files_read:,} of those read with residual rows, {residual}"
+
+    def _lines(self) -> Iterator[str]:
+        for name, read, total in self._levels():
+            share = f" ({100 * read / total:.1f} %)" if name == "bytes" and total else ""
+            yield f"{name:12}{read:,} of {total:,} read{share}"
+            yield from (f"{'':12}{reason}" for reason in (self._reasons() if name == "files" else ()))
         yield f"rows        {self.rows:,} found in {self.rows_decoded:,} decoded"
 
 

@@ -349,12 +349,14 @@ class Scan:
         return printable(f"<Scan of {self.uri} at version {self.version}: {columns}{limit}>")
 
     def _repr_html_(self) -> str | None:
-        shown = MAX_ROWS if self.limit is None else min(self.limit, MAX_ROWS)
+        limit = MAX_ROWS + 1 if self.limit is None else min(self.limit, MAX_ROWS + 1)
         try:
-            rows = Scan(self._rows, shown).to_pylist(variants="json")
+            rows = Scan(self._rows, limit).to_pylist(variants="json")
         except CastError:
             # A notebook shows the text of the scan instead.
             return None
-        types = ("variant" if is_variant(each) else type_name(each.type) for each in self.schema)
-        names = [f"{name} {type_}" for name, type_ in zip(self.schema.names, types, strict=True)]
-        return html_table(repr(self)[1:-1], names, [list(row.values()) for row in rows])
+        types = ["variant" if is_variant(each) else type_name(each.type) for each in self.schema]
+        first = f", the first {MAX_ROWS} rows" if len(rows) > MAX_ROWS else ""
+        caption = f"{self.uri} at version {self.version}{first}"
+        cells = [list(row.values()) for row in rows[:MAX_ROWS]]
+        return html_table(caption, self.schema.names, cells, types=types)

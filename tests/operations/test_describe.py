@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
+import re
 from collections import Counter, defaultdict
 from decimal import Decimal
 from pathlib import Path
@@ -135,7 +136,7 @@ def test_a_summary_is_an_arrow_stream_and_html(tmp_path: Path):
     frame = pl.DataFrame(summary)
     assert frame.select("path", "filled", "min", "max").rows() == [("id", 1.0, "1", "2")]
     assert pa.table(summary) == summary.to_table()
-    assert "<td>id</td><td>bigint</td><td>100 %</td><td>2</td>" in summary._repr_html_()
+    assert re.findall(r"<td[^>]*>([^<]*)</td>", summary._repr_html_()) == list(summary.cells()[0])
 
 
 def test_a_table_without_rows_has_its_columns(tmp_path: Path):

@@ -10,7 +10,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
-from ..._html import MAX_ROWS, html_table
+from ..._html import html_table
 from ..._progress import advance, begin
 from ..._threads import Threads
 from ...errors import printable
@@ -159,12 +159,21 @@ class Audit:
         )
 
     def _repr_html_(self) -> str:
-        shown = [
-            (each.rule, each.severity, each.file_path, each.sentence) for each in self.findings[:MAX_ROWS]
+        if not self.findings:
+            return html_table(repr(self)[1:-1], (), [("no findings",)])
+        groups = [
+            (
+                each.rule,
+                each.severity,
+                each.count,
+                each.example.file_path or "",
+                each.example.message,
+                each.remedy,
+            )
+            for each in self.summary()
         ]
-        rest = len(self.findings) - len(shown)
-        more = [("", "", "", f"{rest:,} more findings")] if rest else []
-        return html_table(repr(self)[1:-1], ("rule", "severity", "file", "message"), [*shown, *more])
+        headings = ("rule", "severity", "findings", "file, of one", "message, of one", "remedy")
+        return html_table(repr(self)[1:-1], headings, groups, longest=500)
 
     def count(self, severity: Severity) -> int:
         """Return the number of findings of a severity.
