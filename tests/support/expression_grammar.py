@@ -316,10 +316,11 @@ class There:
     def __init__(self, session: Any, timezone: str) -> None:
         session.conf.set("spark.sql.session.timeZone", timezone)
         self.session = session
-        schema = ", ".join(f"`{name}` {type_name(arrow_type)}" for name, (arrow_type, _) in COLUMNS.items())
-        rows = zip(*(values for _, values in COLUMNS.values()), DOCUMENTS, strict=True)
-        frame = session.createDataFrame([tuple(each) for each in rows], f"{schema}, j string")
-        rows_of_types = frame.coalesce(1).selectExpr("*", "parse_json(j) as v").drop("j")
+        arrays = {name: pa.array(values, arrow_type) for name, (arrow_type, values) in COLUMNS.items()}
+        schema = ", ".join(f"`{name}` {type_name(array.type)}" for name, array in arrays.items())
+        # Of an Arrow table, Spark makes a relation that its optimizer evaluates without a job.
+        frame = session.createDataFrame(pa.table({**arrays, "j": DOCUMENTS}), f"{schema}, j string")
+        rows_of_types = frame.selectExpr("*", "parse_json(j) as v").drop("j")
         rows_of_types.createOrReplaceTempView("rows_of_types")
 
     def __call__(self, texts: Sequence[str]) -> Iterator[tuple[str, list[Any]] | Exception]:
