@@ -43,7 +43,7 @@ from delta_variant.spark.tasks import messages, pack
 from delta_variant.storage.store import open_store
 from delta_variant.write.commit import commit_files
 from delta_variant.write.partitions import NO_FILES, WrittenFiles
-from delta_variant.write.preparation import TableOptions, WriteRequest, prepare
+from delta_variant.write.preparation import TableOptions, WriteRequest, plan_write
 from delta_variant.write.rewrite import RewrittenPart
 
 FILES_OF_A_TASK = 1000
@@ -119,7 +119,7 @@ def write(folder: Path, *, row_ids: bool) -> None:
     options = TableOptions("day", None, configuration, None, None, "error", None, "UTC")
     store = open_store(str(folder / "table"))
     request = WriteRequest(COLUMNS, WriteOptions(), options)
-    prepared = prepare(store, None, request, CommitOptions())
+    prepared = plan_write(store, None, request, CommitOptions())
     before, start = largest_memory(), time.process_time()
     parts = delivered(folder / "write")
     files = WrittenFiles.join(part.files for part in parts)
@@ -131,7 +131,7 @@ def delete(folder: Path, *, row_ids: bool) -> None:
     """Plan a deletion, make the messages to its tasks, and commit their results."""
     before, start = largest_memory(), time.process_time()
     snapshot = load_latest(str(folder / "table"))
-    plan = plan_delete(snapshot, "id % 1000 = 1", WriteOptions(), CommitOptions())
+    plan = plan_delete(snapshot.store, "id % 1000 = 1")
     candidates = plan_files(snapshot, plan.predicate)
     version, pruning = strip_files(snapshot), candidates.pruning_predicate
     groups = groups_of_table(candidates.files, TASKS_AT_ONCE)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias, TypeVar
 
 import typer
 
 from .._text import count
-from ..execution import Description
+from ..execution import Plan
+from .interrupts import all_or_nothing
 from .output import ERROR
+from .progress import showing_progress
 from .terminal import console, print_json, print_lines
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-__all__ = ["DESTRUCTIVE", "RULE", "Destructive", "confirm", "print_plan"]
+__all__ = ["DESTRUCTIVE", "RULE", "Destructive", "confirm"]
 
 Destructive: TypeAlias = Literal[
     "alter --drop-column",
@@ -54,49 +53,51 @@ RULE = (
 
 MAX_SHOWN_FILES = 10
 
+Planned = TypeVar("Planned", bound=Plan)
+
 
 def confirm(
     command: Destructive,
-    plan: Callable[[], Description],
+    table: str,
+    plan: Callable[[], Planned],
     *,
     yes: bool,
     dry_run: bool = False,
     json: bool = False,
-) -> bool:
-    """Return whether a destructive command runs: `--yes` is passed, or the user accepts its plan.
+) -> Planned | None:
+    """Return the plan that a destructive command runs: `--yes` is passed, or the user accepts it.
 
-    With `--dry-run`, print the plan and return False. Raise ValueError if there is no terminal to ask on, and
+    With `--dry-run`, print the plan and return None. Raise ValueError if there is no terminal to ask on, and
     Exit if the user declines.
     """
-    if dry_run:
-        print_plan(plan(), json=json)
-        return False
-    if yes:
-        return True
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (yes or dry_run or (sys.stdin.isatty() and sys.stderr.isatty())):
         raise ValueError(
             f"{command} removes {DESTRUCTIVE[command]}, and there is no terminal to ask on: pass --yes, or "
             "--dry-run to print the plan"
         )
-    err = console(stderr=True)
-    _print_question(err, plan())
-    err.print("Continue? [y/N] ", end="")
-    if sys.stdin.readline().strip().lower() in ("y", "yes"):
-        return True
-    print_lines(err, "delta-variant: nothing was changed")
-    raise typer.Exit(ERROR)
-
-
-def _print_question(err: Console, plan: Description) -> None:
-    print_lines(err, *plan.files[:MAX_SHOWN_FILES])
-    if more := len(plan.files[MAX_SHOWN_FILES:]):
-        print_lines(err, f"and {count(more, 'more file')}: --dry-run lists all")
-    print_lines(err, *plan.sentences)
-
-
-def print_plan(plan: Description, *, json: bool) -> None:
-    """Print the plan of a command for `--dry-run`."""
-    if json:
-        print_json({"dry_run": True, **plan.facts})
+    with all_or_nothing("nothing was changed"), showing_progress():
+        planned = plan()
+        if yes and not dry_run:
+            return planned
+        described = planned.describe()
+    first, *others = described.sentences
+    sentences = (f"{table}: {first}", *others)
+    if dry_run and json:
+        print_json({"dry_run": True, "table": table, **described.facts})
+    elif dry_run:
+        print_lines(console(), *described.files, *sentences)
     else:
-        print_lines(console(), *plan.files, *plan.sentences)
+        _ask(described.files, sentences)
+    return None if dry_run else planned
+
+
+def _ask(files: Sequence[str], sentences: Sequence[str]) -> None:
+    err = console(stderr=True)
+    print_lines(err, *files[:MAX_SHOWN_FILES])
+    if more := len(files[MAX_SHOWN_FILES:]):
+        print_lines(err, f"and {count(more, 'more file')}: --dry-run lists all")
+    print_lines(err, *sentences)
+    err.print("Continue? [y/N] ", end="")
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        print_lines(err, "delta-variant: nothing was changed")
+        raise typer.Exit(ERROR)

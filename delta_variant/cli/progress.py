@@ -18,7 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from .._progress import observe
+from .._progress import advance, begin, observe
 from .._text import count, size_text
 from .terminal import console
 
@@ -130,8 +130,7 @@ def _columns(width: int) -> list[ProgressColumn]:
 class Intake:
     """Counts the input of a write."""
 
-    def __init__(self, meter: Meter) -> None:
-        self.meter = meter
+    def __init__(self) -> None:
         self.bytes = 0
         self.rows = 0
         self.started = time.monotonic()
@@ -142,10 +141,10 @@ class Intake:
         return time.monotonic() - self.started
 
     def begin(self, size: int | None) -> None:
-        """Show the counts of JSON input of `size` bytes; Parquet and CSV report to the meter themselves."""
-        self.meter.begin("writing", None, size, None)
+        """Show the counts of JSON input of `size` bytes; Parquet and CSV report their progress themselves."""
+        begin("writing", bytes_=size)
 
     def update(self, bytes_read: int, rows: int) -> None:
         """Record the totals so far."""
-        self.meter.advance(0, bytes_read - self.bytes, rows - self.rows)
+        advance(bytes_=bytes_read - self.bytes, rows=rows - self.rows)
         self.bytes, self.rows = bytes_read, rows

@@ -11,7 +11,6 @@ from ..execution import timezone_of
 from ..expressions.tree import Expression
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
-from ..log.snapshot import Snapshot
 from ..protocol.table_configuration import TableConfiguration
 from ..read.scope import Scope
 from ..storage.store import TableLocation
@@ -67,10 +66,7 @@ def delete(
     if where is None:
         # A delete of all rows must not happen by accident.
         raise ArgumentTypeError("where: expected an SQL predicate, got None: pass one, or call delete_all")
-    files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
-    snapshot = load_latest(table).in_timezone(timezone_of(table, timezone))
-    plan = plan_delete(snapshot, where, WriteOptions(files=files), commit)
-    return run_rewrite(plan, table)
+    return run_rewrite(plan_delete(table, where, timezone=timezone, files=files, commit=commit), table)
 
 
 def delete_all(
@@ -101,19 +97,25 @@ def delete_all(
         >>> delete_all(table).rows_deleted
         3
     """
-    commit = options_of("commit", commit, CommitOptions)
-    plan = plan_delete(load_latest(table), None, WriteOptions(), commit)
-    return run_rewrite(plan, table)
+    return run_rewrite(plan_delete(table, None, commit=commit), table)
 
 
 def plan_delete(
-    snapshot: Snapshot, where: str | None, options: WriteOptions, commit: CommitOptions
+    table: TableLocation,
+    where: str | None,
+    *,
+    timezone: str | None = None,
+    files: FileOptions | None = None,
+    commit: CommitOptions | None = None,
 ) -> RewritePlan:
-    """Return the plan of a delete; raises the errors of `delete` that precede reading."""
+    """Return the plan of a delete, of all rows without `where`; raises the errors that precede reading."""
+    files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
+    snapshot = load_latest(table).in_timezone(timezone_of(table, timezone))
     predicate = Scope.of_read(snapshot.configuration).predicate(where)
     snapshot.configuration.check_may_rewrite(removes_rows=True)
     parameters = {"predicate": [] if where is None else [where]}
-    return RewritePlan(snapshot, predicate, Removal(predicate), "DELETE", parameters, options, commit)
+    change, options = Removal(predicate), WriteOptions(files=files)
+    return RewritePlan(snapshot, predicate, change, "DELETE", parameters, options, commit)
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._progress import begin
+from .._text import count, size_text
+from ..execution import Description
 from ..log.catalog import check_maintenance
-from ..log.cleanup import delete_expired, find_expired
+from ..log.cleanup import ExpiredLog, delete_expired, find_expired
 from ..log.commit_context import now
 from ..log.load import load_latest
-from ..storage.store import TableLocation
+from ..storage.store import Store, TableLocation
 
-__all__ = ["LogCleanupResult", "clean_up_log"]
+__all__ = ["LogCleanupPlan", "LogCleanupResult", "clean_up_log", "plan_log_cleanup", "run_log_cleanup"]
 
 
 @dataclass(frozen=True)
@@ -69,13 +71,43 @@ def clean_up_log(
         >>> dv.clean_up_log(table, dry_run=True).files
         ()
     """
+    plan = plan_log_cleanup(table)
+    return plan.result(dry_run=True) if dry_run else run_log_cleanup(plan)
+
+
+@dataclass(frozen=True)
+class LogCleanupPlan:
+    """The files that a cleanup of the log deletes."""
+
+    store: Store
+    expired: ExpiredLog
+
+    def result(self, *, dry_run: bool) -> LogCleanupResult:
+        """Return the result of the cleanup, or of a dry run."""
+        files = self.expired.files
+        paths, size = tuple(file.path for file in files), sum(file.size for file in files)
+        return LogCleanupResult(self.expired.first_version, paths, size, dry_run)
+
+    def describe(self) -> Description:
+        """Return which files the cleanup deletes, and what is lost with them."""
+        result = self.result(dry_run=True)
+        files = f"{count(len(result.files), 'file')} of the log, {size_text(result.bytes)}"
+        lost = f"delete {files}; versions before {result.first_version} can no longer be loaded"
+        facts = {"first_version": result.first_version, "files": list(result.files), "bytes": result.bytes}
+        return Description((lost if result.files else "no file of the log has expired",), facts, result.files)
+
+
+def plan_log_cleanup(table: TableLocation) -> LogCleanupPlan:
+    """Return the files that a cleanup deletes; raises the errors of the table."""
     snapshot = load_latest(table)
     check_maintenance("clean up the log of", snapshot.uri, snapshot.protocol)
     snapshot.configuration.check_may_commit()
     begin("listing files")
-    expired = find_expired(snapshot.store, snapshot.configuration, now())
-    if not dry_run:
-        begin("deleting", files=len(expired.files))
-        delete_expired(snapshot.store, expired)
-    paths = tuple(file.path for file in expired.files)
-    return LogCleanupResult(expired.first_version, paths, sum(file.size for file in expired.files), dry_run)
+    return LogCleanupPlan(snapshot.store, find_expired(snapshot.store, snapshot.configuration, now()))
+
+
+def run_log_cleanup(plan: LogCleanupPlan) -> LogCleanupResult:
+    """Delete the files of a plan."""
+    begin("deleting", files=len(plan.expired.files))
+    delete_expired(plan.store, plan.expired)
+    return plan.result(dry_run=False)

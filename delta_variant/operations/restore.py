@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -31,7 +32,7 @@ from ..protocol.schema.rules import check_consistent
 from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import Store, TableLocation, exists
 
-__all__ = ["FindTask", "RestorePlan", "RestoreResult", "plan_restore", "restore"]
+__all__ = ["FindTask", "RestorePlan", "RestoreResult", "plan_restore", "restore", "run_restore"]
 
 LOG_PROPERTIES = (
     properties.CHECKPOINT_PROTECTION_VERSION.name,
@@ -122,7 +123,11 @@ def restore(
         >>> dv.restore(table, 0).version
         2
     """
-    plan = plan_restore(table, version, timestamp=timestamp, commit=commit)
+    return run_restore(plan_restore(table, version, timestamp=timestamp, commit=commit), table)
+
+
+def run_restore(plan: RestorePlan, table: Any) -> RestoreResult:
+    """Commit the changes of a restore, if its files exist and no vacuum may delete them."""
     _check_files_exist(plan, executor_of(table, plan.present.store))
     if plan.added.num_rows:
         _check_no_vacuum_runs(plan.present)

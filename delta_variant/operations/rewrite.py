@@ -11,7 +11,7 @@ from typing import Any, Literal
 from .._arrow import total
 from .._progress import begin
 from ..data_file.options import FileOptions, WriteOptions
-from ..execution import GROUP_BYTES, Executor, NameFile, executor_of
+from ..execution import GROUP_BYTES, Description, Executor, NameFile, executor_of
 from ..expressions.tree import Expression
 from ..log.commit_context import CommitOptions, transaction_of
 from ..log.snapshot import Snapshot, TableVersion, strip_files
@@ -21,6 +21,7 @@ from ..read.log_statistics import is_of_partitions
 from ..read.missing_paths import warn_of_missing_paths
 from ..read.plan import FilePlan, plan_files
 from ..read.predicate import PruningPredicate
+from ..read.scan_rows import describe_matches
 from ..storage.store import Store
 from ..write.copy_on_write import remove_files, rewrite_files
 from ..write.partitions import WrittenFiles
@@ -73,6 +74,11 @@ class RewritePlan:
     parameters: Mapping[str, Any]
     options: WriteOptions
     commit: CommitOptions
+
+    def describe(self) -> Description:
+        """Return which rows the operation changes, and how many they are."""
+        (where,) = self.parameters.get("predicate") or (None,)
+        return describe_matches(self.snapshot, self.operation.lower(), where, self.predicate)
 
 
 def run_rewrite(plan: RewritePlan, table: Any) -> RewriteResult:

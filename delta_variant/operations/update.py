@@ -17,7 +17,6 @@ from ..expressions.tree import Expression, literal_bytes
 from ..expressions.tree import inputs as expression_inputs
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
-from ..log.snapshot import Snapshot
 from ..protocol.table_configuration import TableConfiguration
 from ..read.query import inputs_of
 from ..read.scope import Scope
@@ -84,20 +83,22 @@ def update(
         >>> read_table(table, columns=["event:n::bigint as n"], where="id = 2").to_pylist()
         [{'n': 12}]
     """
-    files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
-    snapshot = load_latest(table).in_timezone(timezone_of(table, timezone))
-    plan = plan_update(snapshot, updates, where, WriteOptions(files=files), commit)
+    plan = plan_update(table, updates, where, timezone=timezone, files=files, commit=commit)
     return run_rewrite(plan, table)
 
 
 def plan_update(
-    snapshot: Snapshot,
+    table: TableLocation,
     updates: Mapping[str, str | None],
     where: str | None,
-    options: WriteOptions,
-    commit: CommitOptions,
+    *,
+    timezone: str | None = None,
+    files: FileOptions | None = None,
+    commit: CommitOptions | None = None,
 ) -> RewritePlan:
     """Return the plan of an update; raises the errors of `update` that precede reading."""
+    files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
+    snapshot = load_latest(table).in_timezone(timezone_of(table, timezone))
     scope = Scope.of_read(snapshot.configuration)
     predicate = scope.predicate(where)
     assignments = assignments_of(updates, scope, scope.bind)
@@ -106,7 +107,7 @@ def plan_update(
     assigned = {each.column for each in assignments}
     snapshot.configuration.check_may_rewrite(removes_rows=True, assigned=assigned)
     parameters = {} if where is None else {"predicate": [where]}
-    change = AssignedRows(predicate, assignments)
+    change, options = AssignedRows(predicate, assignments), WriteOptions(files=files)
     return RewritePlan(snapshot, predicate, change, "UPDATE", parameters, options, commit)
 
 

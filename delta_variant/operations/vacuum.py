@@ -51,6 +51,7 @@ __all__ = [
     "VacuumPlan",
     "VacuumResult",
     "plan_vacuum",
+    "run_vacuum",
     "vacuum",
 ]
 
@@ -147,10 +148,15 @@ def vacuum(
         enforce_retention_duration=enforce_retention_duration,
         commit=commit,
     )
-    if dry_run or not plan.files:
-        return VacuumResult(None, plan.files, plan.bytes, dry_run)
+    return VacuumResult(None, plan.files, plan.bytes, dry_run) if dry_run else run_vacuum(plan, table)
+
+
+def run_vacuum(plan: VacuumPlan, table: Any) -> VacuumResult:
+    """Delete the files of a plan between two commits; without files, commit nothing."""
+    if not plan.files:
+        return VacuumResult(None, (), 0, dry_run=False)
     committed = _run(plan, executor_of(table, plan.snapshot.store))
-    return VacuumResult(committed.version, plan.files, plan.bytes, dry_run, metrics=committed.metrics)
+    return VacuumResult(committed.version, plan.files, plan.bytes, dry_run=False, metrics=committed.metrics)
 
 
 @dataclass(frozen=True)

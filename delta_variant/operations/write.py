@@ -24,12 +24,12 @@ from ..write.commit import WriteResult, commit_files, result_without_writing
 from ..write.partitions import MAX_OPEN_PARTITIONS, WrittenFiles
 from ..write.preparation import (
     Mode,
-    PreparedWrite,
     SchemaMode,
     TableOptions,
+    WritePlan,
     WriteRequest,
     load_existing,
-    prepare,
+    plan_write,
 )
 from ..write.router import write_files
 from ..write.row_rules import complete_rows
@@ -152,7 +152,7 @@ def write_table(
     known = None if snapshot is None or schema_mode == "overwrite" else snapshot.schema
     source = frame or ArrowRows.of(data, variants, known)
     request = WriteRequest(source.columns, options, table_options)
-    write = prepare(store, snapshot, request, commit)
+    write = plan_write(store, snapshot, request, commit)
     with removing_new_folders(store):
         parts = source.write(write, executor)
         written = WrittenFiles.join(part.files for part in parts)
@@ -191,7 +191,7 @@ class SourceRows(Protocol):
     def columns(self) -> StructType:
         """Return the columns of the rows."""
 
-    def write(self, write: PreparedWrite, executor: Executor) -> Sequence[WrittenRows]:
+    def write(self, write: WritePlan, executor: Executor) -> Sequence[WrittenRows]:
         """Write the rows by tasks; after an error, remove the new files."""
 
 
@@ -209,7 +209,7 @@ class WriteTask:
     max_open_partitions: int = MAX_OPEN_PARTITIONS
 
     @classmethod
-    def of(cls, write: PreparedWrite) -> WriteTask:
+    def of(cls, write: WritePlan) -> WriteTask:
         return cls(write.after, write.options, write.predicate())
 
     def apply_rules(self, batches: Batches) -> Batches:
@@ -280,7 +280,7 @@ class ArrowRows:
         _check_names(arrow_schema, variants)
         return cls(from_arrow(arrow_schema, variants), batches)
 
-    def write(self, write: PreparedWrite, executor: Executor) -> Sequence[WrittenRows]:
+    def write(self, write: WritePlan, executor: Executor) -> Sequence[WrittenRows]:
         """Write the rows; after an error, remove the new files."""
         return list(executor.run([RowsTask(WriteTask.of(write), self.batches)]))
 

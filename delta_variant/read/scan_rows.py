@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from .._arrow import Array, total
 from .._options import OnConflict
 from .._progress import begin
+from .._text import count
 from ..data_file.shredding import check_layout
 from ..errors import (
     CastError,
@@ -24,6 +25,7 @@ from ..errors import (
     UnsupportedFeatureError,
     error_location,
 )
+from ..execution import Description
 from ..expressions.arrow_filter import ArrowFilter
 from ..expressions.tree import Expression, Extraction, is_whole
 from ..log.file_set import FileSet
@@ -41,7 +43,7 @@ from .rows import RowBatches, read_files
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-__all__ = ["ScanRows", "TableRows"]
+__all__ = ["ScanRows", "TableRows", "describe_matches"]
 
 Rows = TypeVar("Rows", bound="ScanRows")
 
@@ -269,6 +271,21 @@ class TableRows(ScanRows):
         return read_files(
             self.table, query, files_of(files), predicate, self.on_conflict, report, ahead=ahead
         )
+
+
+def describe_matches(
+    snapshot: Snapshot, verb: str, where: str | None, predicate: Expression | None
+) -> Description:
+    """Return the description of a change of the rows that match, which counts them.
+
+    `predicate` is `where` bound to the table.
+    """
+    rows = TableRows.of(snapshot, Query.of_expressions({}, predicate), "error").count()
+    which = "all rows" if where is None else f"rows where {where}"
+    return Description(
+        (f"version {snapshot.version}, {verb} {which}: {count(rows, 'row')}",),
+        {"version": snapshot.version, "where": where, "rows": rows},
+    )
 
 
 def _shared_types(table: TableVersion, files: pa.Table, names: Sequence[str]) -> dict[str, pa.DataType]:

@@ -19,7 +19,7 @@ from ..protocol.actions import Metadata, Protocol
 from ..storage.store import Store, open_store
 from ..write.commit import commit_files, result_without_writing
 from ..write.partitions import WrittenFiles
-from ..write.preparation import PreparedWrite, WriteRequest, load_existing, prepare
+from ..write.preparation import WritePlan, WriteRequest, load_existing, plan_write
 from .attempts import Job, commit_won, forget, names_of, remove_lost
 from .batches import BATCH_ID, QUERY_ID
 from .columns import from_spark
@@ -62,7 +62,7 @@ class Sink:
         of_table = table_options(options, mode="overwrite" if overwrite else "append")
         commit = with_transaction(CommitOptions(metadata=options.get("user_metadata")), transaction)
         request = WriteRequest(columns, write_options(options), of_table)
-        write = prepare(store, snapshot, request, commit)
+        write = plan_write(store, snapshot, request, commit)
         rejects = options.get("rejects")
         if rejects is not None:
             # Raise the error for a location that cannot be opened here, and send tasks what it means here.
@@ -118,7 +118,7 @@ class Sink:
             snapshot = None
         snapshot = None if snapshot is None else snapshot.in_timezone(task.table.timezone)
         self._check_same_table(snapshot)
-        write = PreparedWrite(self.request, store, snapshot, task.table, task.options, commit)
+        write = WritePlan(self.request, store, snapshot, task.table, task.options, commit)
         written = [message.written for message in received]
         files = WrittenFiles.join(each.files for each in written)
         invalid = sum(each.invalid for each in written)

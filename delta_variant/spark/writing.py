@@ -27,7 +27,7 @@ from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import StructType, has_variant
 from ..storage.store import open_store
 from ..write.partitions import infer_shared_shredding
-from ..write.preparation import PreparedWrite
+from ..write.preparation import WritePlan
 from ..write.router import write_files
 from .buckets import from_ipc, to_ipc
 from .chunk_tasks import CHUNK, Chunk, ChunkFilesTask, ChunkTask, FirstRowsTask
@@ -59,7 +59,7 @@ ROW_NUMBER_BITS = 33
 
 
 @contextmanager
-def sampled_shredding(write: PreparedWrite, df: DataFrame) -> Iterator[tuple[PreparedWrite, DataFrame]]:
+def sampled_shredding(write: WritePlan, df: DataFrame) -> Iterator[tuple[WritePlan, DataFrame]]:
     """Yield the write with one shredding schema for all files, and the persisted rows to write.
 
     If there is no schema to infer, both are yielded unchanged. If there are no rows, each file infers its own
@@ -74,7 +74,7 @@ def sampled_shredding(write: PreparedWrite, df: DataFrame) -> Iterator[tuple[Pre
         yield _with_schema(write, rows, variants), rows
 
 
-def _with_schema(write: PreparedWrite, df: DataFrame, variants: Sequence[str]) -> PreparedWrite:
+def _with_schema(write: WritePlan, df: DataFrame, variants: Sequence[str]) -> WritePlan:
     keys = _present(df, write.after.partition_columns)
     sample = _sample(df, [*variants, *keys])
     if not sample:
@@ -160,7 +160,7 @@ at the target would leave a tiny file wherever rows are a little larger than est
 row group is not known before it is compressed, and is added to the limit."""
 
 
-def is_optimized(write: PreparedWrite, df: DataFrame, optimize_write: bool | None) -> bool:
+def is_optimized(write: WritePlan, df: DataFrame, optimize_write: bool | None) -> bool:
     """Return whether a write is optimized: as requested, as the table says, or if it is partitioned."""
     wanted = write.after.get(properties.OPTIMIZE_WRITE)
     if optimize_write is not None or wanted is not None:
@@ -316,7 +316,7 @@ class DataFrameRows:
         case_sensitive = is_case_sensitive(self.df.sparkSession)
         return from_spark(self.df.schema, self.variant_columns, case_sensitive=case_sensitive)
 
-    def write(self, write: PreparedWrite, executor: Executor) -> Sequence[WrittenRows]:
+    def write(self, write: WritePlan, executor: Executor) -> Sequence[WrittenRows]:
         """Write the rows by tasks; after an error, remove the new files."""
         assert isinstance(executor, SparkExecutor), "executors of its session write a DataFrame"
         options = executor.storage_options
@@ -340,7 +340,7 @@ class DataFrameRows:
         return parts
 
 
-def _task_of(write: PreparedWrite) -> WriteTask:
+def _task_of(write: WritePlan) -> WriteTask:
     return replace(WriteTask.of(write), max_open_partitions=1)
 
 

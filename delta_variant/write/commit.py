@@ -39,7 +39,7 @@ from ..read.scope import Scope
 from ..storage.store import Store, discard
 from .copy_on_write import delete_rows
 from .partitions import WrittenFiles
-from .preparation import Mode, PreparedWrite, load_existing, prepare
+from .preparation import Mode, WritePlan, load_existing, plan_write
 from .rewrite import add_inserted_files, commit_replacement
 from .router import write_files
 from .row_rules import complete_rows
@@ -109,12 +109,12 @@ def result_without_writing(
     return None
 
 
-def commit_files(write: PreparedWrite, files: WrittenFiles, invalid: int = 0) -> WriteResult:
+def commit_files(write: WritePlan, files: WrittenFiles, invalid: int = 0) -> WriteResult:
     """Commit the files of a write; if they cannot be committed, remove them.
 
     If a concurrent writer created the table, the mode of the write applies to that table: the rows are
     written again for it, or TableExistsError is raised. Raises CommitConflictError, and the errors of
-    `prepare` for the table of the other writer.
+    `plan_write` for the table of the other writer.
     """
     if write.snapshot is not None and write.replaces:
         return _overwrite(write, write.snapshot, files, invalid)
@@ -131,7 +131,7 @@ def commit_files(write: PreparedWrite, files: WrittenFiles, invalid: int = 0) ->
         raise
 
 
-def _commit_to_created(write: PreparedWrite, files: WrittenFiles, invalid: int) -> WriteResult:
+def _commit_to_created(write: WritePlan, files: WrittenFiles, invalid: int) -> WriteResult:
     """Commit the rows of a new table to the table that another writer created first.
 
     The rows are written again, because that table may have other columns, physical names, constraints and
@@ -143,7 +143,7 @@ def _commit_to_created(write: PreparedWrite, files: WrittenFiles, invalid: int) 
         done = result_without_writing(snapshot, request.table.mode, write.commit)
         if done is not None:
             return done
-        again = prepare(store, snapshot, request, write.commit)
+        again = plan_write(store, snapshot, request, write.commit)
         rows = complete_rows(_written_rows(write, files), again.after, again.options, again.predicate())
         rewritten = write_files(store, rows, again.after, again.options)
     finally:
@@ -164,7 +164,7 @@ def _load_created(store: Store, mode: Mode) -> Snapshot:
     )
 
 
-def _written_rows(write: PreparedWrite, files: WrittenFiles) -> Batches:
+def _written_rows(write: WritePlan, files: WrittenFiles) -> Batches:
     """Yield the rows of written files, with the columns of the data."""
     table = TableReader.of(TableVersion(write.store, 0, write.after))
     columns = Scope.of(write.after).whole_columns()
@@ -175,7 +175,7 @@ def _written_rows(write: PreparedWrite, files: WrittenFiles) -> Batches:
             yield pa.record_batch(arrays, names=list(columns)), None
 
 
-def _commit(write: PreparedWrite, files: WrittenFiles, invalid: int) -> CommitResult:
+def _commit(write: WritePlan, files: WrittenFiles, invalid: int) -> CommitResult:
     snapshot = write.snapshot
     # Commit also if all values are rejected, so that a write with the same `txn` does not reject them again.
     if snapshot is not None and not files and not invalid and write.after.metadata == snapshot.metadata:
@@ -189,9 +189,7 @@ def _commit(write: PreparedWrite, files: WrittenFiles, invalid: int) -> CommitRe
     return CommitResult(version, metrics=context.metrics)
 
 
-def _context(
-    write: PreparedWrite, mode: str, files: WrittenFiles, invalid: int, **metrics: int
-) -> CommitContext:
+def _context(write: WritePlan, mode: str, files: WrittenFiles, invalid: int, **metrics: int) -> CommitContext:
     """Return the context of a commit that writes `files`, with further metrics."""
     partitions = msgspec.json.encode(write.after.partition_columns).decode()
     parameters = {"mode": mode, "partitionBy": partitions}
@@ -207,7 +205,7 @@ def _context(
     )
 
 
-def _overwrite(write: PreparedWrite, snapshot: Snapshot, files: WrittenFiles, invalid: int) -> WriteResult:
+def _overwrite(write: WritePlan, snapshot: Snapshot, files: WrittenFiles, invalid: int) -> WriteResult:
     """Commit the replacement of rows by `files`."""
     predicate = write.replaced_rows(snapshot)
     try:

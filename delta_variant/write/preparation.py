@@ -15,6 +15,7 @@ from ..errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from ..execution import Description
 from ..expressions.tree import Expression
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
@@ -23,7 +24,8 @@ from ..protocol import properties
 from ..protocol.schema.column_mapping import physical_name
 from ..protocol.statistics import Path
 from ..protocol.table_configuration import TableConfiguration
-from ..protocol.types import VARIANT, StructType
+from ..protocol.types import VARIANT, StructType, sql_type
+from ..read.scan_rows import describe_matches
 from ..read.scope import Scope
 from ..storage.store import Store
 from ..variant.moments import UTC, check_timezone
@@ -33,12 +35,12 @@ from .row_rules import RowRules
 
 __all__ = [
     "Mode",
-    "PreparedWrite",
     "SchemaMode",
     "TableOptions",
+    "WritePlan",
     "WriteRequest",
     "load_existing",
-    "prepare",
+    "plan_write",
     "restrict_to_table",
 ]
 
@@ -96,7 +98,7 @@ class WriteRequest:
 
 
 @dataclass(frozen=True)
-class PreparedWrite:
+class WritePlan:
     """A validated write, whose files can be written.
 
     Attributes:
@@ -128,6 +130,27 @@ class PreparedWrite:
         """Return the predicate that must be true for all written rows, or None. Raises ExpressionError."""
         return Scope.of(self.after).predicate(self.request.table.where)
 
+    def describe(self) -> Description:
+        """Return what happens to the table, and its columns if they change; the data is not read."""
+        described, snapshot = self._describe_rows(), self.snapshot
+        if snapshot is not None and self.after.metadata == snapshot.metadata:
+            return described
+        columns = [{"name": each.name, "type": sql_type(each.type)} for each in self.after.schema.fields]
+        partitions = self.after.partition_columns
+        lines = [f"  {each['name']} {each['type']}" for each in columns]
+        lines += [f"  partitioned by {', '.join(partitions)}"] if partitions else []
+        facts = {**described.facts, "columns": columns, "partition_columns": partitions}
+        return Description((*described.sentences, *lines), facts)
+
+    def _describe_rows(self) -> Description:
+        snapshot, table = self.snapshot, self.request.table
+        if snapshot is None:
+            return Description(("create the table",), {"version": None})
+        if self.replaces:
+            return describe_matches(snapshot, "replace", table.where, self.replaced_rows(snapshot))
+        appended = "append rows" if table.mode != "ignore" else "write nothing because the table exists"
+        return Description((f"version {snapshot.version}, {appended}",), {"version": snapshot.version})
+
 
 def load_existing(store: Store, mode: Mode) -> Snapshot | None:
     """Return the existing table or None; raises TableExistsError if it exists and the mode is `error`."""
@@ -145,18 +168,20 @@ def load_existing(store: Store, mode: Mode) -> Snapshot | None:
     return snapshot
 
 
-def prepare(
+def plan_write(
     store: Store,
     snapshot: Snapshot | None,
     request: WriteRequest,
     commit: CommitOptions,
-) -> PreparedWrite:
+) -> WritePlan:
     """Return a prepared write to an existing or a new table.
 
     Raises SchemaError for data that does not fit, UnsupportedFeatureError for a table that this version
     cannot write, ShreddingNotEnabledError, and ExpressionError for an invalid predicate.
     """
     columns, options, table = request.columns, request.options, request.table
+    if snapshot is not None and table.mode == "ignore":
+        return WritePlan(request, store, snapshot, snapshot.configuration, options, commit)
     if snapshot is not None:
         _check_describes(snapshot, table)
     if snapshot is None:
@@ -179,7 +204,7 @@ def prepare(
     snapshot = None if snapshot is None else snapshot.in_timezone(table.timezone)
     # Reject unsupported constraints and defaults before files are written.
     RowRules.of(after).computed_columns([field.name for field in columns.fields])
-    write = PreparedWrite(request, store, snapshot, after, restrict_to_table(options, after), commit)
+    write = WritePlan(request, store, snapshot, after, restrict_to_table(options, after), commit)
     # Reject invalid predicates, too.
     if snapshot is not None and write.replaces:
         write.replaced_rows(snapshot)

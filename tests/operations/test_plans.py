@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pickle
 import pkgutil
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import delta_variant as dv
-from delta_variant import operations
+from delta_variant import operations, write
 
 ROWS = [{"id": number, "event": {"n": number}} for number in (1, 2, 3)]
 LATER = [{"id": 4, "event": {"n": 4}}]
@@ -28,6 +30,13 @@ def vacuumed(table: Path) -> None:
     deleted = dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False).files
     assert {path.name for path in table.glob("*.parquet")}.isdisjoint(deleted)
     assert len(deleted) == 2
+
+
+def cleaned(table: Path) -> None:
+    dv.set_properties(table, {"delta.checkpointInterval": "1"})
+    for file in (table / "_delta_log").iterdir():
+        os.utime(file, (0, 0))
+    assert dv.clean_up_log(table, dry_run=False).first_version == 3
 
 
 # The class of the plan of each operation, and the values of `id` and `event:n` that the operation leaves.
@@ -46,12 +55,24 @@ OPERATIONS: dict[str, tuple[str, Callable[[Path], object], list[tuple[int, int |
     ),
     "restore": ("RestorePlan", lambda table: dv.restore(table, 0), [(1, 1), (2, 2), (3, 3)]),
     "vacuum": ("VacuumPlan", vacuumed, [(1, 1), (2, 2), (3, 3), (4, 4)]),
+    "write": (
+        "WritePlan",
+        lambda table: dv.write_table(table, LATER, mode="overwrite", where="id > 3"),
+        [(1, 1), (2, 2), (3, 3), (4, 4)],
+    ),
+    "alter": (
+        "AlterationPlan",
+        lambda table: dv.drop_constraint(table, "positive"),
+        [(1, 1), (2, 2), (3, 3), (4, 4)],
+    ),
+    "clean up the log": ("LogCleanupPlan", cleaned, [(1, 1), (2, 2), (3, 3), (4, 4)]),
 }
 
 
 def plan_classes() -> Iterator[type]:
-    """Yield the classes of plans that the operations define."""
-    for each in pkgutil.walk_packages(operations.__path__, f"{operations.__name__}."):
+    """Yield the classes of plans of operations."""
+    modules = (pkgutil.walk_packages(each.__path__, f"{each.__name__}.") for each in (operations, write))
+    for each in chain(*modules):
         for name, found in vars(importlib.import_module(each.name)).items():
             if isinstance(found, type) and name.endswith("Plan") and found.__module__ == each.name:
                 yield found
@@ -79,6 +100,7 @@ def pickled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_an_operation_does_the_same_by_a_plan_that_was_pickled(tmp_path: Path, pickled: list[str], name: str):
     dv.write_table(tmp_path, ROWS, variant_columns=["event"])
     dv.write_table(tmp_path, LATER, variant_columns=["event"], mode="append")
+    dv.add_constraint(tmp_path, "positive", "id > 0")
     plan, run, expected = OPERATIONS[name]
     run(tmp_path)
     assert plan in pickled

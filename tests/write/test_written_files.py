@@ -179,7 +179,7 @@ import delta_variant as dv
 from delta_variant.data_file.options import WriteOptions
 from delta_variant.data_file.writer import ShreddedPath, WrittenFile
 from delta_variant.write.commit import commit_files
-from delta_variant.write.preparation import TableOptions, WriteRequest, load_existing, prepare
+from delta_variant.write.preparation import TableOptions, WriteRequest, load_existing, plan_write
 from delta_variant.write.commit import WriteResult
 from delta_variant.protocol.actions import AddFile
 from delta_variant.protocol.statistics import FileStatistics
@@ -210,7 +210,7 @@ store = open_store(sys.argv[1])
 snapshot = load_existing(store, "append")
 options = TableOptions(None, None, None, None, None, "append", None, "UTC")
 request = WriteRequest(snapshot.schema, WriteOptions(), options)
-write = prepare(store, snapshot, request, CommitOptions())
+write = plan_write(store, snapshot, request, CommitOptions())
 task(0)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 result = commit_files(write, WrittenFiles.join(task(first) for first in range(0, 200_000, 1000)))

@@ -54,7 +54,7 @@ def convert(
     Folders such as day=2026-11-21 become partition columns. The source is not changed.
     """
     with all_or_nothing(), showing_progress() as meter:
-        intake = Intake(meter)
+        intake = Intake()
         result = convert_to_table(
             source,
             handle(table),

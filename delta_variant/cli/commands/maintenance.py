@@ -12,18 +12,15 @@ import typer
 
 from ..._text import count, path_text, size_text
 from ...data_file.options import FileOptions
-from ...execution import Description
 from ...log.commit_context import CommitResult
 from ...operations.history import HistoryEntry
 from ...operations.history import history as history_of
-from ...operations.log_cleanup import clean_up_log as clean_up_log_of
+from ...operations.log_cleanup import plan_log_cleanup, run_log_cleanup
 from ...operations.optimize.layout import LeafPath
 from ...operations.optimize.optimize import OptimizeResult
 from ...operations.optimize.optimize import optimize as optimize_table
-from ...operations.restore import RestoreResult, plan_restore
-from ...operations.restore import restore as restore_table
-from ...operations.vacuum import VacuumResult, plan_vacuum
-from ...operations.vacuum import vacuum as vacuum_table
+from ...operations.restore import RestoreResult, plan_restore, run_restore
+from ...operations.vacuum import plan_vacuum, run_vacuum
 from ...variant.moments import UTC
 from ..confirmation import confirm
 from ..interrupts import all_or_nothing
@@ -44,7 +41,6 @@ from ..options import (
     option,
     parse_size,
 )
-from ..plans import describe, plan_log_cleanup
 from ..progress import showing_progress
 from ..report import Report, facts, render
 from ..tables import Heading, Layout
@@ -166,15 +162,12 @@ def restore(
     """Restore a table to a version or timestamp with a new commit."""
     if (version is None) == (timestamp is None):
         raise typer.BadParameter("pass exactly one of --version and --timestamp")
-
-    def plan() -> Description:
-        found = plan_restore(handle(table), version, timestamp=timestamp)
-        return describe(table, found)
-
-    if not confirm("restore", plan, yes=yes, dry_run=dry_run, json=json):
+    make = partial(plan_restore, handle(table), version, timestamp=timestamp)
+    plan = confirm("restore", table, make, yes=yes, dry_run=dry_run, json=json)
+    if plan is None:
         return
     with all_or_nothing(), showing_progress():
-        result = restore_table(handle(table), version, timestamp=timestamp)
+        result = run_restore(plan, table)
     render(Report(_facts(table, result), _restoration_lines(table, result)), json=json)
 
 
@@ -209,38 +202,24 @@ def vacuum(
     json: Json = False,
 ) -> None:
     """Delete files that no version within the retention period references, one week by default."""
-
-    def plan() -> Description:
-        with showing_progress():
-            found = plan_vacuum(handle(table), retention_hours, enforce_retention_duration=enforce)
-            return describe(table, found)
-
-    if not confirm("vacuum", plan, yes=yes, dry_run=dry_run, json=json):
+    make = partial(plan_vacuum, handle(table), retention_hours, enforce_retention_duration=enforce)
+    plan = confirm("vacuum", table, make, yes=yes, dry_run=dry_run, json=json)
+    if plan is None:
         return
     with all_or_nothing("nothing was deleted"), showing_progress():
-        result: VacuumResult = vacuum_table(
-            handle(table),
-            retention_hours,
-            dry_run=False,
-            enforce_retention_duration=enforce,
-        )
+        result = run_vacuum(plan, table)
     done = f"{table}: {count(len(result.files), 'file')} deleted, {size_text(result.bytes)}"
     render(Report(_facts(table, result), [done]), json=json)
 
 
 def clean_up_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: Json = False) -> None:
     """Delete commits and checkpoints older than the retention of the log, 30 days by default."""
-
-    run = partial(clean_up_log_of, handle(table))
-
-    def plan() -> Description:
-        with showing_progress():
-            return plan_log_cleanup(table, run(dry_run=True))
-
-    if not confirm("clean-up-log", plan, yes=yes, dry_run=dry_run, json=json):
+    make = partial(plan_log_cleanup, handle(table))
+    plan = confirm("clean-up-log", table, make, yes=yes, dry_run=dry_run, json=json)
+    if plan is None:
         return
     with all_or_nothing("the remaining versions can be loaded"), showing_progress():
-        result = run(dry_run=False)
+        result = run_log_cleanup(plan)
     done = f"{table}: {count(len(result.files), 'file')} of the log deleted, {size_text(result.bytes)}"
     remaining = f"; the log begins at version {result.first_version}" if result.files else ""
     render(Report({"table": table, **asdict(result)}, [done + remaining]), json=json)

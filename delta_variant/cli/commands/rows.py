@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any
 
 import typer
 
 from ..._text import count, size_text
 from ...data_file.options import FileOptions
-from ...operations.delete import delete as delete_rows
-from ...operations.delete import delete_all
-from ...operations.merge.builder import Merge
+from ...operations.delete import plan_delete
+from ...operations.merge.builder import Merge, plan_of
 from ...operations.merge.builder import merge as merge_into
-from ...operations.update import update as update_rows
+from ...operations.rewrite import RewritePlan, run_rewrite
+from ...operations.update import plan_update
 from ...variant.moments import UTC
 from ...write.rewrite import RewriteResult
 from ..confirmation import confirm
@@ -38,7 +38,6 @@ from ..options import (
     option,
     parse_size,
 )
-from ..plans import plan_merge, plan_rewrite
 from ..progress import Intake, showing_progress
 from ..report import Report, facts, render
 
@@ -56,14 +55,15 @@ def delete(
 ) -> None:
     """Delete rows of a table with one commit."""
     _check_scope(where, everything)
-    plan = partial(plan_rewrite, table, where, timezone, "delete")
-    if not confirm("delete", plan, yes=yes, dry_run=dry_run, json=json):
+    make = partial(plan_delete, handle(table), where, timezone=timezone)
+    _run(table, confirm("delete", table, make, yes=yes, dry_run=dry_run, json=json), json=json)
+
+
+def _run(table: str, plan: RewritePlan | None, *, json: bool) -> None:
+    if plan is None:
         return
     with all_or_nothing(), showing_progress():
-        if where is None:
-            result = delete_all(handle(table))
-        else:
-            result = delete_rows(handle(table), where, timezone=timezone)
+        result = run_rewrite(plan, table)
     render(_report(table, result), json=json)
 
 
@@ -87,12 +87,8 @@ def update(
         if name in updates:
             raise typer.BadParameter(f"{name!r} is assigned twice: pass one --set or --unset for it")
         updates[name] = text
-    plan = partial(plan_rewrite, table, where, timezone, "update")
-    if not confirm("update", plan, yes=yes, dry_run=dry_run, json=json):
-        return
-    with all_or_nothing(), showing_progress():
-        result = update_rows(handle(table), updates, where, timezone=timezone)
-    render(_report(table, result), json=json)
+    make = partial(plan_update, handle(table), updates, where, timezone=timezone)
+    _run(table, confirm("update", table, make, yes=yes, dry_run=dry_run, json=json), json=json)
 
 
 def _check_scope(where: str | None, everything: bool) -> None:
@@ -160,13 +156,11 @@ def merge(
     before them. SQL names the table target and the files source.
     """
     clauses = _parse_clauses(context.meta[ARGUMENTS])
-    if any(each.is_destructive for each in clauses) or dry_run:
-        plan = partial(plan_merge, table, source, [each.describe() for each in clauses])
-        if not confirm("merge", plan, yes=yes, dry_run=dry_run, json=json):
-            return
-    with all_or_nothing(), showing_progress() as meter:
-        rows = open_inputs(source, column, variant_column or (), allow_empty=True, intake=Intake(meter))
-        merging = merge_into(
+
+    @cache
+    def merging() -> Merge:
+        rows = open_inputs(source, column, variant_column or (), allow_empty=True, intake=Intake())
+        merge = merge_into(
             handle(table),
             rows,
             on,
@@ -175,32 +169,31 @@ def merge(
             files=FileOptions(target_file_size=parse_size(target_file_size), residual_rows=residual_rows),
         )
         for clause in clauses:
-            merging = clause.add(merging)
-        result = merging.execute()
+            merge = clause.add(merge)
+        return merge
+
+    yes = yes or not any(each.is_destructive for each in clauses)
+    if not confirm("merge", table, lambda: plan_of(merging()), yes=yes, dry_run=dry_run, json=json):
+        return
+    with all_or_nothing(), showing_progress():
+        result = merging().execute()
     render(_report(table, result), json=json)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of clause: its text, and how a merge gets it with assignments, and with all columns instead."""
+    """How a merge gets a clause of a kind with assignments, and with all columns instead."""
 
-    text: str
     assign: Callable[[Merge, Mapping[str, str | None], str | None], Merge] | None = None
     apply: Callable[[Merge, str | None], Merge] | None = None
 
 
 KINDS: Mapping[str, Kind] = {
-    "--when-matched-update": Kind("matched update", Merge.when_matched_update, Merge.when_matched_update_all),
-    "--when-matched-delete": Kind("matched delete", None, Merge.when_matched_delete),
-    "--when-not-matched-insert": Kind(
-        "not matched insert", Merge.when_not_matched_insert, Merge.when_not_matched_insert_all
-    ),
-    "--when-not-matched-by-source-update": Kind(
-        "not matched by source update", Merge.when_not_matched_by_source_update
-    ),
-    "--when-not-matched-by-source-delete": Kind(
-        "not matched by source delete", None, Merge.when_not_matched_by_source_delete
-    ),
+    "--when-matched-update": Kind(Merge.when_matched_update, Merge.when_matched_update_all),
+    "--when-matched-delete": Kind(None, Merge.when_matched_delete),
+    "--when-not-matched-insert": Kind(Merge.when_not_matched_insert, Merge.when_not_matched_insert_all),
+    "--when-not-matched-by-source-update": Kind(Merge.when_not_matched_by_source_update),
+    "--when-not-matched-by-source-delete": Kind(None, Merge.when_not_matched_by_source_delete),
 }
 """The clauses of `merge`: options whose order counts, each with the --set and --where after it."""
 
@@ -217,12 +210,6 @@ class Clause:
     def is_destructive(self) -> bool:
         """Return whether the clause removes rows or values."""
         return not self.option.endswith("insert")
-
-    def describe(self) -> str:
-        """Return the clause as text."""
-        assignments = ", ".join(f"{name} = {(value or '').strip()}" for name, value in self.updates.items())
-        condition = f" where {self.where}" if self.where is not None else ""
-        return f"when {KINDS[self.option].text}{condition}{': set ' if assignments else ''}{assignments}"
 
     def extend(self, option: str, value: str) -> Clause:
         """Return the clause with a --where or a --set. Raise BadParameter if it cannot have that."""

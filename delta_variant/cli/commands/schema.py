@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 import msgspec
@@ -14,7 +15,13 @@ from ...input.json_lines import JSON_SUFFIXES, read_json
 from ...log.commit_context import CommitResult
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
-from ...operations.alter.columns import add_columns, change_type, drop_column, rename_column
+from ...operations.alter.columns import (
+    add_columns,
+    change_type,
+    drop_column,
+    plan_drop_column,
+    rename_column,
+)
 from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
 from ...operations.describe import Summary
@@ -39,7 +46,6 @@ from ..options import (
     parse_pair,
     parse_pairs,
 )
-from ..plans import plan_drop
 from ..progress import showing_progress
 from ..report import Report, Rows, facts, render
 from ..tables import Heading, Layout
@@ -190,10 +196,10 @@ def alter(
         raise typer.BadParameter("pass exactly one kind of change: each one is a separate commit")
     if dropped is None and dry_run:
         raise typer.BadParameter("--dry-run requires --drop-column")
-    if dropped is not None and not confirm(
-        "alter --drop-column", lambda: plan_drop(table, dropped), yes=yes, dry_run=dry_run, json=json
-    ):
-        return
+    if dropped is not None:
+        make = partial(plan_drop_column, handle(table), dropped)
+        if not confirm("alter --drop-column", table, make, yes=yes, dry_run=dry_run, json=json):
+            return
     with all_or_nothing(), showing_progress():
         [(run, arguments)] = requested
         version = run(handle(table), *arguments()).version

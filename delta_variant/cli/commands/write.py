@@ -6,6 +6,7 @@ import os
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -19,11 +20,12 @@ from ...expressions.types import type_name
 from ...log.commit_context import CommitOptions
 from ...operations.write import write_table
 from ...protocol.schema.arrow import from_arrow
+from ...storage.store import open_latest
 from ...variant.moments import UTC
 from ...variant.shredding import ShreddingSchema
 from ...write.commit import WriteResult
-from ...write.preparation import TableOptions
-from ..confirmation import confirm, print_plan
+from ...write.preparation import TableOptions, WritePlan, WriteRequest, load_existing, plan_write
+from ..confirmation import confirm
 from ..inputs import open_inputs
 from ..interrupts import all_or_nothing
 from ..options import (
@@ -45,7 +47,6 @@ from ..options import (
     parse_size,
 )
 from ..output import FINDINGS
-from ..plans import plan_overwrite, plan_write
 from ..progress import Intake, showing_progress
 from ..report import Report, facts, render
 from ..tables import Heading
@@ -127,18 +128,24 @@ def write(
     transaction = parse_transaction(txn)
     shredded = parse_shredding(shredding)
     files = FileOptions(parse_size(target_file_size), compression, residual_rows=residual_rows)
-    if mode == "overwrite" and not dry_run:
-        confirm("write --mode overwrite", lambda: plan_overwrite(table, where, timezone), yes=yes)
-    with all_or_nothing(), showing_progress() as meter:
-        intake = Intake(meter)
-        data = open_inputs(inputs, column, variant_column or (), allow_empty=allow_empty, intake=intake)
-        if dry_run:
-            options = TableOptions(
-                partition_by, schema_mode, properties or None, mode=mode, where=where, timezone=timezone
-            )
-            columns = from_arrow(data.schema, variant_column or ())
-            print_plan(plan_write(table, columns, WriteOptions(shredded, files), options), json=json)
-            return
+    read = partial(open_inputs, inputs, column, variant_column or (), allow_empty=allow_empty)
+
+    def plan() -> WritePlan:
+        store, data = open_latest(handle(table)), read(intake=Intake())
+        columns = from_arrow(data.schema, variant_column or ())
+        options = TableOptions(
+            partition_by, schema_mode, properties or None, mode=mode, where=where, timezone=timezone
+        )
+        request = WriteRequest(columns, WriteOptions(shredded, files), options)
+        return plan_write(store, load_existing(store, mode), request, CommitOptions())
+
+    if dry_run or (mode == "overwrite" and not yes):
+        confirm("write --mode overwrite", table, plan, yes=yes, dry_run=dry_run, json=json)
+    if dry_run:
+        return
+    with all_or_nothing(), showing_progress():
+        intake = Intake()
+        data = read(intake=intake)
         result = write_table(
             handle(table),
             data,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..._checks import options_of
 from ...errors import SchemaError, UnsupportedFeatureError, error_location
+from ...execution import Description
 from ...log import transaction
 from ...log.commit_context import CommitOptions, CommitResult, commit_context, without_txn
 from ...log.conflicts import Reads
@@ -22,11 +24,12 @@ from ...storage.store import TableLocation
 from ...write.table_changes import change
 
 __all__ = [
+    "AlterationPlan",
     "check_schema_may_change",
     "clustering_columns",
-    "commit_alteration",
     "load_for_alter",
     "metadata_options",
+    "plan_alteration",
 ]
 
 ICEBERG = (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT_V2)
@@ -64,7 +67,49 @@ def clustering_columns(snapshot: Snapshot) -> tuple[FieldPath, ...]:
         return decode_clustering_columns(domain.configuration)
 
 
-def commit_alteration(
+@dataclass(frozen=True)
+class AlterationPlan:
+    """A change of the metadata of a table.
+
+    Attributes:
+        snapshot: The table.
+        after: The table after the change.
+        relies_on_rows: Whether the commit conflicts with concurrent changes of the files.
+        operation: The name of the operation in the commit.
+        parameters: The parameters of the operation in the commit.
+        commit: The metadata of the commit.
+    """
+
+    snapshot: Snapshot
+    after: TableConfiguration
+    relies_on_rows: bool
+    operation: str
+    parameters: Mapping[str, Any]
+    commit: CommitOptions | None
+
+    def describe(self) -> Description:
+        """Return the operation and its parameters, as the commit records them."""
+        version, (names,) = self.snapshot.version, self.parameters.values()
+        return Description(
+            (f"version {version}, {self.operation.lower()} {', '.join(names)}",),
+            {"version": version, **self.parameters},
+        )
+
+    def run(self) -> CommitResult:
+        """Commit the change, unless nothing changes."""
+        if self.after == self.snapshot.configuration:
+            return CommitResult(None)
+        snapshot, after = self.snapshot, self.after
+        context = commit_context(self.operation, self.parameters, commit=self.commit)
+        if self.relies_on_rows:
+            reads, none = Reads(snapshot.files, lambda adds: True), snapshot.files.slice(0, 0)
+            version = transaction.replace_files(snapshot, none, [], reads=reads, after=after, context=context)
+        else:
+            version = transaction.add_files(snapshot, [], data_change=False, after=after, context=context)
+        return CommitResult(version)
+
+
+def plan_alteration(
     snapshot: Snapshot,
     *,
     columns: StructType | None = None,
@@ -75,13 +120,10 @@ def commit_alteration(
     operation: str,
     parameters: Mapping[str, Any],
     commit: CommitOptions | None = None,
-) -> CommitResult:
-    """Commit new metadata, None for each part that stays.
+) -> AlterationPlan:
+    """Return the plan of a commit of new metadata, None for each part that stays.
 
     The protocol gains `table_features` and the features that the schema and the properties require.
-    `relies_on_rows` makes the commit conflict with concurrent changes of the files. If nothing changes, there
-    is no commit. Raises CommitConflictError if a concurrent
-    commit changed the metadata or the protocol.
     """
     after = change(
         snapshot.configuration,
@@ -92,16 +134,7 @@ def commit_alteration(
     )
     after.check_may_commit()
     _check_names(after)
-    if after == snapshot.configuration:
-        return CommitResult(None)
-    context = commit_context(operation, parameters, commit=commit)
-    if not relies_on_rows:
-        version = transaction.add_files(snapshot, [], data_change=False, after=after, context=context)
-        return CommitResult(version)
-    reads = Reads(snapshot.files, lambda adds: True)
-    removed = snapshot.files.slice(0, 0)
-    version = transaction.replace_files(snapshot, removed, [], reads=reads, after=after, context=context)
-    return CommitResult(version)
+    return AlterationPlan(snapshot, after, relies_on_rows, operation, parameters, commit)
 
 
 def _check_names(table: TableConfiguration) -> None:

@@ -40,11 +40,12 @@ from ...protocol.types import (
 from ...storage.store import TableLocation
 from ...write.stored_sql import check_independent
 from .alteration import (
+    AlterationPlan,
     check_schema_may_change,
     clustering_columns,
-    commit_alteration,
     load_for_alter,
     metadata_options,
+    plan_alteration,
 )
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "add_columns",
     "change_type",
     "drop_column",
+    "plan_drop_column",
     "rename_column",
 ]
 
@@ -123,9 +125,9 @@ def add_columns(
         {"column": {"name": path_text((*parent, field.name)), "type": describe(field.type), "nullable": True}}
         for parent, field in added
     ]
-    return commit_alteration(
+    return plan_alteration(
         snapshot, columns=altered, operation="ADD COLUMNS", parameters={"columns": parameters}, commit=commit
-    )
+    ).run()
 
 
 def rename_column(
@@ -178,7 +180,7 @@ def rename_column(
     partitions = snapshot.partition_columns
     if len(path) == 1:
         partitions = tuple(new_name if name == path[0] else name for name in partitions)
-    return commit_alteration(
+    return plan_alteration(
         snapshot,
         columns=altered,
         configuration=_with_statistics_of(snapshot, path, new_path),
@@ -186,7 +188,7 @@ def rename_column(
         operation="RENAME COLUMN",
         parameters={"oldColumnPath": path_text(path), "newColumnPath": path_text(new_path)},
         commit=commit,
-    )
+    ).run()
 
 
 def drop_column(
@@ -223,6 +225,13 @@ def drop_column(
         >>> dv.drop_column(table, "note").version
         1
     """
+    return plan_drop_column(table, column, commit=commit).run()
+
+
+def plan_drop_column(
+    table: TableLocation, column: ColumnPath, *, commit: CommitOptions | None = None
+) -> AlterationPlan:
+    """Return the plan of `drop_column`; raises the errors of its arguments and of the table."""
     commit = metadata_options(commit, "drop_column")
     snapshot = load_for_alter(table)
     path = _resolve_mapped(snapshot, column, "drop")
@@ -264,7 +273,7 @@ def drop_column(
             table=snapshot.uri,
             column=path[0],
         )
-    return commit_alteration(
+    return plan_alteration(
         snapshot,
         columns=altered,
         configuration=_with_statistics_of(snapshot, path, None),
@@ -469,9 +478,9 @@ def _commit(
 ) -> CommitResult:
     assert isinstance(columns, StructType)
     parameter = {"name": path_text(path), "type": describe(after), "nullable": True}
-    return commit_alteration(
+    return plan_alteration(
         snapshot, columns=columns, operation="CHANGE COLUMN", parameters={"column": parameter}, commit=commit
-    )
+    ).run()
 
 
 def _check_enabled(snapshot: Snapshot) -> None:

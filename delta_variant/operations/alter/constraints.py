@@ -13,7 +13,7 @@ from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...variant.moments import UTC
 from ...write.row_rules import RowConstraint, constraint_predicate
-from .alteration import commit_alteration, load_for_alter, metadata_options
+from .alteration import load_for_alter, metadata_options, plan_alteration
 
 __all__ = ["add_constraint", "drop_constraint"]
 
@@ -73,14 +73,14 @@ def add_constraint(
         )
     predicate = constraint_predicate(check, Scope.of(snapshot.configuration))
     _check_rows(snapshot, RowConstraint(f"the CHECK constraint {name}", check, predicate))
-    return commit_alteration(
+    return plan_alteration(
         snapshot,
         configuration={**snapshot.properties, f"{CONSTRAINT}{name.lower()}": check},
         relies_on_rows=True,
         operation="ADD CONSTRAINT",
         parameters={"name": name, "expr": check},
         commit=commit,
-    )
+    ).run()
 
 
 def drop_constraint(
@@ -123,9 +123,9 @@ def drop_constraint(
         )
     remaining = {each: text for each, text in snapshot.properties.items() if each != key}
     parameters = {"name": name, "expr": snapshot.properties[key], "existed": "true"}
-    return commit_alteration(
+    return plan_alteration(
         snapshot, configuration=remaining, operation="DROP CONSTRAINT", parameters=parameters, commit=commit
-    )
+    ).run()
 
 
 def _key_of(snapshot: Snapshot, name: str) -> str | None:

@@ -23,7 +23,7 @@ from ...protocol.schema.paths import path_text
 from ...protocol.table_configuration import check_stats_columns, stats_columns
 from ...protocol.types import fields_of
 from ...storage.store import TableLocation
-from .alteration import clustering_columns, commit_alteration, load_for_alter, metadata_options
+from .alteration import clustering_columns, load_for_alter, metadata_options, plan_alteration
 
 __all__ = ["set_properties", "unset_properties"]
 
@@ -56,9 +56,9 @@ def _assign_row_ids(snapshot: Snapshot) -> Snapshot:
 def _commit_row_ids(snapshot: Snapshot) -> Snapshot:
     if not snapshot.configuration.supports(ROW_TRACKING):
         parameters = {"properties": {f"delta.feature.{ROW_TRACKING}": "supported"}}
-        commit_alteration(
+        plan_alteration(
             snapshot, table_features=[ROW_TRACKING], operation="SET TBLPROPERTIES", parameters=parameters
-        )
+        ).run()
         snapshot = refresh_snapshot(snapshot)
     files = snapshot.files.filter(pc.is_null(snapshot.files["base_row_id"]))
     if not files.num_rows:
@@ -202,7 +202,7 @@ def _commit(
     assigns_ids = properties.get(settings, properties.ENABLE_ROW_TRACKING) and _lacks_row_ids(snapshot)
     if assigns_ids:
         snapshot = _assign_row_ids(snapshot)
-    return commit_alteration(
+    return plan_alteration(
         snapshot,
         columns=keep_names(snapshot.schema) if enables_mapping else None,
         configuration=settings,
@@ -211,7 +211,7 @@ def _commit(
         operation=operation,
         parameters=parameters,
         commit=commit,
-    )
+    ).run()
 
 
 def _check_not_reserved(name: str) -> None:

@@ -30,7 +30,7 @@ from .execute import MemorySource, MergeSource, execute
 from .joining import JoinPredicate, Side, Sides, side_inputs
 from .plan import Clause, ClauseAction, MergePlan, When
 
-__all__ = ["Merge", "merge", "with_commit"]
+__all__ = ["Merge", "merge", "plan_of", "with_commit"]
 
 NO_UPDATES: Mapping[str, str | None] = {}
 READABLE: Mapping[When, Side] = {"not matched": "source", "not matched by source": "target"}
@@ -365,6 +365,11 @@ class Merge:
                 remedies=(("except_cols", missing),),
             )
         return {_quoted(name): f"{_quoted(self._sides.source_alias)}.{_quoted(name)}" for name in names}
+
+
+def plan_of(merge: Merge) -> MergePlan:
+    """Return the plan of a merge, which describes it."""
+    return merge._plan
 
 
 def with_commit(merge: Merge, commit_of: Callable[[Snapshot, CommitOptions], CommitOptions]) -> Merge:

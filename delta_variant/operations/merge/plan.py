@@ -11,11 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._arrow import Array, row_numbers
+from ..._checks import list_names
+from ..._text import count
 from ...data_file.options import WriteOptions
 from ...errors import MergeAmbiguityError
+from ...execution import Description
 from ...expressions.tree import Expression
 from ...log.commit_context import CommitOptions
 from ...log.snapshot import Snapshot
+from ...read.rows import known_rows
 from ...write.assignment import Assignment
 from ...write.rewrite import RewriteResult, RewrittenFiles, commit_rewrite
 from .joining import Join, JoinPredicate, KeyValues, Pairs
@@ -61,6 +65,12 @@ class Clause:
     def columns(self) -> frozenset[str]:
         """Return the columns that the clause assigns as a whole or in part."""
         return frozenset(each.column for each in self.assignments)
+
+    def describe(self) -> str:
+        """Return the clause as text: its rows, its action, and the columns that it assigns."""
+        where = "" if self.text is None else f" where {self.text}"
+        assigned = f": set {list_names(sorted(self.columns))}" if self.assignments else ""
+        return f"when {self.when} {self.action}{where}{assigned}"
 
 
 @dataclass(frozen=True)
@@ -166,6 +176,15 @@ class MergePlan:
             adds_rows=bool(inserts),
             assigned=frozenset().union(*(clause.columns for clause in updates)),
         )
+
+    def describe(self) -> Description:
+        """Return the size of the table and the clauses; which rows match is known after a join."""
+        rows, files = known_rows(self.snapshot), self.snapshot.num_files
+        size = count(files, "file") if rows is None else f"{count(rows, 'row')} in {count(files, 'file')}"
+        clauses = [clause.describe() for clause in self.clauses]
+        heading = f"version {self.snapshot.version}, {size}: merge on {self.on}"
+        facts = {"version": self.snapshot.version, "rows": rows, "files": files, "on": self.on}
+        return Description((heading, *(f"  {each}" for each in clauses)), {**facts, "clauses": clauses})
 
     def target_predicate(self, keys: Sequence[KeyValues]) -> Expression | None:
         """Return a predicate for the rows that may change, by the keys of the source; None if all may."""
