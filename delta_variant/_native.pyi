@@ -152,14 +152,23 @@ class LineSplitter:
     error.
     """
 
-    def __new__(cls, format: str, max_bytes: int) -> LineSplitter:  # noqa: A002 - the name in the module
-        """Start a file in `format`: "lines", "array" or "auto". Values over `max_bytes` bytes are skipped."""
+    def __new__(
+        cls,
+        format: str,  # noqa: A002 - the name in the module
+        max_bytes: int,
+        records: list[str] | None = None,
+    ) -> LineSplitter:
+        """Start a file in `format`: "lines", "array", "documents" or "auto".
+
+        Values over `max_bytes` bytes are skipped. With `records`, the names of a path, the values are the
+        elements of the array at the path in each document, whatever the format is.
+        """
 
     def feed(self, piece: bytes) -> tuple[pa.BinaryArray, Positions]:
         """Return the texts and positions of the values that end in `piece`, the next bytes of the file.
 
         Raises InvalidJsonError, with `line`, where the commas and brackets around the elements of an array
-        are wrong. The texts themselves are not checked.
+        are wrong, or a document lacks the array. The texts themselves are not checked.
         """
 
     def finish(self) -> tuple[pa.BinaryArray, Positions]:

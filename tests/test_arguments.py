@@ -385,7 +385,7 @@ def test_a_source_of_json_is_a_path_or_a_binary_file(source: Any):
     ("options", "sentence"),
     [
         ({"max_value_bytes": -1}, "max_value_bytes: expected an integer from 0 to .*, got -1"),
-        ({"format": "csv"}, "format: expected one of 'auto', 'lines', 'array', got 'csv'"),
+        ({"format": "csv"}, "format: expected one of 'auto', 'lines', 'array', 'documents', got 'csv'"),
         ({"column": 5}, "column: expected a string, got 5"),
     ],
 )

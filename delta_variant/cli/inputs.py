@@ -12,7 +12,7 @@ import pyarrow as pa
 import typer
 
 from ..errors import SourceError
-from ..input.json_lines import JSON_SUFFIXES, JsonLines, Origin
+from ..input.json_lines import JSON_SUFFIXES, Format, JsonLines, Origin, read_json
 from ..input.tabular_files import open_csv, open_parquet
 from ..storage.inputs import InputFile, list_inputs, total_size
 from .options import storage_options
@@ -50,11 +50,14 @@ def open_inputs(
     *,
     allow_empty: bool,
     intake: Intake,
+    layout: Format = "auto",
+    records: str | None = None,
 ) -> Any:
     """Return the rows of inputs as an Arrow stream: paths, globs, folders, URIs, or - for standard input.
 
-    The values of JSON files are in one column. Raise SourceError for inputs of several formats, and
-    BadParameter for an option that does not belong to their format.
+    The values of JSON files are in one column; `layout` and `records` are those of `read_json`. Raise
+    SourceError for inputs of several formats, and BadParameter for an option that does not belong to their
+    format.
     """
     formats = [(text, _files(text)) for text in inputs]
     kinds = {_kind(file) for _, files in formats for file in files or ()}
@@ -66,9 +69,24 @@ def open_inputs(
     if kinds == {"JSON"}:
         if variant_columns:
             raise typer.BadParameter("--variant-column is for Parquet and CSV; --column names that of JSON")
-        return _json(formats, column or "value", allow_empty=allow_empty, intake=intake)
+        sources: list[Any] = []
+        for _, found in formats:
+            sources += [sys.stdin.buffer] if found is None else found
+        return _json(
+            read_json(
+                sources,
+                column=column or "value",
+                format=layout,
+                records=records,
+                progress=intake.update,
+            ),
+            allow_empty=allow_empty,
+            intake=intake,
+        )
     if column is not None:
         raise typer.BadParameter("--column is for JSON; pass --variant-column for each column of JSON text")
+    if layout != "auto" or records is not None:
+        raise typer.BadParameter("--format and --records are for JSON")
     reader = open_parquet(files) if kinds == {"Parquet"} else open_csv(files, variant_columns)
     return _counted(reader, total_size(files), allow_empty=allow_empty, intake=intake)
 
@@ -86,14 +104,9 @@ def _kind(file: InputFile) -> str:
     return next((kind for kind, suffixes in SUFFIXES.items() if name.endswith(suffixes)), "JSON")
 
 
-def _json(
-    formats: Sequence[tuple[str, list[InputFile] | None]], column: str, *, allow_empty: bool, intake: Intake
-) -> JsonLines:
-    sources = chain.from_iterable([sys.stdin.buffer] if files is None else files for _, files in formats)
-    kind = JsonLines if allow_empty else NotEmpty
-    lines = kind(tuple(sources), column, progress=intake.update)
+def _json(lines: JsonLines, *, allow_empty: bool, intake: Intake) -> JsonLines:
     intake.begin(lines.size)
-    return lines
+    return lines if allow_empty else NotEmpty(**vars(lines))
 
 
 def _counted(

@@ -42,6 +42,7 @@ from .variant_functions import apply
 Values: TypeAlias = Any
 
 ONE_ROW = pa.record_batch([pa.array([0])], names=[""])
+ROWS = "\0rows"
 ROW_NUMBERS = "\0row"
 """The column of a batch with the row numbers in the file, for `error.row`."""
 
@@ -101,6 +102,32 @@ def without_cast(source: Input) -> Input:
         msgspec.structs.replace(source, type=None, timezone=UTC)
         if isinstance(source, Extraction) and is_strict
         else source
+    )
+
+
+def inputs_of(batch: pa.RecordBatch, inputs: Sequence[Input]) -> pa.RecordBatch:
+    """Return the inputs of expressions as a batch, read from a batch of whole columns.
+
+    Variant columns must hold Variants, not JSON text. Raises CastError for a value that cannot be cast.
+    """
+    arrays = [_input(batch, each) for each in inputs]
+    # An extra column gives the batch its length if there are no inputs.
+    rows: Any = pa.nulls(batch.num_rows)
+    names = [input_name(each) for each in inputs]
+    return pa.record_batch([rows, *arrays], names=[ROWS, *names])
+
+
+def _input(batch: pa.RecordBatch, source: Input) -> Any:
+    if isinstance(source, Column):
+        return batch.column(source.name)
+    variants = batch.column(source.column)
+    for name in source.fields:
+        variants = pc.struct_field(variants, name)
+    if source.as_json:
+        found = variant_values.extract(variants, source.path, None, strict=True)
+        return variant_values.to_json(found, timezone=source.timezone)
+    return variant_values.extract(
+        variants, source.path, source.type, strict=source.strict, timezone=source.timezone
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from os import PathLike
@@ -15,7 +14,7 @@ from ..expressions.types import type_name
 from ..protocol.schema.arrow import is_encoded_variant, is_text_or_variant, to_arrow, variant_field
 from ..protocol.types import VARIANT, StructType
 from ..variant.objects import variants_from_column, variants_from_objects
-from .json_lines import read_json
+from .json_lines import JSON_SUFFIXES, read_json
 
 __all__ = ["batches_of", "files_as_lines"]
 
@@ -23,14 +22,13 @@ EXPECTED = (
     "expected an object with __arrow_c_stream__ or __arrow_c_array__ that has columns, such as a pyarrow or "
     "Polars table, a list of dicts, the path of a .json or .ndjson file, or the result of read_json"
 )
-FILE_NAME = re.compile(r"\.(json|jsonl|ndjson)(\.(gz|bz2|xz|zst))?$", re.IGNORECASE)
 # Part of Arrow's message for struct rows that are null.
 NULL_ROWS = "null count"
 
 
 def files_as_lines(data: Any, what: str, variants: Collection[str]) -> Any:
     """Return the values of a JSON file for its path, and other data unchanged."""
-    is_name = isinstance(data, str) and FILE_NAME.search(data) is not None
+    is_name = isinstance(data, str) and data.lower().endswith(JSON_SUFFIXES)
     if not is_name and not isinstance(data, PathLike):
         return data
     if len(variants) > 1:

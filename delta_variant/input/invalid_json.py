@@ -37,10 +37,13 @@ RowLocator: TypeAlias = Callable[[int], Mapping[str, Any]]
 """Returns the location of a row of a batch, as arguments of `DeltaVariantError.at`."""
 
 # An error at the end of the first line is typical of files with indented values.
-ACROSS_LINES = "the line ends within the value: write each value on one line, or all values as an array"
+ACROSS_LINES = "the line ends within the value"
 
 REMEDIES = (("on_invalid", "reject"), ("on_invalid", "null"))
 """The options of a write that accept other rows, for messages."""
+
+DOCUMENTS = (("format", "documents"),)
+"""The option that reads values over several lines."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +142,9 @@ class InvalidValueHandler:
         position = rows.position(value.row)
         line, column, reason = origin.locate(position, text, value.offset, value.message)
         is_open = text.lstrip()[:1] in (b"{", b"[") and value.offset >= len(text.rstrip())
-        remedies = self._remedies
+        remedies: tuple[tuple[str, str], ...] = self._remedies
         if line == 1 and is_open and position not in origin.positions.oversized:
-            reason, remedies = f"{reason}; {ACROSS_LINES}", ()
+            reason, remedies = f"{reason}; {ACROSS_LINES}", DOCUMENTS
         error = InvalidJsonError(f"column {column}: {reason}", remedies=remedies).at(
             file=origin.name, line=line
         )

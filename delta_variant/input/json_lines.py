@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import sys
-import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from io import TextIOBase
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, get_args
 
 import pyarrow as pa
@@ -20,37 +14,28 @@ import pyarrow as pa
 from .. import _native
 from .._checks import check_option, check_text, to_integer
 from .._options import DuplicateKeys, Floats
-from .._system_errors import reason_of
 from ..data_file.options import JsonOptions, OnInvalid
-from ..errors import (
-    ArgumentTypeError,
-    InvalidJsonError,
-    SourceError,
-    error_location,
-)
+from ..errors import ArgumentTypeError, InvalidJsonError, error_location
 from ..storage.inputs import InputFile, list_inputs, total_size
+from ..variant.paths import parse_path
+from .content import COMPRESSED_SUFFIXES, Content, stem_of
 
 __all__ = ["JSON_SUFFIXES", "JsonLines", "Origin", "read_json"]
 
 Source: TypeAlias = "str | PathLike[str] | BinaryIO"
-Format: TypeAlias = Literal["auto", "lines", "array"]
+Format: TypeAlias = Literal["auto", "lines", "array", "documents"]
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the bytes of input read so far (before decompression) and the values found so far."""
-
-PIECE_BYTES = 4 << 20
-"""How much input is split at a time."""
-
-COMPRESSED_BYTES = 256 << 10
-"""How much of a compressed file is read at a time."""
 
 MAX_VALUE_BYTES = 128 << 20
 STANDARD_INPUT = "-"
 
-JSON_SUFFIXES = tuple(
-    name + compression
-    for name in (".json", ".ndjson", ".jsonl")
-    for compression in ("", ".gz", ".zst", ".xz", ".bz2")
-)
+LINES_SUFFIXES = (".ndjson", ".jsonl", ".jsonlines", ".ldjson")
+"""Names of the files that have one value on each line, even if a line is an array."""
+
+NAMES = (".json", *LINES_SUFFIXES, ".geojson", ".topojson", ".jsonld", ".har", ".ipynb", ".sarif")
+
+JSON_SUFFIXES = tuple(name + compression for name in NAMES for compression in ("", *COMPRESSED_SUFFIXES))
 """Names of the files that are read in a folder."""
 
 
@@ -77,6 +62,7 @@ class JsonLines:
     sources: tuple[InputFile | BinaryIO, ...]
     column: str
     format: Format = "auto"
+    records: tuple[str, ...] | None = None
     max_value_bytes: int = MAX_VALUE_BYTES
     progress: Progress | None = None
     json: JsonOptions = field(default_factory=JsonOptions)
@@ -95,13 +81,13 @@ class JsonLines:
     def batches(self) -> Iterator[tuple[pa.RecordBatch, Origin]]:
         """Yield batches of the text of values, as binary that may not be valid UTF-8, and their origins.
 
-        Raises InvalidJsonError for missing commas or brackets around the elements of an array.
+        Raises InvalidJsonError for missing commas or brackets around the elements of an array, and for a
+        document without the field `records`.
         """
         taken = rows = 0
         for source in self.sources:
-            with _Opened(source) as opened:
-                splitter = _native.LineSplitter(_format_of(self.format, opened.name), self.max_value_bytes)
-                for text, positions in _split(splitter, opened):
+            with Content(source, InvalidJsonError) as opened:
+                for text, positions in _split(self._splitter(opened.name), opened):
                     rows += len(text)
                     if self.progress is not None:
                         self.progress(taken + opened.taken(), rows)
@@ -109,6 +95,11 @@ class JsonLines:
                         batch = pa.record_batch({self.column: text})
                         yield batch, Origin(opened.name, positions, self.max_value_bytes)
                 taken += opened.taken()
+
+    def _splitter(self, name: str) -> _native.LineSplitter:
+        has_lines = self.format == "auto" and stem_of(name).endswith(LINES_SUFFIXES)
+        path = None if self.records is None else list(self.records)
+        return _native.LineSplitter("lines" if has_lines else self.format, self.max_value_bytes, path)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the values as text; the reader raises InvalidJsonError for invalid UTF-8."""
@@ -133,6 +124,7 @@ def read_json(
     *,
     column: str = "value",
     format: Format = "auto",  # noqa: A002 - the name that callers expect
+    records: str | None = None,
     max_value_bytes: int = MAX_VALUE_BYTES,
     on_invalid: OnInvalid = "error",
     rejects: str | PathLike[str] | None = None,
@@ -143,18 +135,25 @@ def read_json(
 ) -> JsonLines:
     """Return the values of JSON files as an Arrow stream with one column of JSON text.
 
-    The files are read when the stream is consumed. Byte order marks, CRLF line ends and blank lines are
-    skipped. Values are not validated here: `write_table` parses them with the options `on_invalid` to
-    `duplicate_keys`, and raises InvalidJsonError with file, line and column.
+    The files are read when the stream is consumed. Files that are compressed with gzip, zstd, xz or bzip2 are
+    decompressed, whatever their name is, and UTF-16 and UTF-32 with a byte order mark are read as well as
+    UTF-8. CRLF line ends and blank lines are skipped. Values are not validated here: `write_table` parses
+    them with the options `on_invalid` to `duplicate_keys`, and raises InvalidJsonError with file, line and
+    column.
 
     Args:
         source: A path, a URI (`s3://…`, `https://…`), a glob, a folder, `"-"` for standard input, an open
-            binary file, or a sequence of these. A folder contains the `.json`, `.ndjson` and `.jsonl` files
-            below it. Files named `.gz`, `.zst`, `.xz` and `.bz2` are decompressed.
+            binary file, or a sequence of these. A folder contains the files below it that are named `.json`,
+            `.ndjson`, `.jsonl`, `.jsonlines`, `.ldjson`, `.geojson`, `.topojson`, `.jsonld`, `.har`, `.ipynb`
+            or `.sarif`, compressed or not.
         column: The name of the column, `"value"` by default.
-        format: `"lines"` for one value on each line, `"array"` for one array whose elements are the values.
-            `"auto"`, the default, detects the format from the start of each file; `.ndjson` and `.jsonl`
-            files always have lines.
+        format: `"lines"` for one value on each line, `"array"` for one array whose elements are the values,
+            `"documents"` for values that follow each other and may span lines. `"auto"`, the default, detects
+            the format from the start of each file; `.ndjson`, `.jsonl`, `.jsonlines` and `.ldjson` files
+            always have lines.
+        records: The field of each document with an array whose elements are the values, such as `"features"`,
+            or a path such as `"$.data.items"`. A document may be a line, the file, or one of several. None,
+            the default, takes whole documents.
         max_value_bytes: The maximum length of a value in bytes, 128 MiB by default. Longer values count as
             invalid JSON.
         on_invalid: What `write_table` does with invalid JSON: `"error"`, the default, raises
@@ -190,15 +189,32 @@ def read_json(
     """
     check_option("format", format, get_args(Format))
     check_text("column", column)
+    path = None if records is None else _parse_records(records, format)
     limit = to_integer("max_value_bytes", max_value_bytes, 0)
     is_list = isinstance(source, Sequence) and not isinstance(source, str | bytes | bytearray)
     sources: Any = source if is_list else [source]
     files = tuple(file for each in sources for file in _expand(each, storage_options))
     json = JsonOptions(on_invalid, rejects, floats, duplicate_keys)
-    return JsonLines(files, column, format, limit, progress, json)
+    return JsonLines(files, column, format, path, limit, progress, json)
 
 
-def _expand(source: Source, storage_options: Mapping[str, str] | None) -> Sequence[InputFile | BinaryIO]:
+def _parse_records(text: str, requested: Format) -> tuple[str, ...]:
+    """Return the names of a path to records. Raise ValueError for a path with other steps."""
+    check_text("records", text)
+    if requested != "auto":
+        raise ValueError(f"records: pass no format, got {requested!r}: the array at the path has the values")
+    steps = parse_path(text) if text.startswith("$") else (text,)
+    names = tuple(step for step in steps if isinstance(step, str))
+    if not names or len(names) < len(steps):
+        raise ValueError(f"records: expected a field or a path of fields, such as $.data.items, got {text!r}")
+    return names
+
+
+def _expand(
+    source: Source | InputFile, storage_options: Mapping[str, str] | None
+) -> Sequence[InputFile | BinaryIO]:
+    if isinstance(source, InputFile):
+        return [source]
     if source == STANDARD_INPUT:
         return [sys.stdin.buffer]
     if isinstance(source, str | PathLike):
@@ -212,7 +228,7 @@ def _expand(source: Source, storage_options: Mapping[str, str] | None) -> Sequen
     return [source]
 
 
-def _split(splitter: _native.LineSplitter, opened: _Opened) -> Iterator[tuple[Any, _native.Positions]]:
+def _split(splitter: _native.LineSplitter, opened: Content) -> Iterator[tuple[Any, _native.Positions]]:
     for piece in opened.pieces():
         with error_location(file=opened.name):
             found = splitter.feed(piece)
@@ -222,104 +238,3 @@ def _split(splitter: _native.LineSplitter, opened: _Opened) -> Iterator[tuple[An
     with error_location(file=opened.name):
         found = splitter.finish()
     yield found
-
-
-def _format_of(requested: Format, name: str) -> Format:
-    """Return the format of a file: `.ndjson` and `.jsonl` files have lines, even if a line is an array."""
-    stem = Path(name).name.lower()
-    for suffix in DECOMPRESSORS:
-        stem = stem.removesuffix(suffix)
-    return "lines" if requested == "auto" and stem.endswith((".ndjson", ".jsonl")) else requested
-
-
-class _Borrowed:
-    """A file that pyarrow reads but must not close."""
-
-    closed = False
-
-    def __init__(self, file: Any) -> None:
-        self.read = file.read
-
-    def close(self) -> None:
-        """Do nothing."""
-
-
-def _read_plain(stream: Any) -> Iterator[bytes]:
-    return iter(lambda: bytes(stream.read(PIECE_BYTES) or b""), b"")
-
-
-def _read_zstd(file: Any) -> Iterator[bytes]:
-    source: Any = _Borrowed(file)
-    return _read_plain(pa.CompressedInputStream(pa.PythonFile(source, mode="r"), "zstd"))
-
-
-def _read_streams(file: Any, new_decompressor: Callable[[], Any]) -> Iterator[bytes]:
-    """Yield the content of all streams of a file; Python's own readers silently skip damaged streams."""
-    data = file.read(COMPRESSED_BYTES)
-    while data:
-        decompressor = new_decompressor()
-        while not decompressor.eof:
-            if decompressor.needs_input and not data:
-                data = file.read(COMPRESSED_BYTES)
-                if not data:
-                    raise EOFError("the compressed data is truncated")
-            yield decompressor.decompress(data, PIECE_BYTES)
-            data = b""
-        data = decompressor.unused_data.lstrip(b"\0") or file.read(COMPRESSED_BYTES).lstrip(b"\0")
-
-
-DECOMPRESSORS: dict[str, Callable[[Any], Iterator[bytes]]] = {
-    ".gz": lambda file: _read_plain(gzip.GzipFile(fileobj=file)),
-    ".zst": _read_zstd,
-    ".xz": partial(_read_streams, new_decompressor=lzma.LZMADecompressor),
-    ".bz2": partial(_read_streams, new_decompressor=bz2.BZ2Decompressor),
-}
-
-
-class _Opened:
-    """A source that is being read: its name, its decompressed bytes, and how many bytes were read."""
-
-    def __init__(self, source: InputFile | BinaryIO) -> None:
-        self._owned = isinstance(source, InputFile)
-        if isinstance(source, InputFile):
-            self.name = source.name
-            self._file: Any = source.open()
-        else:
-            is_standard_input = source is sys.stdin.buffer
-            self.name = (
-                "standard input" if is_standard_input else str(getattr(source, "name", "the open file"))
-            )
-            self._file = source
-        self._taken = 0
-
-    def __enter__(self) -> _Opened:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        if self._owned:
-            self._file.close()
-
-    def taken(self) -> int:
-        """Return how many bytes were read, before decompression if the source is a path."""
-        if not self._owned:
-            return self._taken
-        return int(self._file.tell())
-
-    def _count(self, piece: bytes) -> bytes:
-        self._taken += len(piece)
-        return piece
-
-    def pieces(self) -> Iterator[bytes]:
-        """Yield the decompressed bytes; raises InvalidJsonError for damaged compression."""
-        name = self.name.lower()
-        read = next((read for suffix, read in DECOMPRESSORS.items() if name.endswith(suffix)), _read_plain)
-        try:
-            # A loop would keep each piece in memory while its values are written.
-            yield from map(self._count, read(self._file))
-        except SourceError:
-            raise
-        except (EOFError, zlib.error, lzma.LZMAError, OSError) as error:
-            if isinstance(error, OSError) and error.errno is not None:
-                message = f"cannot read {self.name}: {reason_of(error)}"
-                raise SourceError(message, file=self.name) from error
-            raise InvalidJsonError(f"cannot decompress {self.name}: {error}", file=self.name) from error

@@ -12,13 +12,12 @@ from .._arrow import Array, parts_by_bytes
 from .._checks import options_of
 from ..data_file.options import FileOptions, WriteOptions
 from ..execution import timezone_of
-from ..expressions.evaluate import evaluate, filter_mask
+from ..expressions.evaluate import evaluate, filter_mask, inputs_of
 from ..expressions.tree import Expression, literal_bytes
 from ..expressions.tree import inputs as expression_inputs
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..protocol.table_configuration import TableConfiguration
-from ..read.query import inputs_of
 from ..read.scope import Scope
 from ..storage.store import TableLocation
 from ..write.assignment import Assignment, assign, assignments_of, replace_rows

@@ -7,12 +7,11 @@ from typing import Any, TypeGuard
 
 import msgspec
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..data_file.reader import filter_rows
 from ..errors import ExpressionError
 from ..expressions import tree
-from ..expressions.evaluate import evaluate, filter_mask, without_cast
+from ..expressions.evaluate import evaluate, filter_mask, inputs_of, without_cast
 from ..expressions.parse import parse_columns, parse_lateral
 from ..expressions.tree import (
     Column,
@@ -29,14 +28,12 @@ from ..expressions.tree import (
 from ..expressions.tree import inputs as expression_inputs
 from ..protocol.schema.arrow import variant_field
 from ..protocol.table_configuration import TableConfiguration
-from ..variant import values as variant_values
 from ..variant.functions import variant_explode, variant_explode_outer
 from .predicate import RowCondition, are_conditions, leading_conditions
 from .scope import Scope
 
-__all__ = ["Query", "inputs_of", "is_text_path", "rows_without_columns"]
+__all__ = ["Query", "is_text_path", "rows_without_columns"]
 
-ROWS = "\0rows"
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -223,32 +220,6 @@ def _cast(array: Any, arrow_type: pa.DataType) -> Any:
     parts = [array.field(index) for index in range(array.type.num_fields)]
     parts[0] = parts[0].cast(pa.binary())
     return pa.StructArray.from_arrays(parts, fields=list(arrow_type), mask=array.is_null())
-
-
-def inputs_of(batch: pa.RecordBatch, inputs: Sequence[Input]) -> pa.RecordBatch:
-    """Return the inputs of expressions as a batch, read from a batch of whole columns.
-
-    Variant columns must hold Variants, not JSON text. Raises CastError for a value that cannot be cast.
-    """
-    arrays = [_input(batch, each) for each in inputs]
-    # An extra column gives the batch its length if there are no inputs.
-    rows: Any = pa.nulls(batch.num_rows)
-    names = [input_name(each) for each in inputs]
-    return pa.record_batch([rows, *arrays], names=[ROWS, *names])
-
-
-def _input(batch: pa.RecordBatch, source: Input) -> Any:
-    if isinstance(source, Column):
-        return batch.column(source.name)
-    variants = batch.column(source.column)
-    for name in source.fields:
-        variants = pc.struct_field(variants, name)
-    if source.as_json:
-        found = variant_values.extract(variants, source.path, None, strict=True)
-        return variant_values.to_json(found, timezone=source.timezone)
-    return variant_values.extract(
-        variants, source.path, source.type, strict=source.strict, timezone=source.timezone
-    )
 
 
 PARTS = pa.struct([pa.field("pos", pa.int32()), pa.field("key", pa.string()), variant_field("value")])

@@ -26,7 +26,7 @@ from ..errors import (
     UnsupportedFeatureError,
 )
 from ..expressions.cast import cast_values
-from ..expressions.evaluate import evaluate, filter_mask
+from ..expressions.evaluate import evaluate, filter_mask, inputs_of
 from ..expressions.parse import parse as parse_expression
 from ..expressions.tree import Call, Cast, Expression, Extraction, Input, Name, input_name
 from ..expressions.tree import describe as describe_expression
@@ -46,7 +46,6 @@ from ..protocol.types import (
     default_of,
     fields_of,
 )
-from ..read.query import inputs_of
 from ..read.scope import Scope
 from ..variant import values as variant_values
 from .stored_sql import check_constraints, parse_stored

@@ -15,12 +15,11 @@ from sqlglot import exp
 
 from delta_variant import functions
 from delta_variant.expressions.bind import bind
-from delta_variant.expressions.evaluate import evaluate
+from delta_variant.expressions.evaluate import evaluate, inputs_of
 from delta_variant.expressions.names import NameScope
 from delta_variant.expressions.parse import parse
 from delta_variant.expressions.tree import inputs, output_type
 from delta_variant.protocol.schema.arrow import variant_field
-from delta_variant.read.query import inputs_of
 
 Tables: TypeAlias = Mapping[str, pa.Table]
 Replace: TypeAlias = Callable[[exp.Expression], exp.Expression]

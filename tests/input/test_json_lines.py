@@ -6,6 +6,7 @@ import bz2
 import errno
 import gzip
 import io
+import json
 import lzma
 import os
 import re
@@ -83,6 +84,69 @@ def test_a_line_of_ndjson_may_itself_be_an_array(suffix: str, tmp_path: Path):
     file = tmp_path / f"events{suffix}"
     file.write_bytes(b"[1,2]\n[3]\n")
     assert texts(file) == ["[1,2]", "[3]"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_text_of_another_encoding_is_read_by_its_byte_order_mark(encoding: str, tmp_path: Path):
+    # Longer than a piece, so that characters are cut.
+    rows = [json.dumps({"n": n, "text": "é𝄞" * 40}, ensure_ascii=False) for n in range(30_000)]
+    (tmp_path / "a.json").write_bytes("\n".join(rows).encode(encoding))
+    assert texts(tmp_path / "a.json") == rows
+
+
+def test_text_that_its_byte_order_mark_does_not_decode_is_an_error_with_the_file(tmp_path: Path):
+    data = b"\xff\xfe" + '{"a": 1}\n'.encode("utf-16-le") + b"\x00\xd8\n\x00"
+    assert "cannot decode" in rejection(tmp_path, "events.json", data).message
+
+
+@pytest.mark.parametrize("compression", [".gz", ".zst", ".xz", ".bz2"])
+def test_compression_is_known_by_its_first_bytes(compression: str, tmp_path: Path):
+    (tmp_path / "events").write_bytes(COMPRESS[compression](LINES))
+    assert texts(tmp_path / "events") == VALUES
+    assert texts(io.BytesIO(COMPRESS[compression](LINES))) == VALUES
+
+
+def test_documents_are_split_wherever_lines_end(tmp_path: Path):
+    documents = [{"n": n, "text": "}\n{", "list": [[n], {}]} for n in range(40_000)]
+    (tmp_path / "events.json").write_text("".join(json.dumps(each, indent=1) for each in documents))
+    found = texts(tmp_path / "events.json")
+    assert list(map(json.loads, found)) == documents
+
+
+def test_lines_that_a_cut_line_begins_stay_lines(tmp_path: Path):
+    (tmp_path / "a.json").write_bytes(b'{"n": \n{"n": 2}\n{"n": 3}\n')
+    lines = read_json(tmp_path / "a.json", on_invalid="reject", rejects=tmp_path / "rejects")
+    assert (write_table(tmp_path / "table", lines).rows, lines.schema.names) == (2, ["value"])
+    assert json.loads((tmp_path / "rejects").read_text())["line"] == 1
+
+
+def test_lines_over_which_a_value_extends_propose_documents(tmp_path: Path):
+    error = rejection(tmp_path, "events.ndjson", b'{\n"a": 1}\n')
+    assert str(error).endswith("the line ends within the value: pass format='documents'")
+    assert texts(tmp_path / "events.ndjson", format="documents") == ['{\n"a": 1}']
+
+
+@pytest.mark.parametrize(
+    ("data", "records", "line", "message"),
+    [
+        (b'{"a": [1]}\n{"b": [2]}\n', "a", 2, 'the document has no field "a"; its fields are "b"'),
+        (b'{"a":\n {"b": 1}}', "$.a.b", 2, 'expected an array in the field "a.b"'),
+        (b'{"a": [1,\n tru]}', "a", 2, "column 2: "),
+        (b"[1]", "a", 1, 'expected an object with the field "a"'),
+    ],
+)
+def test_an_error_of_records_has_file_and_line(
+    data: bytes, records: str, line: int, message: str, tmp_path: Path
+):
+    error = rejection(tmp_path, "events.json", data, records=records)
+    assert error.line == line
+    assert message in str(error)
+
+
+@pytest.mark.parametrize(("records", "options"), [("$", {}), ("$.a[0]", {}), ("a", {"format": "lines"})])
+def test_records_are_a_path_of_fields_and_need_no_format(records: str, options: dict[str, Any]):
+    with pytest.raises(ValueError, match=r"^records: "):
+        read_json(io.BytesIO(LINES), records=records, **options)
 
 
 def test_the_format_can_be_said(tmp_path: Path):
@@ -187,7 +251,7 @@ def test_a_folder_is_read_with_the_json_files_below_it(tmp_path: Path):
 
 def test_a_folder_without_json_files_is_rejected_immediately(tmp_path: Path):
     (tmp_path / "c.txt").write_bytes(b"3\n")
-    with pytest.raises(FileNotFoundError, match=r"no file that ends with \.json, \.ndjson, \.jsonl$"):
+    with pytest.raises(FileNotFoundError, match=r"no file that ends with \.json, \.ndjson, \.jsonl,"):
         read_json(tmp_path)
 
 

@@ -71,6 +71,14 @@ def write(
     column: Annotated[
         Text, option("The Variant column for the values of JSON files; value by default.", "NAME")
     ] = None,
+    layout: Annotated[
+        Literal["auto", "lines", "array", "documents"],
+        option("How JSON files separate values; auto looks at their start.", names="--format"),
+    ] = "auto",
+    records: Annotated[
+        Text,
+        option("The field of JSON documents whose array has the values, or a path: $.data.items.", "FIELD"),
+    ] = None,
     variant_column: VariantColumns = None,
     partition_by: Annotated[Texts, option("Partition a new table; repeatable.", "COLUMN")] = None,
     table_property: Annotated[
@@ -128,7 +136,15 @@ def write(
     transaction = parse_transaction(txn)
     shredded = parse_shredding(shredding)
     files = FileOptions(parse_size(target_file_size), compression, residual_rows=residual_rows)
-    read = partial(open_inputs, inputs, column, variant_column or (), allow_empty=allow_empty)
+    read = partial(
+        open_inputs,
+        inputs,
+        column,
+        variant_column or (),
+        allow_empty=allow_empty,
+        layout=layout,
+        records=records,
+    )
 
     def plan() -> WritePlan:
         store, data = open_latest(handle(table)), read(intake=Intake())

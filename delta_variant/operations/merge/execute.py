@@ -17,7 +17,7 @@ from ..._progress import begin
 from ...data_file.options import WriteOptions
 from ...data_file.reader import filter_rows
 from ...execution import Executor, NameFile
-from ...expressions.evaluate import evaluate
+from ...expressions.evaluate import evaluate, inputs_of
 from ...expressions.tree import Expression, Input, literal_bytes
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import TableVersion, strip_files
@@ -25,7 +25,6 @@ from ...protocol.types import StructType
 from ...read.file_reader import FileEntry
 from ...read.plan import FilePlan, plan_files
 from ...read.predicate import PruningPredicate
-from ...read.query import inputs_of
 from ...read.scope import Scope
 from ...storage.store import Store
 from ...write.assignment import assign, replace_rows

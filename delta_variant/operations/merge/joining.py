@@ -17,7 +17,7 @@ from ...expressions import tree
 from ...expressions.bind import bind as bind_expression
 from ...expressions.bind import called_without_parentheses
 from ...expressions.char_padding import pad_chars
-from ...expressions.evaluate import ROW_NUMBERS, evaluate, filter_mask, without_cast
+from ...expressions.evaluate import ROW_NUMBERS, evaluate, filter_mask, inputs_of, without_cast
 from ...expressions.names import NameScope
 from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import (
@@ -36,7 +36,6 @@ from ...expressions.tree import (
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.tree import transform as transform_expression
 from ...expressions.types import kind_of, type_name
-from ...read.query import inputs_of
 from ...read.scope import Scope
 
 __all__ = ["Join", "JoinPredicate", "Key", "KeyValues", "Pairs", "Side", "Sides", "side_inputs", "unqualify"]

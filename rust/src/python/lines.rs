@@ -24,9 +24,16 @@ pub struct PyPositions {
 #[pymethods]
 impl PyLineSplitter {
     #[new]
-    fn new(format: &str, max_bytes: usize) -> PyResult<Self> {
-        let formats = [("auto", Format::Auto), ("lines", Format::Lines), ("array", Format::Array)];
-        let format = choice(format, "format", &formats)?;
+    #[pyo3(signature = (format, max_bytes, records=None))]
+    fn new(format: &str, max_bytes: usize, records: Option<Vec<String>>) -> PyResult<Self> {
+        let formats = [
+            ("auto", Format::Auto),
+            ("lines", Format::Lines),
+            ("array", Format::Array),
+            ("documents", Format::Documents),
+        ];
+        let named = choice(format, "format", &formats)?;
+        let format = records.map_or(named, Format::Records);
         Ok(PyLineSplitter { splitter: LineSplitter::new(format, max_bytes) })
     }
 

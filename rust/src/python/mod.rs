@@ -54,8 +54,8 @@ pub fn callback_error(error: PyErr) -> Error {
 }
 
 /// Return the choice called `word`, or an error that lists the choices.
-fn choice<T: Copy>(word: &str, what: &str, choices: &[(&str, T)]) -> Result<T> {
-    choices.iter().find(|(name, _)| *name == word).map(|(_, choice)| *choice).ok_or_else(|| {
+fn choice<T: Clone>(word: &str, what: &str, choices: &[(&str, T)]) -> Result<T> {
+    choices.iter().find(|(name, _)| *name == word).map(|(_, choice)| choice.clone()).ok_or_else(|| {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
         Error::unsupported(format!("{what}: expected one of {}, got {word:?}", names.join(", ")))
     })

@@ -207,11 +207,111 @@ fn errors_inside_an_element_are_left_to_the_parser() {
     assert_eq!(texts(Format::Array, "[1 2, {\"a\"], }]"), ["1 2", "{\"a\"]", "}"]);
 }
 
+fn records(path: &[&str], file: &str) -> Result<Vec<(String, u64, u64)>, String> {
+    let format = Format::Records(path.iter().map(|name| (*name).to_owned()).collect());
+    let found = split_pieces(format, DEFAULT_MAX_BYTES, [file.as_bytes()]);
+    found.map(|(values, _)| values).map_err(|error| error.to_string())
+}
+
+#[test]
+fn documents_follow_each_other_with_and_without_white_space() {
+    let file = "{\n \"a\": \"}\"\n}\n[1,\n2]{\"b\":{}} \"x\\\"\"7 true\n-1";
+    let expected = [
+        at("{\n \"a\": \"}\"\n}", 1, 1),
+        at("[1,\n2]", 4, 1),
+        at("{\"b\":{}}", 5, 3),
+        at("\"x\\\"\"", 5, 12),
+        at("7", 5, 17),
+        at("true", 5, 19),
+        at("-1", 6, 1),
+    ];
+    assert_eq!(split(Format::Documents, file), expected);
+    assert_eq!(split(Format::Auto, file), expected);
+}
+
+#[test]
+fn a_document_that_does_not_end_is_left_to_the_parser() {
+    assert_eq!(split(Format::Documents, "{}\n{\"a\": [1\n"), [at("{}", 1, 1), at("{\"a\": [1", 2, 1)]);
+    assert_eq!(texts(Format::Documents, "} , ] 1"), ["}", ",", "]", "1"]);
+}
+
+#[test]
+fn a_text_sequence_has_documents() {
+    assert_eq!(texts(Format::Auto, "\u{1E}{\"a\":\n1}\n\u{1E}2\n"), ["{\"a\":\n1}", "2"]);
+}
+
+#[test]
+fn an_object_over_several_lines_is_a_document() {
+    assert_eq!(texts(Format::Auto, "{\n\"a\": 1\n}\n"), ["{\n\"a\": 1\n}"]);
+    assert_eq!(texts(Format::Auto, "{\"a\": [\n{}\n]}"), ["{\"a\": [\n{}\n]}"]);
+    assert_eq!(texts(Format::Auto, "{\"a\": 1}{\"b\":\n2}"), ["{\"a\": 1}", "{\"b\":\n2}"]);
+    assert_eq!(texts(Format::Auto, "[\n1]\n[\n2]"), ["[\n1]", "[\n2]"]);
+    assert_eq!(texts(Format::Auto, "{\n\"a\": tru\n}"), ["{\n\"a\": tru\n}"]);
+    assert_eq!(texts(Format::Auto, "{\n\"a\": 1,\n"), ["{\n\"a\": 1,"]);
+}
+
+#[test]
+fn a_cut_line_among_lines_is_a_line() {
+    assert_eq!(texts(Format::Auto, "{\"n\": \n{\"n\": 3}\n"), ["{\"n\": ", "{\"n\": 3}"]);
+    assert_eq!(texts(Format::Auto, "{\"n\": \"x\n\n{\"n\": 3}\n7"), ["{\"n\": \"x", "{\"n\": 3}", "7"]);
+    assert_eq!(texts(Format::Auto, "{\"n\": 1} x\n{\"n\": 3}"), ["{\"n\": 1} x", "{\"n\": 3}"]);
+}
+
+#[test]
+fn the_array_at_a_path_has_the_values() {
+    let file = "{\"kind\": \"}\", \"next\": {\"items\": [0]}, \"items\": [1,\n {\"b\": [2]}], \"x\": null}\n";
+    assert_eq!(records(&["items"], file).unwrap(), [at("1", 1, 54), at("{\"b\": [2]}", 2, 2)]);
+    assert_eq!(records(&["next", "items"], file).unwrap(), [at("0", 1, 33)]);
+    let pages = "{\"a\":[1]}{\"a\":[]}\u{1E}{\"a\":null}\n{\"\\u0061\":[2]}";
+    assert_eq!(records(&["a"], pages).unwrap(), [at("1", 1, 7), at("2", 2, 13)]);
+    assert_eq!(records(&["a"], "").unwrap(), []);
+}
+
+#[test]
+fn an_oversized_record_is_skipped() {
+    let format = Format::Records(vec!["a".to_owned()]);
+    let (found, oversized) =
+        split_pieces(format, 5, [&b"{\"long name\":1,\"a\":[\"123456\",2]}"[..]]).unwrap();
+    assert_eq!((found.len(), found[1].0.as_str()), (2, "2"));
+    assert_eq!(oversized, [0]);
+}
+
+#[test]
+fn a_document_without_the_array_is_an_error_with_its_position() {
+    let failure = |path: &[&str], file: &str| records(path, file).unwrap_err();
+    assert_eq!(
+        failure(&["items"], "{\"item\": [],\n\"n\": 1}"),
+        "line 2: the document has no field \"items\"; its fields are \"item\", \"n\" (column 7)"
+    );
+    assert_eq!(
+        failure(&["a", "b"], "{\"a\": {\"c\": 1}}"),
+        "line 1: the document has no field \"a.b\"; its fields are \"c\" (column 14)"
+    );
+    assert_eq!(failure(&["a"], "[1]"), "line 1: expected an object with the field \"a\" (column 1)");
+    assert_eq!(failure(&["a"], "{\"a\": {}}"), "line 1: expected an array in the field \"a\" (column 7)");
+    assert_eq!(
+        failure(&["a", "b"], "{\"a\": []}"),
+        "line 1: expected an object in the field \"a\" (column 7)"
+    );
+    assert_eq!(
+        failure(&["a"], "{\"a\": [], \"a\": []}"),
+        "line 1: the document has several fields \"a\" (column 16)"
+    );
+    assert_eq!(failure(&["a"], "{\"a\": [1"), "line 1: the file ends within a document (column 9)");
+    assert_eq!(failure(&["a"], "{a: []}"), "line 1: an object needs a key in quotes here (column 2)");
+    assert_eq!(failure(&["a"], "{\"a\" []}"), "line 1: expected : after the key of an object (column 6)");
+    assert_eq!(
+        failure(&["a"], "{\"a\": [] \"b\"}"),
+        "line 1: expected , or } after a value of an object (column 10)"
+    );
+}
+
 /// Files with the bytes that affect splitting, and the positions at which to cut them.
 fn cut_files() -> impl Strategy<Value = (String, Vec<usize>)> {
     let file = prop_oneof![
         "[\u{FEFF}\\[\\]{},\"\\\\ \r\n1x]{0,40}",
         "\u{FEFF}?(\\[1, 2\\]|\\{\"a\":\"\\\\\"\"\\}| |12345678)(\r?\n(\\[1,2\\]|7| )?){0,6}",
+        "(\u{1E}| ?)\\{\"a\": ?(\\[1,\n\\{\\}\\]|null|2)(,\"b\":\"\\}\")?\\}\n?(\\{\"a\":\\[\"x\"\\]\\}){0,2}\n?",
         " ?\\[(1|\"a,]\\\\\"\"|\\[2,\n3\\]|\\{\\}|123456789)( ?,\n? ?(2|\\{\"a\": \\[\\]\\})){0,5}\\]\n?",
     ];
     (file, prop::collection::vec(0usize..60, 0..6))
@@ -228,9 +328,10 @@ proptest! {
         let ends = cuts.iter().copied().chain([bytes.len()]);
         let starts = std::iter::once(0).chain(cuts.iter().copied());
         let pieces: Vec<_> = starts.zip(ends).map(|(start, end)| &bytes[start..end]).collect();
-        for format in [Format::Lines, Format::Array, Format::Auto] {
-            let whole = split_pieces(format, max_bytes, [bytes]);
-            prop_assert_eq!(&whole, &split_pieces(format, max_bytes, pieces.iter().copied()));
+        let records = Format::Records(vec!["a".to_owned()]);
+        for format in [Format::Lines, Format::Array, Format::Documents, records, Format::Auto] {
+            let whole = split_pieces(format.clone(), max_bytes, [bytes]);
+            prop_assert_eq!(&whole, &split_pieces(format.clone(), max_bytes, pieces.iter().copied()));
             prop_assert_eq!(&whole, &split_pieces(format, max_bytes, bytes.chunks(1)));
         }
     }

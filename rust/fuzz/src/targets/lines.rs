@@ -7,7 +7,9 @@ use super::{choice, part};
 
 pub fn run(mut input: &[u8]) {
     let lengths = part(&mut input);
-    let format = [Format::Lines, Format::Array, Format::Auto][usize::from(choice(&mut input) % 3)];
+    let records = Format::Records(vec!["a".to_owned()]);
+    let formats = [Format::Lines, Format::Array, Format::Auto, Format::Documents, records];
+    let format = &formats[usize::from(choice(&mut input)) % formats.len()];
     let max_bytes = match choice(&mut input) {
         length @ ..128 => usize::from(length),
         _ => usize::MAX,
@@ -20,8 +22,8 @@ pub fn run(mut input: &[u8]) {
     }
 }
 
-fn split<'a>(format: Format, max_bytes: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Lines> {
-    let mut splitter = LineSplitter::new(format, max_bytes);
+fn split<'a>(format: &Format, max_bytes: usize, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Lines> {
+    let mut splitter = LineSplitter::new(format.clone(), max_bytes);
     let mut lines = Lines::default();
     pieces.into_iter().try_for_each(|piece| splitter.feed(piece, &mut lines))?;
     splitter.finish(&mut lines)?;
