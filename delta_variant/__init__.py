@@ -58,7 +58,8 @@ if TYPE_CHECKING:
     from .operations.changes import read_changes
     from .operations.convert import convert
     from .operations.delete import delete, delete_all
-    from .operations.describe import Summary, describe
+    from .operations.describe.describe import describe
+    from .operations.describe.summary import Summary
     from .operations.history import HistoryEntry, history
     from .operations.legacy.migration import Migration, migrate_legacy
     from .operations.log_cleanup import LogCleanupResult, clean_up_log
@@ -216,10 +217,8 @@ _LAZY = {
         "delete",
         "delete_all",
     ),
-    "operations.describe": (
-        "Summary",
-        "describe",
-    ),
+    "operations.describe.describe": ("describe",),
+    "operations.describe.summary": ("Summary",),
     "operations.history": (
         "HistoryEntry",
         "history",

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 
 from .variant import paths as variant_paths
 
-__all__ = ["count", "fill", "path_step", "path_text", "shorten", "size_text"]
+__all__ = ["count", "fill", "path_step", "path_text", "quote", "shorten", "size_text"]
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def quote(name: str) -> str:
+    """Return a name as a quoted SQL identifier."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def path_text(column: str, path: Sequence[str | None]) -> str:

@@ -30,7 +30,7 @@ from .operations.audit import audit_table as _audit_table
 from .operations.changes import read_changes as _read_changes
 from .operations.delete import delete as _delete
 from .operations.delete import delete_all as _delete_all
-from .operations.describe import describe as _describe
+from .operations.describe.describe import describe as _describe
 from .operations.history import history as _history
 from .operations.log_cleanup import clean_up_log as _clean_up_log
 from .operations.merge.builder import merge as _merge

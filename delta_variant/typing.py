@@ -16,7 +16,7 @@ from .log.timestamps import Timestamp
 from .operations.alter.columns import ColumnPath, Columns
 from .operations.audit import AuditedFile
 from .operations.audit.findings import RuleSummary, Severity
-from .operations.describe import PathSummary
+from .operations.describe.summary import PathSummary
 from .operations.history import History
 from .operations.legacy.files import FilePath
 from .operations.legacy.migration import MigratedFile, NewShredding

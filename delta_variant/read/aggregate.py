@@ -40,7 +40,7 @@ from .rows import load_readable
 from .scan_rows import TableRows
 from .scope import Scope
 
-__all__ = ["Aggregation", "aggregate"]
+__all__ = ["Aggregation", "aggregate", "known_aggregates"]
 
 
 @dataclass(frozen=True)
@@ -158,6 +158,23 @@ def aggregate(
     query = Query.of_expressions(arguments, scope.predicate(where))
     rows = TableRows.of(snapshot, query, on_conflict, with_bounds=True)
     return _Aggregating(bound, rows).run()
+
+
+def known_aggregates(snapshot: Snapshot, aggregates: Mapping[str, str]) -> dict[str, pa.Scalar[Any]]:
+    """Return those of the aggregates of all rows that the log proves, so that no file is read."""
+    scope = Scope.of_read(snapshot.configuration)
+    found: dict[str, pa.Scalar[Any]] = {}
+    for name, parsed in parse_aggregates(aggregates).items():
+        bound = _bind(parsed, scope)
+        known = _known_of(snapshot.configuration, snapshot.files, bound)
+        if not pc.all(known.is_exact, min_count=0).as_py():
+            continue
+        if bound.function == "count":
+            found[name] = pa.scalar(total(known.values))
+        else:
+            best = _extreme_of_parts(bound.function, known.values)
+            found[name] = best[0] if len(best) else pa.scalar(None, best.type)
+    return found
 
 
 def _bind(parsed: Aggregate, scope: Scope) -> Aggregate:

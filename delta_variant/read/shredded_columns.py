@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from .._checks import check_option
+from .._text import quote
 from ..expressions.coercion import common_type
 from ..expressions.types import NUMERIC, SIMPLE_TYPES, Kind, kind_of, type_name
 from ..log.snapshot import Snapshot
@@ -73,12 +74,12 @@ def shredded_columns(
     """
     check_option("strict", strict, (True, False))
     snapshot = load_readable(table, version, timestamp)
-    columns = {field.name: _quoted(field.name) for field in snapshot.schema.fields}
+    columns = {field.name: quote(field.name) for field in snapshot.schema.fields}
     function = "variant_get" if strict else "try_variant_get"
     for (variant, path), sql_type in shredded_types(snapshot, snapshot.files).items():
         if (text := _path_text(path)) is not None:
             name = ".".join(variant) + _name(path)
-            column = ".".join(map(_quoted, variant))
+            column = ".".join(map(quote, variant))
             columns.setdefault(name, f"{function}({column}, {_literal(text)}, '{sql_type}')")
     return columns
 
@@ -147,10 +148,6 @@ def _step(name: str) -> str:
 
 def _name(path: Sequence[str]) -> str:
     return "".join(f".{name}" if name.isidentifier() else f"[{name!r}]" for name in path)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _literal(text: str) -> str:

@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
+from .._text import quote
 from ..data_file.reader import open_file
 from ..data_file.shredding import shredding_of as schemas_of
 from ..log.load import load_snapshot
@@ -165,7 +166,7 @@ def _take_sample(snapshot: Snapshot, files: Sequence[InspectedFile]) -> _Sample:
     chosen = [index * len(files) // number for index in range(number)]
     variants = (path for path, field in fields_of(snapshot.schema) if field.type == VARIANT)
     names = {f"c{index}": name for index, name in enumerate(variants)}
-    expressions = {key: ".".join(map(_quoted, name)) for key, name in names.items()}
+    expressions = {key: ".".join(map(quote, name)) for key, name in names.items()}
     query = Query.of(snapshot.configuration, expressions, None)
     parts: list[pa.RecordBatch] = []
     for index in chosen if names else ():
@@ -176,10 +177,6 @@ def _take_sample(snapshot: Snapshot, files: Sequence[InspectedFile]) -> _Sample:
         for key, name in (names.items() if parts else ())
     }
     return _Sample(sum(part.num_rows for part in parts), [files[index] for index in chosen], columns)
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _first_rows(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from .._text import count, path_step, path_text, shorten, size_text
 from ..errors import printable
-from ..operations.describe import distinct_values
+from ..operations.describe.sample import distinct_values
 from .explorer import Column, Exploration, PathSample, ShreddingChange
 from .page import (
     Row,

@@ -492,7 +492,12 @@ def test_describe_prints_the_paths_of_a_table_or_a_file(tmp_path: Path):
     dv.write_table(tmp_path / "t", rows, variant_columns=["v"])
     lines = run("describe", str(tmp_path / "t"), "--paths").stdout.splitlines()
     assert lines[0] == f"{tmp_path / 't'}, version 0: 2 rows"
-    assert lines[-1].split("\t") == ["v:n", "bigint 50.0 %, string 50.0 %", "100 %", "2", "", "1"]
+    assert lines[-1].split("\t") == ["v:n", "bigint 50.0 %, string 50.0 %", "100 %", "2", "mixed types", "1"]
+    dv.write_table(tmp_path / "t", [{"v": {"new": 1}}], variant_columns=["v"], mode="append")
+    lines = run("describe", str(tmp_path / "t"), "--paths", "--since", "0").stdout.splitlines()
+    assert lines[0] == f"{tmp_path / 't'}, version 1: 3 rows; paths since version 0: 1 new"
+    assert lines[-1].startswith("v:new (new)\t")
+    assert "--since requires --paths" in run("describe", str(tmp_path / "t"), "--since", "0").stderr
     file = tmp_path / "rows.ndjson"
     file.write_text('{"n": 1}\n{"n": 2.5}\n{"n"\n')
     [_, path] = [json.loads(line) for line in run("describe", str(file), "--json").stdout.splitlines()]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
-from delta_variant.operations.describe import distinct_values
+from delta_variant.operations.describe.sample import distinct_values
 
 NAMES = ("a", "b c", "d")
 
@@ -118,8 +118,79 @@ def test_a_sample_says_how_many_rows_it_has_and_estimates_distinct_values(tmp_pa
     assert summary.paths[1].distinct == 1265
     assert int(summary.paths[1].max) >= 3000
     lines = str(summary).splitlines()
-    assert lines[0].endswith("4,000 rows, 400 of them sampled")
+    assert lines[0].endswith("4,000 rows, ~ estimated from 400 of them")
     assert max(map(len, lines[1:])) <= 80
+
+
+def test_figures_of_all_rows_come_from_the_log(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    schema = dv.ShreddingSchema.of({"id": pa.int64(), "n": pa.int64()})
+    for first in range(0, 300, 100):
+        numbers = range(first, first + 100)
+        # The last value of `n` is not an integer, and no row of the sample has it.
+        texts = [json.dumps({"id": each, "n": 7.5 if each == 299 else 7}) for each in numbers]
+        day = [None if each % 2 else dt.date(2026, 1, 1) + dt.timedelta(each) for each in numbers]
+        rows = pa.table({"day": day, "v": texts})
+        table.append(rows, variant_columns=["v"], shredding=schema)
+    day, _, id_, n = table.describe(sample_rows=3).paths
+    assert (day.filled, day.nulls, day.min, day.max) == (0.5, 0.5, "2026-01-01", "2026-10-26")
+    assert set(day.exact) == {"filled", "nulls", "min", "max"}
+    assert (id_.min, id_.max, id_.exact) == ("0", "299", ("min", "max"))
+    assert (n.min, n.max, n.exact) == ("7", "7", ())
+    table.delete("day = date'2026-10-26'")
+    assert table.describe(sample_rows=3).paths[0].max <= "2026-10-24"
+
+
+def test_each_path_without_a_column_has_the_reason(tmp_path: Path):
+    def reasons(rows: list[Any], **options: Any) -> dict[str, str | None]:
+        table = dv.Table(tmp_path / f"t{len(list(tmp_path.iterdir()))}")
+        table.append([{"v": row} for row in rows], variant_columns=["v"], **options)
+        return {each.path: each.reason for each in table.describe().paths if each.reason}
+
+    assert reasons([{"a": 1}], shredding=None) == {"v:a": "not shredded"}
+    kinds = [1, "x", True]
+    rows: list[Any] = [{"a": each, "tags": ["x"], "mixed": kinds[each % 3]} for each in range(1000)]
+    rows[5]["rare"] = 1
+    found = reasons(rows[:50])
+    assert found["v:a"] == "saves no bytes"
+    assert found["v:tags[]"] == "in an array"
+    assert found["v:mixed"] == "mixed types"
+    assert reasons(rows)["v:rare"] == "too rare"
+    assert "v:a" not in reasons(rows, shredding=dv.ShreddingSchema.of({"a": pa.int64()}))
+    deep: Any = 1
+    for _ in range(40):
+        deep = {"d": deep}
+    assert set(reasons([{"top": deep}] * 50).values()) == {"too deep"}
+    assert "too many" in reasons([{f"k{each}": each for each in range(400)}] * 50).values()
+
+
+def test_drift_names_new_changed_and_vanished_paths(tmp_path: Path):
+    table = dv.Table(tmp_path)
+    table.append([{"v": {"same": 1, "kind": 1, "lost": 1}}], variant_columns=["v"])
+    table.overwrite([{"v": {"same": 2, "kind": "x", "new": True}}], variant_columns=["v"])
+    summary = table.describe(since=0)
+    changes = {each.path: each.change for each in summary.paths}
+    assert changes == {"v": None, "v:same": None, "v:kind": "changed", "v:new": "new", "v:lost": "vanished"}
+    assert summary.since == 0
+    assert summary.title.endswith("; paths since version 0: 1 changed, 1 new, 1 vanished")
+    assert table.describe(version=1).paths[0].change is None
+    with pytest.raises(ValueError, match="earlier than 1, got 1"):
+        table.describe(since=1)
+
+
+def test_values_that_python_lacks_are_described_by_their_text(tmp_path: Path):
+    days = pa.array([2932897, 0, None, -719529], pa.date32())
+    table = dv.Table(tmp_path / "columns")
+    table.append(pa.table({"d": days}))
+    [column] = table.describe().paths
+    assert (column.types, column.filled, column.max) == ({"date": 1.0}, 0.75, "10000-01-01")
+    variants = dv.Table(tmp_path / "variants")
+    objects = "to_variant_object(named_struct('d', d, 'list', array(1, 2)))"
+    variants.append(table.scan(columns={"v": objects}))
+    paths = {each.path: each for each in variants.describe().paths}
+    assert paths["v:d"].types == {"date": 1.0}
+    assert (paths["v:d"].max, paths["v:d"].distinct) == ("+10000-01-01", 3)
+    assert (paths["v:list[]"].min, paths["v:list[]"].max) == ("1", "2")
 
 
 def test_json_that_is_not_valid_is_counted(tmp_path: Path):

@@ -24,8 +24,8 @@ from ...operations.alter.columns import (
 )
 from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
-from ...operations.describe import Summary
-from ...operations.describe import describe as describe_paths
+from ...operations.describe.describe import describe as describe_paths
+from ...operations.describe.summary import Summary
 from ...protocol.types import sql_type
 from ...read.rows import count_rows
 from ..confirmation import confirm
@@ -60,6 +60,10 @@ def describe(
     ] = False,
     version: Version = None,
     timestamp: Timestamp = None,
+    since: Annotated[
+        int | None,
+        option("With --paths, compare the paths with those of a version.", "VERSION", min=0),
+    ] = None,
     wide: Wide = False,
     json: Json = False,
 ) -> None:
@@ -72,9 +76,11 @@ def describe(
         render(_paths(describe_paths(read_json(table))), json=json, layout=Layout(wide))
         return
     if paths:
-        summary = describe_paths(handle(table), version=version, timestamp=timestamp)
+        summary = describe_paths(handle(table), version=version, timestamp=timestamp, since=since)
         render(_paths(summary), json=json, layout=Layout(wide))
         return
+    if since is not None:
+        raise typer.BadParameter("--since requires --paths")
     snapshot = load_snapshot(handle(table), version, timestamp=timestamp)
     render(_description(snapshot), json=json, layout=Layout(wide))
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..._checks import check_text, options_of, texts_of
+from ..._text import quote
 from ...data_file.options import FileOptions, WriteOptions
 from ...errors import ExpressionError, printable
 from ...execution import Engine, timezone_of
@@ -364,7 +365,7 @@ class Merge:
                 column=missing[0],
                 remedies=(("except_cols", missing),),
             )
-        return {_quoted(name): f"{_quoted(self._sides.source_alias)}.{_quoted(name)}" for name in names}
+        return {quote(name): f"{quote(self._sides.source_alias)}.{quote(name)}" for name in names}
 
 
 def plan_of(merge: Merge) -> MergePlan:
@@ -376,10 +377,6 @@ def with_commit(merge: Merge, commit_of: Callable[[Snapshot, CommitOptions], Com
     """Return a merge with the commit options that a function returns for its table and its options."""
     plan = merge._plan
     return replace(merge, _plan=replace(plan, commit=commit_of(plan.snapshot, plan.commit)))
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
 
 
 def _check_sides(clause: Clause) -> None:

@@ -1,0 +1,1 @@
+"""Say what a table or JSON files have, path by path."""

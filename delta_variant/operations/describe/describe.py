@@ -1,0 +1,145 @@
+"""Say what a table or a JSON file has: its columns and paths, with their types, fill and values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from ..._checks import to_integer
+from ...input.json_lines import JsonLines
+from ...log.snapshot import Snapshot
+from ...log.timestamps import Timestamp
+from ...protocol.schema.arrow import variant_field
+from ...protocol.types import VARIANT, sql_type
+from ...read.file_reader import files_of
+from ...read.query import Query
+from ...read.rows import known_rows, load_readable, read_files
+from ...read.shredded_columns import shredded_types
+from ...storage.inputs import InputFile
+from ...storage.store import TableLocation
+from ...variant.values import parse_valid_json
+from .columns import reasons
+from .exact import with_exact_figures
+from .sample import Path, Sample
+from .summary import PathSummary, Summary
+
+__all__ = ["describe"]
+
+SAMPLE_ROWS = 10_000
+SAMPLE_FILES = 16
+
+
+def describe(
+    source: TableLocation | Snapshot | JsonLines,
+    *,
+    version: int | None = None,
+    timestamp: Timestamp | None = None,
+    since: int | None = None,
+    sample_rows: int = SAMPLE_ROWS,
+) -> Summary:
+    """Return what a table or JSON files have: each column and path with its types, fill and values.
+
+    The figures are those of a sample: the first rows of up to 16 files, evenly spaced in the table, or the
+    first values of JSON files. The number of distinct values in all rows is estimated (Charikar et al.,
+    "Towards Estimation Error Guarantees for Distinct Values", 2000). Fill, nulls, minimum and maximum are
+    those of all rows where the statistics in the log prove them; `PathSummary.exact` names these.
+
+    Args:
+        source: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`, or the result of
+            `read_json`, which need not be in a table yet.
+        version: The version to read. None, the default, reads the latest version.
+        timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
+        since: An earlier version of the table, whose sample is compared: `change` of each path says whether
+            it is new, has other types, or vanished. None by default.
+        sample_rows: The number of rows in the sample, 10,000 by default.
+
+    Returns:
+        A `Summary`: an Arrow stream, which pyarrow, Polars and DuckDB read, and a table in a terminal and in
+        a notebook.
+
+    Raises:
+        TableNotFoundError: There is no table at this location.
+        VersionNotFoundError: The log does not have the version or the timestamp.
+        UnsupportedFeatureError: This version cannot read the table.
+        DataFileError: A file cannot be read.
+        ValueError: `sample_rows` is less than 1, or `since` is not earlier than the version that is read.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> rows = [{"event": {"n": 1}}, {"event": {"n": 2}}, {"event": {"n": None}}]
+        >>> _ = dv.write_table("clicks", rows, variant_columns=["event"])
+        >>> print(dv.describe("clicks").paths[1].types, dv.describe("clicks").paths[1].max)
+        {'bigint': 1.0} 2
+    """
+    limit = to_integer("sample_rows", sample_rows, 1)
+    if isinstance(source, JsonLines):
+        return _describe_json(source, limit)
+    snapshot = load_readable(source, version, timestamp)
+    summary = _describe_table(snapshot, limit)
+    if since is None:
+        return summary
+    if to_integer("since", since, 0) >= snapshot.version:
+        raise ValueError(f"since: expected a version earlier than {snapshot.version}, got {since}")
+    before = _describe_table(load_readable(source, since), limit)
+    return replace(summary, paths=tuple(_changes(before.paths, summary.paths)), since=since)
+
+
+def _describe_table(snapshot: Snapshot, limit: int) -> Summary:
+    number = min(SAMPLE_FILES, snapshot.num_files)
+    chosen = [snapshot.files.slice(index * snapshot.num_files // number, 1) for index in range(number)]
+    files = pa.concat_tables(chosen) if chosen else snapshot.files
+    names = {
+        each.name: None if each.type == VARIANT else sql_type(each.type) for each in snapshot.schema.fields
+    }
+    variants = [name for name, kind in names.items() if kind is None]
+    sample = Sample(names)
+    query = Query.of(snapshot.configuration, None, None)
+    for file in chosen:
+        sample.add_first(read_files(snapshot, query, files_of(file), None), -(-limit // number))
+    columns: dict[tuple[str, Path], str] = {}
+    for (column, path), name in (shredded_types(snapshot, files) if variants else {}).items():
+        # Variants within structs are values of their column.
+        if len(column) == 1:
+            columns[column[0], path] = name
+    rows = known_rows(snapshot)
+    why = dict(reasons(snapshot, sample, variants, columns))
+    paths = with_exact_figures(snapshot, rows, names, sample.summaries(rows, columns, why))
+    return Summary(snapshot.uri, snapshot.version, rows, sample.rows, 0, tuple(paths))
+
+
+def _changes(before: Sequence[PathSummary], after: Sequence[PathSummary]) -> Iterator[PathSummary]:
+    """Yield the paths after a change, then those that only were before it."""
+    known = {each.path: each for each in before if each.types}
+    for each in after:
+        earlier = known.pop(each.path, None)
+        if earlier is None and each.types:
+            yield replace(each, change="new")
+        elif earlier is not None and each.types and earlier.types.keys() != each.types.keys():
+            yield replace(each, change="changed")
+        else:
+            yield each
+    for each in known.values():
+        yield replace(each, filled=0.0, nulls=0.0, column=None, reason=None, change="vanished", exact=())
+
+
+def _describe_json(source: JsonLines, limit: int) -> Summary:
+    sample, invalid = Sample({source.column: None}), 0
+    name = next((each.name for each in source.sources if isinstance(each, InputFile)), "an open file")
+    for batch, _ in source.batches():
+        text = batch.column(0).slice(0, limit - sample.rows)
+        variants, wrong = parse_valid_json(
+            text, floats=source.json.floats, duplicate_keys=source.json.duplicate_keys
+        )
+        invalid += len(wrong)
+        kept = variants.filter(variants.is_valid())
+        sample.add(pa.record_batch([kept], schema=pa.schema([variant_field(source.column)])))
+        if sample.rows + invalid >= limit:
+            return _summary_of_json(name, None, sample, invalid)
+    return _summary_of_json(name, sample.rows, sample, invalid)
+
+
+def _summary_of_json(name: str, rows: int | None, sample: Sample, invalid: int) -> Summary:
+    paths = tuple(each for _, each in sample.summaries(rows, {}, {}))
+    return Summary(name, None, rows, sample.rows, invalid, paths)

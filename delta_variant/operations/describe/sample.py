@@ -1,0 +1,250 @@
+"""The values of columns and paths in a sample of rows."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias
+from uuid import UUID
+
+import pyarrow as pa
+
+from ..._text import path_text, shorten
+from ...errors import CastError
+from ...read.rows import RowBatches
+from ...variant.functions import schema_of_variant
+from ...variant.objects import is_variant, rows_of
+from ...variant.paths import normalize
+from ...variant.values import VARIANT_TYPE, Variant
+from .summary import PathSummary
+
+__all__ = ["Path", "Sample", "distinct_values"]
+
+MAX_PATHS = 10_000
+MAX_EXAMPLES = 3
+MAX_CHARACTERS = 40
+YEAR = re.compile(r"([+-]?\d+)(.*)", re.DOTALL)
+NAN = float("nan")
+"""The one key of all NaN, which do not equal each other."""
+
+Path: TypeAlias = tuple[str | None, ...]
+
+TYPES: Mapping[type, str] = {
+    bool: "boolean",
+    int: "bigint",
+    Decimal: "decimal",
+    float: "double",
+    str: "string",
+    bytes: "binary",
+    date: "date",
+    time: "time",
+    UUID: "uuid",
+    dict: "object",
+    list: "array",
+}
+"""The SQL types of Python objects; a timestamp has a time zone or none."""
+NUMBERS = frozenset({"bigint", "decimal", "double"})
+SAMPLED = ("types", "filled", "nulls", "distinct", "min", "max", "examples")
+
+
+class Unrepresentable(NamedTuple):
+    """A value that Python does not have, such as a date after the year 9999: its SQL type and its text."""
+
+    type: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass
+class _Values:
+    """The values of a path: the rows that have it, and its types and scalars with their counts."""
+
+    rows: int = 0
+    nulls: int = 0
+    types: Counter[str] = field(default_factory=Counter)
+    scalars: Counter[tuple[str, Any]] = field(default_factory=Counter)
+
+    def ends(self) -> tuple[str | None, str | None]:
+        """Return the least and the greatest of the values of the most frequent type, or of all numbers."""
+        if not self.scalars:
+            return None, None
+        (frequent, _), _ = self.scalars.most_common(1)[0]
+        kinds = NUMBERS if frequent in NUMBERS else {frequent}
+        # NaN has no order.
+        values = [value for (kind, value), _ in self.scalars.items() if kind in kinds and value == value]
+        is_mixed = any(isinstance(value, Unrepresentable) for value in values)
+        key = _year_and_text if is_mixed else None
+        return (_text(min(values, key=key)), _text(max(values, key=key))) if values else (None, None)
+
+
+class Sample:
+    """The values of the columns and paths in some rows. Columns that are not Variants have a SQL type."""
+
+    def __init__(self, columns: Mapping[str, str | None]) -> None:
+        self.rows = 0
+        self.batches: list[pa.RecordBatch] = []
+        self._columns = columns
+        self._values: dict[tuple[str, Path], _Values] = {(name, ()): _Values() for name in columns}
+
+    def add_first(self, batches: RowBatches, limit: int) -> None:
+        """Add the first rows of batches."""
+        with closing(batches):
+            for batch in batches:
+                self.add(batch.slice(0, limit))
+                limit -= batch.num_rows
+                if limit <= 0:
+                    return
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Add the rows of a batch."""
+        self.rows += batch.num_rows
+        self.batches.append(batch)
+        for row in _objects_of(batch):
+            for name, value in row.items():
+                found: dict[Path, bool] = {}
+                self._walk(name, (), value, found)
+                for path, is_null in found.items():
+                    values = self._values[name, path]
+                    values.rows += 1
+                    values.nulls += is_null
+
+    def _walk(self, name: str, path: Path, value: Any, found: dict[Path, bool]) -> None:
+        """Count a value and those below it; `found` gets the paths, and whether all their values are null."""
+        values = self._values.get((name, path))
+        if values is None:
+            if len(self._values) >= MAX_PATHS:
+                return
+            values = self._values[name, path] = _Values()
+        found[path] = value is None and found.get(path, True)
+        if value is None:
+            return
+        kind = self._columns[name] or _type_of(value)
+        values.types[kind] += 1
+        if self._columns[name] is None and isinstance(value, dict):
+            for key, member in value.items():
+                self._walk(name, (*path, key), member, found)
+        elif self._columns[name] is None and isinstance(value, list):
+            for element in value:
+                self._walk(name, (*path, None), element, found)
+        elif not isinstance(value, dict | list):
+            values.scalars[kind, NAN if value != value else value] += 1
+
+    def scalar_paths(self, name: str) -> Iterator[tuple[Path, Counter[str]]]:
+        """Yield the paths of a Variant that have scalars, with the types of these."""
+        for (column, path), values in self._values.items():
+            if column == name and path and values.scalars:
+                types = Counter[str]()
+                for (kind, _), number in values.scalars.items():
+                    types["number" if kind in NUMBERS else kind] += number
+                yield path, types
+
+    def summaries(
+        self,
+        rows: int | None,
+        columns: Mapping[tuple[str, Path], str],
+        reasons: Mapping[tuple[str, Path], str],
+    ) -> Iterator[tuple[tuple[str, Path], PathSummary]]:
+        """Yield the summary of each column and its paths; `rows` is the number of all rows."""
+        order = {name: number for number, name in enumerate(self._columns)}
+        ratio = 1 if not rows or not self.rows else rows / self.rows
+        exact = SAMPLED if rows == self.rows else ()
+        for (name, path), values in sorted(
+            self._values.items(), key=lambda each: (order[each[0][0]], [step or "" for step in each[0][1]])
+        ):
+            total = sum(values.types.values())
+            shares = {kind: number / total for kind, number in values.types.most_common()}
+            distinct = round(distinct_values(values.scalars, ratio * sum(values.scalars.values())))
+            sampled = self.rows or 1
+            yield (
+                (name, path),
+                PathSummary(
+                    path_text(name, path),
+                    shares,
+                    (values.rows - values.nulls) / sampled,
+                    values.nulls / sampled,
+                    distinct if values.scalars else None,
+                    *values.ends(),
+                    tuple(_text(value) for (_, value), _ in values.scalars.most_common(MAX_EXAMPLES)),
+                    columns.get((name, path)),
+                    reasons.get((name, path)),
+                    exact=exact,
+                ),
+            )
+
+
+def distinct_values(scalars: Mapping[Any, int], values: float) -> float:
+    """Return the estimated number of distinct values among `values`, from the counts of a sample."""
+    sampled = sum(scalars.values())
+    if not sampled:
+        return 0
+    once = sum(count == 1 for count in scalars.values())
+    ratio = math.sqrt(max(values / sampled, 1))
+    return min(ratio * once + len(scalars) - once, max(values, len(scalars)))
+
+
+def _objects_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """Return rows as Python objects, with `Unrepresentable` for what Python cannot represent."""
+    try:
+        return rows_of(batch, "python")
+    except CastError:
+        pass
+    if batch.num_rows > 1:
+        return [row for at in range(batch.num_rows) for row in _objects_of(batch.slice(at, 1))]
+    row: dict[str, Any] = {}
+    for each, column in zip(batch.schema, batch.columns, strict=True):
+        part = pa.record_batch([column], schema=pa.schema([each]))
+        try:
+            row |= rows_of(part, "python")[0]
+        except CastError:
+            is_whole = is_variant(each)
+            row[each.name] = _of_variant(Variant(**column[0].as_py())) if is_whole else _of_column(column)
+    return [row]
+
+
+def _of_column(column: Any) -> Any:
+    try:
+        text = column.cast(pa.string())[0].as_py()
+    except pa.ArrowException:
+        # A struct or a list: its values are not counted.
+        return {}
+    return Unrepresentable("", text)
+
+
+def _of_variant(variant: Variant) -> Any:
+    try:
+        return variant.to_python()
+    except CastError:
+        value = json.loads(variant.to_json())
+    if not isinstance(value, dict | list):
+        stored = pa.array([asdict(variant)], VARIANT_TYPE)
+        return Unrepresentable(schema_of_variant(stored)[0].as_py().lower(), value)
+    steps = list(value) if isinstance(value, dict) else range(len(value))
+    parts = [_of_variant(part) for step in steps if (part := variant.get(normalize([step])))]
+    return dict(zip(value, parts, strict=True)) if isinstance(value, dict) else parts
+
+
+def _year_and_text(value: Any) -> tuple[int, str]:
+    """Return the order of a date or a timestamp of any year."""
+    year, rest = YEAR.findall(str(value))[0]
+    return int(year), rest
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, Unrepresentable):
+        return value.type
+    if isinstance(value, datetime):
+        return "timestamp_ntz" if value.tzinfo is None else "timestamp"
+    return TYPES[type(value)]
+
+
+def _text(value: Any) -> str:
+    return shorten(value.hex() if isinstance(value, bytes) else str(value), MAX_CHARACTERS)
