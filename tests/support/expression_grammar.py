@@ -395,6 +395,8 @@ def _difference(text: str, mine: Any, spark: Any) -> str:
     is_equal = my_type == type_there and [*map(comparable, my_values)] == [*map(comparable, values_there)]
     if is_equal:
         return "equal"
+    if UNLIKE.search(text):
+        return "beyond the limits of Spark"
     return "of bytes that are not UTF-8" if NOT_TEXT.search(text) else "different"
 
 
