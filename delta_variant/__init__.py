@@ -43,6 +43,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from ._progress_bar import progress
     from .data_file.options import FileOptions, JsonOptions
     from .data_file.statistics import file_stats
     from .expressions.variant_get import try_variant_get, variant_get
@@ -161,6 +162,7 @@ __all__ = [
     "migrate_legacy",
     "optimize",
     "parse_json",
+    "progress",
     "read_changes",
     "read_json",
     "read_table",
@@ -184,6 +186,7 @@ __all__ = [
 # Modules that are imported on the first access to one of their names: few programs need them all, and the
 # command line answers --version and shell completion without any.
 _LAZY = {
+    "_progress_bar": ("progress",),
     "data_file.options": (
         "FileOptions",
         "JsonOptions",

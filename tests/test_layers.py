@@ -37,7 +37,7 @@ LAYERS = (
     {"_native"},
     {"variant"},
     {"protocol", "expressions", "_text"},
-    {"storage"},
+    {"storage", "_progress_bar"},
     {"log", "data_file", "execution"},
     {"input"},
     {"read"},
@@ -69,7 +69,7 @@ OWNERS = {
     "py4j": {"spark"},
     "pyarrow": {""},
     "pyspark": {"spark"},
-    "rich": {"cli"},
+    "rich": {"_progress_bar", "cli"},
     "sqlglot": {"spark.queries"},
     "typer": {"cli"},
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from io import StringIO
 from pathlib import Path
 from threading import Event, Timer
 from types import SimpleNamespace
@@ -12,11 +13,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 from rich.progress import Progress
 
 import delta_variant as dv
 from delta_variant._progress import advance, begin, observe
-from delta_variant.cli.progress import Meter
+from delta_variant._progress_bar import Meter, show_bar
 from delta_variant.operations.audit import THREADS, check_files
 
 
@@ -96,6 +98,24 @@ def test_the_bar_moves_within_a_file(table: str):
         meter.begin("reading", 1, None, 200)
         meter.advance(0, 0, 50)
         assert bar.tasks[0].percentage == 25
+
+
+def test_a_bar_shows_the_phase_and_the_counts_and_then_disappears(table: str):
+    shown = StringIO()
+    with show_bar(Console(file=shown, force_terminal=True, width=80)):
+        dv.optimize(table)
+    assert "rewriting" in shown.getvalue()
+    assert "3/3 files" in shown.getvalue()
+    # The line is erased at the end.
+    assert shown.getvalue().endswith("\x1b[1A\x1b[2K")
+
+
+def test_progress_shows_nothing_where_standard_error_is_not_a_terminal(
+    table: str, capfd: pytest.CaptureFixture[str]
+):
+    with dv.progress():
+        assert dv.optimize(table).files_before == 3
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_long_check_of_a_file_reports_the_bytes_read_so_far():
