@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
-from delta_variant.errors import TableNotFoundError
 from delta_variant.typing import Engine
 
 NO_BOUNDS = '{"numRecords":10}'
@@ -46,15 +45,6 @@ def test_an_audit_finds_the_same_in_the_order_of_the_files(engine: Engine | None
     assert of_files == sorted(of_files)
     assert 2 in of_files
     assert (found.version, found.data, found.is_clean) == (5, data, False)
-
-
-def test_a_table_that_cannot_be_loaded_is_audited(engine: Engine | None, tmp_path: Path):
-    table = table_with_wrong_statistics(tmp_path / "t")
-    (table / "_delta_log" / f"{0:020}.json").write_text("{", "utf-8")
-    found = dv.Table(table, engine=engine).audit()
-    assert (found.snapshot, found.is_clean) == (None, False)
-    with pytest.raises(TableNotFoundError):
-        dv.Table(tmp_path / "missing", engine=engine).audit()
 
 
 def test_a_repair_commits_correct_statistics(engine: Engine | None, tmp_path: Path):
