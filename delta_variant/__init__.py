@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from .operations.update import update
     from .operations.vacuum import VacuumResult, vacuum
     from .operations.write import write_table
+    from .queries.sql import QueryResult, sql
     from .read.aggregate import Aggregation, aggregate
     from .read.explanation import Explanation
     from .read.scan import Scan
@@ -115,6 +116,7 @@ __all__ = [
     "OptimizeResult",
     "PredicateViolationError",
     "ProtocolError",
+    "QueryResult",
     "RepairResult",
     "RestoreResult",
     "RetentionDurationError",
@@ -172,6 +174,7 @@ __all__ = [
     "set_properties",
     "shred",
     "shredded_columns",
+    "sql",
     "to_json",
     "try_variant_get",
     "unset_properties",
@@ -257,6 +260,7 @@ _LAZY = {
         "vacuum",
     ),
     "operations.write": ("write_table",),
+    "queries.sql": ("QueryResult", "sql"),
     "read.aggregate": (
         "Aggregation",
         "aggregate",

@@ -77,7 +77,7 @@ def test_every_method_is_a_function_or_selects_a_version():
     methods = {name for name, value in vars(dv.Table).items() if inspect.isfunction(value) and name[0] != "_"}
     assert methods == {*METHODS, *WRITES, *OWN}
     of_no_table = {"parse_json", "to_json", "shred", "unshred", "infer_shredding_schema", "variant_get"}
-    of_no_table |= {"try_variant_get", "read_json", "convert", "file_stats", "migrate_legacy"}
+    of_no_table |= {"try_variant_get", "read_json", "convert", "sql", "file_stats", "migrate_legacy"}
     functions = {name for name in dv.__all__ if inspect.isfunction(getattr(dv, name))}
     assert functions - of_no_table == {*METHODS.values(), "write_table"}
 
@@ -250,6 +250,7 @@ def test_the_arrow_schema_of_a_snapshot_is_that_of_a_scan(tmp_path: Path):
         ("deltalake", "delta_variant[deltalake]", lambda table: table.to_deltalake()),
         ("pandas", "pandas", lambda table: table.scan().to_pandas()),
         ("polars", "polars", lambda table: table.scan().to_polars()),
+        ("duckdb", "delta_variant[sql]", lambda table: dv.sql("select * from t", t=table)),
         ("pyspark", "delta_variant[spark]", lambda table: import_module("delta_variant.spark")),
     ],
 )

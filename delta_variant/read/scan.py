@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -29,69 +30,20 @@ if TYPE_CHECKING:
     import polars as pl
     from pyarrow.dataset import Dataset
 
-__all__ = ["Scan"]
+__all__ = ["Rows", "Scan"]
 
 
-class Scan:
-    """A read of one version of a table. Each method reads the rows again.
-
-    `read_table` and `read_changes` return it. DuckDB, Polars, pandas and pyarrow take it directly, because it
-    has `__arrow_c_stream__`. It is not iterable, because rows and batches are both plausible: use
-    `to_batches` or `to_pylist`.
-
-    Example:
-        >>> import delta_variant as dv
-        >>> _ = dv.write_table("clicks", pa.table({"id": [1, 2, 3]}))
-        >>> scan = dv.read_table("clicks", where="id > 1")
-        >>> scan.count()
-        2
-        >>> scan.to_pylist()
-        [{'id': 2}, {'id': 3}]
-    """
-
-    def __init__(self, rows: ScanRows, limit: int | None) -> None:
-        """Create a scan of `rows`; raises ValueError or ArgumentTypeError for an invalid limit."""
-        self._rows = replace(rows, limit=None if limit is None else to_integer("limit", limit, 0))
+class Rows(ABC):
+    """Rows as Arrow batches, and the other forms in which they are returned."""
 
     @property
-    def limit(self) -> int | None:
-        """Return the maximum number of rows, None for all rows."""
-        return self._rows.limit
-
-    @property
-    def uri(self) -> str:
-        """Return the URI or the path of the table."""
-        return self._rows.uri
-
-    @property
-    def version(self) -> int:
-        """Return the version of the table that is read, for changes the last one."""
-        return self._rows.version
-
-    @property
+    @abstractmethod
     def schema(self) -> pa.Schema:
         """Return the Arrow schema of the rows, in which Variant columns are marked as extension types."""
-        return self._rows.schema
 
+    @abstractmethod
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Return the rows as an iterator over Arrow batches, which are read as they are requested.
-
-        Returns:
-            An iterator over `pyarrow.RecordBatch`.
-
-        Raises:
-            DataFileError: A file cannot be read.
-            MalformedVariantError: A Variant is invalid.
-            ConflictingValueError: `value` and `typed_value` of a shredded Variant contradict each other.
-            CastError: A value cannot be cast.
-
-        Example:
-            >>> import delta_variant as dv
-            >>> _ = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
-            >>> [batch.num_rows for batch in dv.read_table("clicks").to_batches()]
-            [2]
-        """
-        return self._rows.batches(ReadReport())
+        """Return the rows as an iterator over Arrow batches."""
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream of Arrow batches, which can be read once.
@@ -222,6 +174,82 @@ class Scan:
         assert isinstance(frame, pl.DataFrame)
         return frame
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows as a stream of the Arrow PyCapsule interface."""
+        stream: object = self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
+        return stream
+
+    def _headings(self) -> list[str]:
+        """Return the name and the type of each column."""
+        types = ("variant" if is_variant(each) else type_name(each.type) for each in self.schema)
+        return [f"{name} {type_}" for name, type_ in zip(self.schema.names, types, strict=True)]
+
+    def _table_of(self, rows: list[dict[str, Any]]) -> str:
+        """Return the first rows as a table for notebooks."""
+        return html_table(repr(self)[1:-1], self._headings(), [list(row.values()) for row in rows])
+
+
+class Scan(Rows):
+    """A read of one version of a table. Each method reads the rows again.
+
+    `read_table` and `read_changes` return it. DuckDB, Polars, pandas and pyarrow take it directly, because it
+    has `__arrow_c_stream__`. It is not iterable, because rows and batches are both plausible: use
+    `to_batches` or `to_pylist`.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> _ = dv.write_table("clicks", pa.table({"id": [1, 2, 3]}))
+        >>> scan = dv.read_table("clicks", where="id > 1")
+        >>> scan.count()
+        2
+        >>> scan.to_pylist()
+        [{'id': 2}, {'id': 3}]
+    """
+
+    def __init__(self, rows: ScanRows, limit: int | None) -> None:
+        """Create a scan of `rows`; raises ValueError or ArgumentTypeError for an invalid limit."""
+        self._rows = replace(rows, limit=None if limit is None else to_integer("limit", limit, 0))
+
+    @property
+    def limit(self) -> int | None:
+        """Return the maximum number of rows, None for all rows."""
+        return self._rows.limit
+
+    @property
+    def uri(self) -> str:
+        """Return the URI or the path of the table."""
+        return self._rows.uri
+
+    @property
+    def version(self) -> int:
+        """Return the version of the table that is read, for changes the last one."""
+        return self._rows.version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the Arrow schema of the rows, in which Variant columns are marked as extension types."""
+        return self._rows.schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Return the rows as an iterator over Arrow batches, which are read as they are requested.
+
+        Returns:
+            An iterator over `pyarrow.RecordBatch`.
+
+        Raises:
+            DataFileError: A file cannot be read.
+            MalformedVariantError: A Variant is invalid.
+            ConflictingValueError: `value` and `typed_value` of a shredded Variant contradict each other.
+            CastError: A value cannot be cast.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> _ = dv.write_table("clicks", [{"id": 1}, {"id": 2}])
+            >>> [batch.num_rows for batch in dv.read_table("clicks").to_batches()]
+            [2]
+        """
+        return self._rows.batches(ReadReport())
+
     def to_dataset(self, read_dictionary: str | Sequence[str] = ()) -> Dataset:
         """Return the rows as a dataset of pyarrow, into which engines push projections and filters.
 
@@ -337,11 +365,6 @@ class Scan:
         report = ReadReport()
         rows = sum(batch.num_rows for batch in self._rows.batches(report))
         return report.explain(rows)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows as a stream of the Arrow PyCapsule interface."""
-        stream: object = self.to_reader().__arrow_c_stream__(requested_schema)  # type: ignore[no-untyped-call]
-        return stream
 
     def __repr__(self) -> str:
         limit = "" if self.limit is None else f", limit={self.limit}"

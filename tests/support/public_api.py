@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,6 +23,7 @@ TEXTS = {
     "delta_variant.functions": FOLDER / "public_functions.txt",
     "delta_variant.spark": FOLDER / "spark" / "public_api.txt",
 }
+HIDDEN_BASES = {"Rows"}
 
 
 class _Annotation:
@@ -44,7 +46,9 @@ def _describe(module: ModuleType, name: str) -> Iterator[str]:
     if not inspect.isclass(value):
         yield f"{name}{_signature(value)}" if callable(value) else name
         return
-    bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
+    # Users see the members of a base class that is not public as those of its subclass.
+    hidden = [each for each in value.__bases__ if each.__name__ in HIDDEN_BASES]
+    bases = ", ".join(base.__name__ for base in value.__bases__ if base not in (object, *hidden))
     yield f"class {name}({bases})" if bases else f"class {name}"
     own = fields(value) if is_dataclass(value) else ()
     own = tuple(field for field in own if field.name in inspect.get_annotations(value))
@@ -53,7 +57,8 @@ def _describe(module: ModuleType, name: str) -> Iterator[str]:
             default = "" if field.default is MISSING else f" = {field.default!r}"
             yield f"    {field.name}: {_Annotation(field.type)}{default}"
     known = {field.name for field in own}
-    for member, found in vars(value).items():
+    members = dict(chain.from_iterable(vars(each).items() for each in (*hidden, value)))
+    for member, found in members.items():
         if not member.startswith("_") and member not in known:
             yield f"    {_member(member, found)}"
 

@@ -1,0 +1,271 @@
+"""The aggregates and the window functions of queries: their types as in Spark, and how DuckDB computes them.
+
+A function that has no row here is an error, because DuckDB may give it another meaning than Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any, TypeAlias
+from typing import Literal as OneOf
+
+import msgspec
+import pyarrow as pa
+
+from ..errors import ExpressionError
+from ..expressions.coercion import cast_to, kind_or_error
+from ..expressions.tree import Expression, Literal, describe, output_type
+from ..expressions.types import MAX_PRECISION, NUMERIC, kind_of, type_name
+
+__all__ = ["AGGREGATES", "WINDOW_FUNCTIONS", "Aggregate", "average_of", "bind_aggregate"]
+
+Parameter: TypeAlias = OneOf["any", "ordered", "number", "double", "boolean", "integer", "fraction"]
+"""What an argument is: `number` casts text to double as Spark does, `double` also other numbers."""
+Result: TypeAlias = Callable[[Sequence[pa.DataType]], pa.DataType]
+
+INT, BIGINT, DOUBLE, BOOLEAN = pa.int32(), pa.int64(), pa.float64(), pa.bool_()
+EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
+
+
+def _fixed(arrow_type: pa.DataType) -> Result:
+    return lambda types: arrow_type
+
+
+def _first(types: Sequence[pa.DataType]) -> pa.DataType:
+    return types[0]
+
+
+def _list(types: Sequence[pa.DataType]) -> pa.DataType:
+    return pa.list_(types[0])
+
+
+def _bounded(precision: int, scale: int) -> pa.DataType:
+    return pa.decimal128(min(precision, MAX_PRECISION), min(scale, MAX_PRECISION))
+
+
+def _sum(types: Sequence[Any]) -> pa.DataType:
+    kind = kind_of(types[0])
+    if kind == "decimal":
+        return _bounded(types[0].precision + 10, types[0].scale)
+    return BIGINT if kind == "integer" else DOUBLE
+
+
+def _average(types: Sequence[Any]) -> pa.DataType:
+    is_decimal = kind_of(types[0]) == "decimal"
+    return _bounded(types[0].precision + 4, types[0].scale + 4) if is_decimal else DOUBLE
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """A function: its parameters, its type, and its SQL in DuckDB, in which `{0}` is the first argument.
+
+    `least` is the number of arguments without the optional ones. `skips_null` leaves out rows in which the
+    first argument is NULL, and `otherwise` is the value without any row. `frames` says whether a window can
+    have a frame.
+    """
+
+    parameters: tuple[Parameter, ...]
+    result: Result
+    sql: str
+    least: int | None = None
+    skips_null: bool = False
+    otherwise: str | None = None
+    distinct: bool = False
+    frames: bool = True
+
+
+AGGREGATES: dict[str, Rule] = {
+    "count": Rule(("any",) * 8, _fixed(BIGINT), "count({0})", least=0, distinct=True),
+    "count_if": Rule(("boolean",), _fixed(BIGINT), "count(nullif({0}, false))"),
+    "sum": Rule(("number",), _sum, "sum({0})", distinct=True),
+    **dict.fromkeys(("avg", "mean"), Rule(("number",), _average, "avg(cast({0} as double))", distinct=True)),
+    "min": Rule(("ordered",), _first, "min({0})", distinct=True),
+    "max": Rule(("ordered",), _first, "max({0})", distinct=True),
+    "min_by": Rule(("any", "ordered"), _first, "arg_min_null({0}, {1})"),
+    "max_by": Rule(("any", "ordered"), _first, "arg_max_null({0}, {1})"),
+    **dict.fromkeys(("any_value", "first", "first_value"), Rule(("any",), _first, "first({0})")),
+    **dict.fromkeys(("last", "last_value"), Rule(("any",), _first, "last({0})")),
+    **dict.fromkeys(("bool_and", "every"), Rule(("boolean",), _fixed(BOOLEAN), "bool_and({0})")),
+    **dict.fromkeys(("bool_or", "some", "any"), Rule(("boolean",), _fixed(BOOLEAN), "bool_or({0})")),
+    **dict.fromkeys(
+        ("collect_list", "array_agg"),
+        Rule(("any",), _list, "list({0})", skips_null=True, otherwise="[]", distinct=True),
+    ),
+    "collect_set": Rule(("any",), _list, "list(distinct {0})", skips_null=True, otherwise="[]"),
+    **dict.fromkeys(("stddev", "std", "stddev_samp"), Rule(("double",), _fixed(DOUBLE), "stddev_samp({0})")),
+    "stddev_pop": Rule(("double",), _fixed(DOUBLE), "stddev_pop({0})"),
+    **dict.fromkeys(("variance", "var_samp"), Rule(("double",), _fixed(DOUBLE), "var_samp({0})")),
+    "var_pop": Rule(("double",), _fixed(DOUBLE), "var_pop({0})"),
+    "median": Rule(("double",), _fixed(DOUBLE), "quantile_cont({0}, 0.5)"),
+    "percentile": Rule(("double", "fraction"), _fixed(DOUBLE), "quantile_cont({0}, {1})"),
+    # The exact number is an approximation of any accuracy.
+    "approx_count_distinct": Rule(("any",), _fixed(BIGINT), "count(distinct {0})"),
+}
+"""The aggregates, all of which can be functions of a window."""
+
+WINDOW_FUNCTIONS: dict[str, Rule] = {
+    "row_number": Rule((), _fixed(INT), "row_number()", frames=False),
+    "rank": Rule((), _fixed(INT), "rank()", frames=False),
+    "dense_rank": Rule((), _fixed(INT), "dense_rank()", frames=False),
+    "percent_rank": Rule((), _fixed(DOUBLE), "percent_rank()", frames=False),
+    "cume_dist": Rule((), _fixed(DOUBLE), "cume_dist()", frames=False),
+    "ntile": Rule(("integer",), _fixed(INT), "ntile({0})", frames=False),
+    "lag": Rule(("any", "integer", "any"), _first, "lag", least=1, frames=False),
+    "lead": Rule(("any", "integer", "any"), _first, "lead", least=1, frames=False),
+    "first_value": Rule(("any",), _first, "first_value({0})"),
+    "last_value": Rule(("any",), _first, "last_value({0})"),
+    "nth_value": Rule(("any", "integer"), _first, "nth_value({0}, {1})"),
+}
+"""The functions that only a window has, and those that have other SQL there."""
+
+
+class Aggregate(msgspec.Struct, frozen=True):
+    """A call of a function: its arguments, its type, and its SQL without those of its arguments."""
+
+    name: str
+    rule: Rule
+    arguments: tuple[Expression, ...]
+    type: pa.DataType
+    distinct: bool
+
+    @property
+    def is_exact_average(self) -> bool:
+        """Return whether the result is the quotient of a sum and a count, which DuckDB would round."""
+        return self.rule.result is _average and kind_of(self.type) == "decimal"
+
+    def columns(self, arguments: Sequence[str], where: str | None, over: str) -> list[str]:
+        """Return the SQL of the result, or of the sum and the count for an exact average."""
+        if self.is_exact_average:
+            return [
+                self._with(f"{function}({self._distinct}{arguments[0]})", [where], over)
+                for function in ("sum", "count")
+            ]
+        return [self._column(arguments, where, over)]
+
+    @property
+    def _distinct(self) -> str:
+        return "distinct " if self.distinct else ""
+
+    def _column(self, arguments: Sequence[str], where: str | None, over: str) -> str:
+        conditions = [where]
+        if self.name == "count":
+            call, known = self._count(arguments)
+            conditions += known
+        elif self.name in ("lag", "lead"):
+            call = f"{self.name}({', '.join(arguments)})"
+        else:
+            call = self.rule.sql.format(*arguments)
+            call = call.replace("(", f"({self._distinct}", 1)
+        if self.rule.skips_null:
+            conditions.append(f"{arguments[0]} is not null")
+        value = self._with(call, conditions, over)
+        value = value if self.rule.otherwise is None else f"coalesce({value}, {self.rule.otherwise})"
+        # DuckDB computes with wider numbers, and fails if the result does not fit, as Spark does.
+        return f"cast({value} as {sql_type(self.type)})" if is_number(self.type) else value
+
+    def _count(self, arguments: Sequence[str]) -> tuple[str, list[str]]:
+        if len(arguments) == 1:
+            return f"count({self._distinct}{arguments[0]})", []
+        known = [f"{each} is not null" for each in arguments]
+        values = f"distinct ({', '.join(arguments)})" if self.distinct else "*"
+        return f"count({values})", known
+
+    def _with(self, call: str, conditions: Sequence[str | None], over: str) -> str:
+        condition = " and ".join(each for each in conditions if each)
+        return f"{call}{f' filter (where {condition})' if condition else ''}{over}"
+
+
+def sql_type(arrow_type: Any) -> str:
+    """Return the name of a type of numbers, which is the same in DuckDB."""
+    return type_name(arrow_type)
+
+
+def is_number(arrow_type: pa.DataType) -> bool:
+    """Return whether values of a type are numbers."""
+    return kind_of(arrow_type) in ("integer", "decimal", "floating")
+
+
+def average_of(sums: Any, counts: Any, arrow_type: Any) -> Any:
+    """Return the quotients of decimals and counts, rounded half away from zero as in Spark."""
+    step = Decimal(1).scaleb(-arrow_type.scale)
+    values = [
+        None if total is None else EXACT.divide(total, Decimal(count)).quantize(step, context=EXACT)
+        for total, count in zip(sums.to_pylist(), counts.to_pylist(), strict=True)
+    ]
+    return pa.array(values, arrow_type)
+
+
+def bind_aggregate(
+    name: str, arguments: Sequence[Expression], distinct: bool, timezone: str, *, is_window: bool
+) -> Aggregate:
+    """Return a call of a function with bound arguments, cast as in Spark; raises ExpressionError."""
+    rule = WINDOW_FUNCTIONS.get(name) if is_window else None
+    rule = AGGREGATES[name] if rule is None else rule
+    least = len(rule.parameters) if rule.least is None else rule.least
+    if not least <= len(arguments) <= len(rule.parameters):
+        raise ExpressionError(f"`{name}`: expected {_numbers(least, rule)} argument(s), got {len(arguments)}")
+    if distinct and (is_window or not rule.distinct):
+        where = "over a window" if is_window and rule.distinct else ""
+        raise ExpressionError(f"`{name}(distinct …)` is not supported {where}".rstrip())
+    bound = [
+        _cast(name, each, parameter, timezone)
+        for each, parameter in zip(arguments, rule.parameters, strict=False)
+    ]
+    if name in ("lag", "lead") and len(bound) == 3:
+        bound[2] = cast_to(bound[2], _type_of(name, bound[0]), timezone)
+    types = [output_type(each) or pa.null() for each in bound]
+    return Aggregate(name, rule, tuple(bound), rule.result(types), distinct)
+
+
+def _numbers(least: int, rule: Rule) -> str:
+    return str(least) if least == len(rule.parameters) else f"{least} to {len(rule.parameters)}"
+
+
+def _type_of(name: str, argument: Expression) -> pa.DataType:
+    arrow_type = output_type(argument)
+    if arrow_type is None:
+        raise ExpressionError(f"`{name}`: cast the Variant `{describe(argument)}`")
+    return arrow_type
+
+
+def _cast(name: str, argument: Expression, parameter: Parameter, timezone: str) -> Expression:
+    if parameter == "any" and name == "count" and output_type(argument) is None:
+        return argument
+    if parameter in CONSTANT:
+        return _constant(name, argument, parameter)
+    kind = kind_or_error(argument, "double" if parameter in ("number", "double") else "string")
+    if pa.types.is_decimal256(_type_of(name, argument)):
+        raise ExpressionError(f"`{name}`: `{describe(argument)}` has more than {MAX_PRECISION} digits")
+    if parameter == "any" or (parameter == "ordered" and kind != "nested"):
+        return argument
+    if parameter == "number" and kind in ("integer", "decimal"):
+        return argument
+    if parameter in ("number", "double") and kind in NUMERIC | {"string", "null"}:
+        return cast_to(argument, DOUBLE, timezone)
+    if parameter == "boolean" and kind in ("boolean", "null"):
+        return cast_to(argument, BOOLEAN, timezone)
+    raise ExpressionError(
+        f"`{name}`: expected {EXPECTED[parameter]}, got `{describe(argument)}` of type "
+        f"{type_name(output_type(argument))}"
+    )
+
+
+def _constant(name: str, argument: Expression, parameter: Parameter) -> Expression:
+    value = argument.value.as_py() if isinstance(argument, Literal) else None
+    is_integer = isinstance(value, int) and not isinstance(value, bool)
+    is_fraction = isinstance(value, int | float | Decimal) and not isinstance(value, bool) and 0 <= value <= 1
+    if is_integer if parameter == "integer" else is_fraction:
+        return argument
+    raise ExpressionError(f"`{name}`: expected {EXPECTED[parameter]}, got `{describe(argument)}`")
+
+
+CONSTANT: tuple[Parameter, ...] = ("integer", "fraction")
+EXPECTED: dict[Parameter, str] = {
+    "ordered": "values that can be compared",
+    "number": "a number",
+    "double": "a number",
+    "fraction": "a constant from 0 to 1",
+    "boolean": "a boolean",
+    "integer": "a constant integer",
+    "any": "a value",
+}

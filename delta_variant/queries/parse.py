@@ -1,0 +1,429 @@
+"""Parse a query in the dialect of Spark and Databricks. Its expressions have the grammar of this package."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, cast
+
+from .._checks import check_text
+from ..expressions.calls import TABLE_FUNCTIONS
+from ..expressions.grammar import Grammar
+from ..expressions.lexer import GrammarError, Token, too_deep
+from ..expressions.tree import Expression, Literal, Name
+from .functions import AGGREGATES, WINDOW_FUNCTIONS
+from .syntax import (
+    AggregateCall,
+    Derived,
+    Explode,
+    Item,
+    Join,
+    JoinKind,
+    Marked,
+    Select,
+    SetOperation,
+    SortKey,
+    Source,
+    Statement,
+    Subquery,
+    TableName,
+    WindowCall,
+    mark,
+)
+
+__all__ = ["parse_statement"]
+
+Part = TypeVar("Part")
+
+CLAUSES = frozenset(
+    {
+        "from",
+        "where",
+        "group",
+        "having",
+        "qualify",
+        "order",
+        "sort",
+        "cluster",
+        "distribute",
+        "limit",
+        "offset",
+    }
+    | {"union", "intersect", "except", "minus", "window", "lateral", "tablesample", "pivot", "unpivot"}
+    | {"join", "inner", "left", "right", "full", "cross", "natural", "semi", "anti", "on", "using"}
+    | {"over", "filter", "within", "for", "version", "timestamp", "as"}
+)
+"""The words that end an item, so that they are aliases only after `as` or in backquotes."""
+JOINS: dict[tuple[str, ...], JoinKind] = {
+    ("join",): "inner",
+    ("inner", "join"): "inner",
+    ("cross", "join"): "inner",
+    ("left", "join"): "left",
+    ("left", "outer", "join"): "left",
+    ("right", "join"): "right",
+    ("right", "outer", "join"): "right",
+    ("full", "join"): "full",
+    ("full", "outer", "join"): "full",
+    ("left", "semi", "join"): "semi",
+    ("semi", "join"): "semi",
+    ("left", "anti", "join"): "anti",
+    ("anti", "join"): "anti",
+}
+GROUPING = ("rollup", "cube", "grouping")
+
+
+def parse_statement(text: str, parameters: Mapping[str, Literal]) -> tuple[Statement, list[Marked]]:
+    """Return the query in a text, and the trees of its marks.
+
+    Raises ExpressionError, which marks the place in the text that is not understood.
+    """
+    check_text("the query", text)
+    grammar = _QueryGrammar(text, parameters)
+    try:
+        statement = grammar.statement()
+        grammar.accept(";")
+        if grammar.token.kind != "end":
+            grammar.fail("a clause of a query or the end")
+    except GrammarError as failure:
+        raise failure.error(text) from None
+    except RecursionError as error:
+        raise too_deep(text) from error
+    return statement, grammar.marked
+
+
+class _QueryGrammar(Grammar):
+    def __init__(self, text: str, parameters: Mapping[str, Literal]) -> None:
+        # The lexer of expressions has no semicolon.
+        super().__init__(re.sub(r"[\s;]+\Z", "", text))
+        self.parameters = parameters
+        self.marked: list[Marked] = []
+
+    def statement(self) -> Statement:
+        """Return the query at the position."""
+        tables = self._common_tables() if self.accept("with") else ()
+        body = self._union()
+        order = self._order()
+        limit = None if not self.accept("limit") or self.accept("all") else self._count("limit")
+        offset = self._count("offset") if self.accept("offset") else 0
+        return Statement(tables, body, order, limit, offset)
+
+    def _common_tables(self) -> tuple[Derived, ...]:
+        if self.is_next("recursive") and self.following.word:
+            self.fail("a table name", "recursive queries are not supported")
+        return self._list(self._common_table)
+
+    def _common_table(self) -> Derived:
+        name = self.take_name()
+        columns = self._names() if self.is_next("(") else ()
+        self.accept("as")
+        self.expect("(")
+        statement = self.statement()
+        self.expect(")")
+        return Derived(statement, name, columns)
+
+    def _union(self) -> Any:
+        left = self._intersection()
+        while self.is_next("union", "except", "minus"):
+            kind = "union" if self.take().word == "union" else "except"
+            left = self._set_operation(kind, left, self._intersection)
+        return left
+
+    def _intersection(self) -> Any:
+        left = self._select_or_query()
+        while self.accept("intersect"):
+            left = self._set_operation("intersect", left, self._select_or_query)
+        return left
+
+    def _set_operation(self, kind: str, left: Any, read: Callable[[], Any]) -> SetOperation:
+        is_all = self.accept("all")
+        if not is_all:
+            self.accept("distinct")
+        if is_all and kind != "union":
+            self.fail("`select`", f"`{kind} all` is not supported")
+        return SetOperation(cast(Any, kind), is_all, left, read())
+
+    def _select_or_query(self) -> Any:
+        if self.accept("("):
+            statement = self.statement()
+            self.expect(")")
+            return statement
+        if not self.accept("select"):
+            self.fail("`select`", "only queries are supported; `update` and others are functions")
+        return self._select()
+
+    def _select(self) -> Select:
+        distinct = self.is_next("distinct") and self.begins_value_or_star(self.following)
+        if distinct or (self.is_next("all") and self.begins_value_or_star(self.following)):
+            self.take()
+        items = self._list(self._item)
+        source = self._from() if self.accept("from") else None
+        where = self.expression() if self.accept("where") else None
+        groups = self._groups() if self.accept("group") else None
+        having = self.expression() if self.accept("having") else None
+        qualify = self.expression() if self.accept("qualify") else None
+        return Select(items, source, where, groups, having, qualify, distinct)
+
+    def begins_value_or_star(self, token: Token) -> bool:
+        """Return whether an item of SELECT can begin with a token."""
+        return self.begins_value(token) or token.text in ("*", ":")
+
+    def _item(self) -> Item:
+        start, qualifier = self.position, []
+        while self.token.kind in ("word", "quoted") and self.following.text == ".":
+            qualifier.append(self.take_name())
+            self.take()
+        if self.accept("*"):
+            return Item(None, "*", qualifier=tuple(qualifier), excluded=self._excluded())
+        self.position = start
+        start = self.token.start
+        value = self.expression()
+        text = self.text[start : self.position]
+        alias = self._alias()
+        column = value.parts[-1] if isinstance(value, Name) and "\0" not in value.parts[0] else text
+        return Item(value, column if alias is None else alias, alias is not None)
+
+    def _excluded(self) -> tuple[str, ...]:
+        return self._names() if self.is_next("except") and self.following.text == "(" and self.take() else ()
+
+    def _alias(self) -> str | None:
+        if self.accept("as"):
+            return self.take_name()
+        token = self.token
+        is_name = token.kind == "quoted" or (token.kind == "word" and token.word not in CLAUSES)
+        return self.take_name() if is_name and self.position != self.end_of_path else None
+
+    def _names(self) -> tuple[str, ...]:
+        self.expect("(")
+        names = self._list(self.take_name)
+        self.expect(")")
+        return names
+
+    def _list(self, read: Callable[[], Part]) -> tuple[Part, ...]:
+        found = [read()]
+        while self.accept(","):
+            found.append(read())
+        return tuple(found)
+
+    def _from(self) -> Source:
+        source = self._joined(None)
+        while self.accept(","):
+            if self.is_next("lateral"):
+                source = self._joined(self._lateral(source))
+            else:
+                source = Join(source, self._joined(None), "inner", None, ())
+        return source
+
+    def _joined(self, source: Source | None) -> Source:
+        source = self._table() if source is None else source
+        while (words := self._join_words()) is not None:
+            if self.is_next("lateral") and JOINS[words] == "inner":
+                source = self._lateral(source)
+                continue
+            right = self._table()
+            on = self.expression() if words[0] != "cross" and self.accept("on") else None
+            using = self._names() if on is None and words[0] != "cross" and self.accept("using") else ()
+            source = Join(source, right, JOINS[words], on, using)
+        return source
+
+    def _join_words(self) -> tuple[str, ...] | None:
+        start, words = self.position, []
+        while self.token.word in ("inner", "cross", "left", "right", "full", "outer", "semi", "anti", "join"):
+            words.append(self.take().word)
+            if words[-1] == "join" and tuple(words) in JOINS:
+                return tuple(words)
+        self.position = start
+        return None
+
+    def _lateral(self, left: Source) -> Explode:
+        self.expect("lateral")
+        function = self.token.word
+        if function not in TABLE_FUNCTIONS or self.following.text != "(":
+            self.fail("variant_explode(…) or variant_explode_outer(…)", "other laterals are not supported")
+        self.take()
+        arguments = super().arguments(self.expression)
+        if len(arguments) != 1:
+            self.fail("one argument")
+        alias = self._alias()
+        columns = self._names() if alias is not None and self.is_next("(") else ()
+        return Explode(left, function, arguments[0], alias, columns)
+
+    def _table(self) -> Source:
+        if self.accept("("):
+            if not self._begins_query() and not self.is_next("("):
+                source = self._from()
+                self.expect(")")
+                return source
+            statement = self.statement()
+            self.expect(")")
+            alias = self._alias()
+            return Derived(statement, alias, self._names() if alias and self.is_next("(") else ())
+        if self._is_call():
+            self.fail("a table", "the only function of tables is `lateral variant_explode`")
+        parts = [self.take_name()]
+        while self.accept("."):
+            parts.append(self.take_name())
+        version, timestamp = self._time_travel()
+        return TableName(tuple(parts), version, timestamp, self._alias())
+
+    def _time_travel(self) -> tuple[int | None, str | None]:
+        self.is_next("for") and self.following.word in ("version", "timestamp") and self.take()
+        if not (self.is_next("version", "timestamp") and self.following.word == "as"):
+            return None, None
+        word = self.take().word
+        self.take()
+        self.expect("of")
+        start = self.token.start
+        value = self._constant()
+        if word == "version" and isinstance(value, int):
+            return value, None
+        if word == "timestamp" and isinstance(value, str):
+            return None, value
+        raise GrammarError(start, f"expected {'a version' if word == 'version' else 'a timestamp as text'}")
+
+    def _constant(self) -> Any:
+        value = self.value()
+        if not isinstance(value, Literal):
+            self.fail("a constant")
+        return value.value.as_py()
+
+    def _count(self, clause: str) -> int:
+        start = self.token.start
+        value = self._constant()
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise GrammarError(start, f"{clause}: expected an integer from 0, got {value!r}")
+        return value
+
+    def _groups(self) -> Any:
+        self.expect("by")
+        if self.is_next("all") and (self.following.kind == "end" or self.following.word in CLAUSES):
+            self.take()
+            return "all"
+        if self.is_next(*GROUPING) and self.following.text in ("(", "sets"):
+            self.fail("an expression", f"`{self.token.word}` is not supported")
+        return self._list(self.expression)
+
+    def _order(self) -> tuple[SortKey, ...]:
+        if not self.accept("order"):
+            return ()
+        self.expect("by")
+        if self.is_next("all") and (self.following.kind == "end" or self.following.word in CLAUSES):
+            self.fail("an expression", "`order by all` is not supported")
+        return self._list(self._sort_key)
+
+    def _sort_key(self) -> SortKey:
+        value = self.expression()
+        descending = self.accept("desc")
+        if not descending:
+            self.accept("asc")
+        if not self.accept("nulls"):
+            return SortKey(value, descending, not descending)
+        if not self.is_next("first", "last"):
+            self.fail("`first` or `last`")
+        return SortKey(value, descending, self.take().word == "first")
+
+    def _mark(self, tree: Marked) -> Name:
+        self.marked.append(tree)
+        return mark(len(self.marked) - 1)
+
+    # What follows extends the grammar of expressions.
+
+    def _value(self, token: Token) -> Expression:
+        if not self.is_next(":"):
+            return super()._value(token)
+        self.take()
+        start, name = self.token.start, self.take_name()
+        if name not in self.parameters:
+            raise GrammarError(start, f"the parameter `{name}` has no value", "pass it in `parameters`")
+        return self.parameters[name]
+
+    def _begins_query(self) -> bool:
+        return self.is_next("select", "with") and self.following.kind != "symbol"
+
+    def _subquery(self, kind: Any) -> Name:
+        statement = self.statement()
+        self.expect(")")
+        return self._mark(Subquery(statement, kind))
+
+    def _enclosed(self) -> Expression:
+        return self._subquery("value") if self._begins_query() else super()._enclosed()
+
+    def arguments(self, read: Callable[[], Expression]) -> list[Expression]:
+        start = self.position
+        if self.accept("(") and self._begins_query():
+            return [self._subquery("in")]
+        self.position = start
+        return super().arguments(read)
+
+    def _called(self) -> Expression:
+        name = self.token.word
+        if name == "exists":
+            self.take()
+            self.expect("(")
+            if not self._begins_query():
+                self.fail("`select`")
+            return self._subquery("exists")
+        if name not in AGGREGATES and name not in WINDOW_FUNCTIONS:
+            return super()._called()
+        call = self._aggregate()
+        if self.accept("over"):
+            return self._mark(self._window(call))
+        if name in WINDOW_FUNCTIONS and name not in AGGREGATES:
+            self.fail("`over`")
+        return self._mark(call)
+
+    def _aggregate(self) -> AggregateCall:
+        token = self.take()
+        self.expect("(")
+        distinct = self.is_next("distinct") and (
+            self.begins_value(self.following) or self.following.text == ":"
+        )
+        if distinct:
+            self.take()
+        is_count_of_rows = token.word == "count" and not distinct and self.accept("*")
+        arguments = () if is_count_of_rows or self.is_next(")") else self._list(self.expression)
+        if token.word == "count" and not is_count_of_rows and not arguments:
+            self.fail("`*` or an expression")
+        self.expect(")")
+        where = None
+        if self.is_next("filter") and self.following.text == "(":
+            self.take()
+            self.take()
+            self.expect("where")
+            where = self.expression()
+            self.expect(")")
+        return AggregateCall(token.word, arguments, distinct, where, self.text[token.start : self.position])
+
+    def _window(self, call: AggregateCall) -> WindowCall:
+        if not self.is_next("("):
+            self.fail("`(`", "named windows are not supported")
+        self.take()
+        partition: tuple[Expression, ...] = ()
+        if self.accept("partition"):
+            self.expect("by")
+            partition = self._list(self.expression)
+        order = self._order()
+        frame = self._frame() if self.is_next("rows", "range") else None
+        self.expect(")")
+        return WindowCall(call, partition, order, frame)
+
+    def _frame(self) -> str:
+        kind = self.take().word
+        if self.accept("between"):
+            first = self._bound(kind)
+            self.expect("and")
+            return f"{kind} between {first} and {self._bound(kind)}"
+        return f"{kind} {self._bound(kind)}"
+
+    def _bound(self, kind: str) -> str:
+        if self.accept("current"):
+            self.expect("row")
+            return "current row"
+        if self.accept("unbounded"):
+            distance = "unbounded"
+        elif kind == "range":
+            self.fail("`unbounded` or `current row`", "ranges of values are not supported")
+        else:
+            distance = str(self._count("rows"))
+        if not self.is_next("preceding", "following"):
+            self.fail("`preceding` or `following`")
+        return f"{distance} {self.take().word}"

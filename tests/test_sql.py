@@ -1,0 +1,298 @@
+"""`sql`: each clause, names, errors, parameters, time travel and the forms of tables and results.
+
+The expected rows follow from the rows of the tables. `spark/test_sql_on_spark.py` compares random queries
+with those of Spark.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import delta_variant as dv
+from delta_variant.errors import CastError, ExpressionError
+
+EVENTS = [
+    {"id": 0, "event": {"type": "buy", "price": 3, "tags": ["x", "y"]}},
+    {"id": 1, "event": {"type": "view", "price": 1, "tags": []}},
+    {"id": 2, "event": {"type": "buy", "price": 5, "tags": ["x"]}},
+    {"id": 3, "event": {"type": None, "price": 2}},
+]
+KINDS = pa.table({"kind": ["buy", "view", "lend"], "weight": [2.5, 1.0, None]})
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = str(tmp_path_factory.mktemp("sql") / "events")
+    dv.write_table(path, EVENTS, variant_columns=["event"])
+    return path
+
+
+@pytest.fixture
+def ask(events: str) -> Callable[..., list[tuple[Any, ...]]]:
+    def ask(query: str, *arguments: Any, **tables: Any) -> list[tuple[Any, ...]]:
+        result = dv.sql(query, *arguments, **{"events": events, "kinds": KINDS, **tables})
+        return [tuple(row.values()) for row in result]
+
+    return ask
+
+
+Ask = Callable[..., list[tuple[Any, ...]]]
+
+TYPE = "event:type::string"
+PRICE = "event:price::int"
+
+ROWS = {
+    "select id from events where event:price::int > 2 order by id": [(0,), (2,)],
+    "select * except (event) from events order by id desc limit 2": [(3,), (2,)],
+    "select id from events order by id limit 2 offset 1": [(1,), (2,)],
+    f"select {TYPE} as t, count(*), sum({PRICE}) from events group by all order by t": [
+        (None, 1, 2),
+        ("buy", 2, 8),
+        ("view", 1, 1),
+    ],
+    f"select {TYPE}, max(id) + 1 from events group by 1 having count(*) > 1": [("buy", 3)],
+    f"select {TYPE} as t from events group by t having min({PRICE}) < 2": [("view",)],
+    f"select upper({TYPE}) as t, sum(id) * 2 as s from events group by {TYPE} order by s, t": [
+        ("VIEW", 2),
+        ("BUY", 4),
+        (None, 6),
+    ],
+    f"select distinct {TYPE} as t from events order by t desc": [("view",), ("buy",), (None,)],
+    f"select count(distinct {TYPE}), count({TYPE}), count(*) from events": [(2, 3, 4)],
+    "select count(*), sum(id), max(id) from events where id > 99": [(0, None, None)],
+    "select sum(id) from events where id > 99 group by id": [],
+    f"select sum(id) filter (where {TYPE} = 'buy') from events": [(2,)],
+    f"select e.id, k.weight from events e join kinds k on {TYPE} = k.kind order by e.id": [
+        (0, 2.5),
+        (1, 1.0),
+        (2, 2.5),
+    ],
+    f"select id, weight from events left join kinds on {TYPE} = kind and id < 2 order by id": [
+        (0, 2.5),
+        (1, 1.0),
+        (2, None),
+        (3, None),
+    ],
+    f"select id, kind from events right join kinds on {TYPE} = kind where weight is null": [(None, "lend")],
+    f"select count(*) from events full join kinds on {TYPE} = kind": [(5,)],
+    f"select id from events semi join kinds on {TYPE} = kind order by 1": [(0,), (1,), (2,)],
+    f"select id from events anti join kinds on {TYPE} = kind": [(3,)],
+    "select count(*) from events, kinds where id < 1": [(3,)],
+    "select count(*) from events cross join kinds": [(12,)],
+    "select a.id, b.id as other from events a join events b on a.id < b.id where b.id < 2": [(0, 1)],
+    "select id, count(*) from events a join events b using (id) group by id order by id": [
+        (number, 1) for number in range(4)
+    ],
+    "with t as (select id, event from events where id < 2) select t.event:price::int from t order by 1": [
+        (1,),
+        (3,),
+    ],
+    "select n from (select id + 1 as n from events) where n > 3": [(4,)],
+    f"select kind from kinds where kind in (select {TYPE} from events) order by 1": [("buy",), ("view",)],
+    f"select kind from kinds where kind not in (select {TYPE} from events)": [],
+    "select (select max(id) from events) + 1": [(4,)],
+    "select kind from kinds where not exists (select 1 from events where id > 3) limit 1": [("buy",)],
+    "select id from events where id < 1 union all select 7 union all select 0 order by id": [
+        (0,),
+        (0,),
+        (7,),
+    ],
+    "select 1 union select 1 union select 2.5 order by 1": [(Decimal("1.0"),), (Decimal("2.5"),)],
+    f"select kind from kinds intersect select {TYPE} from events order by 1": [("buy",), ("view",)],
+    f"select kind from kinds except select {TYPE} from events": [("lend",)],
+    f"select id, row_number() over (partition by {TYPE} order by {PRICE} desc) from events order by id": [
+        (0, 2),
+        (1, 1),
+        (2, 1),
+        (3, 1),
+    ],
+    "select id, lag(id, 1, -1) over (order by id) from events order by id limit 2": [(0, -1), (1, 0)],
+    "select id from events qualify row_number() over (order by id desc) = 1": [(3,)],
+    f"select {TYPE}, rank() over (order by sum(id) desc) as r from events group by 1 order by r": [
+        (None, 1),
+        ("buy", 2),
+        ("view", 3),
+    ],
+    "select sum(id) over (order by id rows between 1 preceding and current row) from events order by 1": [
+        (0,),
+        (1,),
+        (3,),
+        (5,),
+    ],
+    "select id, pos, tag.value::string from events, lateral variant_explode(event:tags) as tag "
+    "order by id, pos": [(0, 0, "x"), (0, 1, "y"), (2, 0, "x")],
+    "select id, t from events, lateral variant_explode_outer(event:tags) as x(p, k, t) where p is null "
+    "order by id": [(1, None), (3, None)],
+    "select collect_list(id) from events where id > 1": [([2, 3],)],
+    "select collect_list(id), collect_set(id) from events where id > 9": [([], [])],
+    "select percentile(id, 0.25), median(id), stddev_pop(id) from events where id < 3": [
+        (0.5, 1.0, (2 / 3) ** 0.5)
+    ],
+    "select min_by(kind, weight), max_by(kind, weight) from kinds": [("view", "buy")],
+    "select count_if(id > 1), bool_or(id > 2), every(id > 2) from events": [(2, True, False)],
+    "select weight from kinds order by weight": [(None,), (1.0,), (2.5,)],
+    "select weight from kinds order by weight desc nulls first": [(None,), (2.5,), (1.0,)],
+    "select a + 1 as b, b * 2 as c from (select 1 as a)": [(2, 4)],
+    "select avg(x), sum(x) from (select 1.5 as x union all select 2.0 union all select 1.0)": [
+        (Decimal("1.50000"), Decimal("4.5"))
+    ],
+    "select event:price::int as p from events where event:type is null": [],
+    "SELECT `id` FROM events -- a comment\n WHERE id = 3;": [(3,)],
+}
+
+
+@pytest.mark.parametrize("query", ROWS)
+def test_a_query_returns_the_rows_that_follow_from_those_of_its_tables(query: str, ask: Ask):
+    assert ask(query) == ROWS[query]
+
+
+ERRORS = {
+    "select foo(id) from events": "the function `foo` is not supported",
+    "select id from events where sum(id) > 1": r"`sum\(id\)` is not allowed here",
+    f"select id, count(*) from events group by {TYPE}": "`id` is not in GROUP BY",
+    "select id from events tablesample (1 rows)": "got `tablesample`",
+    "select * from events pivot (count(*) for id in (1))": "got `pivot`",
+    "select id from events group by rollup (id)": "`rollup` is not supported",
+    "select id from events natural join kinds": "got `natural`",
+    "select event from events order by event": "is a Variant, which cannot be compared",
+    "select event, count(*) from events group by event": "is a Variant, which cannot be compared",
+    "select nothing from events": "`nothing` does not exist; the columns are events.id, events.event",
+    "select id from events a join events b on a.id = b.id": "`id` matches 2 columns",
+    "select * from missing": "unknown table `missing`; the tables are events, kinds",
+    "select id, id from events": "two columns are named 'id'",
+    "select id from events union select id, 1 from events": "expected queries of as many columns",
+    "select id from events e where id = (select max(x.id) from events x where x.id = e.id)": "`e.id`",
+    "select (select id from events)": "more than one row",
+    "select id from events where id > :least": "the parameter `least` has no value",
+    "insert into events select 1": "only queries are supported",
+    "select first(id) ignore nulls from events": "got `nulls`",
+    "select percentile(id, id) from events": "expected a constant from 0 to 1",
+    "select row_number() over (partition by id) from events": "needs `order by`",
+    "select sum(event:type) from events": "cast it",
+    "select sum(id) over w from events window w as (order by id)": "named windows are not supported",
+    "select id from events except all select 1": "`except all` is not supported",
+    "with recursive t as (select 1) select * from t": "recursive queries are not supported",
+    "select a.id from events a left join events b on a.id + b.id = 3": "is not supported in a left join",
+    "select id from events order by all": "`order by all` is not supported",
+    "select percentile_approx(id, 0.5) from events": "`percentile_approx` is not supported",
+}
+
+
+@pytest.mark.parametrize("query", ERRORS)
+def test_a_construct_that_is_not_supported_is_an_error_that_names_it(query: str, ask: Ask):
+    with pytest.raises(ExpressionError, match=ERRORS[query]):
+        ask(query)
+
+
+def test_a_value_that_cannot_be_cast_is_an_error_unless_its_row_is_excluded(ask: Ask):
+    with pytest.raises(CastError, match="cannot cast"):
+        ask("select event:type::int from events")
+    query = "select a.event:type::int from events a join events b on a.id = b.id where a.event:type is null"
+    assert ask(query) == []
+    narrow = "select a.event:type::int from events a join kinds on a.id = weight where a.id > 2"
+    assert ask(narrow) == []
+
+
+def test_a_sum_that_does_not_fit_its_type_is_an_error(ask: Ask):
+    with pytest.raises(CastError, match="does not fit its type"):
+        ask("select sum(x) from (select 9223372036854775807 as x union all select 1)")
+
+
+def test_results_have_the_types_of_spark(events: str):
+    query = (
+        "select count(*) as n, sum(id) as s, avg(id) as a, sum(cast(id as decimal(10,2))) as d, "
+        "avg(cast(id as decimal(10,2))) as e, sum(event:price::float) as f, min(event:price::smallint) as m, "
+        "collect_list(event:type::string) as l, row_number() over (order by count(*)) as r from events"
+    )
+    assert dv.sql(query, events=events).schema.types == [
+        pa.int64(),
+        pa.int64(),
+        pa.float64(),
+        pa.decimal128(20, 2),
+        pa.decimal128(14, 6),
+        pa.float64(),
+        pa.int16(),
+        pa.list_(pa.string()),
+        pa.int32(),
+    ]
+
+
+def test_zeros_of_both_signs_are_one_group_and_nan_is_another(ask: Ask):
+    numbers = pa.table({"x": [0.0, -0.0, float("nan"), float("nan"), None]})
+    assert sorted(count for _, count in ask("select x, count(*) from n group by x", n=numbers)) == [1, 2, 2]
+    assert ask("select count(distinct x) from n", n=numbers) == [(2,)]
+    assert ask("select count(*) from n a join n b on a.x = b.x", n=numbers) == [(8,)]
+
+
+def test_parameters_are_constants_of_the_types_of_their_python_objects(ask: Ask):
+    assert ask("select id from events where id > :n and event:type::string = :t", {"n": 1, "t": "buy"}) == [
+        (2,)
+    ]
+    noon = dt.datetime(2026, 1, 1, 12, tzinfo=dt.timezone.utc)
+    row = ask("select typeof(:a), typeof(:b), typeof(:c), :c", {"a": 1, "b": 2**40, "c": noon})[0]
+    assert row == ("int", "bigint", "timestamp", noon)
+    with pytest.raises(dv.ArgumentTypeError, match="'c': expected a datetime with a time zone"):
+        ask("select :c", {"c": dt.datetime(2026, 1, 1)})
+
+
+def test_tables_are_paths_handles_snapshots_frames_or_rows(events: str, ask: Ask):
+    for table in (events, Path(events), dv.Table(events), dv.load_snapshot(events)):
+        assert ask("select count(*) from t", t=table) == [(4,)]
+    assert ask(f"select count(*) from delta.`{events}`") == [(4,)]
+    assert ask("select sum(x) from t", t=pl.DataFrame({"x": [1, 2]})) == [(3,)]
+    assert ask("select x from t", t=[{"x": 1}]) == [(1,)]
+    assert ask("select event:price::int from t where id = 2", t=dv.read_table(events).to_table()) == [(5,)]
+
+
+def test_an_earlier_version_is_read_by_its_number_or_its_time(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    table.append([{"id": 1}])
+    table.append([{"id": 2}])
+    query = "select count(*) as n from t version as of 0"
+    assert dv.sql(query, t=table).to_pylist() == [{"n": 1}]
+    moment = dv.history(table)[-1].timestamp.isoformat()
+    result = dv.sql(f"select a.id from t a join t timestamp as of '{moment}' b on a.id = b.id", t=table)
+    assert result.to_pylist() == [{"id": 1}]
+
+
+def test_local_times_are_those_of_the_time_zone(ask: Ask):
+    result = dv.sql("select hour(timestamp '2026-01-01 00:00:00Z') as h", timezone="Europe/Berlin")
+    assert result.to_pylist() == [{"h": 1}]
+
+
+def test_a_result_has_the_forms_of_a_scan(events: str):
+    result = dv.sql("select id, event from events where id = 0", events=events)
+    assert repr(result) == "<QueryResult of 1 row: id bigint, event variant>"
+    assert result.to_pylist(variants="json")[0]["event"] == '{"price":3,"tags":["x","y"],"type":"buy"}'
+    assert result.to_polars()["id"].to_list() == [0]
+    assert result.to_pandas()["event"][0] == EVENTS[0]["event"]
+    assert pa.table(result).num_rows == len(result) == 1
+    assert "variant" in result._repr_html_()
+
+
+def test_conditions_skip_files(tmp_path: Path):
+    """A file that is not there shows that it is not read."""
+    table = dv.Table(tmp_path / "t")
+    for number in range(2):
+        table.append([{"id": number, "event": {"n": number}}], variant_columns=["event"])
+    (path,) = [
+        each["path"]
+        for each in table.snapshot().files.to_pylist()
+        if '"id":1' in each["stats"].split("maxValues")[0]
+    ]
+    (tmp_path / "t" / path).unlink()
+    queries = (
+        "select sum(event:n::int) as n from t where id = 0",
+        "select count(*) - 1 as n from t join (select 0 as k) on id = k where id = 0",
+        "select n from (select id, event:n::int as n from t) where id = 0",
+    )
+    for query in queries:
+        assert dv.sql(query, t=table).to_pylist() == [{"n": 0}]
