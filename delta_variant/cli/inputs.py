@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -52,12 +52,13 @@ def open_inputs(
     intake: Intake,
     layout: Format = "auto",
     records: str | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> Any:
     """Return the rows of inputs as an Arrow stream: paths, globs, folders, URIs, or - for standard input.
 
-    The values of JSON files are in one column; `layout` and `records` are those of `read_json`. Raise
-    SourceError for inputs of several formats, and BadParameter for an option that does not belong to their
-    format.
+    The values of JSON files are in one column; `layout`, `records` and `columns` are those of `read_json`.
+    Raise SourceError for inputs of several formats, and BadParameter for an option that does not belong to
+    their format.
     """
     formats = [(text, _files(text)) for text in inputs]
     kinds = {_kind(file) for _, files in formats for file in files or ()}
@@ -78,6 +79,7 @@ def open_inputs(
                 column=column or "value",
                 format=layout,
                 records=records,
+                columns=columns,
                 progress=intake.update,
             ),
             allow_empty=allow_empty,

@@ -84,9 +84,7 @@ class BatchOrigin:
         """Return the row of the data, or the file and line, as arguments of `DeltaVariantError.at`."""
         if self.origin is None or isinstance(self.origin, PartRows):
             return {"row": self.number(row)}
-        position = self.position(row)
-        line, _, _ = self.origin.locate(position, b"", 0, "")
-        return {"file": self.origin.name, "line": line}
+        return self.origin.place(self.position(row))
 
 
 Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | PartRows | None]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from io import TextIOBase
 from os import PathLike, fspath
 from typing import Any, BinaryIO, Literal, TypeAlias, get_args
@@ -19,6 +19,7 @@ from ..errors import ArgumentTypeError, InvalidJsonError, error_location
 from ..storage.inputs import InputFile, list_inputs, total_size
 from ..variant.paths import parse_path
 from .content import COMPRESSED_SUFFIXES, Content, stem_of
+from .extracted_columns import ExtractedColumns
 
 __all__ = ["JSON_SUFFIXES", "JsonLines", "Origin", "read_json"]
 
@@ -47,6 +48,10 @@ class Origin:
     positions: _native.Positions
     max_value_bytes: int
 
+    def place(self, row: int) -> dict[str, Any]:
+        """Return file and line of a value, as arguments of `DeltaVariantError.at`."""
+        return {"file": self.name, "line": self.locate(row, b"", 0, "")[0]}
+
     def locate(self, row: int, text: bytes, offset: int, message: str) -> tuple[int, int, str]:
         """Return line, column and reason of an error `offset` bytes into the text of the value `row`."""
         if row in self.positions.oversized:
@@ -57,12 +62,13 @@ class Origin:
 
 @dataclass(frozen=True)
 class JsonLines:
-    """The values of JSON files as an Arrow stream with one column of JSON text (type `arrow.json`)."""
+    """The values of JSON files as an Arrow stream: a column of JSON text, and the ones extracted from it."""
 
     sources: tuple[InputFile | BinaryIO, ...]
     column: str
     format: Format = "auto"
     records: tuple[str, ...] | None = None
+    extracted: ExtractedColumns = field(default_factory=ExtractedColumns)
     max_value_bytes: int = MAX_VALUE_BYTES
     progress: Progress | None = None
     json: JsonOptions = field(default_factory=JsonOptions)
@@ -70,7 +76,7 @@ class JsonLines:
     @property
     def schema(self) -> pa.Schema:
         """Return the schema of the stream."""
-        return pa.schema([pa.field(self.column, pa.json_())])
+        return pa.schema([pa.field(self.column, pa.json_()), *self.extracted.fields])
 
     @property
     def size(self) -> int | None:
@@ -82,7 +88,7 @@ class JsonLines:
         """Yield batches of the text of values, as binary that may not be valid UTF-8, and their origins.
 
         Raises InvalidJsonError for missing commas or brackets around the elements of an array, and for a
-        document without the field `records`.
+        document without the field `records`, and CastError for an extracted column.
         """
         taken = rows = 0
         for source in self.sources:
@@ -92,8 +98,9 @@ class JsonLines:
                     if self.progress is not None:
                         self.progress(taken + opened.taken(), rows)
                     if len(text):
+                        origin = Origin(opened.name, positions, self.max_value_bytes)
                         batch = pa.record_batch({self.column: text})
-                        yield batch, Origin(opened.name, positions, self.max_value_bytes)
+                        yield self.extracted.append(batch, origin.name, origin.place, self.json), origin
                 taken += opened.taken()
 
     def _splitter(self, name: str) -> _native.LineSplitter:
@@ -116,7 +123,8 @@ class JsonLines:
                 text = batch.column(0).cast(pa.string())
             except pa.ArrowInvalid as error:
                 raise InvalidJsonError(str(error)).at(file=origin.name) from error
-            yield pa.record_batch([pa.ExtensionArray.from_storage(pa.json_(), text)], schema=self.schema)
+            values = pa.ExtensionArray.from_storage(pa.json_(), text)
+            yield pa.record_batch([values, *batch.columns[1:]], schema=self.schema)
 
 
 def read_json(
@@ -125,6 +133,7 @@ def read_json(
     column: str = "value",
     format: Format = "auto",  # noqa: A002 - the name that callers expect
     records: str | None = None,
+    columns: Mapping[str, str] | None = None,
     max_value_bytes: int = MAX_VALUE_BYTES,
     on_invalid: OnInvalid = "error",
     rejects: str | PathLike[str] | None = None,
@@ -154,6 +163,9 @@ def read_json(
         records: The field of each document with an array whose elements are the values, such as `"features"`,
             or a path such as `"$.data.items"`. A document may be a line, the file, or one of several. None,
             the default, takes whole documents.
+        columns: Other columns, by name, with the SQL expression of each over `column` and `_metadata`, such
+            as `{"day": "value:date::date"}`, in UTC. `_metadata.file_path` is the name of the file as errors
+            have it, `_metadata.file_name` its last part. None, the default, adds none.
         max_value_bytes: The maximum length of a value in bytes, 128 MiB by default. Longer values count as
             invalid JSON.
         on_invalid: What `write_table` does with invalid JSON: `"error"`, the default, raises
@@ -176,6 +188,7 @@ def read_json(
         SourceNotFoundError: A file does not exist. It is also a `FileNotFoundError`.
         SourceError: A source cannot be read, or is a folder that contains a Delta table.
         StoreError: The object store of a URI cannot be opened or read.
+        ExpressionError: An expression of `columns` cannot be parsed, or names other columns.
         ArgumentTypeError: An argument has the wrong type.
         ValueError: An argument has an invalid value.
 
@@ -195,7 +208,8 @@ def read_json(
     sources: Any = source if is_list else [source]
     files = tuple(file for each in sources for file in _expand(each, storage_options))
     json = JsonOptions(on_invalid, rejects, floats, duplicate_keys)
-    return JsonLines(files, column, format, path, limit, progress, json)
+    lines = JsonLines(files, column, format, path, max_value_bytes=limit, progress=progress, json=json)
+    return replace(lines, extracted=ExtractedColumns.of(columns, lines.schema))
 
 
 def _parse_records(text: str, requested: Format) -> tuple[str, ...]:

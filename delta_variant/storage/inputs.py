@@ -26,6 +26,10 @@ from .store import Store, get_ranges, list_files, local_location, open_store, si
 __all__ = ["InputFile", "WebFile", "is_remote", "is_web", "list_inputs", "total_size"]
 
 BUFFER_BYTES = 4 << 20
+MAX_SHOWN = 3
+"""How many files that are not read a warning names."""
+_LOGGER = logging.getLogger(__name__)
+
 REMOTE_SCHEMES = {"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss"}
 
 
@@ -128,8 +132,8 @@ def list_inputs(
     """Return the files of paths, globs, folders and URIs, in order of their names.
 
     A URL of a web server is one file. A folder contains the files below it whose names end with one of
-    `suffixes`. Names that start with `_` or `.` are not data, as in Spark. Raise SourceNotFoundError for a
-    path without files, and SourceError for a folder that contains a Delta table.
+    `suffixes`; a warning names the others. Names that start with `_` or `.` are not data, as in Spark. Raise
+    SourceNotFoundError for a path without files, and SourceError for a folder that contains a Delta table.
     """
     return [file for text in texts for file in _files(text, suffixes, storage_options)]
 
@@ -152,7 +156,7 @@ def _local(text: str, suffixes: tuple[str, ...]) -> Iterator[InputFile]:
     if os.path.isdir(text):
         names = sorted(path.relative_to(text).as_posix() for path in Path(text).rglob("*") if path.is_file())
         _check_no_table(text, names)
-        found = [name for name in names if _is_data(name, suffixes)]
+        found = _data_of(text, names, suffixes)
         yield from (InputFile(os.path.join(text, name), name) for name in found)
     else:
         found = sorted(filter(os.path.isfile, glob(text, recursive=True))) if has_magic(text) else []
@@ -178,11 +182,10 @@ def _remote(
     names = list_files(store, folder)
     if not has_magic(path):
         _check_no_table(text, names)
-    found = [
-        each
-        for each in names
-        if (_matches(each, path) if has_magic(path) else _is_data(each[len(path) :], tuple(suffixes)))
-    ]
+    if has_magic(path):
+        found = [each for each in names if _matches(each, path)]
+    else:
+        found = [path + each for each in _data_of(text, [each[len(path) :] for each in names], suffixes)]
     for each in found:
         yield InputFile(f"{root}/{each}", each[len(folder) :].lstrip("/"), store, each)
     if not found:
@@ -203,10 +206,26 @@ def _matches(path: str, pattern: str) -> bool:
     return len(steps) == len(patterns) and all(map(fnmatchcase, steps, patterns))
 
 
-def _is_data(path: str, suffixes: tuple[str, ...]) -> bool:
+def _is_hidden(part: str) -> bool:
     # `_day=1` is a partition.
-    is_hidden = any(part[:1] in "._" and "=" not in part for part in path.split("/"))
-    return path.lower().endswith(suffixes) and not is_hidden
+    return part[:1] in "._" and "=" not in part
+
+
+def _data_of(folder: str, names: Iterable[str], suffixes: Sequence[str]) -> list[str]:
+    """Return the files of a folder that are data, and log a warning about the others that are not hidden."""
+    visible = [name for name in names if not any(map(_is_hidden, name.split("/")))]
+    found = [name for name in visible if name.lower().endswith(tuple(suffixes))]
+    others = sorted(set(visible).difference(found))
+    if found and others:
+        shown = ", ".join(others[:MAX_SHOWN]) + (", …" if len(others) > MAX_SHOWN else "")
+        _LOGGER.warning(
+            "%s: %d of %d files are not read because of their suffix: %s; pass them or a glob to read them",
+            folder,
+            len(others),
+            len(visible),
+            shown,
+        )
+    return found
 
 
 def _not_found(text: str, suffixes: Sequence[str]) -> SourceError:
@@ -239,8 +258,6 @@ CONTENT_RANGE = re.compile(r"bytes (?:(?P<start>\d+)-\d+|\*)/(?P<size>\d+)")
 KEPT = "%!$&'()*+,;=:@/~-._?[]"
 
 Result = TypeVar("Result")
-
-_LOGGER = logging.getLogger(__name__)
 
 
 def is_web(text: str) -> bool:

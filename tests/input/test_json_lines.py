@@ -249,6 +249,18 @@ def test_a_folder_is_read_with_the_json_files_below_it(tmp_path: Path):
     assert texts(tmp_path.as_uri()) == ["1", "2"]
 
 
+def test_a_folder_warns_of_the_files_that_are_not_read(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+    for name in ("a.json", "b.GeoJSON", "c.har.gz", "notes.txt", "sub/x.csv", "_d.txt", ".e"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(gzip.compress(b"1\n") if name.endswith("gz") else b"1\n")
+    assert texts(tmp_path) == ["1", "1", "1"]
+    (message,) = caplog.messages
+    assert re.search(r"2 of 5 files are not read because of their suffix: notes\.txt, sub/x\.csv;", message)
+    caplog.clear()
+    assert texts(str(tmp_path / "*.json")) == ["1"]
+    assert caplog.messages == []
+
+
 def test_a_folder_without_json_files_is_rejected_immediately(tmp_path: Path):
     (tmp_path / "c.txt").write_bytes(b"3\n")
     with pytest.raises(FileNotFoundError, match=r"no file that ends with \.json, \.ndjson, \.jsonl,"):

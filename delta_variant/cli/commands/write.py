@@ -80,6 +80,13 @@ def write(
         option("The field of JSON documents whose array has the values, or a path: $.data.items.", "FIELD"),
     ] = None,
     variant_column: VariantColumns = None,
+    extract: Annotated[
+        Texts,
+        option(
+            "Add a column of an SQL expression over --column, or _metadata.file_path; repeatable.",
+            "NAME=SQL",
+        ),
+    ] = None,
     partition_by: Annotated[Texts, option("Partition a new table; repeatable.", "COLUMN")] = None,
     table_property: Annotated[
         Texts, option("Set a property of a new table; repeatable.", "KEY=VALUE", "--property")
@@ -144,6 +151,7 @@ def write(
         allow_empty=allow_empty,
         layout=layout,
         records=records,
+        columns=parse_pairs("--extract", extract),
     )
 
     def plan() -> WritePlan:
