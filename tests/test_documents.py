@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from support.documents import DIRECTIVE, ROOT, Page, pages, run_page
+from support.documents import DIRECTIVE, ENVIRONMENTS, ROOT, Page, pages, run_page
 from typer import Context
 from typer.main import get_command
 
@@ -24,7 +24,11 @@ PAGES = pages()
 README = PAGES[0]
 MODULES = {"dv": dv, "errors": errors, "DeltaTable": DeltaTable}
 SPARK = "dvs."
-KINDS = {"python", "sh", "python spark", "text"}
+KINDS = {"python", "sh", "python spark", "text"} | {
+    f"{language} {environment}"
+    for language in ("python", "sh", "sql", "yaml")
+    for environment in ENVIRONMENTS
+}
 
 SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 CLASSES = [name for name in dv.__all__ if inspect.isclass(getattr(dv, name))]

@@ -47,7 +47,13 @@ LONGEST = (
 )
 
 # The tiers of the tests in a folder or a file, and of tests that request a fixture, also through other ones.
-FOLDERS = {"faults": "faults", "foreign": "interop", "interop": "interop", "spark": "long"}
+FOLDERS = {
+    "faults": "faults",
+    "foreign": "interop",
+    "integrations": "nightly",
+    "interop": "interop",
+    "spark": "long",
+}
 FILES = {
     "cli/test_cli_terminal.py": "long",
     "faults/test_concurrent_writers.py": "long",

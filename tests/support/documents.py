@@ -2,6 +2,10 @@
 
 A fence has a kind: `python` and `sh` run, `python spark` runs in a Spark session, and `text` does not run. A
 block of text follows a comment `<!-- not run: reason -->`.
+
+A block such as `python dbt` runs at night, in one of `ENVIRONMENTS`, which `tools/integrations.sh` installs.
+It is a file if its first line is a comment with the name of a file. `python -m support.documents` with a page
+and an environment runs the page in the current folder.
 """
 
 from __future__ import annotations
@@ -28,6 +32,9 @@ FENCE = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<code>.*?)^```$", re.DOTALL | re.M
 DIRECTIVE = re.compile(r"\{[\w-]+\}.*")
 NOT_RUN = re.compile(r"<!-- not run: (.+?) -->\s*\Z", re.DOTALL)
 BUCKET = re.compile(r"\bs3a?://bucket\b")
+FILE = re.compile(r"(?:#|--) (?P<name>[\w/]+\.(?:py|sql|yml))\n")
+ENVIRONMENTS = ("airflow", "dagster", "dbt", "dlt", "frames")
+"""The environments of packages that the tests do not have."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,21 @@ class Block:
     def output(self) -> list[str]:
         """Return the expected output: the comments that begin a line."""
         return [line.removeprefix("# ") for line in self.code.splitlines() if line.startswith("# ")]
+
+    @property
+    def language(self) -> str:
+        return self.kind.split(" ")[0]
+
+    @property
+    def environment(self) -> str | None:
+        """Return where the block runs, or None: in every environment."""
+        return self.kind.partition(" ")[2] or None
+
+    @property
+    def file(self) -> str | None:
+        """Return the name of the file whose content the block is."""
+        found = FILE.match(self.code) if self.environment in ENVIRONMENTS else None
+        return found and found["name"]
 
     @property
     def origin(self) -> str:
@@ -72,6 +94,11 @@ class Page:
     def prose(self) -> str:
         """Return the text without the blocks."""
         return FENCE.sub("", self.text)
+
+    @property
+    def environments(self) -> set[str]:
+        """Return the environments that blocks of the page name."""
+        return {block.environment for block in self.blocks() if block.environment is not None}
 
     def blocks(self, *kinds: str) -> list[Block]:
         """Return the blocks of these kinds, or all blocks, in order."""
@@ -134,10 +161,24 @@ def _run_command(command: str, origin: str) -> str:
 RUNNERS: Mapping[str, Callable[[Block, dict[str, Any]], None]] = {"python": run_python, "sh": run_shell}
 
 
-def run_page(page: Page, folder: Path) -> int:
-    """Run the blocks of a page in order in the current folder, and return their number."""
+def run_page(page: Page, folder: Path, environment: str | None = None) -> int:
+    """Run the blocks of a page in order in the current folder, and return their number.
+
+    These are the blocks without an environment, and those of the given one.
+    """
     names: dict[str, Any] = {}
-    found = page.blocks(*RUNNERS)
+    found = [
+        block for block in page.blocks() if block.kind != "text" and block.environment in (None, environment)
+    ]
     for block in found:
-        RUNNERS[block.kind](block.with_bucket(folder / "bucket"), names)
+        located = block.with_bucket(folder / "bucket")
+        if block.file is None:
+            RUNNERS[block.language](located, names)
+        else:
+            Path(block.file).parent.mkdir(parents=True, exist_ok=True)
+            Path(block.file).write_text(located.code, encoding="utf-8")
     return len(found)
+
+
+if __name__ == "__main__":
+    run_page(Page(sys.argv[1]), Path.cwd(), sys.argv[2])
