@@ -24,6 +24,7 @@ __all__ = [
     "is_unicode",
     "list_names",
     "list_of",
+    "nearest",
     "one_or_more",
     "options_of",
     "texts_of",
@@ -42,9 +43,22 @@ def check_installed(module: str, requirement: str) -> None:
         raise ModuleNotFoundError(f"{module} is not installed: run pip install '{requirement}'", name=module)
 
 
-def list_names(names: Sequence[str]) -> str:
-    """Return names for a message, the first ten of many."""
-    return ", ".join(names[:MAX_LISTED]) + (", …" if len(names) > MAX_LISTED else "")
+def list_names(names: Iterable[str], sought: str | None = None) -> str:
+    """Return names for a message, the first ten of many, with the one that is like `sought`."""
+    listed = list(names)
+    text = ", ".join(listed[:MAX_LISTED]) + (", …" if len(listed) > MAX_LISTED else "")
+    close = None if sought is None else nearest(sought, listed)
+    return text if close is None else f"{text}; did you mean {close}?"
+
+
+def nearest(sought: str, names: Iterable[str]) -> str | None:
+    """Return the name that is most like `sought`, in any case, or None if none is like it."""
+    # Imported here because only messages need it.
+    from difflib import get_close_matches
+
+    by_lower = {name.lower(): name for name in names}
+    close = get_close_matches(sought.lower(), by_lower, n=1)
+    return by_lower[close[0]] if close else None
 
 
 def check_text(name: str, value: object) -> None:
@@ -135,4 +149,6 @@ def check_option(name: str, value: object, allowed: Sequence[object]) -> None:
     if is_comparable and value in allowed:
         return
     error = ValueError if is_comparable else ArgumentTypeError
-    raise error(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {value!r}")
+    close = nearest(value, map(str, allowed)) if isinstance(value, str) else None
+    hint = "" if close is None else f"; did you mean {close!r}?"
+    raise error(f"{name}: expected one of {', '.join(map(repr, allowed))}, got {value!r}{hint}")

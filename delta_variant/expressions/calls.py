@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from .._checks import nearest
 from ..variant.paths import parse_pattern
 from .constructors import CONSTRUCTORS
 from .lexer import GrammarError
@@ -70,7 +71,9 @@ def _remedy(name: str) -> str:
         return f"it returns rows: pass lateral='{name}(…) as item'"
     if name in AGGREGATES:
         return "pass it to `Table.aggregate`, or query the scan with DuckDB or Polars"
-    return "query the scan with DuckDB or Polars for other functions than those of docs/reference/sql.md"
+    close = nearest(name, (*SCALAR_FUNCTIONS, *VARIANT_FUNCTIONS, *CONSTRUCTORS, *FUNCTIONS))
+    hint = "" if close is None else f"did you mean {close}? Otherwise "
+    return f"{hint}query the scan with DuckDB or Polars: docs/reference/sql.md has the functions"
 
 
 def extend(operand: Expression, steps: tuple[Step, ...]) -> Expression:

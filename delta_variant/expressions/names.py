@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from .._checks import list_names
+from .._checks import list_names, nearest
 from ..errors import ExpressionError
 from ..variant.moments import UTC
 
@@ -71,10 +71,7 @@ class NameScope(msgspec.Struct, frozen=True, dict=True):
 
     def _proposal(self, part: str, whole: str, names: list[str]) -> str:
         """Return a question for a name that is close, or for the path of the only Variant column."""
-        # Imported here because only messages need it.
-        from difflib import get_close_matches
-
-        close = get_close_matches(part, names, n=1)
-        if not close and part == whole and len(self.variants) == 1:
-            close = [f"{self.variants[0]}:{whole}"]
-        return f"; did you mean `{close[0]}`?" if close else ""
+        close = nearest(part, names)
+        if close is None and part == whole and len(self.variants) == 1:
+            close = f"{self.variants[0]}:{whole}"
+        return "" if close is None else f"; did you mean `{close}`?"

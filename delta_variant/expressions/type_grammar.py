@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .._checks import nearest
 from .lexer import Cursor, GrammarError, too_deep
 from .types import MAX_PRECISION, SIMPLE_TYPES
 
@@ -38,7 +39,9 @@ def read_type(cursor: Cursor) -> pa.DataType | None:
     if name in PARAMETRIC_TYPES:
         return PARAMETRIC_TYPES[name](cursor)
     known = [*SIMPLE_TYPES, "decimal(p,s)", "array<…>", "struct<…>", "map<…>", "variant"]
-    raise GrammarError(token.start, f"unknown type `{written}`", f"expected one of {', '.join(known)}")
+    close = nearest(written, [*SIMPLE_TYPES, *PARAMETRIC_TYPES, "variant"])
+    hint = "" if close is None else f"; did you mean {close}?"
+    raise GrammarError(token.start, f"unknown type `{written}`", f"expected one of {', '.join(known)}{hint}")
 
 
 def type_of_text(text: str) -> pa.DataType | None:

@@ -296,5 +296,5 @@ def _check_names(arrow_schema: pa.Schema, variants: Sequence[str]) -> None:
     if missing:
         raise ValueError(
             f"variant_columns: the data does not have a column {missing[0]!r}; its columns are "
-            f"{list_names(arrow_schema.names)}"
+            f"{list_names(arrow_schema.names, missing[0])}"
         )

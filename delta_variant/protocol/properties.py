@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-from .._checks import check_text
+from .._checks import check_text, nearest
 from .._options import PageVersion
 from ..errors import ArgumentTypeError, ProtocolError
 
@@ -182,10 +181,10 @@ def check_set(name: str, text: str) -> None:
     if prop is not None:
         _check_allowed(prop, text)
     elif name.lower().startswith("delta."):
-        by_lower = {each.lower(): each for each in (*PROPERTIES, *OTHER_PROPERTIES)}
-        near = get_close_matches(name.lower(), by_lower, 1)
-        proposal = f": did you mean {by_lower[near[0]]}?" if near else ""
-        raise ProtocolError(f"unknown table property {name!r}{proposal}")
+        close = nearest(name, (*PROPERTIES, *OTHER_PROPERTIES))
+        raise ProtocolError(
+            f"unknown table property {name!r}" + ("" if close is None else f": did you mean {close}?")
+        )
 
 
 def _check_allowed(prop: TableProperty[Any], text: str) -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from difflib import get_close_matches
 
 import msgspec
 import pyarrow as pa
 
 from .._arrow import Array
+from .._checks import nearest
 from ..expressions.tree import Call, Expression, Extraction, describe, is_whole
 from ..expressions.tree import inputs as expression_inputs
 from ..log.file_set import FileSet
@@ -85,10 +85,8 @@ def _close_path(table: TableVersion, files: FileSet, wanted: Extraction) -> tupl
         names = set(_names(extract(values, start, None, strict=False)))
         if step in names:
             continue
-        close = [name for name in names if name.lower() == step.lower()]
-        close = close or get_close_matches(step, names, n=1)
-        path = (*start, step)
-        return (path, (*start, close[0])) if close and not _exists(table, files, wanted, path) else None
+        close, path = nearest(step, names), (*start, step)
+        return None if close is None or _exists(table, files, wanted, path) else (path, (*start, close))
     return None
 
 

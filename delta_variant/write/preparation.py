@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from .._checks import check_option, check_text, one_or_more
+from .._checks import check_option, check_text, list_names, one_or_more
 from ..data_file.options import WriteOptions
 from ..errors import (
     SchemaError,
@@ -287,7 +287,7 @@ def _with_schemas(options: WriteOptions, table: TableConfiguration) -> WriteOpti
         if name not in variants:
             raise SchemaError(
                 f"shredding: expected the names of Variant columns, got {name!r}; those of {table.uri} are "
-                f"{', '.join(variants) or 'none'}",
+                f"{list_names(variants, name) or 'none'}",
                 column=name,
                 table=table.uri,
             )

@@ -117,8 +117,9 @@ def drop_constraint(
     key = _key_of(snapshot, name)
     if key is None:
         known = [each[len(CONSTRAINT) :] for each in snapshot.properties if each.startswith(CONSTRAINT)]
+        listed = list_names(known, name) or "none"
         raise SchemaError(
-            f"{snapshot.uri} has no constraint {name!r}: its constraints are {list_names(known) or 'none'}",
+            f"{snapshot.uri} has no constraint {name!r}: its constraints are {listed}",
             table=snapshot.uri,
         )
     remaining = {each: text for each, text in snapshot.properties.items() if each != key}

@@ -176,7 +176,7 @@ def unset_properties(
     for name in given:
         _check_not_reserved(name)
         if name not in snapshot.properties:
-            known = list_names(sorted(snapshot.properties)) or "none"
+            known = list_names(sorted(snapshot.properties), name) or "none"
             raise ProtocolError(
                 f"{snapshot.uri} has no table property {name!r}: its properties are {known}",
                 table=snapshot.uri,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
+from ..._checks import nearest
 from ...errors import SchemaError
 from ..types import (
     GENERATION_EXPRESSION,
@@ -60,9 +61,11 @@ def _merge_struct(table: StructType, data: StructType, path: Path, mode: str) ->
             merged.append(replace(field, type=merged_type))
     if by_name and mode == "strict":
         extra = [".".join((*path, field.name)) for field in by_name.values()]
+        close = nearest(extra[-1].split(".")[-1], [field.name for field in table.fields])
+        hint = "" if close is None else f", or name it {close!r} if it is this column"
         raise SchemaError(
-            f"the table has no column {', '.join(map(repr, extra))}; remove it from the data, or add it to "
-            "the table",
+            f"the table has no column {', '.join(map(repr, extra))}: remove it from the data{hint}, or add "
+            "it to the table",
             column=extra[0],
             remedies=(("schema_mode", "merge"),),
         )

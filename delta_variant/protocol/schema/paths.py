@@ -95,7 +95,7 @@ def _spelling(data_type: DataType, step: str, parent: FieldPath) -> str:
     if not matching:
         column = path_text((*parent, step))
         if names:
-            known = f"expected one of {list_names(names)}"
+            known = f"expected one of {list_names(names, step)}"
         else:
             known = f"{path_text(parent)!r} is {describe(data_type)}"
         raise SchemaError(f"there is no column {column!r}: {known}", column=column)

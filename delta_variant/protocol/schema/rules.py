@@ -95,10 +95,10 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
     for name in partition_columns:
         field = by_name.get(name.lower())
         if field is None:
-            known = list_names([each.name for each in schema.fields])
+            known = list_names([each.name for each in schema.fields], name)
             raise SchemaError(
-                f"cannot partition by {name!r}: there is no such column; the columns are {known}. To "
-                "partition by a path of a Variant, write it as a column of its own",
+                f"cannot partition by {name!r}: there is no such column; to partition by a path of a Variant "
+                f"write a column of its values; the columns are {known}",
                 column=name,
             )
         if not isinstance(field.type, PrimitiveType) or field.type.name in ("variant", "void"):
