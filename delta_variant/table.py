@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from inspect import getdoc, signature
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import pyarrow as pa
 
 from ._checks import check_installed, to_integer
 from ._html import html_table
 from ._redaction import redact_location
 from .data_file.options import FileOptions, JsonOptions, Shredding
-from .errors import DeltaVariantError, TableNotFoundError, printable
+from .errors import DeltaVariantError, TableNotFoundError, VersionNotFoundError, printable
 from .execution import Engine
 from .log.commit_context import CommitOptions
 from .log.load import load_snapshot as _load_snapshot
@@ -43,12 +45,15 @@ from .operations.vacuum import vacuum as _vacuum
 from .operations.write import write_table as _write_table
 from .read.aggregate import aggregate as _aggregate
 from .read.shredded_columns import shredded_columns as _shredded_columns
-from .storage.store import HasTableUri, Memo, storage_options_of
+from .storage.store import LATEST, HasTableUri, Memo, storage_options_of
 from .storage.store import table_uri as uri_of_table
+from .variant.objects import VariantForm, rows_of
 from .write.commit import WriteResult
 from .write.preparation import SchemaMode
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
     from deltalake import DeltaTable
 
 __all__ = ["Table"]
@@ -83,15 +88,15 @@ class Table:
 
     A handle does not read anything before one of its methods is called, so the table need not exist yet, and
     each call sees the latest version. It keeps the snapshot of the call before, so that the next one reads
-    only the commits since. Functions of this package accept a handle where they accept a path.
+    only the commits since. Functions of this package accept a handle where they accept a path. A handle is
+    iterable: it yields its rows as dicts. DuckDB, Polars, pandas and pyarrow take it as a stream of Arrow
+    data.
 
     Attributes:
         location: A path, a URI, or a `deltalake.DeltaTable`, whose options are used by default.
         storage_options: Options of the object store, with the keys of deltalake. None by default.
         engine: The processes that run operations on data files, such as a `delta_variant.spark.SparkEngine`.
             None, the default, is this process.
-        version: The version that reads return if `as_of` selected one, else None.
-        timestamp: The timestamp that reads return if `as_of` selected one, else None.
 
     Raises:
         ArgumentTypeError: `location` is neither a path nor a handle.
@@ -107,8 +112,7 @@ class Table:
     location: str | PathLike[str] | HasTableUri
     storage_options: Mapping[str, str] | None = field(default=None, hash=False)
     engine: Engine | None = field(default=None, hash=False, kw_only=True)
-    version: int | None = field(default=None, init=False)
-    timestamp: Timestamp | None = field(default=None, init=False)
+    _as_of: tuple[int | None, Timestamp | None] = field(default=LATEST, init=False)
     _memo: Memo = field(default_factory=Memo.of_handle, init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -152,9 +156,165 @@ class Table:
         if (version is None) == (timestamp is None):
             raise ValueError("as_of: pass a version or a timestamp")
         table = Table(self.location, self.storage_options, engine=self.engine)
-        object.__setattr__(table, "version", None if version is None else to_integer("version", version, 0))
-        object.__setattr__(table, "timestamp", timestamp)
+        selected = None if version is None else to_integer("version", version, 0), timestamp
+        object.__setattr__(table, "_as_of", selected)
         return table
+
+    def exists(self) -> bool:
+        """Return whether there is a table, with the version of `as_of` if that selected one.
+
+        Raises:
+            StoreError: The store cannot be read.
+            MalformedLogError: There is a table, whose log cannot be read.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> dv.Table("no_such_table").exists()
+            False
+        """
+        try:
+            self.snapshot()
+        except (TableNotFoundError, VersionNotFoundError):
+            return False
+        return True
+
+    @property
+    def version(self) -> int:
+        """Return the latest version, or the version of `as_of`.
+
+        Raises:
+            TableNotFoundError: There is no table at this location.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}])
+            >>> events.version
+            0
+        """
+        return self.snapshot().version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the columns as an Arrow schema, in which Variants are marked as extension types.
+
+        Raises:
+            TableNotFoundError: There is no table at this location.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}])
+            >>> events.schema.field("id").type
+            DataType(int64)
+        """
+        return self.snapshot().arrow_schema
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the names of the columns.
+
+        Raises:
+            TableNotFoundError: There is no table at this location.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1, "type": "buy"}])
+            >>> events.columns
+            ['id', 'type']
+        """
+        return self.schema.names
+
+    def head(self, n: int = 10) -> list[dict[str, Any]]:
+        """Return the first rows as Python dicts; `scan` has the other forms.
+
+        Args:
+            n: The maximum number of rows, 10 by default.
+
+        Returns:
+            A dict for each row, by column name.
+
+        Raises:
+            TableNotFoundError: There is no table at this location.
+            DeltaVariantError: A row cannot be read; see `Scan.to_pylist`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"event": {"user": 7}}, {"event": None}], variant_columns=["event"])
+            >>> events.head(1)
+            [{'event': {'user': 7}}]
+        """
+        return self.scan(limit=n).to_pylist()
+
+    def count(self) -> int:
+        """Return the number of rows, from the log if it has the numbers of all files.
+
+        Raises:
+            TableNotFoundError: There is no table at this location.
+            DataFileError: A file without a number of rows in the log cannot be read.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.count()
+            2
+        """
+        return self.scan().count()
+
+    def to_pandas(self, variants: VariantForm = "python") -> pd.DataFrame:
+        """Return all rows as a pandas data frame; needs pandas.
+
+        Args:
+            variants: The form of Variants, as in `Scan.to_pylist`. `"python"` by default.
+
+        Returns:
+            A `pandas.DataFrame`.
+
+        Raises:
+            TableNotFoundError: There is no table at this location.
+            DeltaVariantError: A row cannot be read; see `Scan.to_pandas`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.to_pandas().shape
+            (2, 1)
+        """
+        return self.scan().to_pandas(variants)
+
+    def to_polars(self, variants: Literal["json", "bytes"] = "json") -> pl.DataFrame:
+        """Return all rows as a Polars data frame; needs Polars.
+
+        Args:
+            variants: The form of Variants, as in `Scan.to_polars`. `"json"` by default.
+
+        Returns:
+            A `polars.DataFrame`.
+
+        Raises:
+            TableNotFoundError: There is no table at this location.
+            DeltaVariantError: A row cannot be read; see `Scan.to_polars`.
+
+        Example:
+            >>> import delta_variant as dv
+            >>> events = dv.Table("events")
+            >>> _ = events.append([{"id": 1}, {"id": 2}])
+            >>> events.to_polars().shape
+            (2, 1)
+        """
+        return self.scan().to_polars(variants)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as Python dicts, a batch at a time."""
+        return (row for batch in self.scan().to_batches() for row in rows_of(batch, "python"))
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return all rows as a stream of the Arrow PyCapsule interface."""
+        return self.scan().__arrow_c_stream__(requested_schema)
 
     snapshot = _load_snapshot
     scan = _read_table
@@ -287,13 +447,14 @@ class Table:
         from deltalake import DeltaTable
 
         options = None if self.storage_options is None else dict(self.storage_options)
-        if self.version is None and self.timestamp is None:
+        if self._as_of == LATEST:
             return DeltaTable(self.table_uri, storage_options=options)
         return DeltaTable(self.table_uri, version=self.snapshot().version, storage_options=options)
 
     def __repr__(self) -> str:
-        selected = "" if self.version is None else f" at version {self.version}"
-        selected += "" if self.timestamp is None else f" at {self.timestamp}"
+        version, timestamp = self._as_of
+        selected = "" if version is None else f" at version {version}"
+        selected += "" if timestamp is None else f" at {timestamp}"
         return printable(f"<Table {redact_location(self.table_uri)}{selected}>")
 
     def _repr_html_(self) -> str:

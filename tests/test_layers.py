@@ -65,8 +65,8 @@ OWNERS = {
     "msgspec": {"expressions", "protocol", "storage.unity", "log", "input", "read", "write"}
     | {"operations", "queries", "spark", "reports", "cli"},
     "obstore": {"storage"},
-    "pandas": {"read.scan", "spark.buckets"},
-    "polars": {"read.lazy_frame", "read.scan"},
+    "pandas": {"read.scan", "spark.buckets", "table"},
+    "polars": {"read.lazy_frame", "read.scan", "table"},
     "py4j": {"spark"},
     "pyarrow": {""},
     "pyspark": {"spark"},

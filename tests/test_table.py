@@ -43,7 +43,7 @@ METHODS = {
 }
 # The methods that are `write_table` with a mode, and its parameters that they lack.
 WRITES = {"append": {"mode", "where"}, "overwrite": {"mode"}}
-OWN = {"as_of", "to_deltalake"}
+OWN = {"as_of", "to_deltalake", "exists", "head", "count", "to_pandas", "to_polars"}
 HANDLE = {"table"}
 
 
@@ -159,6 +159,34 @@ def test_as_of_selects_the_version_of_reads(table: dv.Table):
         assert ids(dv.read_table(pinned)) == [1, 2]
         assert pinned.to_deltalake().version() == 0
     assert ids(table.scan()) == [1, 2, 3]
+
+
+def test_a_handle_answers_what_a_reader_asks_first(table: dv.Table):
+    rows = [{"id": 1}, {"id": 2}, {"id": 3}]
+    assert table.exists()
+    assert (table.version, table.columns, table.count()) == (1, ["id"], 3)
+    assert table.schema == pa.schema([pa.field("id", pa.int64())])
+    assert sorted(table.head(2), key=str) == rows[:2]
+    assert sorted(table, key=str) == rows
+    assert sorted(table.to_pandas()["id"]) == sorted(table.to_polars()["id"]) == [1, 2, 3]
+    assert sorted(pa.table(table)["id"].to_pylist()) == [1, 2, 3]
+    first = table.as_of(0)
+    assert (first.version, first.count(), len(list(first))) == (0, 2, 2)
+    assert first.exists()
+    table.append(first)
+    assert (table.version, table.count()) == (2, 5)
+
+
+def test_a_table_or_a_version_that_does_not_exist_says_so(table: dv.Table, tmp_path: Path):
+    assert not dv.Table(tmp_path / "missing").exists()
+    assert not table.as_of(version=7).exists()
+    for ask in (lambda table: table.version, lambda table: table.head(), list):
+        with pytest.raises(TableNotFoundError):
+            ask(dv.Table(tmp_path / "missing"))
+    (tmp_path / "bad" / "_delta_log").mkdir(parents=True)
+    (tmp_path / "bad" / "_delta_log" / f"{0:020}.json").write_text("{")
+    with pytest.raises(dv.DeltaVariantError):
+        dv.Table(tmp_path / "bad").exists()
 
 
 @pytest.mark.parametrize(

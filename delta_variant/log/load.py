@@ -9,7 +9,7 @@ import pyarrow as pa
 from .._checks import to_integer
 from ..errors import MalformedLogError
 from ..protocol.actions import Metadata, Protocol
-from ..storage.store import Store, TableLocation, open_latest, open_store, pinned_version
+from ..storage.store import Store, TableLocation, is_as_of, open_latest, open_store, pinned_version
 from .catalog import check_access, is_managed_elsewhere
 from .replay import replay_tombstones
 from .snapshot import Snapshot
@@ -105,7 +105,7 @@ def version_to_read(
     own_version, own_timestamp = pinned_version(table)
     if version is None and timestamp is None:
         return own_version, own_timestamp
-    if own_timestamp is not None or isinstance(getattr(table, "version", None), int):
+    if is_as_of(table):
         raise ValueError(
             "cannot read another version because as_of selected one: pass the table without as_of"
         )

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .unity import CatalogTable
 
 __all__ = [
+    "LATEST",
     "Memo",
     "Store",
     "StoredFile",
@@ -52,6 +53,7 @@ __all__ = [
     "exists",
     "file_info",
     "get_ranges",
+    "is_as_of",
     "list_file_info",
     "list_files",
     "local_location",
@@ -86,6 +88,9 @@ class HasTableUri(Protocol):
 
 
 TableLocation: TypeAlias = str | os.PathLike[str] | HasTableUri
+
+LATEST = (None, None)
+"""The version and the timestamp of a handle that stands for the latest version."""
 
 Result = TypeVar("Result")
 ObjectKey: TypeAlias = tuple[Objects, str]
@@ -283,8 +288,17 @@ def pinned_version(table: TableLocation) -> tuple[int | None, Any]:
     """Return the version or the timestamp that a handle stands for, each None by default."""
     if isinstance(table, Store | str | os.PathLike):
         return None, None
+    selected: tuple[int | None, Any] | None = getattr(table, "_as_of", None)
+    if selected is not None:
+        return selected
+    # A `deltalake.DeltaTable`.
     version = getattr(table, "version", None)
-    return (version() if callable(version) else version), getattr(table, "timestamp", None)
+    return (version() if callable(version) else None), None
+
+
+def is_as_of(table: TableLocation) -> bool:
+    """Return whether a location is a `Table` whose `as_of` selected a version or a timestamp."""
+    return getattr(table, "_as_of", LATEST) != LATEST
 
 
 def open_latest(table: TableLocation) -> Store:
@@ -293,7 +307,7 @@ def open_latest(table: TableLocation) -> Store:
     Raises ValueError for a handle of an earlier version. A `deltalake.DeltaTable` stands for the table.
     """
     version, timestamp = pinned_version(table)
-    if timestamp is not None or isinstance(getattr(table, "version", None), int):
+    if is_as_of(table):
         at = f"version {version}" if timestamp is None else f"timestamp {timestamp}"
         shown = redact_location(table_uri(table))
         raise ValueError(f"cannot change {shown} at {at}: pass the table without as_of")
