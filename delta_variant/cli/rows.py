@@ -15,6 +15,7 @@ import pyarrow as pa
 from .._text import count
 from ..errors import printable
 from ..expressions.cast import cast_values
+from ..variant.objects import is_variant
 from ..variant.values import to_json
 from .tables import FIT, Heading, Layout, print_table
 from .terminal import console, escaped_json, print_hint
@@ -23,8 +24,6 @@ __all__ = ["OutputFormat", "print_rows"]
 
 OutputFormat: TypeAlias = Literal["table", "json", "csv"]
 
-EXTENSION_NAME = b"ARROW:extension:name"
-VARIANT_EXTENSION = b"arrow.parquet.variant"
 SHOWN_ROWS = 20
 CHANGE_TYPE = "_change_type"
 
@@ -97,7 +96,7 @@ def _rows(reader: pa.RecordBatchReader, limit: int | None) -> Iterator[list[tupl
 
 def _values(array: Any, field: pa.Field[Any]) -> list[Any]:
     """Return the values of a column as Python objects, and Variants as JSON text."""
-    if (field.metadata or {}).get(EXTENSION_NAME) == VARIANT_EXTENSION:
+    if is_variant(field):
         return [None if text is None else msgspec.Raw(text.encode()) for text in to_json(array).to_pylist()]
     if pa.types.is_struct(array.type):
         parts = [_values(array.field(index), part) for index, part in enumerate(array.type)]

@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from ..errors import CastError, ExpressionError
+from ..variant.objects import is_variant
 from ..variant.paths import split_pattern
 from .coercion import (
     cast_to,
@@ -45,10 +46,6 @@ from .tree import (
 )
 from .types import MAX_PRECISION, NUMERIC, SIMPLE_TYPES, Kind, as_decimal, kind_of, type_name
 from .variant_functions import VARIANT_FUNCTIONS, bind_variant_function
-
-EXTENSION_NAME = b"ARROW:extension:name"
-VARIANT_EXTENSION = b"arrow.parquet.variant"
-
 
 COMPARABLE: frozenset[Kind] = NUMERIC | {"string", "boolean", "binary", "date", "timestamp", "timestamp_ntz"}
 
@@ -244,7 +241,7 @@ def _resolve(name: Name, scope: NameScope) -> Expression:
         parents = (*parents, field.name)
         field = scope.field(part, whole, parents, field.type)
         bound = Field(bound, field.name, field.type)
-        if (field.metadata or {}).get(EXTENSION_NAME) == VARIANT_EXTENSION:
+        if is_variant(field):
             _check_variant_end(rest[position:], name)
             column, *fields = field_names(bound)
             return Extraction(column, (), None, fields=tuple(fields))

@@ -13,18 +13,15 @@ import pyarrow.parquet as pq
 
 from .._progress import advance, begin
 from ..errors import DeltaVariantError, SchemaError, SourceError
-from ..protocol.schema.arrow import VARIANT_EXTENSION
 from ..storage.inputs import InputFile, total_size
 from ..variant.shredding import unshred
-from ..variant.values import VARIANT_TYPE, plain_variants
+from ..variant.values import EXTENSION, VARIANT_TYPE, plain_variants
 
 __all__ = ["open_csv", "open_parquet"]
 
 BATCH_ROWS = 65_536
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 COMPRESSIONS: Mapping[str, Any] = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
-
-VARIANT_METADATA = {"ARROW:extension:name": VARIANT_EXTENSION}
 
 Partitions = Mapping[str, str | None]
 
@@ -177,7 +174,7 @@ def _logical_schema(schema: pa.Schema) -> pa.Schema:
     """Return the schema of a file with its Variants as unshredded structs of the extension type."""
     return pa.schema(
         [
-            pa.field(field.name, VARIANT_TYPE, field.nullable, VARIANT_METADATA)
+            pa.field(field.name, VARIANT_TYPE, field.nullable, EXTENSION)
             if _is_variant(field.type)
             else field
             for field in schema

@@ -149,7 +149,8 @@ def _facts(checksum: _Checksum, state: ReplayedState) -> Iterator[tuple[str, Any
     yield "numMetadata", checksum.num_metadata, 1
     yield "numProtocol", checksum.num_protocol, 1
     yield "metadata", checksum.metadata, state.metadata
-    yield "protocol", _with_sorted_lists(checksum.protocol), _with_sorted_lists(state.protocol)
+    stated, found = (each and each.sorted() for each in (checksum.protocol, state.protocol))
+    yield "protocol", stated, found
     yield "inCommitTimestampOpt", checksum.in_commit_timestamp_opt, state.timestamp
     yield "setTransactions", _by_name(checksum.set_transactions), _by_name(state.txns.values())
     yield "domainMetadata", _by_name(checksum.domain_metadata), _by_name(state.domains.values())
@@ -172,14 +173,6 @@ def _count_vectors(snapshot: Snapshot) -> tuple[int, int]:
     """Return the number of deleted records, and the number of deletion vectors."""
     cardinality = pc.struct_field(snapshot.files["deletion_vector"], "cardinality")
     return total(cardinality), pc.count(cardinality).as_py()
-
-
-def _with_sorted_lists(protocol: Protocol | None) -> Protocol | None:
-    if protocol is None:
-        return None
-    lists = (protocol.reader_features, protocol.writer_features)
-    reader, writer = (None if names is None else tuple(sorted(names)) for names in lists)
-    return msgspec.structs.replace(protocol, reader_features=reader, writer_features=writer)
 
 
 def _by_name(actions: Iterable[Txn | DomainMetadata] | None) -> dict[str, Txn | DomainMetadata] | None:

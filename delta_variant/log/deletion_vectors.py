@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 from uuid import UUID
@@ -19,7 +19,7 @@ from ..protocol.actions import DeletionVector, decode_path
 from ..storage import store as storage
 from ..storage.store import Store
 
-__all__ = ["file_path", "load", "subtract_rows"]
+__all__ = ["file_path", "load", "paths_of", "subtract_rows"]
 
 FILE_VERSION = 1
 SIZE_BYTES = 4
@@ -78,6 +78,15 @@ def file_path(descriptor: DeletionVector | Mapping[str, Any]) -> str | None:
             raise MalformedLogError(
                 f"invalid deletion vector: expected storage type i, p or u, got {other!r}"
             )
+
+
+def paths_of(files: pa.Table) -> Iterator[str]:
+    """Yield the paths of data files, rows of `Snapshot.files`, and of the files of their deletion vectors."""
+    for batch in files.select(["path", "deletion_vector"]).to_batches():
+        for path, vector in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            yield path
+            if vector is not None and (stored := file_path(vector)) is not None:
+                yield stored
 
 
 def subtract_rows(deleted: bytes | None, others: bytes | None) -> list[tuple[int, int]]:

@@ -41,7 +41,6 @@ __all__ = [
     "latest_version",
     "protocol_and_metadata_at",
     "snapshot_at",
-    "table_exists",
 ]
 
 Result = TypeVar("Result")
@@ -69,11 +68,6 @@ class _Loaded(msgspec.Struct, frozen=True):
 
     snapshot: Snapshot
     commit_file: StoredFile
-
-
-def table_exists(store: Store) -> bool:
-    """Return whether the root has a log with at least one version."""
-    return list_log(store, None).latest >= 0
 
 
 def latest_version(store: Store) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,10 +17,11 @@ from .._text import count
 from .._threads import Threads
 from ..errors import CommitConflictError, DataFileError, UnsupportedFeatureError
 from ..execution import Description, Executor, NameFile, executor_of
-from ..log import deletion_vectors, transaction
+from ..log import transaction
 from ..log.commit_context import CommitOptions, CommitResult, commit_context, now, without_txn
 from ..log.commits import read_commit_info
 from ..log.conflicts import VACUUM_END, VACUUM_START, Reads
+from ..log.deletion_vectors import paths_of
 from ..log.file_tables import subtract_files
 from ..log.load import load_latest, load_snapshot
 from ..log.snapshot import Snapshot
@@ -301,7 +302,7 @@ class FindTask:
 
 def _check_files_exist(plan: RestorePlan, executor: Executor) -> None:
     """Raise DataFileError if a data file or a deletion vector is missing."""
-    past, paths = plan.past, list(_paths(plan.added))
+    past, paths = plan.past, list(paths_of(plan.added))
     begin("checking files", files=len(paths))
     groups = executor.split(paths, lambda _: 1, len(paths), FILES_OF_TASK)
     tasks = (FindTask(tuple(group)) for group in groups)
@@ -340,15 +341,6 @@ def _check_no_vacuum_runs(present: Snapshot) -> None:
 def _is_since(info: CommitInfo, earliest: int) -> bool:
     written = info.fields.get("timestamp")
     return type(written) is int and written >= earliest
-
-
-def _paths(files: pa.Table) -> Iterator[str]:
-    for batch in files.select(["path", "deletion_vector"]).to_batches():
-        for path, vector in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield path
-            stored = None if vector is None else deletion_vectors.file_path(vector)
-            if stored is not None:
-                yield stored
 
 
 def _clustering(past: Snapshot, present: Snapshot) -> list[DomainMetadata]:

@@ -31,11 +31,12 @@ from ..errors import (
     StoreError,
 )
 from ..execution import Description, Executor, NameFile, executor_of
-from ..log import deletion_vectors, transaction
+from ..log import transaction
 from ..log.catalog import check_maintenance
 from ..log.commit_context import CommitOptions, CommitResult, commit_context, now, without_txn
 from ..log.commits import read_all_commits, read_commits
 from ..log.conflicts import VACUUM_END, VACUUM_START
+from ..log.deletion_vectors import paths_of
 from ..log.file_tables import are_unencoded, tombstones_table
 from ..log.load import load_with_tombstones
 from ..log.snapshot import Snapshot
@@ -258,17 +259,14 @@ class _NeededFiles:
 
 def _texts(files: pa.Table) -> Iterator[str]:
     """Yield the paths of data files and deletion vectors, decoded and as the log has them."""
-    for batch in files.select(["path", "encoded_path", "deletion_vector"]).to_batches():
+    yield from paths_of(files)
+    for batch in files.select(["path", "encoded_path"]).to_batches():
         plain: Any = batch.column(0)
         is_plain = are_unencoded(plain)
-        for path, encoded, vector in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            yield path
+        for path, encoded in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             if encoded or not is_plain:
                 # Not every writer encodes paths, so the text in the log can be the name of the file.
                 yield encoded or encode_path(path)
-            stored = None if vector is None else deletion_vectors.file_path(vector)
-            if stored is not None:
-                yield stored
 
 
 def _unused_files(snapshot: Snapshot, needed: _NeededFiles, before: int) -> Iterator[StoredFile]:

@@ -72,6 +72,11 @@ class Protocol(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
     reader_features: tuple[str, ...] | None = None
     writer_features: tuple[str, ...] | None = None
 
+    def sorted(self) -> Protocol:
+        """Return the protocol with sorted features, which is equal for equivalent protocols."""
+        reader, writer = (tuple(sorted(each or ())) for each in (self.reader_features, self.writer_features))
+        return msgspec.structs.replace(self, reader_features=reader, writer_features=writer)
+
 
 class Format(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The format of the data files, which is always Parquet."""

@@ -39,7 +39,7 @@ from ..read.rows import read_files
 from ..storage.store import TableLocation
 from ..variant import paths as variant_paths
 from ..variant.shredding import ShreddingSchema, infer_shredding_schema
-from ..variant.values import to_json
+from ..variant.values import EXTENSION, to_json
 from .bounds import Bounds
 from .bounds_picture import PathBounds, path_bounds
 from .inspected_file import InspectedFile, data_files, files_of
@@ -279,7 +279,7 @@ def _bytes_of(column: VariantColumn) -> int:
 
 def _encoded_bytes(values: Any, schema: ShreddingSchema | None) -> int:
     """Return the compressed bytes of Variants in a Parquet file that is written with a shredding schema."""
-    marked = pa.field("v", values.type, metadata={"ARROW:extension:name": "arrow.parquet.variant"})
+    marked = pa.field("v", values.type, metadata=EXTENSION)
     with tempfile.TemporaryDirectory() as folder:
         data = pa.Table.from_arrays([values], schema=pa.schema([marked]))
         write_table(folder, data, variant_columns=["v"], shredding=schema)

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ..execution import Engine
 from ..protocol.actions import Txn
-from ..storage.store import Memo, Store, TableLocation, location_key, remember, table_uri
+from ..storage.store import Memo, RememberedTable, Store, TableLocation, location_key, remember, table_uri
 from .credentials import session_options
 from .executor import SparkExecutor
 from .merging import DataFrameSource
@@ -20,7 +20,7 @@ from .queries.table_names import resolve_table
 from .running import session_timezone
 from .writing import DataFrameRows
 
-__all__ = ["EngineTable", "RecalledTables", "SparkEngine", "recall"]
+__all__ = ["RecalledTables", "SparkEngine", "locate_for", "recall"]
 
 
 @dataclass
@@ -137,17 +137,8 @@ class SparkEngine(Engine):
         return SparkExecutor(self.spark, store, storage_options, txn, self.auto_compact)
 
 
-@dataclass(frozen=True)
-class EngineTable:
-    """A location of a table whose operations run on an engine."""
-
-    table_uri: str
-    storage_options: Mapping[str, str] | None = field(repr=False)
-    engine: SparkEngine
-    _memo: Memo = field(repr=False, compare=False)
-
-    @classmethod
-    def of(cls, table: TableLocation, engine: SparkEngine) -> EngineTable:
-        location = engine.locate(table)
-        options = engine.storage_options(location, None)
-        return cls(table_uri(location), options, engine, getattr(location, "_memo", Memo()))
+def locate_for(engine: SparkEngine, table: TableLocation) -> RememberedTable:
+    """Return the location of a table whose operations run on an engine."""
+    location = engine.locate(table)
+    options = engine.storage_options(location, None)
+    return RememberedTable(table_uri(location), options, getattr(location, "_memo", Memo()), engine)

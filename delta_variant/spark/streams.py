@@ -20,7 +20,7 @@ from ..storage.store import TableLocation
 from ..write.commit import WriteResult
 from ..write.rewrite import RewriteResult
 from .batches import BatchWrite, MicroBatch, is_written, number_write
-from .engine import EngineTable, RecalledTables, SparkEngine
+from .engine import RecalledTables, SparkEngine, locate_for
 
 __all__ = ["batch_merger", "batch_writer"]
 
@@ -87,7 +87,7 @@ def batch_writer(
     def write_batch(df: DataFrame, batch_id: int) -> WriteResult:
         batch, engine = MicroBatch.of(df, batch_id), SparkEngine(df.sparkSession, **of_engine)
         with tables.of_batch():
-            target = EngineTable.of(table, engine)
+            target = locate_for(engine, table)
         write = BatchWrite(batch, target, app_id or _query_id(batch, "batch_writer"), arguments, df)
         with _transaction(write, has_own_id=app_id is not None) as txn:
             return write_table(target, df, commit=with_transaction(commit, txn), **arguments)

@@ -183,11 +183,15 @@ class Store:
 
 @dataclass(frozen=True)
 class RememberedTable:
-    """A location with a memo: its calls read only what was committed since the call before."""
+    """A location with a memo: its calls read only what was committed since the call before.
+
+    `engine` runs its operations, None for this process.
+    """
 
     table_uri: str
     storage_options: Mapping[str, str] | None = field(repr=False)
     _memo: Memo = field(default_factory=Memo.of_handle, repr=False, compare=False)
+    engine: Any = None
 
 
 def remember(table: TableLocation) -> TableLocation:

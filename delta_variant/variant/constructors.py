@@ -11,8 +11,8 @@ import pyarrow.types as arrow_types
 
 from .._arrow import Array
 from ..errors import ArgumentTypeError, CastError
-from .functions import EXTENSION, is_variant_type
-from .values import VARIANT_TYPE, ArrowArray, to_arrow_array
+from .functions import is_variant_type
+from .values import EXTENSION, VARIANT_TYPE, ArrowArray, to_arrow_array
 
 __all__ = [
     "array",

@@ -15,7 +15,7 @@ from .._options import Change
 from ..errors import ArgumentTypeError, ExpressionError, SchemaError
 from .objects import variants_from_column
 from .paths import parse_path
-from .values import VARIANT_TYPE, ArrowArray, parse_valid_json, to_arrow_array
+from .values import EXTENSION, VARIANT_TYPE, ArrowArray, parse_valid_json, to_arrow_array
 
 __all__ = [
     "is_valid_variant",
@@ -43,7 +43,6 @@ __all__ = [
 ]
 
 NULL_VALUE = b"\x00"
-EXTENSION = {b"ARROW:extension:name": b"arrow.parquet.variant"}
 EXPLODED_FIELDS: list[pa.Field[Any]] = [
     pa.field("row", pa.int64(), nullable=False),
     pa.field("pos", pa.int32()),

@@ -11,7 +11,7 @@ import pyarrow.types as arrow_types
 from .. import _native
 from .._arrow import replace_view, retype_array, values_and_positions
 from ..errors import CastError, SchemaError, error_location
-from .values import Variant, to_json
+from .values import EXTENSION, Variant, to_json
 
 __all__ = [
     "UNREPRESENTABLE",
@@ -33,9 +33,6 @@ Converter: TypeAlias = Callable[[Any], Any]
 
 # What pyarrow raises for a date or a time outside of the years 1 to 9999, and for nanoseconds.
 UNREPRESENTABLE = (OverflowError, ValueError)
-
-EXTENSION_NAME = b"ARROW:extension:name"
-VARIANT_EXTENSION = b"arrow.parquet.variant"
 
 
 def rows_of(batch: pa.RecordBatch, form: VariantForm) -> list[dict[str, Any]]:
@@ -172,7 +169,7 @@ def contains_variants(field: pa.Field[Any]) -> bool:
 
 def is_variant(field: pa.Field[Any]) -> bool:
     """Return whether a field is a Variant."""
-    return (field.metadata or {}).get(EXTENSION_NAME) == VARIANT_EXTENSION
+    return EXTENSION.items() <= (field.metadata or {}).items()
 
 
 def _objects(array: Any, field: pa.Field[Any], form: VariantForm) -> list[Any]:

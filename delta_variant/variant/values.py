@@ -36,6 +36,9 @@ __all__ = [
 ArrowArray: TypeAlias = Any
 """A pyarrow array or chunked array, any object with `__arrow_c_array__`, or a list of Python values."""
 
+EXTENSION = {b"ARROW:extension:name": b"arrow.parquet.variant"}
+"""The metadata of an Arrow field that is a Variant."""
+
 TEXT = (str, bytes, bytearray)
 TABULAR = (pa.Table, pa.RecordBatchReader)
 # pa.array would use the characters, bytes or keys of these as values, or read a set in an arbitrary order.

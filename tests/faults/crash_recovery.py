@@ -22,8 +22,8 @@ from table_operations import OPERATIONS, Rows, Step, prepare, read, rows_after
 import delta_variant as dv
 from delta_variant.errors import TableNotFoundError
 from delta_variant.log.commits import read_commits
+from delta_variant.log.listing import list_log
 from delta_variant.log.load import load_snapshot
-from delta_variant.log.state import table_exists
 from delta_variant.protocol.actions import Action, AddFile, CommitInfo, decode_path
 from delta_variant.storage.store import open_store
 
@@ -86,7 +86,7 @@ def run_crashes(folder: Path, count: int, seed: int) -> CrashCounts:
             is_first = number % STEPS_PER_TABLE == 0
             if is_first:
                 table, rows = folder / f"table {number}", {}
-            if is_first or table_exists(open_store(table)):
+            if is_first or list_log(open_store(table), None).latest >= 0:
                 name = "create" if is_first else random.choice(sorted(OPERATIONS.keys() - {"create"}))
                 step = Step.random(name, rows, random)
                 rows = _crash(workers, table, step, rows, random, counts)

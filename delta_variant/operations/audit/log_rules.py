@@ -108,11 +108,7 @@ def _comparable(action: Action) -> object:
         return msgspec.structs.replace(action, path=path, tags=tags, data_change=False)
     if isinstance(action, RemoveFile):
         return RemoveFile
-    if isinstance(action, Protocol):
-        lists = (action.reader_features, action.writer_features)
-        versions = (action.min_reader_version, action.min_writer_version)
-        return *versions, *(None if names is None else frozenset(names) for names in lists)
-    return action
+    return action.sorted() if isinstance(action, Protocol) else action
 
 
 def _describe(key: Key) -> str:

@@ -211,7 +211,7 @@ def _table_differences(actions: Iterable[Action], state: ReplayedState) -> Itera
     txns, domains = dict(state.txns), dict(state.domains)
     for action in actions:
         if isinstance(action, Protocol):
-            yield from differences("protocol", _comparable(action), _comparable(state.protocol))
+            yield from differences("protocol", action.sorted(), state.protocol and state.protocol.sorted())
         elif isinstance(action, Metadata):
             yield from differences("metaData", action, state.metadata)
         elif isinstance(action, Txn):
@@ -245,14 +245,6 @@ def _file_differences(adds: Iterable[AddFile], state: ReplayedState) -> Iterator
         seen.add(key)
     for path, _ in state.files.keys() - seen:
         yield f"it lacks the file {path}"
-
-
-def _comparable(protocol: Protocol | None) -> Protocol | None:
-    if protocol is None:
-        return None
-    lists = (protocol.reader_features, protocol.writer_features)
-    reader, writer = (tuple(sorted(names or ())) for names in lists)
-    return msgspec.structs.replace(protocol, reader_features=reader, writer_features=writer)
 
 
 def _comparable_file(add: AddFile) -> AddFile:

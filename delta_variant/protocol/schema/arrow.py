@@ -15,6 +15,7 @@ import pyarrow.types as arrow_types
 
 from ..._checks import list_names
 from ...errors import SchemaError
+from ...variant.values import EXTENSION
 from ..types import (
     VARIANT,
     VOID,
@@ -46,8 +47,7 @@ __all__ = [
 EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"
 FIELD_ID = b"PARQUET:field_id"
-VARIANT_EXTENSION = "arrow.parquet.variant"
-VARIANT_EXTENSIONS = ("arrow.json", VARIANT_EXTENSION)
+VARIANT_EXTENSIONS = ("arrow.json", "arrow.parquet.variant")
 
 VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
@@ -173,7 +173,7 @@ def field_id(field: StructField) -> int | None:
 def _to_field(field: StructField, field_ids: bool) -> pa.Field[Any]:
     metadata: dict[bytes, bytes] = {}
     if field.type == VARIANT:
-        metadata = {EXTENSION_NAME: VARIANT_EXTENSION.encode(), EXTENSION_METADATA: b""}
+        metadata = {**EXTENSION, EXTENSION_METADATA: b""}
     if field_ids and (column_id := field_id(field)) is not None:
         metadata[FIELD_ID] = str(column_id).encode()
     arrow_type = to_arrow_type(field.type, field_ids=field_ids)
