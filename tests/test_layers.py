@@ -59,6 +59,7 @@ OWNERS = {
         "protocol.statistics",
         "variant",
     },
+    "botocore": {"storage.profiles"},
     "deltalake": {"table"},
     "duckdb": {"queries.sources"},
     "jsonpath_rfc9535": {"variant.paths"},

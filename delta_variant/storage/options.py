@@ -99,16 +99,15 @@ _WITHOUT_EFFECT = frozenset(
 )
 
 _DYNAMODB = "commits with a lock in DynamoDB are not supported; let every writer use conditional puts"
-_NO_ROLES = (
-    "profiles and assumed roles are not supported; pass AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, which "
-    "`aws configure export-credentials --format env` prints for a profile, or set AWS_ROLE_ARN"
+_NO_ROLE = (
+    "an option cannot name a role to assume; set aws_profile to a profile with role_arn, or AWS_ROLE_ARN and "
+    "AWS_WEB_IDENTITY_TOKEN_FILE in the environment"
 )
 _UNSUPPORTED = {
     "aws_s3_locking_provider": _DYNAMODB,
     "delta_dynamo_table_name": _DYNAMODB,
-    "aws_profile": _NO_ROLES,
-    "aws_iam_role_arn": _NO_ROLES,
-    "aws_s3_assume_role_arn": _NO_ROLES,
+    "aws_iam_role_arn": _NO_ROLE,
+    "aws_s3_assume_role_arn": _NO_ROLE,
 }
 
 

@@ -127,20 +127,16 @@ _METADATA_SERVICE = re.compile(
     r"Generic (?P<store>\w+) error(?s:.*)//(?:169\.254\.169\.254|metadata\.google\.internal|metadata)/"
 )
 _CREDENTIALS = {
-    "S3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment or as storage options, or "
-    "AWS_SKIP_SIGNATURE=true for a public bucket; AWS_PROFILE is not supported, and "
-    "`aws configure export-credentials --format env` prints the variables of a profile",
+    "S3": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, in the environment or as storage "
+    "options, or AWS_SKIP_SIGNATURE=true for a public bucket",
     "MicrosoftAzure": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY or "
     "AZURE_STORAGE_SAS_TOKEN in the environment or as storage options, or AZURE_SKIP_SIGNATURE=true for a "
     "public container",
     "GCS": "set GOOGLE_SERVICE_ACCOUNT to the path of a key file, in the environment or as a storage option, "
     "or GOOGLE_SKIP_SIGNATURE=true for a public bucket",
 }
-_NO_HTTP = (
-    "cannot connect because the URL of the store is not an https:// URL; set the storage option "
-    "allow_http=true, or AWS_ALLOW_HTTP, AZURE_ALLOW_HTTP or GOOGLE_ALLOW_HTTP in the environment, for an "
-    "http:// URL"
-)
+_NOT_HTTPS = re.compile(r"Generic (?P<store>\w+) error(?s:.*)source: BadScheme")
+_PREFIXES = {"S3": "AWS", "MicrosoftAzure": "AZURE", "GCS": "GOOGLE"}
 _ANSWER = re.compile(r"<Code>(?P<code>[^<]*)</Code>\s*<Message>(?P<message>[^<\n]*)")
 
 
@@ -153,4 +149,9 @@ def _reason(error: Exception) -> str:
         return reason_of(error)
     if (asked := _METADATA_SERVICE.search(text)) and (remedy := _CREDENTIALS.get(asked["store"])):
         return f"there are no credentials: {remedy}"
-    return _NO_HTTP if "source: BadScheme" in text else text.split("\n", 1)[0]
+    if (asked := _NOT_HTTPS.search(text)) and (prefix := _PREFIXES.get(asked["store"])):
+        return (
+            "cannot connect because the URL of the store is not an https:// URL; set "
+            f"{prefix}_ALLOW_HTTP=true in the environment or as a storage option for an http:// URL"
+        )
+    return text.split("\n", 1)[0]

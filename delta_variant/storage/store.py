@@ -35,6 +35,7 @@ from .objects import (
     StoredFile,
 )
 from .options import ALLOW_PATHS_OUTSIDE_TABLE, StoreOptions, client_options, parse_options
+from .profiles import PROFILE, Profile, find_profile
 from .request import NO_RETRIES, Retries, translate_errors
 
 if TYPE_CHECKING:
@@ -366,12 +367,15 @@ def _open_root(
     uri = uri.rstrip("/")
     if urlsplit(uri).scheme.lower() == "memory":
         return Store(uri, _memory(uri), None, outside=outside)
+    config = dict(options.store)
+    if credentials is None and uri.lower().startswith(("s3://", "s3a://")):
+        credentials = _apply_profile(uri, config)
     with translate_errors(uri):
         # Each store has its own options, so their common type is only known at run time.
         arguments: Any = {
             name: value
             for name, value in (
-                ("config", dict(options.store)),
+                ("config", config),
                 ("client_options", client_options(options, os.environ)),
                 ("retry_config", dict(options.retry)),
                 ("credential_provider", credentials),
@@ -380,6 +384,17 @@ def _open_root(
         }
         objects = RemoteObjects(from_url(uri, **arguments))
     return Store(uri, objects, None, outside=outside, retries=Retries.of(options.retry))
+
+
+def _apply_profile(uri: str, config: dict[str, str]) -> Profile | None:
+    """Replace the name of a profile in the options of a store by its settings, and return the profile."""
+    name = find_profile(config, os.environ)
+    config.pop(PROFILE, None)
+    if name is None:
+        return None
+    profile = Profile(name, uri)
+    config.update(profile.settings(config, os.environ))
+    return profile
 
 
 def _check_folder(root: Path) -> None:

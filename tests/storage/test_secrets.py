@@ -167,8 +167,8 @@ def test_secrets_of_the_environment_are_masked(monkeypatch):
         ({"aws_region": "eu-west-1", "aws_profile": "me"}, "s3://b/t", "aws_profile=me"),
         ({"google_service_account": "/no/such/key.json"}, "gs://b/t", "/no/such/key.json"),
         ({**S3, **KEYS}, "s3://bucket-name/folder", "s3://bucket-name/folder"),
-        ({**S3, **KEYS, "allow_http": "false"}, "s3://b/t", "allow_http=true, or AWS_ALLOW_HTTP"),
-        ({**ACCOUNT, "azure_skip_signature": "true", "allow_http": "false"}, "az://c/t", "AZURE_ALLOW_HTTP"),
+        ({**S3, **KEYS, "allow_http": "false"}, "s3://b/t", "set AWS_ALLOW_HTTP=true in the"),
+        ({**ACCOUNT, "azure_skip_signature": "true", "allow_http": "false"}, "az://c/t", "set AZURE_ALLOW"),
     ],
 )
 def test_an_error_keeps_what_is_not_secret(options, uri, shown):

@@ -83,5 +83,5 @@ def test_a_store_without_credentials_names_the_variables(tmp_path: Path):
     def fail(call: str, key: str) -> None:
         raise GenericError("Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token")
 
-    with pytest.raises(StoreError, match="there are no credentials: set AWS_ACCESS_KEY_ID"):
+    with pytest.raises(StoreError, match="there are no credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID"):
         dv.load_snapshot(intercept(tmp_path, before=fail))

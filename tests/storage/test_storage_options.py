@@ -105,8 +105,7 @@ def test_a_service_account_of_gcs_is_read_from_its_file(tmp_path):
     [
         ("AWS_S3_LOCKING_PROVIDER", "dynamodb", "a lock in DynamoDB"),
         ("DELTA_DYNAMO_TABLE_NAME", "t", "a lock in DynamoDB"),
-        ("AWS_PROFILE", "me", "profiles and assumed roles"),
-        ("aws_iam_role_arn", "arn:aws:iam::1:role/x", "profiles and assumed roles"),
+        ("aws_iam_role_arn", "arn:aws:iam::1:role/x", "a profile with role_arn"),
         ("aws_conditional_put", "disabled", "conditional puts"),
         ("conditional_put", "dynamo:t", "conditional puts"),
         ("max_retries", "many", "invalid value"),
