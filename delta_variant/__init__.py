@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from .data_file.options import FileOptions, JsonOptions
     from .data_file.statistics import file_stats
     from .expressions.variant_get import try_variant_get, variant_get
+    from .input.files import read_csv
     from .input.json_lines import read_json
     from .log.commit_context import CommitOptions, CommitResult
     from .log.load import load_snapshot
@@ -166,6 +167,7 @@ __all__ = [
     "parse_json",
     "progress",
     "read_changes",
+    "read_csv",
     "read_json",
     "read_table",
     "rename_column",
@@ -199,6 +201,7 @@ _LAZY = {
         "try_variant_get",
         "variant_get",
     ),
+    "input.files": ("read_csv",),
     "input.json_lines": ("read_json",),
     "log.commit_context": ("CommitOptions", "CommitResult"),
     "log.load": ("load_snapshot",),

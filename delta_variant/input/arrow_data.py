@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
-from os import PathLike
 from typing import Any
 
 import pyarrow as pa
@@ -14,32 +13,21 @@ from ..expressions.types import type_name
 from ..protocol.schema.arrow import is_encoded_variant, is_text_or_variant, to_arrow, variant_field
 from ..protocol.types import VARIANT, StructType
 from ..variant.objects import variants_from_column, variants_from_objects
-from .json_lines import JSON_SUFFIXES, read_json
 
-__all__ = ["batches_of", "files_as_lines"]
+__all__ = ["batches_of"]
 
 EXPECTED = (
     "expected an object with __arrow_c_stream__ or __arrow_c_array__ that has columns, such as a pyarrow or "
-    "Polars table, a list of dicts, the path of a .json or .ndjson file, or the result of read_json"
+    "Polars table, a list of dicts, the path of a JSON, CSV or Parquet file, or the result of read_json"
 )
 # Part of Arrow's message for struct rows that are null.
 NULL_ROWS = "null count"
 
 
-def files_as_lines(data: Any, what: str, variants: Collection[str]) -> Any:
-    """Return the values of a JSON file for its path, and other data unchanged."""
-    is_name = isinstance(data, str) and data.lower().endswith(JSON_SUFFIXES)
-    if not is_name and not isinstance(data, PathLike):
-        return data
-    if len(variants) > 1:
-        raise ArgumentTypeError(f"{what}: a JSON file has one column, got {len(variants)} in variant_columns")
-    return read_json(data, column=next(iter(variants), "value"))
-
-
 def batches_of(
     data: Any, what: str, variants: Collection[str] = (), columns: StructType | None = None
 ) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Return the schema and the batches of data that a caller passes, except files: see `files_as_lines`.
+    """Return the schema and the batches of data that a caller passes, except files: see `open_path`.
 
     Columns in `variants`, and those that are Variants in `columns`, the columns of the table, become Variants
     if they are nested. Raises ArgumentTypeError for other data; `what` names the data in messages.
@@ -53,8 +41,8 @@ def batches_of(
         )
     if isinstance(data, str):
         raise ArgumentTypeError(
-            f"{what}: expected rows, or the path of a .json or .ndjson file, got {data!r}: read another file "
-            "first, as with pyarrow.csv.read_csv"
+            f"{what}: expected rows, or the path of a folder or a JSON, CSV or Parquet file, got {data!r}: "
+            "pass read_json(…) or read_csv(…) for a file with another suffix"
         )
     if type(data).__module__.startswith("polars.") and type(data).__name__ == "LazyFrame":
         data = data.collect()

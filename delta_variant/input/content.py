@@ -10,6 +10,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
+from io import BufferedReader, RawIOBase
 from itertools import chain
 from typing import Any, BinaryIO, NamedTuple, TypeAlias
 
@@ -23,6 +24,8 @@ __all__ = ["COMPRESSED_SUFFIXES", "Content", "stem_of"]
 
 PIECE_BYTES = 4 << 20
 """How much content is yielded at a time."""
+
+BUFFER_BYTES = 64 << 10
 
 COMPRESSED_BYTES = 256 << 10
 """How much of a compressed file is read at a time."""
@@ -42,7 +45,7 @@ class _Continued:
         if not self._head:
             return bytes(self._file.read(size) or b"")
         taken, self._head = self._head[:size], self._head[size:]
-        return taken
+        return taken + self.read(size - len(taken)) if len(taken) < size else taken
 
     def close(self) -> None:
         """Do nothing."""
@@ -158,6 +161,10 @@ class Content:
                 raise SourceError(message, file=self.name) from error
             raise self._damaged(f"cannot decompress {self.name}: {error}", file=self.name) from error
 
+    def open(self) -> BufferedReader:
+        """Return the bytes, decompressed and as UTF-8, as a file; its reads raise what `pieces` raises."""
+        return BufferedReader(_File(self.pieces()), BUFFER_BYTES)
+
     def _decompress(self) -> Iterator[bytes]:
         head = b""
         while len(head) < MAGIC_BYTES and (more := self._file.read(MAGIC_BYTES - len(head))):
@@ -172,21 +179,39 @@ class Content:
         return piece
 
 
+class _File(RawIOBase):
+    """A file of pieces of bytes."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        while not self._rest:
+            piece = next(self._pieces, None)
+            if piece is None:
+                return 0
+            self._rest = memoryview(piece)
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+
 def _as_utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield text as UTF-8 if it begins with the byte order mark of UTF-16 or UTF-32, else unchanged."""
-    head: list[bytes] = []
-    for piece in pieces:
-        head.append(piece)
-        if sum(map(len, head)) >= MARK_BYTES:
-            break
-    mark = b"".join(each[:MARK_BYTES] for each in head)
-    encoding = next((encoding for bytes_, encoding in ENCODINGS if mark.startswith(bytes_)), None)
+    first = [b""]
+    while len(first[0]) < MARK_BYTES and (more := next(pieces, None)) is not None:
+        first[0] += more
+        del more
+    encoding = next((encoding for mark, encoding in ENCODINGS if first[0].startswith(mark)), None)
     if encoding is None:
-        yield from head
-        head.clear()
+        yield first.pop()
         yield from pieces
         return
     decoder = codecs.getincrementaldecoder(encoding)()
-    for piece in chain(head, pieces):
+    for piece in chain(first, pieces):
         yield decoder.decode(piece).encode()
     yield decoder.decode(b"", True).encode()

@@ -2,38 +2,52 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from .._checks import check_option
 from .._progress import advance, begin
+from ..data_file.options import JsonOptions
 from ..errors import DeltaVariantError, SchemaError, SourceError
 from ..storage.inputs import InputFile, total_size
 from ..variant.shredding import unshred
 from ..variant.values import EXTENSION, VARIANT_TYPE, plain_variants
+from .content import Content
+from .extracted_columns import ExtractedColumns
 
 __all__ = ["open_csv", "open_parquet"]
 
 BATCH_ROWS = 65_536
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-COMPRESSIONS: Mapping[str, Any] = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+DELIMITERS = (",", ";", "\t")
+DECIMALS = (".", ",")
+QUOTED = re.compile(rb'"[^"]*"')
 
 Partitions = Mapping[str, str | None]
 
 
-def open_parquet(files: Sequence[InputFile], *, hive: bool = False) -> pa.RecordBatchReader:
+def open_parquet(
+    files: Sequence[InputFile],
+    variant_columns: Collection[str] = (),
+    *,
+    hive: bool = False,
+    columns: Mapping[str, str] | None = None,
+) -> pa.RecordBatchReader:
     """Return the rows of Parquet files as a stream whose schema has the columns of all files.
 
     A struct of `metadata`, `value` and perhaps `typed_value` is a Variant, with or without the annotation,
     because some writers omit it. A column is nullable unless all files require it. `hive=True` adds the
     columns in the names of folders, such as `day=2026-11-21/`: integers if all of their values are, strings
-    otherwise. Raise SourceError for a file that cannot be read, and SchemaError for files whose columns have
-    different types.
+    otherwise. `columns` are those of `read_csv`. Raise SourceError for a file that cannot be read, and
+    SchemaError for files whose columns have different types.
     """
     folders = [_partitions_of(file.path) if hive else {} for file in files]
     types = _partition_types(folders)
@@ -47,54 +61,99 @@ def open_parquet(files: Sequence[InputFile], *, hive: bool = False) -> pa.Record
         [field.with_nullable(field.nullable or field.name not in everywhere) for field in schema]
     )
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches() -> Iterator[tuple[InputFile, pa.RecordBatch]]:
         begin("writing", files=len(files), bytes_=total_size(files))
         for file, values in zip(files, folders, strict=True):
             with _opened(file, _parquet_file) as opened:
                 rows = max(opened.metadata.num_rows, 1)
                 for batch in opened.iter_batches(BATCH_ROWS):
                     advance(bytes_=(file.size or 0) * batch.num_rows // rows, rows=batch.num_rows)
-                    yield _with_schema(batch, schema, values)
+                    yield file, _with_schema(batch, schema, values)
             advance(files=1)
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    texts = [field.name for field in schema if field.name in variant_columns and _is_text(field.type)]
+    return _stream(schema, batches(), ExtractedColumns.of(columns, schema, texts))
 
 
-def open_csv(files: Sequence[InputFile], text_columns: Collection[str]) -> pa.RecordBatchReader:
-    """Return the rows of CSV files with a header as a stream. An empty field is NULL.
-
-    The types of other columns than `text_columns` are inferred from the start of each file. Raise SourceError
-    for a file that cannot be read or parsed, and SchemaError for files whose columns have different types.
-    """
+def open_csv(
+    files: Sequence[InputFile],
+    variant_columns: Collection[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    decimal: str = ".",
+) -> pa.RecordBatchReader:
+    """Return the rows of CSV files with a header as a stream; see `read_csv`."""
+    check_option("decimal", decimal, DECIMALS)
     options = pyarrow.csv.ConvertOptions(
-        column_types={name: pa.string() for name in text_columns}, null_values=[""], strings_can_be_null=True
+        column_types={name: pa.string() for name in variant_columns},
+        null_values=[""],
+        strings_can_be_null=True,
+        decimal_point=decimal,
     )
-
-    def opener(file: InputFile) -> Callable[[BinaryIO], pa.RecordBatchReader]:
-        codec = next((codec for end, codec in COMPRESSIONS.items() if file.path.endswith(end)), None)
-
-        def read(content: Any) -> pa.RecordBatchReader:
-            stream: Any = content if codec is None else pa.CompressedInputStream(content, codec)
-            return pyarrow.csv.open_csv(stream, convert_options=options)
-
-        return read
-
     schemas = []
     for file in files:
-        with _opened(file, opener(file)) as opened:
+        with _opened_csv(file, options) as opened:
             schemas.append(_text_schema(_with_distinct_names(opened.schema, file), file))
     schema = _unify(schemas, files)
+    extracted = ExtractedColumns.of(columns, schema, tuple(variant_columns))
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches() -> Iterator[tuple[InputFile, pa.RecordBatch]]:
         begin("writing", files=len(files), bytes_=total_size(files))
         for file in files:
-            with _opened(file, opener(file)) as opened:
+            with _opened_csv(file, options) as opened:
                 for batch in opened:
                     advance(rows=batch.num_rows)
-                    yield _with_schema(batch, schema, {})
+                    yield file, _with_schema(batch, schema, {})
             advance(files=1, bytes_=file.size or 0)
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return _stream(schema, batches(), extracted, variant_columns)
+
+
+def _stream(
+    schema: pa.Schema,
+    batches: Iterator[tuple[InputFile, pa.RecordBatch]],
+    extracted: ExtractedColumns,
+    json: Collection[str] = (),
+) -> pa.RecordBatchReader:
+    """Return batches of files as a stream with the extracted columns, and JSON text as `arrow.json`."""
+    fields = [pa.field(field.name, pa.json_()) if field.name in json else field for field in schema]
+    whole = pa.schema([*fields, *extracted.fields])
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        current, first = None, 0
+        for file, batch in batches:
+            current, first = file, first if file is current else 0
+            locate = partial(_locate, file.name, first)
+            first += batch.num_rows
+            added = extracted.append(batch, file.name, locate, JsonOptions())
+            yield pa.record_batch(list(map(_as_field, added.columns, whole)), schema=whole)
+
+    return pa.RecordBatchReader.from_batches(whole, rows())
+
+
+def _locate(file: str, first: int, row: int) -> dict[str, Any]:
+    return {"file": file, "row": first + row}
+
+
+def _as_field(column: Any, field: pa.Field[Any]) -> Any:
+    return pa.ExtensionArray.from_storage(field.type, column) if field.type == pa.json_() else column
+
+
+@contextmanager
+def _opened_csv(
+    file: InputFile, options: pyarrow.csv.ConvertOptions
+) -> Iterator[pyarrow.csv.CSVStreamingReader]:
+    with Content(file) as content, _converted_errors(file):
+        text = content.open()
+        header = text.peek().partition(b"\n")[0]
+        parse = pyarrow.csv.ParseOptions(delimiter=_delimiter_of(header), newlines_in_values=True)
+        yield pyarrow.csv.open_csv(text, parse_options=parse, convert_options=options)
+
+
+def _delimiter_of(header: bytes) -> str:
+    """Return the delimiter that occurs most often in a header, outside quotes; the comma if none does."""
+    names = QUOTED.sub(b"", header)
+    return max(DELIMITERS, key=lambda each: names.count(each.encode()))
 
 
 def _parquet_file(content: Any) -> pq.ParquetFile:
@@ -103,14 +162,19 @@ def _parquet_file(content: Any) -> pq.ParquetFile:
 
 @contextmanager
 def _opened(file: InputFile, read: Callable[[Any], Any]) -> Iterator[Any]:
-    with file.open() as content:
-        try:
-            yield read(content)
-        except DeltaVariantError:
-            raise
-        # Arrow raises OSError for data that it cannot decompress.
-        except (pa.ArrowException, OSError) as error:
-            raise SourceError(f"cannot read {file.name}: {error}", file=file.name) from error
+    with file.open() as content, _converted_errors(file):
+        yield read(content)
+
+
+@contextmanager
+def _converted_errors(file: InputFile) -> Iterator[None]:
+    try:
+        yield
+    except DeltaVariantError:
+        raise
+    # Arrow raises OSError for data that it cannot decompress.
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"cannot read {file.name}: {error}", file=file.name) from error
 
 
 def _partitions_of(path: str) -> Partitions:
@@ -180,6 +244,10 @@ def _logical_schema(schema: pa.Schema) -> pa.Schema:
             for field in schema
         ]
     )
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
 
 
 def _is_variant(arrow_type: pa.DataType) -> bool:

@@ -12,7 +12,8 @@ from .._checks import list_names, options_of, texts_of
 from ..data_file.options import FileOptions, JsonOptions, Shredding, WriteOptions
 from ..execution import Engine, Executor, LocalExecutor, NameFile, executor_of, timezone_of
 from ..expressions.tree import Expression
-from ..input.arrow_data import batches_of, files_as_lines
+from ..input.arrow_data import batches_of
+from ..input.files import open_path
 from ..input.invalid_json import Batches, InvalidValueHandler, RejectsFile
 from ..input.json_lines import JsonLines
 from ..log.commit_context import CommitOptions, transaction_of
@@ -70,9 +71,9 @@ def write_table(
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         data: Arrow data (any object with `__arrow_c_stream__` or `__arrow_c_array__`, such as a pyarrow,
             pandas or Polars table, a DuckDB relation or a `Scan`), a Polars LazyFrame, a list or an iterator
-            of dicts, a list of JSON texts for the one column in `variant_columns`, the path of a `.json`,
-            `.jsonl` or `.ndjson` file, which may be compressed, or the result of `read_json`. With a
-            `SparkEngine` also a batch DataFrame, which executors write.
+            of dicts, a list of JSON texts for the one column in `variant_columns`, the path of a file or a
+            folder of JSON, CSV or Parquet, or the result of `read_json` or `read_csv`. With a `SparkEngine`
+            also a batch DataFrame, which executors write.
         mode: What to do if the table exists, even if another writer creates it during the write: `"error"`,
             the default, raises TableExistsError, `"append"` adds rows, `"overwrite"` replaces all rows or
             those that match `where`, `"ignore"` does nothing.
@@ -270,7 +271,7 @@ class ArrowRows:
     @classmethod
     def of(cls, data: Any, variants: Sequence[str], known: StructType | None) -> ArrowRows:
         """Return the rows of the data of a write; `known` are the columns of the table."""
-        data = files_as_lines(data, "the data", variants)
+        data = open_path(data, "the data", variants)
         batches: Batches
         if isinstance(data, JsonLines):
             arrow_schema, batches = data.schema, data.batches()

@@ -217,7 +217,7 @@ def test_a_path_is_a_file_of_json(tmp_path: Path, name: str, kind: Any):
         ([{"event": "{}"}], "cannot tell whether text in a Variant column is JSON or a string"),
         ([{"event": {"a": object()}}], "a value of type object"),
         ([{"a": 1}, {"a": "x"}], "cannot convert the column 'a' to bigint because of the value 'x'"),
-        ('{"a": 1}', "the path of a .json"),
+        ('{"a": 1}', "the path of a folder or a JSON, CSV or"),
         ({"a": 1}, "got one dict"),
     ],
 )
@@ -406,8 +406,6 @@ def test_one_dict_is_rejected_because_its_keys_would_be_rows(tmp_path: Path, one
     assert table.scan().to_pylist() == [{"id": 1}]
 
 
-def test_a_file_that_is_not_json_has_its_name_and_a_way_out_in_the_error(tmp_path: Path):
-    with pytest.raises(
-        ArgumentTypeError, match=r"got 'x\.csv': read another file first, as with pyarrow\.csv"
-    ):
-        dv.write_table(tmp_path / "t", "x.csv")
+def test_a_file_of_an_unknown_kind_has_its_name_and_a_way_out_in_the_error(tmp_path: Path):
+    with pytest.raises(ArgumentTypeError, match=r"got 'x\.txt': pass read_json\(…\) or read_csv\(…\)"):
+        dv.write_table(tmp_path / "t", "x.txt")

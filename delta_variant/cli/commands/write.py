@@ -80,6 +80,7 @@ def write(
         option("The field of JSON documents whose array has the values, or a path: $.data.items.", "FIELD"),
     ] = None,
     variant_column: VariantColumns = None,
+    decimal: Annotated[Literal[".", ","], option("The decimal point of numbers in CSV.")] = ".",
     extract: Annotated[
         Texts,
         option(
@@ -152,6 +153,7 @@ def write(
         layout=layout,
         records=records,
         columns=parse_pairs("--extract", extract),
+        decimal=decimal,
     )
 
     def plan() -> WritePlan:

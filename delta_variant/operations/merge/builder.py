@@ -14,7 +14,8 @@ from ..._text import quote
 from ...data_file.options import FileOptions, WriteOptions
 from ...errors import ExpressionError, printable
 from ...execution import Engine, timezone_of
-from ...input.arrow_data import batches_of, files_as_lines
+from ...input.arrow_data import batches_of
+from ...input.files import open_path
 from ...input.invalid_json import parse_json_columns, parse_lines
 from ...input.json_lines import JsonLines
 from ...log.commit_context import CommitOptions
@@ -106,7 +107,7 @@ def merge(
 
 
 def _in_memory(source: Any, names: Sequence[str], target: StructType) -> MemorySource:
-    source = files_as_lines(source, "the source", names)
+    source = open_path(source, "the source", names)
     if isinstance(source, JsonLines):
         arrow_schema, batches = source.schema, parse_lines(source)
     else:

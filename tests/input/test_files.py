@@ -1,0 +1,143 @@
+"""CSV and Parquet files as data of a write, with the values that Python's csv reads."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import gzip
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.errors import raises_at
+from typer.testing import CliRunner
+
+from delta_variant import Table, read_csv, read_table, write_table
+from delta_variant.cli.app import app
+from delta_variant.errors import CastError, SchemaError, SourceError
+
+ROWS = [
+    {"name": 'Zoë; "Z"', "city": "line\nbreak", "payload": '{"day": "2026-11-21"}'},
+    {"name": "Ada, B.", "city": "", "payload": '{"day": "2026-11-22", "n": [1, 2]}'},
+]
+
+
+def written(delimiter: str = ",", encoding: str = "utf-8") -> bytes:
+    """Return the rows as Python's csv writes them."""
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(ROWS[0]), delimiter=delimiter)
+    writer.writeheader()
+    writer.writerows(ROWS)
+    return text.getvalue().encode(encoding)
+
+
+EXPECTED = [
+    {"name": row["name"], "city": row["city"] or None, "payload": json.loads(row["payload"])} for row in ROWS
+]
+EXPORTS = {
+    "plain.csv": written(),
+    "excel.csv": written(";", "utf-8-sig"),
+    "unicode.csv": written("\t", "utf-16"),
+    "tabs.tsv": written("\t"),
+    "packed.csv.gz": gzip.compress(written(";")),
+    "named_as_plain.csv": gzip.compress(written()),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_an_exported_file_is_read_in_python_and_in_a_shell(name: str, tmp_path: Path):
+    (tmp_path / name).write_bytes(EXPORTS[name])
+    path, tables = str(tmp_path / name), [str(tmp_path / each) for each in ("path", "reader", "shell")]
+    Table(tables[0]).append(path, variant_columns=["payload"])
+    write_table(tables[1], read_csv(path, variant_columns=["payload"]))
+    run = CliRunner().invoke(app, ["write", path, tables[2], "--variant-column", "payload"])
+    assert run.exit_code == 0, run.output
+    for table in tables:
+        assert read_table(table).to_pylist() == EXPECTED
+
+
+def test_numbers_have_a_decimal_comma_if_it_is_asked_for(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("price;n\n1,50;1\n-2,25;2\n", encoding="utf-8")
+    assert read_csv(tmp_path / "a.csv", decimal=",").read_all().column("price").to_pylist() == [1.5, -2.25]
+    assert read_csv(tmp_path / "a.csv").read_all().column("price").to_pylist() == ["1,50", "-2,25"]
+    command = ["write", str(tmp_path / "a.csv"), str(tmp_path / "t"), "--decimal", ","]
+    assert CliRunner().invoke(app, command).exit_code == 0
+    assert read_table(tmp_path / "t").to_pylist() == [{"price": 1.5, "n": 1}, {"price": -2.25, "n": 2}]
+    with pytest.raises(ValueError, match=r"^decimal: expected one of '\.', ',', got ';'"):
+        read_csv(tmp_path / "a.csv", decimal=";")  # type: ignore[arg-type]
+
+
+def test_columns_are_extracted_from_json_in_csv_and_partition_a_table(tmp_path: Path):
+    (tmp_path / "a.csv").write_bytes(written())
+    columns = {"day": "payload:day::date", "file": "_metadata.file_name", "length": "length(name)"}
+    rows = read_csv(tmp_path / "a.csv", variant_columns=["payload"], columns=columns)
+    write_table(tmp_path / "python", rows, partition_by="day")
+    options = [part for pair in columns.items() for part in ("--extract", "=".join(pair))]
+    command = ["write", str(tmp_path / "a.csv"), str(tmp_path / "shell"), "--variant-column", "payload"]
+    assert CliRunner().invoke(app, [*command, *options, "--partition-by", "day"]).exit_code == 0
+    expected = [
+        {
+            **row,
+            "day": datetime.date.fromisoformat(row["payload"]["day"]),
+            "file": "a.csv",
+            "length": len(row["name"]),
+        }
+        for row in EXPECTED
+    ]
+    for table in ("python", "shell"):
+        assert sorted(read_table(tmp_path / table).to_pylist(), key=lambda row: row["day"]) == expected
+
+
+def test_a_column_that_cannot_be_computed_names_file_and_row(tmp_path: Path):
+    for name, value in (("a.csv", "2026-11-21"), ("b.csv", "soon")):
+        (tmp_path / name).write_text(f"day\n2026-11-21\n{value}\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("day\ntomorrow\nsoon\n", encoding="utf-8")
+    rows = read_csv(tmp_path / "b.csv", columns={"date": "day::date"})
+    with raises_at(CastError, re.escape("cannot compute 'date' as `day::date`"), row=0, column="date"):
+        write_table(tmp_path / "table", rows)
+
+
+def test_parquet_files_are_data_of_a_write(tmp_path: Path):
+    rows = pa.table({"id": [1, 2], "payload": [row["payload"] for row in ROWS]})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    Table(str(tmp_path / "file")).append(tmp_path / "a.parquet", variant_columns=["payload"])
+    (tmp_path / "landing").mkdir()
+    pq.write_table(rows.slice(1), tmp_path / "landing" / "2.parquet")
+    pq.write_table(rows.slice(0, 1), tmp_path / "landing" / "1.parquet")
+    Table(str(tmp_path / "folder")).append(str(tmp_path / "landing"), variant_columns=["payload"])
+    command = ["write", str(tmp_path / "a.parquet"), str(tmp_path / "shell"), "--variant-column", "payload"]
+    run = CliRunner().invoke(app, [*command, "--extract", "day=payload:day::date"])
+    assert run.exit_code == 0, run.output
+    expected = [{"id": n, "payload": row["payload"]} for n, row in enumerate(EXPECTED, 1)]
+    assert read_table(tmp_path / "file").to_pylist() == expected
+    assert read_table(tmp_path / "folder").to_pylist() == expected
+    days = [datetime.date(2026, 11, 21), datetime.date(2026, 11, 22)]
+    assert read_table(tmp_path / "shell").to_table().column("day").to_pylist() == days
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "error", "message"),
+    [
+        (["a.csv", "b.json"], {}, SourceError, "cannot read CSV and JSON files as one input"),
+        (
+            ["a.csv"],
+            {"variant_columns": ["b"]},
+            SchemaError,
+            "variant_columns names columns that the",
+        ),
+        (["a.json"], {"variant_columns": ["a", "b"]}, ValueError, "a JSON file has one column, got 2"),
+    ],
+)
+def test_files_that_do_not_fit_are_rejected(
+    names: list[str], options: dict[str, Any], error: type[Exception], message: str, tmp_path: Path
+):
+    (tmp_path / "landing").mkdir()
+    for name in names:
+        (tmp_path / "landing" / name).write_text("a\n1\n", encoding="utf-8")
+    with pytest.raises(error, match=message):
+        Table(str(tmp_path / "table")).append(str(tmp_path / "landing"), **options)
