@@ -20,8 +20,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
-
 import delta_variant as dv
 
 CUT_EVERY = 75_000
@@ -73,16 +71,12 @@ def query(cities: dv.Table, lines: Path) -> Any:
 
 
 def group(cities: dv.Table, lines: Path) -> Any:
-    """SQL with a group, in DuckDB"""
-    rows = cities.scan(
-        columns={
-            "country": "city:countrycode::string",
-            "people": "city:population?::bigint",
-        }
-    )
-    total = "country, count(*) as cities, sum(people)::bigint as people"
-    groups = duckdb.from_arrow(rows).aggregate(total)
-    return groups.order("people desc").limit(5)
+    """SQL with a group"""
+    text = """
+        select city:countrycode::string as country,
+            count(*) as cities, sum(city:population?::bigint) as people
+        from cities group by all order by people desc limit 5"""
+    return dv.sql(text, cities=cities).to_pylist()
 
 
 def change(cities: dv.Table, lines: Path) -> Any:
