@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .operations.audit.findings import Finding
     from .operations.changes import read_changes
     from .operations.convert import convert
+    from .operations.create import create_table
     from .operations.delete import delete, delete_all
     from .operations.describe.describe import describe
     from .operations.describe.summary import Summary
@@ -152,6 +153,7 @@ __all__ = [
     "change_type",
     "clean_up_log",
     "convert",
+    "create_table",
     "delete",
     "delete_all",
     "describe",
@@ -222,6 +224,7 @@ _LAZY = {
     "operations.audit.findings": ("Finding",),
     "operations.changes": ("read_changes",),
     "operations.convert": ("convert",),
+    "operations.create": ("create_table",),
     "operations.delete": (
         "delete",
         "delete_all",

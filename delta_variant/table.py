@@ -30,6 +30,7 @@ from .operations.alter.table_properties import set_properties as _set_properties
 from .operations.alter.table_properties import unset_properties as _unset_properties
 from .operations.audit import audit_table as _audit_table
 from .operations.changes import read_changes as _read_changes
+from .operations.create import create_table as _create_table
 from .operations.delete import delete as _delete
 from .operations.delete import delete_all as _delete_all
 from .operations.describe.describe import describe as _describe
@@ -322,6 +323,7 @@ class Table:
     changes = _read_changes
     shredded_columns = _shredded_columns
     describe = _describe
+    create = _create_table
     history = _history
     audit = _audit_table
     delete = _delete

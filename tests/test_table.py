@@ -22,6 +22,7 @@ METHODS = {
     "scan": "read_table",
     "changes": "read_changes",
     "audit": "audit_table",
+    "create": "create_table",
     **{
         name: name
         for name in (
@@ -77,7 +78,15 @@ def test_every_method_is_a_function_or_selects_a_version():
     methods = {name for name, value in vars(dv.Table).items() if inspect.isfunction(value) and name[0] != "_"}
     assert methods == {*METHODS, *WRITES, *OWN}
     of_no_table = {"parse_json", "to_json", "shred", "unshred", "infer_shredding_schema", "variant_get"}
-    of_no_table |= {"try_variant_get", "read_json", "convert", "sql", "file_stats", "migrate_legacy"}
+    of_no_table |= {
+        "try_variant_get",
+        "read_json",
+        "convert",
+        "sql",
+        "file_stats",
+        "migrate_legacy",
+        "progress",
+    }
     functions = {name for name in dv.__all__ if inspect.isfunction(getattr(dv, name))}
     assert functions - of_no_table == {*METHODS.values(), "write_table"}
 

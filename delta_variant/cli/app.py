@@ -43,6 +43,12 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "    --variant-column payload --partition-by day \\",
             "    --storage-option AWS_REGION=eu-west-1",
         ),
+        "create": Row(
+            "schema",
+            "Create a table without rows.",
+            "delta-variant create lake/orders 'id bigint NOT NULL' 'event variant'",
+            "delta-variant create sales 'day date' 'event variant' --partition-by day",
+        ),
         "read": Row(
             "read",
             "Print rows of a table, or columns and Variant paths.",

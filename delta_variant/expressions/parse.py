@@ -22,7 +22,15 @@ from .lexer import GrammarError, too_deep
 from .tree import Aggregate, Expression, Name, children
 from .type_grammar import type_of_text
 
-__all__ = ["parse", "parse_aggregates", "parse_columns", "parse_lateral", "parse_stages", "parse_type"]
+__all__ = [
+    "parse",
+    "parse_aggregates",
+    "parse_columns",
+    "parse_lateral",
+    "parse_stages",
+    "parse_type",
+    "read_whole",
+]
 
 Parsed = TypeVar("Parsed")
 
@@ -39,7 +47,7 @@ def parse(text: str) -> Expression:
 
 
 def _parse(text: str) -> Expression:
-    return _read(text, Grammar.expression)
+    return read_whole(text, Grammar.expression)
 
 
 _known = lru_cache(maxsize=128)(_parse)
@@ -58,7 +66,7 @@ def parse_columns(columns: Mapping[str, str] | Sequence[str] | None) -> dict[str
     named: dict[str, Expression] = {}
     kind = "SQL expressions, or a dict of names to expressions"
     for text in () if columns is None else list_of(kind, "columns", columns):
-        expression, alias = _read(text, Grammar.named)
+        expression, alias = read_whole(text, Grammar.named)
         column = expression.parts[0] if isinstance(expression, Name) and len(expression.parts) == 1 else None
         name = alias or column or text.strip()
         if name in named:
@@ -74,7 +82,7 @@ def parse_lateral(text: str) -> tuple[str, Expression, str]:
 
     Raises ExpressionError for any other text.
     """
-    return _read(text, _lateral)
+    return read_whole(text, _lateral)
 
 
 def _lateral(grammar: Grammar) -> tuple[str, Expression, str]:
@@ -95,10 +103,10 @@ def parse_aggregates(aggregates: Mapping[str, str] | Sequence[str]) -> dict[str,
     if isinstance(aggregates, Mapping):
         for name in aggregates:
             check_text("an aggregate name", name)
-        return {name: _read(text, Grammar.aggregate) for name, text in aggregates.items()}
+        return {name: read_whole(text, Grammar.aggregate) for name, text in aggregates.items()}
     named: dict[str, Aggregate] = {}
     for text in list_of("aggregates, or a dict of names to aggregates", "aggregates", aggregates):
-        aggregate, alias = _read(text, Grammar.named_aggregate)
+        aggregate, alias = read_whole(text, Grammar.named_aggregate)
         name = alias or text.strip()
         if name in named:
             raise ExpressionError(
@@ -127,7 +135,7 @@ def parse_type(text: str) -> pa.DataType | None:
     return type_of_text(text)
 
 
-def _read(text: str, rule: Callable[[Grammar], Parsed]) -> Parsed:
+def read_whole(text: str, rule: Callable[[Grammar], Parsed]) -> Parsed:
     """Return what a rule of the grammar reads from a whole text."""
     _check(text)
     grammar = Grammar(text)

@@ -264,7 +264,13 @@ def supports_shredding(protocol: Protocol) -> bool:
 
 def new_table_protocol(schema: StructType, configuration: Mapping[str, str]) -> Protocol:
     """Return the lowest protocol of a new table that has the features that schema and properties require."""
-    return with_needed_features(Protocol(min_reader_version=1, min_writer_version=2), schema, configuration)
+    protocol = with_needed_features(
+        Protocol(min_reader_version=1, min_writer_version=2), schema, configuration
+    )
+    keys = {key for _, field in fields_of(schema) for key in field.metadata}
+    return with_features(
+        protocol, [row.name for row in _ROWS if any(key.startswith(row.needed_by_key or " ") for key in keys)]
+    )
 
 
 def with_needed_features(

@@ -488,6 +488,23 @@ def test_describe_prints_schema_properties_and_size(table):
     assert report["schema"]["fields"][0]["type"] == "long"
 
 
+def test_create_makes_a_table_without_rows(tmp_path: Path):
+    table = str(tmp_path / "t")
+    definitions = ("id bigint NOT NULL", "day date", "CONSTRAINT positive CHECK (id > 0)")
+    options = ("--partition-by", "day", "--property", "delta.appendOnly=true")
+    assert run("create", table, *definitions, *options).stdout == f"{table}: version 0\n"
+    described = json.loads(run("describe", table, "--json").stdout)
+    assert [(each["name"], each["nullable"]) for each in described["columns"]] == [
+        ("id", False),
+        ("day", True),
+    ]
+    assert described["partition_columns"] == ["day"]
+    assert described["properties"] == {"delta.constraints.positive": "id > 0", "delta.appendOnly": "true"}
+    done = run("create", table, "id int", "--if-not-exists").stdout
+    assert done == f"{table}: the table exists, nothing to do\n"
+    assert isinstance(run("create", table, "id int").exception, dv.TableExistsError)
+
+
 def test_describe_prints_the_paths_of_a_table_or_a_file(tmp_path: Path):
     rows = [{"v": {"n": 1}}, {"v": {"n": "x"}}]
     dv.write_table(tmp_path / "t", rows, variant_columns=["v"])

@@ -38,6 +38,32 @@ def assert_same(spark: SparkSession, table: Path, columns: dict[str, str], where
     assert rows_by_us(table, columns, where) == in_order(row.asDict(recursive=True) for row in theirs)
 
 
+def test_spark_keeps_the_rules_of_a_table_that_we_create(spark: SparkSession, tmp_path: Path):
+    table = tmp_path / "t"
+    dv.create_table(
+        table,
+        [
+            "id bigint NOT NULL COMMENT 'the key'",
+            "at timestamp_ntz",
+            "day date GENERATED ALWAYS AS (cast(at as date))",
+            "note string DEFAULT 'none'",
+            "event variant",
+            "CONSTRAINT positive CHECK (id > 0)",
+        ],
+        partition_by="day",
+    )
+    sql(spark, table, "INSERT INTO {t} (id, at, event) VALUES (1, timestamp_ntz'2026-11-27 05:00:00', NULL)")
+    dv.write_table(table, [{"id": 2, "at": datetime(2026, 11, 28), "event": {"n": 1}}], mode="append")
+    columns = {"id": "id", "day": "day", "note": "note", "event": "to_json(event)"}
+    assert_same(spark, table, columns)
+    assert [row["day"] for row in rows_by_us(table, columns)] == [date(2026, 11, 27), date(2026, 11, 28)]
+    described = {row.col_name: row.comment for row in spark.sql(f"DESCRIBE delta.`{table}`").collect()}
+    assert described["id"] == "the key"
+    for values in ("0, NULL", "NULL, NULL"):
+        with pytest.raises(Py4JJavaError, match="CHECK constraint|NOT NULL"):
+            sql(spark, table, f"INSERT INTO {{t}} (id, at) VALUES ({values})")
+
+
 def test_spark_reads_and_writes_a_table_after_each_change_of_its_columns(spark: SparkSession, tmp_path: Path):
     table = tmp_path / "t"
     dv.write_table(table, ROWS.drop_columns(["event"]), partition_by="day")

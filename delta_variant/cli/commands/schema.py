@@ -1,4 +1,4 @@
-"""The commands `describe` and `alter`, which makes one kind of change per commit."""
+"""The commands `create`, `describe` and `alter`, which makes one kind of change per commit."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from ...operations.alter.columns import (
 )
 from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
+from ...operations.create import create_table
 from ...operations.describe.describe import describe as describe_paths
 from ...operations.describe.summary import Summary
 from ...protocol.types import sql_type
@@ -50,7 +51,7 @@ from ..progress import showing_progress
 from ..report import Report, Rows, facts, render
 from ..tables import Heading, Layout
 
-__all__ = ["alter", "describe"]
+__all__ = ["alter", "create", "describe"]
 
 
 def describe(
@@ -83,6 +84,35 @@ def describe(
         raise typer.BadParameter("--since requires --paths")
     snapshot = load_snapshot(handle(table), version, timestamp=timestamp)
     render(_description(snapshot), json=json, layout=Layout(wide))
+
+
+def create(
+    table: Table,
+    column: Annotated[list[str], argument("COLUMN...", "A definition in SQL, such as 'id bigint NOT NULL'.")],
+    partition_by: Annotated[Texts, option("Partition the table; repeatable.", "COLUMN")] = None,
+    table_property: Annotated[
+        Texts, option("Set a property of the table; repeatable.", "KEY=VALUE", "--property")
+    ] = None,
+    if_not_exists: Annotated[
+        bool, option("Do nothing if the table exists.", names="--if-not-exists")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Create a table without rows.
+
+    A definition is `NAME TYPE`, then NOT NULL, DEFAULT value, GENERATED ALWAYS AS (expression) and COMMENT
+    'text' as needed; or `CONSTRAINT NAME CHECK (condition)`.
+    """
+    with all_or_nothing():
+        version = create_table(
+            handle(table),
+            column,
+            mode="ignore" if if_not_exists else "error",
+            partition_by=partition_by,
+            configuration=parse_pairs("--property", table_property) or None,
+        ).version
+    done = "the table exists, nothing to do" if version is None else f"version {version}"
+    render(Report({"table": table, "version": version}, [f"{table}: {done}"]), json=json)
 
 
 PATHS: tuple[Heading, ...] = (

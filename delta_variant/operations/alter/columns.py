@@ -53,7 +53,9 @@ __all__ = [
     "Columns",
     "add_columns",
     "change_type",
+    "column_type",
     "drop_column",
+    "parse_columns",
     "plan_drop_column",
     "rename_column",
 ]
@@ -114,11 +116,12 @@ def add_columns(
     commit = metadata_options(commit, "add_columns")
     snapshot = load_for_alter(table)
     check_schema_may_change(snapshot)
-    added = list(_parse_columns(columns))
+    added = list(parse_columns(columns))
     if not added:
         raise ValueError("columns is empty: pass at least one column with its type")
     altered = snapshot.schema
     for parent, field in added:
+        _check_nullable(field)
         altered = _with_field(altered, resolve(altered, parent), field)
     check_new_schema(altered, mode=snapshot.configuration.mapping_mode)
     parameters = [
@@ -307,27 +310,27 @@ def _parse_path(column: ColumnPath) -> FieldPath:
     return path
 
 
-def _parse_column_type(name: str, written: str | pa.DataType) -> DataType:
+def column_type(name: str, written: str | pa.DataType) -> DataType:
     """Return the Delta type of SQL text or an Arrow type."""
     if not isinstance(written, str | pa.DataType):
         raise ArgumentTypeError(
             f"type of {name!r}: expected SQL text or an Arrow type, got {written!r}", column=name
         )
     if not isinstance(written, str):
-        (field,) = _from_arrow(pa.schema([pa.field(name, written)])).fields
+        (field,) = from_arrow(pa.schema([pa.field(name, written)])).fields
         return field.type
     arrow_type = parse_type(written)
-    return VARIANT if arrow_type is None else _parse_column_type(name, arrow_type)
+    return VARIANT if arrow_type is None else column_type(name, arrow_type)
 
 
-def _parse_columns(columns: Columns) -> Iterator[tuple[FieldPath, StructField]]:
+def parse_columns(columns: Columns) -> Iterator[tuple[FieldPath, StructField]]:
     """Yield each new field with the path of its struct."""
     if isinstance(columns, Mapping):
         for column, written in columns.items():
             path = _parse_path(column)
-            yield path[:-1], StructField(path[-1], _parse_column_type(path[-1], written))
+            yield path[:-1], StructField(path[-1], column_type(path[-1], written))
     else:
-        yield from (((), field) for field in _from_arrow(_arrow_schema(columns)).fields)
+        yield from (((), field) for field in from_arrow(_arrow_schema(columns)).fields)
 
 
 def _arrow_schema(columns: Any) -> pa.Schema:
@@ -337,18 +340,6 @@ def _arrow_schema(columns: Any) -> pa.Schema:
         raise ArgumentTypeError(
             f"columns: expected a mapping from names to types or an Arrow schema, got {columns!r}"
         ) from error
-
-
-def _from_arrow(arrow_schema: pa.Schema) -> StructType:
-    columns = from_arrow(arrow_schema)
-    for path, field in fields_of(columns):
-        if not field.nullable:
-            raise SchemaError(
-                f"cannot add the column {path_text(path)} as NOT NULL because existing rows have no value: "
-                "make it nullable",
-                column=".".join(path),
-            )
-    return columns
 
 
 def _with_field(columns: StructType, parent: FieldPath, field: StructField) -> StructType:
@@ -455,7 +446,7 @@ def change_type(
     snapshot = load_for_alter(table)
     check_schema_may_change(snapshot)
     path = resolve(snapshot.schema, _parse_path(column))
-    before, after = type_at(snapshot.schema, path), _parse_column_type(path[-1], new_type)
+    before, after = type_at(snapshot.schema, path), column_type(path[-1], new_type)
     if before == after:
         return CommitResult(None)
     if before == VOID:
@@ -495,3 +486,13 @@ def _check_enabled(snapshot: Snapshot) -> None:
             f"of the preview of {TYPE_WIDENING}: set delta.feature.{TYPE_WIDENING}=supported first",
             table=snapshot.uri,
         )
+
+
+def _check_nullable(added: StructField) -> None:
+    for path, field in fields_of(StructType((added,))):
+        if not field.nullable:
+            raise SchemaError(
+                f"cannot add the column {path_text(path)} as NOT NULL because existing rows have no value: "
+                "make it nullable",
+                column=".".join(path),
+            )

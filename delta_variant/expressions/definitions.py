@@ -1,0 +1,106 @@
+"""Parse the definitions of the columns and constraints of a table, as in CREATE TABLE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from .grammar import Grammar
+from .lexer import GrammarError
+from .literals import string_value
+from .parse import read_whole
+from .tree import Expression
+from .type_grammar import read_type
+
+__all__ = ["ColumnDefinition", "ConstraintDefinition", "parse_definition"]
+
+Value = TypeVar("Value")
+
+
+class ColumnDefinition(msgspec.Struct):
+    """A column: its Arrow type, None for `variant`, and the SQL text of its expressions."""
+
+    name: str
+    type: pa.DataType | None
+    nullable: bool = True
+    default: str | None = None
+    generated: str | None = None
+    comment: str | None = None
+
+
+class ConstraintDefinition(msgspec.Struct):
+    """A CHECK constraint, with its SQL text."""
+
+    name: str
+    check: str
+
+
+def parse_definition(text: str) -> ColumnDefinition | ConstraintDefinition:
+    """Return the column or the constraint in `name type [NOT NULL] …` or `CONSTRAINT name CHECK (…)`.
+
+    Raises ExpressionError, which marks the place in the text that is not understood.
+    """
+    return read_whole(text, _definition)
+
+
+def _definition(grammar: Grammar) -> ColumnDefinition | ConstraintDefinition:
+    if grammar.is_next("constraint") and grammar.following.kind in ("word", "quoted"):
+        start = grammar.position
+        grammar.take()
+        name = grammar.take_name()
+        if grammar.accept("check"):
+            return ConstraintDefinition(name, _enclosed(grammar))
+        # A column may be named `constraint`.
+        grammar.position = start
+    column = ColumnDefinition(grammar.take_name(), read_type(grammar))
+    while grammar.token.kind != "end":
+        _read_option(grammar, column)
+    return column
+
+
+def _read_option(grammar: Grammar, column: ColumnDefinition) -> None:
+    if grammar.accept("not"):
+        grammar.expect("null")
+        column.nullable = False
+    elif grammar.accept("default"):
+        column.default = _source(grammar, grammar.value)
+    elif grammar.accept("generated"):
+        column.generated = _generation(grammar)
+    elif grammar.accept("comment"):
+        if grammar.token.kind != "string":
+            grammar.fail("a string")
+        column.comment = string_value(grammar.take())
+    else:
+        grammar.fail("NOT NULL, DEFAULT value, GENERATED ALWAYS AS (expression), COMMENT 'text' or the end")
+
+
+def _generation(grammar: Grammar) -> str:
+    if grammar.accept("by"):
+        grammar.expect("default")
+    else:
+        grammar.expect("always")
+    grammar.expect("as")
+    if grammar.is_next("identity"):
+        raise GrammarError(
+            grammar.token.start,
+            "cannot create an identity column because this version does not assign its values",
+            "write the values, or create the table with Spark",
+        )
+    return _enclosed(grammar)
+
+
+def _enclosed(grammar: Grammar) -> str:
+    grammar.expect("(")
+    text = _source(grammar, grammar.expression)
+    grammar.expect(")")
+    return text
+
+
+def _source(grammar: Grammar, read: Callable[[], Expression]) -> str:
+    """Return the text of the expression at the position, and move past it."""
+    start = grammar.token.start
+    read()
+    return grammar.text[start : grammar.position]

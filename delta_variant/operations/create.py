@@ -1,0 +1,138 @@
+"""Create a table without rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from .._checks import check_option, list_of, options_of
+from ..errors import SchemaError
+from ..expressions.definitions import ConstraintDefinition, parse_definition
+from ..log.commit_context import CommitOptions, CommitResult, commit_context, without_txn
+from ..log.transaction import create_table as commit_table
+from ..protocol.types import DEFAULT, GENERATION_EXPRESSION, StructField, StructType
+from ..storage.store import TableLocation, open_latest, removing_new_folders
+from ..write import table_changes
+from ..write.preparation import TableOptions, load_existing
+from ..write.row_rules import RowRules
+from .alter.columns import Columns, column_type, parse_columns
+
+__all__ = ["create_table"]
+
+Definitions: TypeAlias = Columns | Sequence[str]
+
+CONSTRAINT = "delta.constraints."
+
+
+def create_table(
+    table: TableLocation,
+    columns: Definitions,
+    *,
+    mode: Literal["error", "ignore"] = "error",
+    partition_by: str | Sequence[str] | None = None,
+    configuration: Mapping[str, str] | None = None,
+    name: str | None = None,
+    description: str | None = None,
+    commit: CommitOptions | None = None,
+) -> CommitResult:
+    """Create a table without rows, as version 0.
+
+    Args:
+        table: A path, a URI or a `Table`.
+        columns: SQL definitions, such as `["id bigint NOT NULL COMMENT 'key'", "event variant",
+            "day date GENERATED ALWAYS AS (cast(event:at::timestamp as date))", "note string DEFAULT ''",
+            "CONSTRAINT positive CHECK (id > 0)"]`. Or a mapping from names to types, or an Arrow schema.
+        mode: What to do if the table exists: `"error"`, the default, raises TableExistsError, `"ignore"` does
+            nothing.
+        partition_by: The partition columns. None, the default, creates a table without partitions.
+        configuration: Table properties. A table with a Variant column sets `delta.enableVariantShredding` to
+            true unless this mapping sets it. None by default.
+        name: The name of the table. None, the default, omits it.
+        description: The description of the table. None, the default, omits it.
+        commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
+
+    Returns:
+        A `CommitResult` with version 0, or None if the table exists and `mode` is `"ignore"`.
+
+    Raises:
+        TableExistsError: The table exists and `mode` is `"error"`.
+        ExpressionError: A definition cannot be parsed, or an expression names an unknown column.
+        SchemaError: The columns are not valid in a Delta table.
+        ProtocolError: A table property is unknown or invalid.
+        UnsupportedFeatureError: This version cannot write such a table.
+        ArgumentTypeError: An argument has the wrong type.
+        ValueError: `columns` is empty, or an argument has an invalid value.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> columns = ["id bigint NOT NULL", "event variant", "note string DEFAULT 'none'"]
+        >>> dv.create_table("orders", columns).version
+        0
+        >>> _ = dv.write_table("orders", [{"id": 1, "event": {"n": 2}}], mode="append")
+        >>> dv.read_table("orders").to_pylist()
+        [{'id': 1, 'event': {'n': 2}, 'note': 'none'}]
+    """
+    check_option("mode", mode, ("error", "ignore"))
+    commit = without_txn(options_of("commit", commit, CommitOptions), "create_table")
+    options = TableOptions(
+        partition_by, configuration=configuration, name=name, description=description, mode=mode
+    )
+    fields, constraints = _parse_definitions(columns)
+    store = open_latest(table)
+    if load_existing(store, mode) is not None:
+        return CommitResult(None)
+    after = table_changes.create(
+        StructType(fields),
+        options.partition_columns,
+        {**constraints, **(configuration or {})},
+        name,
+        description,
+        enable_shredding=True,
+        uri=store.uri,
+    )
+    # Reject expressions that no write of this library could evaluate.
+    RowRules.of(after).computed_columns([])
+    parameters: dict[str, Any] = {
+        "isManaged": "false",
+        "description": description,
+        "partitionBy": msgspec.json.encode(after.partition_columns).decode(),
+        "properties": msgspec.json.encode(dict(configuration or {})).decode(),
+    }
+    with removing_new_folders(store):
+        return CommitResult(
+            commit_table(store, after, context=commit_context("CREATE TABLE", parameters, commit=commit))
+        )
+
+
+def _parse_definitions(columns: Definitions) -> tuple[tuple[StructField, ...], dict[str, str]]:
+    """Return the columns, and the constraints as table properties."""
+    fields: list[StructField] = []
+    constraints: dict[str, str] = {}
+    if isinstance(columns, Mapping) or hasattr(columns, "__arrow_c_schema__"):
+        for parent, field in parse_columns(columns):
+            if parent:
+                raise SchemaError(
+                    f"cannot create the field {field.name!r} in {'.'.join(parent)!r}: give the column the "
+                    "type struct<…>",
+                    column=field.name,
+                )
+            fields.append(field)
+    else:
+        for text in list_of("SQL definitions of columns", "columns", columns):
+            parsed = parse_definition(text)
+            if isinstance(parsed, ConstraintDefinition):
+                constraints[f"{CONSTRAINT}{parsed.name.lower()}"] = parsed.check
+                continue
+            known = {
+                DEFAULT: parsed.default,
+                GENERATION_EXPRESSION: parsed.generated,
+                "comment": parsed.comment,
+            }
+            metadata = {key: value for key, value in known.items() if value is not None}
+            delta_type = column_type(parsed.name, "variant" if parsed.type is None else parsed.type)
+            fields.append(StructField(parsed.name, delta_type, parsed.nullable, metadata))
+    if not fields:
+        raise ValueError("columns is empty: pass at least one column with its type")
+    return tuple(fields), constraints

@@ -1,0 +1,127 @@
+"""`create_table`: columns, rules and protocol of a table without rows; deltalake is the reader."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+import pytest
+
+import delta_variant as dv
+
+DEFINITIONS = [
+    "id bigint NOT NULL COMMENT 'the key'",
+    "at timestamp",
+    "`day` date GENERATED ALWAYS AS (cast(at as date))",
+    "note string DEFAULT 'a, b' NOT NULL",
+    "size decimal(10,2)",
+    "CONSTRAINT Positive CHECK (id > 0)",
+]
+
+
+def protocol_of(table: Path) -> dict[str, Any]:
+    lines = (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()
+    [protocol] = [action["protocol"] for line in lines if "protocol" in (action := json.loads(line))]
+    return protocol
+
+
+def test_deltalake_reads_the_columns_the_properties_and_the_partitions(tmp_path: Path):
+    table = dv.Table(tmp_path)
+    result = table.create(DEFINITIONS, partition_by="day", name="orders", description="all of them")
+    assert result.version == 0
+    other = deltalake.DeltaTable(tmp_path)
+    assert (other.version(), other.metadata().name, other.metadata().description) == (
+        0,
+        "orders",
+        "all of them",
+    )
+    assert other.metadata().partition_columns == ["day"]
+    assert other.metadata().configuration == {"delta.constraints.positive": "id > 0"}
+    fields = {field.name: field for field in other.schema().fields}
+    assert {name: (str(field.type), field.nullable) for name, field in fields.items()} == {
+        "id": ('PrimitiveType("long")', False),
+        "at": ('PrimitiveType("timestamp")', True),
+        "day": ('PrimitiveType("date")', True),
+        "note": ('PrimitiveType("string")', False),
+        "size": ('PrimitiveType("decimal(10,2)")', True),
+    }
+    assert fields["id"].metadata == {"comment": "the key"}
+    assert fields["day"].metadata == {"delta.generationExpression": "cast(at as date)"}
+    assert fields["note"].metadata == {"CURRENT_DEFAULT": "'a, b'"}
+    # PROTOCOL.md, "Generated Columns", "Default Columns", "CHECK Constraints".
+    features = set(protocol_of(tmp_path)["writerFeatures"])
+    assert features == {
+        "appendOnly",
+        "invariants",
+        "checkConstraints",
+        "generatedColumns",
+        "allowColumnDefaults",
+    }
+    assert table.audit().is_clean
+
+
+def test_rows_follow_the_rules_of_the_definitions(tmp_path: Path):
+    table = dv.Table(tmp_path)
+    table.create(DEFINITIONS)
+    table.append([{"id": 1, "at": dt.datetime(2026, 11, 27, 5, tzinfo=dt.timezone.utc)}])
+    [row] = table
+    assert (row["day"], row["note"], row["size"]) == (dt.date(2026, 11, 27), "a, b", None)
+    with pytest.raises(dv.errors.ConstraintViolationError, match="positive"):
+        table.append([{"id": 0}])
+    with pytest.raises(dv.SchemaError, match="'id' is NOT NULL"):
+        table.append([{"id": None}])
+
+
+def test_columns_are_definitions_a_mapping_or_an_arrow_schema(tmp_path: Path):
+    schema = pa.schema(
+        [pa.field("id", pa.int64(), nullable=False), pa.field("s", pa.struct({"a": pa.int32()}))]
+    )
+    dv.create_table(tmp_path / "arrow", schema)
+    dv.create_table(tmp_path / "sql", ["id bigint NOT NULL", "s struct<a: int>"])
+    dv.create_table(tmp_path / "mapping", {"id": "bigint", "s": pa.struct({"a": pa.int32()})})
+    schemas = [deltalake.DeltaTable(tmp_path / name).schema() for name in ("arrow", "sql", "mapping")]
+    assert schemas[0] == schemas[1]
+    assert [field.nullable for field in schemas[2].fields] == [True, True]
+    dv.create_table(tmp_path / "variant", ["v variant", "constraint string"])
+    assert "variantShredding" in protocol_of(tmp_path / "variant")["readerFeatures"]
+    assert dv.Table(tmp_path / "variant").columns == ["v", "constraint"]
+
+
+def test_a_table_that_exists_is_not_touched(tmp_path: Path):
+    dv.write_table(tmp_path, [{"id": 1}])
+    with pytest.raises(dv.TableExistsError):
+        dv.create_table(tmp_path, ["id bigint"])
+    assert dv.create_table(tmp_path, ["other bigint"], mode="ignore").version is None
+    assert dv.Table(tmp_path).columns == ["id"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "message"),
+    [
+        (["id bigint NOT"], dv.ExpressionError, "character 14: expected `null`, got the end"),
+        (["id bigint PRIMARY KEY"], dv.ExpressionError, "expected NOT NULL, DEFAULT value, .* got `PRIMARY`"),
+        (["id bigint GENERATED ALWAYS AS IDENTITY"], dv.ExpressionError, "cannot create an identity column"),
+        (["id biggint"], dv.ExpressionError, "did you mean bigint"),
+        (["id bigint COMMENT 5"], dv.ExpressionError, "expected a string, got `5`"),
+        (["id int", "n int GENERATED ALWAYS AS (m + 1)"], dv.UnsupportedFeatureError, "`m` does not exist"),
+        (["id int", "CONSTRAINT c CHECK (m > 1)"], dv.UnsupportedFeatureError, "`m` does not exist"),
+        (["id int", "ID int"], dv.SchemaError, "differ at most by case"),
+        ({"a.b": "int"}, dv.SchemaError, "cannot create the field 'b' in 'a'"),
+        ([], ValueError, "columns is empty"),
+        (
+            "id int",
+            dv.errors.ArgumentTypeError,
+            "expected a list of SQL definitions of columns, got 'id int'",
+        ),
+    ],
+)
+def test_definitions_that_no_table_can_have_are_rejected(
+    tmp_path: Path, columns: Any, error: type[Exception], message: str
+):
+    with pytest.raises(error, match=message):
+        dv.create_table(tmp_path / "t", columns)
+    assert not (tmp_path / "t").exists()
