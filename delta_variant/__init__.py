@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from .operations.audit import Audit, audit_table
     from .operations.audit.findings import Finding
     from .operations.changes import read_changes
+    from .operations.checkpoint import write_checkpoint
     from .operations.convert import convert
     from .operations.create import create_table
     from .operations.delete import delete, delete_all
@@ -186,6 +187,7 @@ __all__ = [
     "update",
     "vacuum",
     "variant_get",
+    "write_checkpoint",
     "write_table",
 ]
 
@@ -223,6 +225,7 @@ _LAZY = {
     ),
     "operations.audit.findings": ("Finding",),
     "operations.changes": ("read_changes",),
+    "operations.checkpoint": ("write_checkpoint",),
     "operations.convert": ("convert",),
     "operations.create": ("create_table",),
     "operations.delete": (

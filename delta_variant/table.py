@@ -30,6 +30,7 @@ from .operations.alter.table_properties import set_properties as _set_properties
 from .operations.alter.table_properties import unset_properties as _unset_properties
 from .operations.audit import audit_table as _audit_table
 from .operations.changes import read_changes as _read_changes
+from .operations.checkpoint import write_checkpoint as _write_checkpoint
 from .operations.create import create_table as _create_table
 from .operations.delete import delete as _delete
 from .operations.delete import delete_all as _delete_all
@@ -341,6 +342,7 @@ class Table:
     optimize = _optimize
     vacuum = _vacuum
     clean_up_log = _clean_up_log
+    checkpoint = _write_checkpoint
     restore = _restore
     repair_statistics = _repair_statistics
 

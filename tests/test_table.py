@@ -23,6 +23,7 @@ METHODS = {
     "changes": "read_changes",
     "audit": "audit_table",
     "create": "create_table",
+    "checkpoint": "write_checkpoint",
     **{
         name: name
         for name in (

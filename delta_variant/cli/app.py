@@ -134,6 +134,11 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "delta-variant clean-up-log lake/events --dry-run",
             "delta-variant clean-up-log lake/events --yes",
         ),
+        "checkpoint": Row(
+            "maintenance",
+            "Write a checkpoint of the latest version, so that readers load it faster.",
+            "delta-variant checkpoint lake/events",
+        ),
         "alter": Row(
             "schema",
             "Change properties, columns or constraints of a table with one commit.",

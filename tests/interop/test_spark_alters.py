@@ -60,7 +60,7 @@ def test_spark_keeps_the_rules_of_a_table_that_we_create(spark: SparkSession, tm
     described = {row.col_name: row.comment for row in spark.sql(f"DESCRIBE delta.`{table}`").collect()}
     assert described["id"] == "the key"
     for values in ("0, NULL", "NULL, NULL"):
-        with pytest.raises(Py4JJavaError, match="CHECK constraint|NOT NULL"):
+        with pytest.raises(Py4JJavaError, match=r"CHECK constraint|NOT NULL"):
             sql(spark, table, f"INSERT INTO {{t}} (id, at) VALUES ({values})")
 
 

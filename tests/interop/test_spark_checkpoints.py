@@ -104,7 +104,7 @@ def test_we_read_the_checkpoint_of_spark_with_its_statistics(
     ]
 
     # The same through our checkpoint on top of Spark's.
-    checkpoint_writing.write_checkpoint(store.open_store(table), 2, now=0, unique_id=UNIQUE_ID)
+    assert dv.write_checkpoint(table) == 2
     assert {add["path"]: add["stats"] for add in load_snapshot(table).files.to_pylist()} == kept
     assert load(spark, table).count() == 20
 

@@ -1,4 +1,4 @@
-"""The commands `optimize`, `history`, `restore`, `vacuum` and `clean-up-log`."""
+"""The commands `optimize`, `history`, `restore`, `vacuum`, `clean-up-log` and `checkpoint`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import typer
 from ..._text import count, path_text, size_text
 from ...data_file.options import FileOptions
 from ...log.commit_context import CommitResult
+from ...operations.checkpoint import write_checkpoint
 from ...operations.history import HistoryEntry
 from ...operations.history import history as history_of
 from ...operations.log_cleanup import plan_log_cleanup, run_log_cleanup
@@ -45,7 +46,7 @@ from ..progress import showing_progress
 from ..report import Report, facts, render
 from ..tables import Heading, Layout
 
-__all__ = ["clean_up_log", "history", "optimize", "restore", "vacuum"]
+__all__ = ["checkpoint", "clean_up_log", "history", "optimize", "restore", "vacuum"]
 
 
 def optimize(
@@ -223,3 +224,14 @@ def clean_up_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: 
     done = f"{table}: {count(len(result.files), 'file')} of the log deleted, {size_text(result.bytes)}"
     remaining = f"; the log begins at version {result.first_version}" if result.files else ""
     render(Report({"table": table, **asdict(result)}, [done + remaining]), json=json)
+
+
+def checkpoint(table: Table, json: Json = False) -> None:
+    """Write a checkpoint of the latest version, so that readers load it without the commits before.
+
+    Commits write one every delta.checkpointInterval versions.
+    """
+    with all_or_nothing(), showing_progress():
+        version = write_checkpoint(handle(table))
+    done = f"{table}: checkpoint of version {version}"
+    render(Report({"table": table, "version": version}, [done]), json=json)
