@@ -96,14 +96,21 @@ class Executor(ABC):
     def __init__(self, store: Store) -> None:
         self.store = store
 
-    @abstractmethod
     def split(
-        self, items: Iterable[T], size_of: Callable[[T], int], total: int, limit: int, rounds: int = 1
+        self,
+        items: Iterable[T],
+        size_of: Callable[[T], int],
+        *,
+        limit: int = GROUP_BYTES,
+        total: int | None = None,
+        rounds: int = 1,
     ) -> Iterator[Iterable[T]]:
-        """Yield the items of each task, whose sizes add up to at most `limit`, and those of all to `total`.
+        """Yield the items of each task: all of them, or in several processes at most the size `limit`.
 
+        `total` is the size of all items, None to add their sizes up, for which they must be a sequence.
         `rounds` is the number of tasks for each one that can run at once, because tasks take different times.
         """
+        yield items
 
     @abstractmethod
     def run(self, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
@@ -146,11 +153,6 @@ class LocalExecutor(Executor):
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._written: list[NewFiles] = []
-
-    def split(
-        self, items: Iterable[T], size_of: Callable[[T], int], total: int, limit: int, rounds: int = 1
-    ) -> Iterator[Iterable[T]]:
-        yield items
 
     def run(self, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
         for task in tasks:

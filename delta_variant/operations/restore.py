@@ -304,7 +304,7 @@ def _check_files_exist(plan: RestorePlan, executor: Executor) -> None:
     """Raise DataFileError if a data file or a deletion vector is missing."""
     past, paths = plan.past, list(paths_of(plan.added))
     begin("checking files", files=len(paths))
-    groups = executor.split(paths, lambda _: 1, len(paths), FILES_OF_TASK)
+    groups = executor.split(paths, lambda _: 1, limit=FILES_OF_TASK)
     tasks = (FindTask(tuple(group)) for group in groups)
     missing = sorted({path for found in executor.run(tasks) for path in found})
     if missing:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from .._arrow import total
 from .._progress import begin
 from ..data_file.options import FileOptions, WriteOptions
-from ..execution import GROUP_BYTES, Description, Executor, NameFile, executor_of
+from ..execution import Description, Executor, NameFile, executor_of
 from ..expressions.tree import Expression
 from ..log.commit_context import CommitOptions, transaction_of
 from ..log.snapshot import Snapshot, TableVersion, strip_files
@@ -116,8 +116,7 @@ def rewrite_executor(table: Any, snapshot: Snapshot, commit: CommitOptions) -> E
 
 def split_files(executor: Executor, files: Any) -> Iterator[Iterable[FileEntry]]:
     """Yield the files of each task, rows of `Snapshot.files`."""
-    size = total(files["size"])
-    shares = executor.split(files_of(files), lambda file: file.size or 0, size, GROUP_BYTES)
+    shares = executor.split(files_of(files), lambda file: file.size or 0, total=total(files["size"]))
     return iter(shares) if files.num_rows else iter(())
 
 
@@ -128,7 +127,7 @@ class RewriteTask:
     The version has no store.
     """
 
-    snapshot: TableVersion
+    version: TableVersion
     files: Iterable[FileEntry]
     pruning_predicate: PruningPredicate
     change: Callable[[TableConfiguration], RowChange]
@@ -136,11 +135,11 @@ class RewriteTask:
 
     def run(self, store: Store, name: NameFile) -> RewrittenPart:
         """Return the files that are replaced and written; after an error, remove the new ones."""
-        snapshot = replace(self.snapshot, store=store)
-        state = snapshot.configuration
+        version = replace(self.version, store=store)
+        state = version.configuration
         change = self.change(state)
         pruning, options = self.pruning_predicate, self.options
-        return rewrite_files(snapshot, self.files, pruning, lambda _: change, state, options, name)
+        return rewrite_files(version, self.files, pruning, lambda _: change, state, options, name)
 
 
 @dataclass(frozen=True)
@@ -150,14 +149,14 @@ class ChangeFilesTask:
     The version has no store.
     """
 
-    snapshot: TableVersion
+    version: TableVersion
     files: Sequence[FileEntry]
     change: ChangeType
 
     def run(self, store: Store, name: NameFile) -> WrittenFiles:
         """Return the change data files."""
-        snapshot = replace(self.snapshot, store=store)
-        return write_whole_files(snapshot, snapshot.configuration, self.files, self.change, name)
+        version = replace(self.version, store=store)
+        return write_whole_files(version, version.configuration, self.files, self.change, name)
 
 
 def finish_rewrite(
@@ -192,8 +191,7 @@ def _change_tasks(
     version = strip_files(snapshot)
     kinds: list[tuple[ChangeType, Sequence[FileEntry]]] = [("delete", emptied), ("insert", new)]
     for change, files in kinds:
-        total = sum(file.size or 0 for file in files)
-        for share in executor.split(files, lambda file: file.size or 0, total, GROUP_BYTES) if files else ():
+        for share in executor.split(files, lambda file: file.size or 0) if files else ():
             yield ChangeFilesTask(version, tuple(share), change)
 
 

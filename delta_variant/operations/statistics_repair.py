@@ -20,7 +20,7 @@ from .._progress import advance, begin
 from ..data_file.options import MAX_STATS_BYTES, MAX_STATS_PATHS
 from ..data_file.statistics import compute_stats
 from ..errors import DeltaVariantError
-from ..execution import GROUP_BYTES, ROUNDS, NameFile, executor_of
+from ..execution import ROUNDS, NameFile, executor_of
 from ..log import transaction
 from ..log.commit_context import CommitOptions, CommitResult, commit_context, without_txn
 from ..log.file_tables import add_actions
@@ -243,8 +243,7 @@ def repair_statistics(
     snapshot.configuration.check_may_commit()
     chosen = select_files(snapshot.files.to_pylist(), files, snapshot.uri)
     executor, version = executor_of(table, snapshot.store), strip_files(snapshot)
-    total = sum(file["size"] or 0 for file in chosen)
-    groups = executor.split(chosen, lambda file: file["size"] or 0, total, GROUP_BYTES, ROUNDS)
+    groups = executor.split(chosen, lambda file: file["size"] or 0, rounds=ROUNDS)
     tasks = (RepairTask(version, tuple(group), max_variant_stats_paths) for group in groups)
     found = tuple(repair for repairs in executor.run(tasks) for repair in repairs)
     result = RepairResult(None, snapshot.uri, snapshot.version, len(chosen), found)
@@ -258,19 +257,19 @@ class RepairTask:
     The version has no store.
     """
 
-    snapshot: TableVersion
+    version: TableVersion
     files: Sequence[Mapping[str, Any]]
     max_variant_stats_paths: int
 
     def run(self, store: Store, name: NameFile) -> tuple[FileRepair, ...]:
         """Return the repairs of those files that have wrong or missing statistics."""
-        snapshot = replace(self.snapshot, store=store)
-        limit = self.max_variant_stats_paths if snapshot.configuration.supports_shredding else 0
+        version = replace(self.version, store=store)
+        limit = self.max_variant_stats_paths if version.configuration.supports_shredding else 0
         begin(
             "comparing statistics", files=len(self.files), bytes_=sum(int(add["size"]) for add in self.files)
         )
         repairs = []
-        for subject in file_subjects(snapshot, self.files):
+        for subject in file_subjects(version, self.files):
             repairs.append(_compare_file(subject, limit))
             advance(files=1, bytes_=int(subject.add["size"]))
         return tuple(repair for repair in repairs if repair is not None)

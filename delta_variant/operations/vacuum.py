@@ -378,7 +378,7 @@ def _run(plan: VacuumPlan, executor: Executor) -> CommitResult:
 def _delete_files(plan: VacuumPlan, executor: Executor) -> Mapping[str, StoreError]:
     """Delete the files, and return the errors of those that could not be deleted, by path."""
     begin("deleting", files=len(plan.files))
-    groups = executor.split(plan.files, lambda _: 1, len(plan.files), FILES_OF_TASK)
+    groups = executor.split(plan.files, lambda _: 1, limit=FILES_OF_TASK)
     failures: dict[str, StoreError] = {}
     for failed in executor.run(DeleteTask(tuple(paths)) for paths in groups):
         failures.update(failed)

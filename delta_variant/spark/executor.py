@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from .._packing import pack_by_size
 from ..errors import StoreError
-from ..execution import Executor, NameFile, Task
+from ..execution import GROUP_BYTES, Executor, NameFile, Task
 from ..expressions.tree import output_type
 from ..log.snapshot import TableVersion
 from ..operations.optimize.layout import read_rows
@@ -63,10 +63,10 @@ class SortedGroups:
 
     def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenGroups]:
         """Yield the new files of the rows of a partition."""
-        snapshot = replace(self.task.snapshot, store=store)
+        version = replace(self.task.version, store=store)
         files = [
-            write_rows(snapshot, rows, self.task.groups[number].options, name)
-            for number, rows in split_by_group(batches, len(row_columns(snapshot.configuration)))
+            write_rows(version, rows, self.task.groups[number].options, name)
+            for number, rows in split_by_group(batches, len(row_columns(version.configuration)))
         ]
         yield WrittenGroups(WrittenFiles.join(files)).compress()
 
@@ -103,7 +103,7 @@ class KeyedRows:
     @property
     def names(self) -> list[str]:
         """Return the names of the appended columns, longer than any name of the table's columns."""
-        longest = max(len(field.name) for field in row_columns(self.task.snapshot.configuration))
+        longest = max(len(field.name) for field in row_columns(self.task.version.configuration))
         return [f"{'_' * longest}{number}" for number in range(1 + len(self.task.keys))]
 
     @property
@@ -111,19 +111,19 @@ class KeyedRows:
         """Return the schema of the rows that are read."""
         types: list[Any] = [pa.int32(), *(output_type(key) for key in self.task.keys)]
         appended = pa.schema(list(zip(self.names, types, strict=True)))
-        columns = (*row_columns(self.task.snapshot.configuration), *from_arrow(appended).fields)
+        columns = (*row_columns(self.task.version.configuration), *from_arrow(appended).fields)
         return to_spark(StructType(columns))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of each group of files."""
-        snapshot = replace(self.task.snapshot, store=open_store(self.uri, self.storage_options))
+        version = replace(self.task.version, store=open_store(self.uri, self.storage_options))
         for number, files in unpack_batches(batches):
-            yield from cast_for_spark(self._rows(snapshot, number, files), self.schema)
+            yield from cast_for_spark(self._rows(version, number, files), self.schema)
 
     def _rows(
-        self, snapshot: TableVersion, number: int, files: Sequence[FileEntry]
+        self, version: TableVersion, number: int, files: Sequence[FileEntry]
     ) -> Iterator[pa.RecordBatch]:
-        for batch, values in read_rows(snapshot, files, self.task.keys):
+        for batch, values in read_rows(version, files, self.task.keys):
             group: Any = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
             names = [*batch.schema.names, *self.names]
             yield pa.record_batch([*batch.columns, group, *values], names=names)
@@ -159,8 +159,15 @@ class SparkExecutor(Executor):
         return [self.store, *([] if self.rejects is None else [self.rejects])]
 
     def split(
-        self, items: Iterable[T], size_of: Callable[[T], int], total: int, limit: int, rounds: int = 1
+        self,
+        items: Iterable[T],
+        size_of: Callable[[T], int],
+        *,
+        limit: int = GROUP_BYTES,
+        total: int | None = None,
+        rounds: int = 1,
     ) -> Iterator[Iterable[T]]:
+        total = sum(map(size_of, items)) if total is None else total
         tasks = rounds * max(parallelism(self.spark), 1)
         return iter(pack_by_size(items, size_of, min(limit, total // tasks + 1)))
 

@@ -114,10 +114,10 @@ class MergeTable:
     clauses: Sequence[Clause]
     options: WriteOptions
 
-    def rows(self, snapshot: TableVersion, source: pa.RecordBatch) -> MergeRows:
+    def rows(self, version: TableVersion, source: pa.RecordBatch) -> MergeRows:
         """Return the merge of some rows of the source."""
-        rules = RowRules.of(snapshot.configuration)
-        return MergeRows(snapshot, Join(source, self.join), self.clauses, rules)
+        rules = RowRules.of(version.configuration)
+        return MergeRows(version, Join(source, self.join), self.clauses, rules)
 
     def source_values(self, source: pa.RecordBatch) -> pa.Table:
         """Return the columns of source rows that updates read."""
@@ -245,9 +245,9 @@ class TargetTask:
                 size += batch.nbytes
             yield from self._split(number, files, kept)
 
-    def _rows(self, snapshot: TableVersion, files: Sequence[FileEntry]) -> Batches:
+    def _rows(self, version: TableVersion, files: Sequence[FileEntry]) -> Batches:
         tested = [*inputs_tested(self.merge.join.operands, self.merge.clauses), POSITION]
-        for number, opened in enumerate(TableReader.of(snapshot).open_all(files)):
+        for number, opened in enumerate(TableReader.of(version).open_all(files)):
             rows = plan_rows(opened, self.pruning_predicate).rows
             for batch in opened.read(tested, rows, "error") if rows != [] else ():
                 file: Any = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
@@ -413,23 +413,23 @@ class ApplyTask:
         yield MergedPart(part, files, dict(counts)).compress()
 
     def _rewrite(
-        self, snapshot: TableVersion, changes: Sequence[_FileChanges], name: NameFile
+        self, version: TableVersion, changes: Sequence[_FileChanges], name: NameFile
     ) -> RewrittenPart:
         by_path = {each.file.path: each for each in changes}
         return rewrite_files(
-            snapshot,
+            version,
             [each.file for each in changes],
             None,
-            lambda file: self._change(snapshot, by_path[file.path]),
-            snapshot.configuration,
+            lambda file: self._change(version, by_path[file.path]),
+            version.configuration,
             self.merge.options,
             name,
         )
 
-    def _change(self, snapshot: TableVersion, changes: _FileChanges) -> RowChange:
-        merging = self.merge.rows(snapshot, changes.source)
+    def _change(self, version: TableVersion, changes: _FileChanges) -> RowChange:
+        merging = self.merge.rows(version, changes.source)
         read = [value for clause in self.merge.clauses for value in clause.values]
-        copied = columns_copied(snapshot, self.merge.clauses, merging.rules, read)
+        copied = columns_copied(version, self.merge.clauses, merging.rules, read)
 
         def tests(batch: pa.RecordBatch) -> Array:
             return changes.decide(batch).changes
@@ -437,7 +437,7 @@ class ApplyTask:
         def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
             return merging.apply(batch, changes.decide(batch))
 
-        return RowChange([POSITION], tests, inputs_changed(snapshot, [POSITION]), apply, copied)
+        return RowChange([POSITION], tests, inputs_changed(version, [POSITION]), apply, copied)
 
 
 @dataclass(frozen=True)

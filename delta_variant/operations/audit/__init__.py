@@ -14,7 +14,7 @@ from ..._html import html_table
 from ..._progress import advance, begin
 from ..._threads import Threads
 from ...errors import printable
-from ...execution import GROUP_BYTES, ROUNDS, Executor, NameFile, executor_of
+from ...execution import ROUNDS, Executor, NameFile, executor_of
 from ...log.load import open_to_read, version_to_read
 from ...log.snapshot import Snapshot, TableVersion, strip_files
 from ...log.timestamps import version_at
@@ -310,9 +310,8 @@ class AuditTask:
 def _run_tasks(
     snapshot: Snapshot, files: Sequence[Mapping[str, Any]], data: bool, executor: Executor
 ) -> AuditedFiles:
-    total, version = sum(file["size"] or 0 for file in files), strip_files(snapshot)
-    groups = executor.split(files, lambda file: file["size"] or 0, total, GROUP_BYTES, ROUNDS)
-    tasks = (AuditTask(version, tuple(group), data) for group in groups)
+    groups = executor.split(files, lambda file: file["size"] or 0, rounds=ROUNDS)
+    tasks = (AuditTask(strip_files(snapshot), tuple(group), data) for group in groups)
     return [file for audited in executor.run(tasks) for file in audited]
 
 

@@ -31,8 +31,8 @@ from .subjects import FileSubject, TableSubject
 __all__ = ["CONSTRAINT_RULES", "ROW_CONSTRAINT_RULES"]
 
 
-def _rules(snapshot: TableVersion) -> RowRules:
-    return RowRules.of(snapshot.configuration)
+def _rules(version: TableVersion) -> RowRules:
+    return RowRules.of(version.configuration)
 
 
 def _unsupported(subject: TableSubject) -> Iterator[Violation]:
@@ -69,10 +69,10 @@ def _forbids_nulls(data_type: DataType) -> bool:
     return False
 
 
-def _nulls_of(subject: FileSubject, snapshot: TableVersion, field: StructField) -> Iterator[Violation]:
+def _nulls_of(subject: FileSubject, version: TableVersion, field: StructField) -> Iterator[Violation]:
     count, first = 0, None
     try:
-        for batch in _read(subject, snapshot, [field]):
+        for batch in _read(subject, version, [field]):
             column: Any = batch.column(0)
             if not field.nullable and column.null_count:
                 count += column.null_count
@@ -137,7 +137,7 @@ def _violation(rules: RowRules, batch: pa.RecordBatch) -> Violation | None:
 
 
 def _read(
-    subject: FileSubject, snapshot: TableVersion, fields: Sequence[StructField]
+    subject: FileSubject, version: TableVersion, fields: Sequence[StructField]
 ) -> Iterator[pa.RecordBatch]:
     """Yield columns of the rows that are not deleted, and last the position of each row in the file."""
     types = to_arrow(StructType(tuple(fields)))
@@ -145,7 +145,7 @@ def _read(
     names = ("path", "deletion_vector", "base_row_id", "default_row_commit_version", "size", "tags")
     values = dict(subject.add["partition_values"] or ())
     file = FileEntry(partition_values=values, **{name: subject.add[name] for name in names})
-    reader = TableReader.of(snapshot).open(file)
+    reader = TableReader.of(version).open(file)
     for batch in reader.read([*columns, POSITION], None, "typed"):
         yield batch.rename_columns([*types.names, input_name(POSITION)])
 

@@ -77,17 +77,17 @@ def inputs_tested(join: Sequence[Expression], clauses: Sequence[Clause]) -> list
     return [unqualify(each) for each in side_inputs(conditions, "target")]
 
 
-def inputs_changed(snapshot: TableVersion, others: Sequence[Input]) -> tuple[Input, ...]:
+def inputs_changed(version: TableVersion, others: Sequence[Input]) -> tuple[Input, ...]:
     """Return all columns of the table and further inputs."""
-    columns = Scope.of(snapshot.configuration).whole_columns()
+    columns = Scope.of(version.configuration).whole_columns()
     return expression_inputs([*columns.values(), *others])
 
 
 def columns_copied(
-    snapshot: TableVersion, clauses: Sequence[Clause], rules: RowRules, read: Sequence[Expression]
+    version: TableVersion, clauses: Sequence[Clause], rules: RowRules, read: Sequence[Expression]
 ) -> frozenset[str]:
     """Return the Variant columns of the table that no clause assigns and no expression of `read` reads."""
-    scope = Scope.of(snapshot.configuration)
+    scope = Scope.of(version.configuration)
     inputs = [unqualify(each) for each in side_inputs(read, "target")]
     assigned = {each.column for clause in clauses for each in clause.assignments}
     return scope.variants_unread_by(inputs) - assigned - rules.columns_read
@@ -97,7 +97,7 @@ def columns_copied(
 class MergeRows:
     """The clauses of a merge, applied to rows of the table and of a source."""
 
-    snapshot: TableVersion
+    version: TableVersion
     join: Join
     clauses: Sequence[Clause]
     rules: RowRules
@@ -117,7 +117,7 @@ class MergeRows:
             yield self._apply(batch.slice(*part), Decision(clause, source))
 
     def _apply(self, batch: pa.RecordBatch, decision: Decision) -> ChangedBatch:
-        scope = Scope.of(self.snapshot.configuration)
+        scope = Scope.of(self.version.configuration)
         columns = {name: evaluate(each, batch) for name, each in scope.whole_columns().items()}
         remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)
         updated: Array = pa.repeat(pa.scalar(False), batch.num_rows)
@@ -162,7 +162,7 @@ class MergeRows:
                     yield self._rows_of(clause, rows.slice(*part))
 
     def _rows_of(self, clause: Clause, source: Array) -> pa.RecordBatch:
-        fields = Scope.of(self.snapshot.configuration).schema
+        fields = Scope.of(self.version.configuration).schema
         nulls: dict[str, Array] = {each.name: pa.nulls(len(source), each.type) for each in fields}
         pairs = Pairs(pa.nulls(len(source), pa.int64()), source)
         values = self.join.joined(NO_ROWS, pairs, clause.values)
@@ -280,7 +280,7 @@ class MergeTask:
     The version has no store.
     """
 
-    snapshot: TableVersion
+    version: TableVersion
     pruning_predicate: PruningPredicate
     join: Join
     clauses: Sequence[Clause]
@@ -289,11 +289,11 @@ class MergeTask:
 
     def run(self, store: Store, name: NameFile) -> MergedPart:
         """Return the files that are replaced and written; after an error, remove the new ones."""
-        snapshot = replace(self.snapshot, store=store)
-        state = snapshot.configuration
-        merge = _MergeState(MergeRows(snapshot, self.join, self.clauses, RowRules.of(state)))
+        version = replace(self.version, store=store)
+        state = version.configuration
+        merge = _MergeState(MergeRows(version, self.join, self.clauses, RowRules.of(state)))
         change, pruning = merge.change(), self.pruning_predicate
-        part = rewrite_files(snapshot, self.files, pruning, lambda _: change, state, self.options, name)
+        part = rewrite_files(version, self.files, pruning, lambda _: change, state, self.options, name)
         empty: Array = pa.array([], pa.int64())
         matched = pc.unique(pa.concat_arrays([empty, *merge.matched]))
         return MergedPart(part, NO_FILES, dict(merge.counts), matched)
@@ -306,7 +306,7 @@ class InsertTask:
     The version has no store.
     """
 
-    snapshot: TableVersion
+    version: TableVersion
     join: Join
     clauses: Sequence[Clause]
     options: WriteOptions
@@ -314,20 +314,20 @@ class InsertTask:
 
     def run(self, store: Store, name: NameFile) -> WrittenFiles:
         """Return the files of the new rows."""
-        snapshot = replace(self.snapshot, store=store)
-        rules = RowRules.of(snapshot.configuration)
-        new = MergeRows(snapshot, self.join, self.clauses, rules).inserted(self.matched)
-        return insert_rows(snapshot, new, self.options, name)
+        version = replace(self.version, store=store)
+        rules = RowRules.of(version.configuration)
+        new = MergeRows(version, self.join, self.clauses, rules).inserted(self.matched)
+        return insert_rows(version, new, self.options, name)
 
 
 def insert_rows(
-    snapshot: TableVersion, rows: Iterable[pa.RecordBatch], options: WriteOptions, name: NameFile
+    version: TableVersion, rows: Iterable[pa.RecordBatch], options: WriteOptions, name: NameFile
 ) -> WrittenFiles:
     """Write new rows of a table, and return their files."""
-    state = snapshot.configuration
+    state = version.configuration
     limited = restrict_to_table(options, state)
     batches = complete_rows(((batch, None) for batch in rows), state, limited)
-    return write_files(snapshot.store, batches, state, limited, name=name)
+    return write_files(version.store, batches, state, limited, name=name)
 
 
 @dataclass(frozen=True)
@@ -341,11 +341,11 @@ class _MergeState:
 
     def change(self) -> RowChange:
         """Return the change of existing rows."""
-        snapshot, clauses, join = self.rows.snapshot, self.rows.clauses, self.rows.join.predicate
+        version, clauses, join = self.rows.version, self.rows.clauses, self.rows.join.predicate
         tested = inputs_tested(join.operands, clauses)
         read = [*join.operands, *(each for clause in clauses for each in clause.expressions)]
-        copied = columns_copied(snapshot, clauses, self.rows.rules, read)
-        return RowChange(tested, self._changes, inputs_changed(snapshot, tested), self._apply, copied)
+        copied = columns_copied(version, clauses, self.rows.rules, read)
+        return RowChange(tested, self._changes, inputs_changed(version, tested), self._apply, copied)
 
     def _changes(self, batch: pa.RecordBatch) -> Array:
         decision, matched = self.rows.decide(batch)

@@ -118,11 +118,11 @@ class FileGroup:
         """Return the estimated number of new files."""
         return max(1, -(-self.bytes_estimated // self.options.files.target_file_size))
 
-    def written_with(self, snapshot: TableVersion, options: Iterable[WriteOptions]) -> FileGroup:
+    def written_with(self, version: TableVersion, options: Iterable[WriteOptions]) -> FileGroup:
         """Return the group with the paths that new files with these options gained and dropped."""
-        planned = _leaves_of(snapshot, self.options)
+        planned = _leaves_of(version, self.options)
         before = (planned - set(self.gained)) | set(self.dropped)
-        after = {leaf for each in options for leaf in _leaves_of(snapshot, each)}
+        after = {leaf for each in options for leaf in _leaves_of(version, each)}
         return replace(self, gained=_sorted(after - before), dropped=_sorted(before - after))
 
 
@@ -186,13 +186,13 @@ def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
     yield from pack_by_size(small, lambda row: int(row["size"]), target)
 
 
-def plan_group(snapshot: TableVersion, chosen: Bin, options: WriteOptions) -> FileGroup | None:
+def plan_group(version: TableVersion, chosen: Bin, options: WriteOptions) -> FileGroup | None:
     """Return how the files of a bin are rewritten, None if they stay.
 
     Residual files are not in the sample that a schema is inferred from. The schemas of sorted files are
     inferred again when they are written, from their rows.
     """
-    schemas, rows, is_separated = _inspect_files(snapshot, chosen.files)
+    schemas, rows, is_separated = _inspect_files(version, chosen.files)
     bytes_before = sum(int(size or 0) for size in chosen.files["size"].to_pylist())
     bytes_after = bytes_before
     is_inferred = False
@@ -201,7 +201,7 @@ def plan_group(snapshot: TableVersion, chosen: Bin, options: WriteOptions) -> Fi
     if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
         options = replace(options, shredding=schemas[0])
     else:
-        sample, state = _sample(snapshot, _typical_files(chosen.files)), snapshot.configuration
+        sample, state = _sample(version, _typical_files(chosen.files)), version.configuration
         possible = [options]
         if options.shredding == "infer" and sample:
             share = min(1.0, options.files.target_file_size / max(bytes_before, 1))
@@ -212,8 +212,8 @@ def plan_group(snapshot: TableVersion, chosen: Bin, options: WriteOptions) -> Fi
         estimates = [_estimate_bytes(sample, state, each, rows) for each in possible]
         bytes_after = min(estimates)
         options = possible[estimates.index(bytes_after)]
-    before = {leaf for each in schemas for leaf in _leaves(snapshot, each)}
-    after = _leaves_of(snapshot, options)
+    before = {leaf for each in schemas for leaf in _leaves(version, each)}
+    after = _leaves_of(version, options)
     is_mixed = options.separates and not is_separated and bytes_before >= MIN_SEPARATED_BYTES
     if not chosen.is_due and before == after and not is_mixed:
         return None
@@ -253,7 +253,7 @@ def _typical_files(files: pa.Table) -> pa.Table:
     return files.filter(pa.array(typical)) if any(typical) else files
 
 
-def _inspect_files(snapshot: TableVersion, files: pa.Table) -> tuple[list[Shreddings], int, bool]:
+def _inspect_files(version: TableVersion, files: pa.Table) -> tuple[list[Shreddings], int, bool]:
     """Return the distinct shredding schemas of files, and the number of rows that are not deleted.
 
     Also return whether residual rows are separated from all files.
@@ -262,7 +262,7 @@ def _inspect_files(snapshot: TableVersion, files: pa.Table) -> tuple[list[Shredd
     rows = 0
     is_separated = True
     shreddings = PerSchema[Shreddings]()
-    for file in TableReader.of(snapshot).open_all(files_of(files)):
+    for file in TableReader.of(version).open_all(files_of(files)):
         found = shreddings.of(file.native, partial(shredding_of, file.native))
         if found not in schemas:
             schemas.append(found)
@@ -275,26 +275,26 @@ def _shreds(schemas: Shreddings) -> bool:
     return any(not pa.types.is_null(each.field.type) for each in schemas.values())
 
 
-def _sample(snapshot: TableVersion, files: pa.Table) -> list[pa.RecordBatch]:
+def _sample(version: TableVersion, files: pa.Table) -> list[pa.RecordBatch]:
     """Return the first rows of each file."""
-    opened = TableReader.of(snapshot).open_all(files_of(files))
+    opened = TableReader.of(version).open_all(files_of(files))
     return [batch for file in opened for batch in _first_rows(file, files.num_rows)]
 
 
-def _leaves_of(snapshot: TableVersion, options: WriteOptions) -> set[LeafPath]:
-    return set(_leaves(snapshot, options.shredding if isinstance(options.shredding, Mapping) else {}))
+def _leaves_of(version: TableVersion, options: WriteOptions) -> set[LeafPath]:
+    return set(_leaves(version, options.shredding if isinstance(options.shredding, Mapping) else {}))
 
 
-def _leaves(snapshot: TableVersion, schemas: Shreddings) -> Iterator[LeafPath]:
-    names = _logical_names(snapshot)
+def _leaves(version: TableVersion, schemas: Shreddings) -> Iterator[LeafPath]:
+    names = _logical_names(version)
     for column, each in schemas.items():
         for path, leaf in _leaf_types((), each.field.type):
             yield LeafPath(names.get(column, ".".join(column)), path, type_name(leaf))
 
 
-def _logical_names(snapshot: TableVersion) -> dict[tuple[str, ...], str]:
-    physical = fields_of(snapshot.configuration.physical_schema)
-    logical = fields_of(snapshot.schema)
+def _logical_names(version: TableVersion) -> dict[tuple[str, ...], str]:
+    physical = fields_of(version.configuration.physical_schema)
+    logical = fields_of(version.schema)
     return {path: ".".join(name) for (path, _), (name, _) in zip(physical, logical, strict=True)}
 
 
@@ -309,7 +309,7 @@ def _leaf_types(path: tuple[str | None, ...], form: Any) -> Iterator[tuple[tuple
 
 
 def read_rows(
-    snapshot: TableVersion,
+    version: TableVersion,
     files: Iterable[FileEntry],
     keys: Sequence[Expression] = (),
     options: WriteOptions | None = None,
@@ -319,20 +319,20 @@ def read_rows(
     The columns are those of the table, and the materialized row ids of a table with row tracking. With a
     shredding schema in `options`, Variants are returned shredded, and copied from files with the same schema.
     """
-    read = _row_reader(snapshot, keys, options)
-    return chain.from_iterable(read(file, None) for file in TableReader.of(snapshot).open_all(files))
+    read = _row_reader(version, keys, options)
+    return chain.from_iterable(read(file, None) for file in TableReader.of(version).open_all(files))
 
 
 def read_or_copy_files(
-    snapshot: TableVersion, files: Iterable[FileEntry], options: WriteOptions
+    version: TableVersion, files: Iterable[FileEntry], options: WriteOptions
 ) -> Iterator[Iterator[pa.RecordBatch | StoredRows]]:
     """Yield the rows of each file: row groups that the kernel can move, other rows like `read_rows`.
 
     The files are of one partition, and can be read at the same time.
     """
-    read = _row_reader(snapshot, (), options)
-    tracking = RowTracking.of(snapshot.configuration)
-    has_shredding, samples = _shredding_check(snapshot, options), PerSchema[pa.RecordBatch]()
+    read = _row_reader(version, (), options)
+    tracking = RowTracking.of(version.configuration)
+    has_shredding, samples = _shredding_check(version, options), PerSchema[pa.RecordBatch]()
 
     def rows(open_file: Callable[[], FileReader]) -> Iterator[pa.RecordBatch | StoredRows]:
         file = open_file()
@@ -345,12 +345,12 @@ def read_or_copy_files(
             copied = copyable_row_groups(file, tracking, with_small=True)
         yield from read_or_copy(file, batches, copied, samples)
 
-    return map(rows, TableReader.of(snapshot).open_each(files))
+    return map(rows, TableReader.of(version).open_each(files))
 
 
-def _shredding_check(snapshot: TableVersion, options: WriteOptions) -> Callable[[FileReader], bool]:
+def _shredding_check(version: TableVersion, options: WriteOptions) -> Callable[[FileReader], bool]:
     """Return a function that returns whether a file stores all top-level Variants with the shredding."""
-    shreddings = _shreddings(snapshot, options)
+    shreddings = _shreddings(version, options)
     known = PerSchema[bool]()
 
     def check(file: FileReader) -> bool:
@@ -360,14 +360,14 @@ def _shredding_check(snapshot: TableVersion, options: WriteOptions) -> Callable[
 
 
 def _row_reader(
-    snapshot: TableVersion, keys: Sequence[Expression], options: WriteOptions | None
+    version: TableVersion, keys: Sequence[Expression], options: WriteOptions | None
 ) -> Callable[[FileReader, Sequence[RowRange] | None], RowBatches]:
     """Return a function that yields rows of a file in ranges, or all of its rows, like `read_rows`."""
-    columns = Scope.of(snapshot.configuration).whole_columns()
+    columns = Scope.of(version.configuration).whole_columns()
     inputs = expression_inputs([*columns.values(), *keys])
-    tracking = RowTracking.of(snapshot.configuration)
+    tracking = RowTracking.of(version.configuration)
     options = options or WriteOptions(shredding=None)
-    shreddings = _shreddings(snapshot, options)
+    shreddings = _shreddings(version, options)
 
     def rows(file: FileReader, ranges: Sequence[RowRange] | None) -> RowBatches:
         copied = file.shredded(shreddings, options.shredding)
@@ -381,14 +381,14 @@ def _row_reader(
     return rows
 
 
-def _shreddings(snapshot: TableVersion, options: WriteOptions) -> dict[str, ShreddingSchema]:
+def _shreddings(version: TableVersion, options: WriteOptions) -> dict[str, ShreddingSchema]:
     """Return the shredding schema of each shredded top-level Variant column."""
     if not isinstance(options.shredding, Mapping):
         return {}
-    mode = snapshot.configuration.mapping_mode
+    mode = version.configuration.mapping_mode
     found = {
         field.name: options.shredding.get((physical_name(field, mode),))
-        for field in snapshot.schema.fields
+        for field in version.schema.fields
         if field.type == VARIANT
     }
     return {

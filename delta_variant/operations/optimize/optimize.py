@@ -19,7 +19,7 @@ from ..._threads import Threads
 from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import ExpressionError, printable
-from ...execution import GROUP_BYTES, Executor, NameFile, executor_of, new_name, timezone_of
+from ...execution import Executor, NameFile, executor_of, new_name, timezone_of
 from ...expressions.parse import parse as parse_expression
 from ...expressions.tree import Expression, output_type
 from ...expressions.tree import describe as describe_expression
@@ -214,7 +214,7 @@ def _plan_groups(plan: OptimizePlan, executor: Executor) -> list[FileGroup]:
     """Return the groups of files to rewrite, in the order of the bins."""
     begin("planning", files=len(plan.bins))
     bins = [replace(each, files=each.files.select(READ_COLUMNS)) for each in plan.bins]
-    shares = executor.split(bins, _size_of, sum(map(_size_of, bins)), GROUP_BYTES)
+    shares = executor.split(bins, _size_of)
     tasks = (PlanGroupsTask(strip_files(plan.snapshot), tuple(share), plan.options) for share in shares)
     groups = [group for found in executor.run(tasks) for group in found]
     return [
@@ -232,15 +232,15 @@ def _size_of(files: Bin | FileGroup) -> int:
 class PlanGroupsTask:
     """Plans how bins of files are rewritten."""
 
-    snapshot: TableVersion
+    version: TableVersion
     bins: Sequence[Bin]
     options: WriteOptions
 
     def run(self, store: Store, name: NameFile) -> list[FileGroup | None]:
         """Return the group of each bin, None for one whose files stay."""
-        snapshot, groups = replace(self.snapshot, store=store), []
+        version, groups = replace(self.version, store=store), []
         for each in self.bins:
-            groups.append(plan_group(snapshot, each, self.options))
+            groups.append(plan_group(version, each, self.options))
             advance(files=1)
         return groups
 
@@ -304,7 +304,7 @@ def plan_compaction(snapshot: Snapshot, chosen: pa.Table, files: FileOptions) ->
 
 
 def write_rows(
-    snapshot: TableVersion,
+    version: TableVersion,
     batches: Iterable[pa.RecordBatch | StoredRows],
     options: WriteOptions,
     name: Callable[[int], str] = new_name,
@@ -315,8 +315,8 @@ def write_rows(
     `name` returns the name of each file by its number. Residual rows go to `residual`, or to files among
     those that are returned. After an error, all new files are deleted.
     """
-    table = with_row_ids(snapshot.configuration)
-    return write_files(snapshot.store, batches, table, options, name=name, residual=residual)
+    table = with_row_ids(version.configuration)
+    return write_files(version.store, batches, table, options, name=name, residual=residual)
 
 
 def _commit_groups(work: OptimizePlan, groups: Sequence[FileGroup], files: WrittenFiles) -> OptimizeResult:
@@ -375,7 +375,7 @@ def _write(
     if plan.keys:
         results = executor.run_whole(whole)
     else:
-        shares = executor.split(parts, _size_of, sum(map(_size_of, parts)), GROUP_BYTES)
+        shares = executor.split(parts, _size_of)
         results = list(executor.run(replace(whole, groups=tuple(share)) for share in shares))
     used = [options for result in results for options in result.options]
     done = [
@@ -409,22 +409,22 @@ class GroupsTask:
     With keys, the rows of each group are sorted.
     """
 
-    snapshot: TableVersion
+    version: TableVersion
     groups: Sequence[FileGroup]
     options: WriteOptions
     keys: tuple[Expression, ...]
 
     def run(self, store: Store, name: NameFile) -> WrittenGroups:
         """Return the new files; after an error, remove them."""
-        snapshot, written = replace(self.snapshot, store=store), list[WrittenFiles]()
+        version, written = replace(self.version, store=store), list[WrittenFiles]()
         used: list[list[WriteOptions]] = []
         # The residual rows of all groups of a partition, so that they are in few files.
-        residual = ResidualFiles(store, with_row_ids(snapshot.configuration), self.options, name)
+        residual = ResidualFiles(store, with_row_ids(version.configuration), self.options, name)
         try:
             for group in self.groups:
                 used.append([])
-                for options, batches in _rows_of_new_files(snapshot, group, self.keys):
-                    written.append(write_rows(snapshot, _count_rows(batches), options, name, residual))
+                for options, batches in _rows_of_new_files(version, group, self.keys):
+                    written.append(write_rows(version, _count_rows(batches), options, name, residual))
                     used[-1].append(options)
                 advance(files=len(group.paths))
             return WrittenGroups(WrittenFiles.join([*written, residual.close()]), used)
@@ -457,15 +457,15 @@ def _merge_residual_files(
 class ResidualTask:
     """Writes the rows of new residual files of a partition to one file."""
 
-    snapshot: TableVersion
+    version: TableVersion
     files: Sequence[FileEntry]
     options: WriteOptions
 
     def run(self, store: Store, name: NameFile) -> WrittenFiles:
         """Return the new file."""
-        snapshot = replace(self.snapshot, store=store)
-        rows = (batch for batch, _ in read_rows(snapshot, self.files, (), self.options))
-        return write_rows(snapshot, rows, self.options, name)
+        version = replace(self.version, store=store)
+        rows = (batch for batch, _ in read_rows(version, self.files, (), self.options))
+        return write_rows(version, rows, self.options, name)
 
 
 def _count_rows(batches: Iterable[Rows]) -> Iterator[Rows]:
@@ -476,25 +476,25 @@ def _count_rows(batches: Iterable[Rows]) -> Iterator[Rows]:
 
 
 def _rows_of_new_files(
-    snapshot: TableVersion, group: FileGroup, keys: tuple[Expression, ...]
+    version: TableVersion, group: FileGroup, keys: tuple[Expression, ...]
 ) -> Iterator[tuple[WriteOptions, Iterator[Rows]]]:
     """Yield options and rows of each new file, or those of all files at once without sort keys."""
     if not keys:
-        read = read_or_copy_files(snapshot, files_of(group.files), group.options)
+        read = read_or_copy_files(version, files_of(group.files), group.options)
         return iter([(group.options, _read_ahead(read))])
     # No reference to a run is kept, so that one at a time is in memory.
-    return map(partial(_sorted_file, snapshot, group), sort_into_runs(snapshot, group, keys))
+    return map(partial(_sorted_file, version, group), sort_into_runs(version, group, keys))
 
 
 def _sorted_file(
-    snapshot: TableVersion, group: FileGroup, run: SortedRun
+    version: TableVersion, group: FileGroup, run: SortedRun
 ) -> tuple[WriteOptions, Iterator[Rows]]:
     """Return options and rows of a new file, which is shredded by its rows: they may be of one kind."""
     options = group.options
     if group.is_inferred:
         options = replace(options, shredding="infer")
         options = infer_shared_shredding(
-            options, run.sample(), with_row_ids(snapshot.configuration), run.num_rows
+            options, run.sample(), with_row_ids(version.configuration), run.num_rows
         )
     return options, run.rows()
 

@@ -59,27 +59,27 @@ class SortedRun:
 
 
 def sort_into_runs(
-    snapshot: TableVersion, group: FileGroup, keys: Sequence[Expression]
+    version: TableVersion, group: FileGroup, keys: Sequence[Expression]
 ) -> Iterator[SortedRun]:
     """Yield the rows of each new file of a group. The keys of a file follow those of the previous one."""
     begin("sorting", files=len(group.paths), rows=group.rows)
     with TemporaryDirectory() as folder:
-        paths = _spill(snapshot, group, keys, Path(folder), group.files_estimated)
+        paths = _spill(version, group, keys, Path(folder), group.files_estimated)
         begin("rewriting", files=len(group.paths), rows=group.rows)
         for path in paths:
             yield _sort_file(path, len(keys))
 
 
 def _spill(
-    snapshot: TableVersion, group: FileGroup, keys: Sequence[Expression], folder: Path, count: int
+    version: TableVersion, group: FileGroup, keys: Sequence[Expression], folder: Path, count: int
 ) -> list[Path]:
     """Partition rows by key range into `count` files, and return their paths in key order."""
-    bucket_of = _assign_files(snapshot, group, keys, count)
+    bucket_of = _assign_files(version, group, keys, count)
     paths = [folder / f"{number}.arrow" for number in range(count)]
     writers: dict[int, Any] = {}
     first = 0
     with ExitStack() as stack:
-        for batch, values in read_rows(snapshot, files_of(group.files), keys):
+        for batch, values in read_rows(version, files_of(group.files), keys):
             places = bucket_of.slice(first, batch.num_rows)
             first += batch.num_rows
             advance(rows=batch.num_rows)
@@ -94,18 +94,18 @@ def _spill(
     return [path for path in paths if path.exists()]
 
 
-def _assign_files(snapshot: TableVersion, group: FileGroup, keys: Sequence[Expression], count: int) -> Array:
+def _assign_files(version: TableVersion, group: FileGroup, keys: Sequence[Expression], count: int) -> Array:
     """Return the number of the new file for each row of a group, in read order."""
-    table = pa.Table.from_batches(list(_read_keys(snapshot, group, keys)))
+    table = pa.Table.from_batches(list(_read_keys(version, group, keys)))
     order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
     rank = pc.sort_indices(order)
     return pc.divide(pc.multiply(rank.cast(pa.int64()), count), max(1, table.num_rows))
 
 
 def _read_keys(
-    snapshot: TableVersion, group: FileGroup, keys: Sequence[Expression]
+    version: TableVersion, group: FileGroup, keys: Sequence[Expression]
 ) -> Iterator[pa.RecordBatch]:
-    table, inputs = TableReader.of(snapshot), expression_inputs(keys)
+    table, inputs = TableReader.of(version), expression_inputs(keys)
     for file in table.open_all(files_of(group.files)):
         for batch in file.read(inputs, None, "error"):
             values = [evaluate(key, batch) for key in keys]
