@@ -57,6 +57,14 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "    --where \"event:action::string = 'buy'\" --json | jq .user",
             "delta-variant read lake/events --version 3 --format csv > events.csv",
         ),
+        "sql": Row(
+            "read",
+            "Print the rows of a SQL query of tables.",
+            'delta-variant sql "select event:type::string as type, count(*) as n \\',
+            '    from events group by all order by n desc" --table events=lake/events',
+            'delta-variant sql "select u.name, e.n from users u join events e using (id)" \\',
+            "    --table users=lake/users --table events=lake/events --json",
+        ),
         "describe": Row(
             "schema",
             "Print the schema, properties, features, protocol and size of a table.",

@@ -337,7 +337,7 @@ class _QueryGrammar(Grammar):
         return self.parameters[name]
 
     def _begins_query(self) -> bool:
-        return self.is_next("select", "with") and self.following.kind != "symbol"
+        return self.is_next("select", "with") and self.begins_value_or_star(self.following)
 
     def _subquery(self, kind: Any) -> Name:
         statement = self.statement()

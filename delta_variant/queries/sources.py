@@ -18,7 +18,7 @@ import pyarrow as pa
 from .._arrow import retype_array
 from ..errors import CastError, DeltaVariantError, ExpressionError
 from ..expressions.char_padding import padded_column
-from ..expressions.evaluate import evaluate, inputs_of, without_cast
+from ..expressions.evaluate import inputs_of, without_cast
 from ..expressions.tree import (
     Call,
     Expression,
@@ -676,8 +676,3 @@ class _JoinPlan:
         found = join.engine.run(text, **relations)
         schema = Query.of_expressions({input_name(each): each for each in read}, None).schema
         return iter(_finish(found, selected, {}, schema))
-
-
-def value_of(expression: Expression) -> Any:
-    """Return the value of an expression without inputs."""
-    return evaluate(expression, pa.record_batch([pa.nulls(1)], names=[ROWS]))[0]

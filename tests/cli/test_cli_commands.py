@@ -265,6 +265,17 @@ def test_an_error_in_sql_marks_its_place_and_names_the_way_to_aggregates(table, 
     assert "DuckDB" in remedy
 
 
+def test_a_query_is_printed_in_each_format(table, capsys):
+    query = "select id % 2 as odd, sum(event:n::int) as n from t group by all order by n"
+    status, out, err = run_main(capsys, "sql", query, "--table", f"t={table}")
+    assert (status, out, err) == (0, "odd\tn\n0\t2\n1\t4\n", "")
+    _, out, _ = run_main(capsys, "sql", query, "-t", f"t={table}", "--json", "--limit", "1")
+    assert out == '{"odd":0,"n":2}\n'
+    status, out, err = run_main(capsys, "sql", "select * from u", "-t", f"t={table}", "--format", "csv")
+    assert (status, out) == (2, "")
+    assert err.startswith("delta-variant: unknown table `u`; the tables are t")
+
+
 def test_a_plan_with_many_files_names_the_first_ones_before_the_question(capsys, monkeypatch):
     terminal = SimpleNamespace(isatty=lambda: True, readline=lambda: "n\n")
     monkeypatch.setattr("sys.stdin", terminal)

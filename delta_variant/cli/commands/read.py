@@ -1,4 +1,4 @@
-"""The commands `read` and `changes`."""
+"""The commands `read`, `sql` and `changes`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 from ...operations.changes import read_changes
 from ...operations.read import read_table
+from ...queries.sql import sql as query_tables
 from ...variant.moments import UTC
 from ..options import (
     Expanded,
@@ -17,15 +18,17 @@ from ..options import (
     TimeZone,
     Version,
     Wide,
+    argument,
     handle,
     option,
+    parse_pairs,
 )
 from ..progress import showing_progress
 from ..report import Report, render
 from ..rows import OutputFormat, print_rows
 from ..tables import Layout
 
-__all__ = ["changes", "read"]
+__all__ = ["changes", "read", "sql"]
 
 NAMED_EXPRESSION = re.compile(r"(?P<name>\w+)\s*=(?!=)(?P<expression>.+)", re.DOTALL)
 
@@ -71,6 +74,25 @@ def read(
             render(Report(found, str(found).splitlines()), json=json)
         else:
             print_rows(scan.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))
+
+
+def sql(
+    query: Annotated[str, argument("SQL", "A query in the SQL of Spark and Databricks.")],
+    table: Annotated[
+        Texts, option("A table of the query by its name; repeatable.", "NAME=TABLE", "--table -t")
+    ] = None,
+    timezone: TimeZone = UTC,
+    limit: RowLimit = None,
+    output_format: Format = "table",
+    json: JsonFormat = False,
+    wide: Wide = False,
+    expanded: Expanded = False,
+) -> None:
+    """Print the rows of a SQL query of tables."""
+    with showing_progress(if_redirected=True):
+        tables = {name: handle(uri) for name, uri in parse_pairs("--table", table).items()}
+        result = query_tables(query, timezone=timezone, **tables)
+    print_rows(result.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))
 
 
 def changes(
