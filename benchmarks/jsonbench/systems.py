@@ -88,6 +88,14 @@ def ours_through_duckdb(folder: Path) -> Ask:
     return duckdb_over([table / path for path in dv.load_snapshot(table).files["path"].to_pylist()])
 
 
+def ours_through_sql(folder: Path) -> Ask:
+    import delta_variant as dv
+
+    table = dv.Table(folder / "bluesky")
+    queries = statements("spark")
+    return lambda number: [tuple(row.values()) for row in dv.sql(queries[number], bluesky=table)]
+
+
 def ours_through_polars(folder: Path) -> Ask:
     import delta_variant as dv
 
@@ -181,6 +189,13 @@ SYSTEMS = {
         "delta_variant through DuckDB",
         load_ours,
         ours_through_duckdb,
+        package_version("delta-variant", "duckdb"),
+        data="ours",
+    ),
+    "ours-sql": System(
+        "delta_variant, `dv.sql`",
+        load_ours,
+        ours_through_sql,
         package_version("delta-variant", "duckdb"),
         data="ours",
     ),

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import count
+from os import getpid
 from typing import Any, NamedTuple
 from typing import Literal as OneOf
 
@@ -68,20 +70,23 @@ SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 OPERATORS = {"=": "=", "<>": "<>", "<=>": "is not distinct from", **{each: each for each in SWAPPED}}
 
 
+@cache
+def _database(process: int) -> duckdb.DuckDBPyConnection:
+    """Return an empty database of a process: to create one takes longer than many queries."""
+    return duckdb.connect()
+
+
 class Engine:
-    """A connection to DuckDB. `is_careful` evaluates no cast for a row that a later condition may exclude."""
+    """Runs queries of DuckDB. `is_careful` evaluates no cast for a row that a later condition may exclude."""
 
     def __init__(self, *, is_careful: bool = False) -> None:
         self.is_careful = is_careful
-        self._connection = duckdb.connect()
         self._failure: BaseException | None = None
-
-    def close(self) -> None:
-        self._connection.close()
 
     def run(self, sql: str, **relations: tuple[pa.Schema, Iterable[pa.RecordBatch]]) -> pa.Table:
         """Return the rows of a query of DuckDB over batches by name."""
-        cursor = self._connection.cursor()
+        # Threads of a database do not survive a fork.
+        cursor = _database(getpid()).cursor()
         try:
             for name, (schema, batches) in relations.items():
                 plain = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])

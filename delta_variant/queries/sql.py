@@ -146,14 +146,10 @@ def _run(statement: Statement, marked: list[Marked], tables: _Tables, *, is_care
     from .planning import Planner
     from .sources import Engine
 
-    engine = Engine(is_careful=is_careful)
-    try:
-        view = Planner(engine, tables.scope, tables.open, marked).plan(statement)
-        outputs = view.outputs()
-        schema = Query.of_expressions(outputs, None).schema
-        return QueryResult(pa.Table.from_batches(view.rows.read(outputs), schema))
-    finally:
-        engine.close()
+    view = Planner(Engine(is_careful=is_careful), tables.scope, tables.open, marked).plan(statement)
+    outputs = view.outputs()
+    schema = Query.of_expressions(outputs, None).schema
+    return QueryResult(pa.Table.from_batches(view.rows.read(outputs), schema))
 
 
 def _literal(name: str, value: Any) -> Literal:

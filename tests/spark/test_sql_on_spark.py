@@ -1,0 +1,102 @@
+"""`sql` returns the rows and the types of Spark, for random queries and for one of each kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from spark.queries import TABLES
+from spark.sql_queries import differences, kind_of_difference, outcome_here, outcome_in_spark
+from tiers import first_by_day
+
+from delta_variant import spark as dvs
+
+ZONE = "spark.sql.session.timeZone"
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    """Return the session, without the views and the time zone of the test afterwards."""
+    zone = spark.conf.get(ZONE)
+    yield spark
+    spark.conf.set(ZONE, zone)
+    for name in TABLES:
+        dvs.drop_view(spark, name)
+        spark.catalog.dropTempView(name)
+
+
+@pytest.mark.parametrize("seed", first_by_day(range(6)))
+def test_random_queries_return_what_spark_returns(session: SparkSession, tmp_path: Path, seed: int):
+    found = Counter[str]()
+    assert list(differences(session, seed, 50, tmp_path, found)) == []
+    assert found["equal"] > 25
+
+
+KINDS = {
+    "a join of Variants": "select a.id, b.value:b::string from bronze a join other b on a.value:a::int = b.n",
+    "a CTE": "with c as (select id, value from bronze) select c.value:a::int from c where c.id < 9",
+    "a CTE with the name of a table": "with other as (select id from bronze) select * from other",
+    "a window": "select id, sum(id) over (partition by day order by id) from bronze",
+    "QUALIFY": "select id from bronze qualify rank() over (partition by day order by id) = 1",
+    "variant_explode": "select id, e.pos from bronze, lateral variant_explode(value:arr) as e",
+    "variant_explode_outer": "select id, e.pos from bronze, lateral variant_explode_outer(value:arr) e",
+    "a subquery as a value": "select id, (select max(id) from other) as m from bronze",
+    "IN": "select id from bronze where id in (select id from other)",
+    "NOT IN": "select id from bronze where id not in (select n from other)",
+    "EXISTS": "select id from bronze where exists (select 1 from other where id > 3)",
+    "GROUP BY ALL": "select day as d, count(*) as n from bronze group by all",
+    "HAVING": "select day as d from bronze group by day having count(*) > 3",
+    "DISTINCT": "select distinct value:b::string as b from bronze",
+    "UNION": "select id from bronze union select id from other",
+    "INTERSECT": "select id from bronze intersect select id from other",
+    "EXCEPT": "select id from bronze except select id from other",
+    "a semi join": "select id from bronze a left semi join other b on a.id = b.id",
+    "an anti join": "select id from bronze a left anti join other b on a.id = b.id",
+    "a full join": "select a.id as i, b.id as j from bronze a full join other b on a.id = b.id + 5",
+    "a lateral alias": "select id + 1 as b, b * 2 as c from bronze",
+    "a filter of an aggregate": "select count(*) filter (where id > 3) as n from bronze",
+    "a hint": "select /*+ broadcast(o) */ b.id from bronze b join other o on b.id = o.id",
+    "a raw string": r"select id from bronze where value:b::string = r'buy'",
+    "FROM without an alias": "select n from (select id as n from bronze) where n > 3",
+    "an order of NULLs": "select n as a, id as b from bronze order by 1 desc nulls first, 2 limit 5",
+}
+REJECTED = {
+    "a lambda": "select transform(array(id), x -> x + 1) from bronze",
+    "a lateral view": "select id, x from bronze lateral view explode(array(1, 2)) t as x",
+    "ROLLUP": "select day, count(*) from bronze group by rollup (day)",
+    "CUBE": "select day, count(*) from bronze group by cube (day)",
+    "GROUPING SETS": "select day, count(*) from bronze group by grouping sets ((day), ())",
+    "PIVOT": "select * from (select day, n from bronze) pivot (sum(n) for day in ('a', 'b'))",
+    "UNPIVOT": "select * from (select id, n from bronze) unpivot (v for k in (n))",
+    "TABLESAMPLE": "select * from bronze tablesample (10 rows)",
+    "a pipe": "from bronze |> where id > 3",
+    "recursion": "with recursive r as (select 1 as n union all select n + 1 from r) select * from r limit 3",
+    "VALUES": "select * from values (1), (2)",
+    "a Hive FROM": "from bronze select id",
+    "a natural join": "select * from bronze natural join other",
+    "a named window": "select sum(id) over w from bronze window w as (order by id)",
+    "a window of values": "select sum(id) over (order by id range 1 preceding) from bronze",
+    "an approximate percentile": "select percentile_approx(id, 0.5) from bronze",
+    "an unknown function": "select soundex(day) from bronze",
+    "a sort of partitions": "select id from bronze sort by id",
+}
+
+
+def test_a_query_of_each_kind_returns_what_spark_returns_or_is_rejected(
+    session: SparkSession, tmp_path: Path
+):
+    list(differences(session, 0, 0, tmp_path, Counter()))
+    tables = {name: tmp_path / name for name in TABLES}
+
+    def compare(query: str) -> str:
+        here: Any = outcome_here(query, "UTC", tables)
+        return kind_of_difference(query, here, outcome_in_spark(session, query))
+
+    assert {name: compare(query) for name, query in KINDS.items()} == dict.fromkeys(KINDS, "equal")
+    assert {name: compare(query) for name, query in REJECTED.items()} == dict.fromkeys(
+        REJECTED, "rejected here"
+    )
