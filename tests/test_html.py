@@ -88,8 +88,8 @@ def test_every_object_of_a_notebook_has_escaped_html(tmp_path: Path):
     assert "a vacuum may have deleted it" in texts[0]
     assert "error" in texts[2]
     assert "restore the file" in texts[2]
-    assert "WRITEmode: " in texts[3]
-    assert "numOutputRows: 30" in texts[3]
+    assert "WRITEmode=" in texts[3]
+    assert "numOutputRows=30" in texts[3]
     assert texts[4] == '{"<script>":"<img src=x onerror=alert(1)>"}'
 
 

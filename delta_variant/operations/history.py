@@ -20,7 +20,7 @@ from ..log.snapshot import Snapshot
 from ..log.timestamps import CommitTimes, from_milliseconds, version_at
 from ..storage.store import TableLocation
 
-__all__ = ["History", "HistoryEntry", "history"]
+__all__ = ["History", "HistoryEntry", "history", "parameters_text"]
 
 
 @dataclass(frozen=True)
@@ -86,19 +86,12 @@ class History(list[HistoryEntry]):
                 each.version,
                 f"{each.timestamp:%Y-%m-%d %H:%M:%S} UTC",
                 each.operation,
-                _pairs(each.parameters),
-                _pairs(each.metrics),
+                parameters_text(each.parameters),
+                parameters_text(each.metrics),
             )
             for each in self[:MAX_ROWS]
         ]
         return html_table(count(len(self), "commit"), headings, shown)
-
-
-def _pairs(values: Mapping[str, Any]) -> str:
-    """Return names and values as a text, but for those that say nothing."""
-    return ", ".join(
-        f"{name}: {value}" for name, value in values.items() if value not in (0, None, [], {}, "")
-    )
 
 
 def history(
@@ -153,3 +146,12 @@ def _decode(value: Any) -> Any:
         return msgspec.json.decode(value)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return value
+
+
+def parameters_text(parameters: Mapping[str, Any]) -> str:
+    """Return the parameters or metrics of an operation as `name=value`, without those that say nothing."""
+    return ", ".join(
+        f"{name}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
+        for name, value in parameters.items()
+        if value not in (None, 0, "", [], {})
+    )

@@ -149,7 +149,7 @@ PLANS = {
     "update": "version 1, update all rows: 3 rows",
     "merge": "when matched delete",
     "write --mode overwrite": "version 1, replace all rows: 3 rows",
-    "alter --drop-column": "version 1, drop columns event",
+    "alter --drop-column": 'version 1, DROP COLUMNS: columns=["event"]',
     "restore": "version 1, restore version 0: 0 files removed, 0 files added again",
     "vacuum": "delete 1 file, ",
     "clean-up-log": "versions before 1 can no longer be loaded",

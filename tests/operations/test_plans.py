@@ -88,6 +88,7 @@ def pickled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             init(plan, *arguments, **options)
             vars(plan).update(vars(pickle.loads(pickle.dumps(plan))))
             names.append(type(plan).__name__)
+            assert not hasattr(plan, "describe") or plan.describe().sentences
 
         return wrapped
 

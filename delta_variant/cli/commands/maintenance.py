@@ -7,14 +7,13 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
 from ..._text import count, path_text, size_text
 from ...data_file.options import FileOptions
 from ...log.commit_context import CommitResult
 from ...operations.checkpoint import write_checkpoint
-from ...operations.history import HistoryEntry
+from ...operations.history import HistoryEntry, parameters_text
 from ...operations.history import history as history_of
 from ...operations.log_cleanup import plan_log_cleanup, run_log_cleanup
 from ...operations.optimize.layout import LeafPath
@@ -143,13 +142,8 @@ def _history(entries: Sequence[HistoryEntry]) -> Report:
 def _commit_cells(entry: HistoryEntry) -> tuple[Any, ...]:
     # As `restore --timestamp` takes it: `2026-11-21 09:30:00.000Z`.
     time = entry.timestamp.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")
-    details = {**entry.parameters, **entry.metrics}
-    texts = (
-        f"{name}={value if isinstance(value, str) else msgspec.json.encode(value).decode()}"
-        for name, value in details.items()
-        if value not in (None, "", [], {})
-    )
-    return entry.version, time, entry.operation or "", ", ".join(texts)
+    details = parameters_text({**entry.parameters, **entry.metrics})
+    return entry.version, time, entry.operation or "", details
 
 
 def restore(

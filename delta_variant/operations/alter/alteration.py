@@ -22,6 +22,7 @@ from ...protocol.table_configuration import TableConfiguration
 from ...protocol.types import StructType
 from ...storage.store import TableLocation
 from ...write.table_changes import change
+from ..history import parameters_text
 
 __all__ = [
     "AlterationPlan",
@@ -88,11 +89,11 @@ class AlterationPlan:
     commit: CommitOptions | None
 
     def describe(self) -> Description:
-        """Return the operation and its parameters, as the commit records them."""
-        version, (names,) = self.snapshot.version, self.parameters.values()
+        """Return the operation and its parameters, as the history will show them."""
+        version, operation = self.snapshot.version, self.operation
+        sentence = f"version {version}, {operation}: {parameters_text(self.parameters)}"
         return Description(
-            (f"version {version}, {self.operation.lower()} {', '.join(names)}",),
-            {"version": version, **self.parameters},
+            (sentence,), {"version": version, "operation": operation, "parameters": self.parameters}
         )
 
     def run(self) -> CommitResult:
