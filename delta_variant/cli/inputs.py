@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from ..storage.inputs import InputFile, total_size
 from .options import storage_options
 from .progress import Intake
 
-__all__ = ["open_inputs"]
+__all__ = ["first_rows", "open_inputs"]
 
 STANDARD_INPUT = "-"
 EMPTY = "the input contains no values: check the program that produced it, or pass --allow-empty"
@@ -37,6 +37,36 @@ class NotEmpty(JsonLines):
             yield batch
         if is_empty:
             raise SourceError(EMPTY)
+
+
+@dataclass(frozen=True)
+class Head(JsonLines):
+    """The first values of JSON files."""
+
+    head_bytes: int = 0
+
+    def batches(self) -> Iterator[tuple[pa.RecordBatch, Origin]]:
+        """Yield the values of about the first `head_bytes` bytes."""
+        remaining = self.head_bytes
+        for batch, origin in super().batches():
+            yield batch, origin
+            remaining -= batch.nbytes
+            if remaining <= 0:
+                return
+
+
+def first_rows(data: Any, size: int) -> Any:
+    """Return about the first `size` bytes of the rows that `open_inputs` returned."""
+    if isinstance(data, JsonLines):
+        return Head(**vars(data), head_bytes=size)
+    sizes: list[int] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in takewhile(lambda _: sum(sizes) < size, data):
+            sizes.append(batch.nbytes)
+            yield batch
+
+    return pa.RecordBatchReader.from_batches(data.schema, batches())
 
 
 def open_inputs(

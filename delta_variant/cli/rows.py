@@ -20,7 +20,7 @@ from ..variant.values import to_json
 from .tables import FIT, Heading, Layout, print_table
 from .terminal import console, escaped_json, print_hint
 
-__all__ = ["OutputFormat", "print_rows"]
+__all__ = ["OutputFormat", "json_lines", "print_rows"]
 
 OutputFormat: TypeAlias = Literal["table", "json", "csv"]
 
@@ -47,12 +47,17 @@ def print_rows(
 
 
 def _print_json(reader: pa.RecordBatchReader, limit: int | None) -> None:
-    names = reader.schema.names
     sys.stdout.flush()
-    for rows in _rows(reader, limit):
-        objects = [dict(zip(names, row, strict=True)) for row in rows]
-        sys.stdout.buffer.write(escaped_json(ENCODER.encode_lines(objects)))
+    for lines in json_lines(reader, limit):
+        sys.stdout.buffer.write(escaped_json(lines))
     sys.stdout.buffer.flush()
+
+
+def json_lines(reader: pa.RecordBatchReader, limit: int | None) -> Iterator[bytes]:
+    """Yield the first `limit` rows as JSON lines, those of a batch together."""
+    names = reader.schema.names
+    for rows in _rows(reader, limit):
+        yield ENCODER.encode_lines([dict(zip(names, row, strict=True)) for row in rows])
 
 
 def _print_csv(reader: pa.RecordBatchReader, limit: int | None) -> None:

@@ -215,7 +215,8 @@ def test_a_dry_run_of_a_new_table_prints_its_columns_and_creates_nothing(tmp_pat
     (tmp_path / "s.csv").write_text("day,n\n2026-01-01,1\n")
     write = ["write", source, table, "--partition-by", "day", "--dry-run"]
     expected = [f"{table}: create the table", "  day date", "  n bigint", "  partitioned by day"]
-    assert run(*write).stdout.splitlines() == expected
+    sample = ["a sample of 1 row, such as", '  {"day":"2026-01-01","n":1}']
+    assert run(*write).stdout.splitlines() == expected + sample
     report = json.loads(run(*write, "--json").stdout)
     assert report["columns"] == [{"name": "day", "type": "date"}, {"name": "n", "type": "bigint"}]
     assert (report["version"], report["partition_columns"]) == (None, ["day"])
@@ -233,8 +234,28 @@ def test_a_dry_run_of_a_new_table_prints_its_columns_and_creates_nothing(tmp_pat
 def test_a_dry_run_of_a_write_to_a_table_says_what_it_would_do(table, tmp_path: Path, arguments, expected):
     pq.write_table(pa.table({"id": [1]}), tmp_path / "s.parquet")
     result = run("write", str(tmp_path / "s.parquet"), table, *arguments, "--dry-run")
-    assert result.stdout.splitlines() == [f"{table}: {line}" for line in expected]
+    sample = [] if "ignore" in arguments else ["a sample of 1 row, such as", '  {"id":1}']
+    assert result.stdout.splitlines() == [f"{table}: {line}" for line in expected] + sample
     assert dv.load_snapshot(table).version == 0
+
+
+def test_a_dry_run_previews_columns_rejects_and_shredded_paths(tmp_path: Path):
+    table, source = str(tmp_path / "new"), tmp_path / "s.ndjson"
+    rows = [{"day": f"2026-01-0{number % 3 + 1}", "note": "x" * 200} for number in range(5_000)]
+    lines = [json.dumps(row) for row in rows]
+    source.write_text("\n".join([lines[0], '{"day": ', *lines[1:]]), encoding="utf-8")
+    write = ["write", str(source), table, "--extract", "day=value:day::date", "--dry-run"]
+    write += ["--shredding", '{"day": "string"}']
+    printed = run(*write).stdout
+    expected = [f"{table}: create the table", "  value variant", "  day date"]
+    assert printed.splitlines()[:3] == expected
+    assert "a sample of 5,000 rows, such as" in printed
+    assert f"  {source}, line 2, column 9: " in printed.replace("\n    ", " ")
+    sample = json.loads(run(*write, "--json").stdout)["sample"]
+    assert (sample["rows"], sample["invalid"], len(sample["rejects"])) == (5_000, 1, 1)
+    assert sample["first_rows"][0] == {"value": rows[0], "day": rows[0]["day"]}
+    assert {tuple(each["path"]) for each in sample["shredded"]} == {("day",)}
+    assert not Path(table).exists()
 
 
 def test_a_dry_run_rejects_data_that_the_write_would_reject(table, tmp_path: Path, capsys):
@@ -244,7 +265,7 @@ def test_a_dry_run_rejects_data_that_the_write_would_reject(table, tmp_path: Pat
     assert status == 2
     assert "the table has no column 'other'" in err
     assert err.endswith("pass --schema-mode merge\n")
-    assert run(*write, "--schema-mode", "merge").stdout.endswith("  other bigint\n")
+    assert run(*write, "--schema-mode", "merge").stdout.splitlines()[3] == "  other bigint"
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("raed", "read"), ("optimise", "optimize"), ("stat", "stats")])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -15,9 +17,11 @@ import typer
 
 from ..._text import count, fill, path_text, size_text
 from ...data_file.options import FileOptions, JsonOptions, Shredding, WriteOptions
+from ...execution import Description
 from ...expressions.parse import parse_type
 from ...expressions.types import type_name
 from ...log.commit_context import CommitOptions
+from ...operations.read import read_table
 from ...operations.write import write_table
 from ...protocol.schema.arrow import from_arrow
 from ...storage.store import open_latest
@@ -26,7 +30,7 @@ from ...variant.shredding import ShreddingSchema
 from ...write.commit import WriteResult
 from ...write.preparation import TableOptions, WritePlan, WriteRequest, load_existing, plan_write
 from ..confirmation import confirm
-from ..inputs import open_inputs
+from ..inputs import first_rows, open_inputs
 from ..interrupts import all_or_nothing
 from ..options import (
     Compression,
@@ -49,6 +53,7 @@ from ..options import (
 from ..output import FINDINGS
 from ..progress import Intake, showing_progress
 from ..report import Report, facts, render
+from ..rows import json_lines
 from ..tables import Heading
 
 __all__ = ["parse_shredding", "report_of", "write"]
@@ -156,14 +161,17 @@ def write(
         decimal=decimal,
     )
 
-    def plan() -> WritePlan:
+    def plan() -> WritePlan | Preview:
         store, data = open_latest(handle(table)), read(intake=Intake())
         columns = from_arrow(data.schema, variant_column or ())
         options = TableOptions(
             partition_by, schema_mode, properties or None, mode=mode, where=where, timezone=timezone
         )
         request = WriteRequest(columns, WriteOptions(shredded, files), options)
-        return plan_write(store, load_existing(store, mode), request, CommitOptions())
+        planned = plan_write(store, load_existing(store, mode), request, CommitOptions())
+        nothing = planned.snapshot is not None and mode == "ignore"
+        parsing = JsonOptions(floats=floats, duplicate_keys=duplicate_keys)
+        return preview(planned, data, variant_column or (), parsing) if dry_run and not nothing else planned
 
     if dry_run or (mode == "overwrite" and not yes):
         confirm("write --mode overwrite", table, plan, yes=yes, dry_run=dry_run, json=json)
@@ -235,6 +243,76 @@ def _spec(value: Any) -> Any:
             f"{value!r}"
         )
     return arrow_type
+
+
+SAMPLE_BYTES = 32 << 20
+"""How much of the input a preview reads: files of this size have all the columns of larger ones."""
+
+MAX_SHOWN_ROWS = 3
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A plan, and the result of writing the first rows to a table that is discarded.
+
+    `rows` are some of them, and `rejects` some of the values that are not valid JSON.
+    """
+
+    plan: WritePlan
+    sample: WriteResult
+    rows: tuple[Any, ...]
+    rejects: tuple[Mapping[str, Any], ...]
+
+    def describe(self) -> Description:
+        """Return what happens to the table, and what its first rows are like."""
+        described, fills = self.plan.describe(), list(_fills(self.sample))
+        sample = {
+            **facts(self.sample, "rows invalid"),
+            "shredded": fills,
+            "first_rows": self.rows,
+            "rejects": self.rejects,
+        }
+        lines = [f"a sample of {count(self.sample.rows, 'row')}, such as"]
+        lines += [f"  {msgspec.json.encode(row).decode()}" for row in self.rows]
+        if fills:
+            lines.append("paths with a column")
+            for each in sorted(fills, key=lambda each: -each.typed)[:MAX_SHOWN_PATHS]:
+                path, kind, typed, _ = _cells(each, self.sample.rows)
+                lines.append(f"  {path} {kind}, {typed}")
+        if self.sample.invalid:
+            lines.append(count(self.sample.invalid, "invalid value"))
+            lines += [f"  {_location(each)}: {each['reason']}" for each in self.rejects]
+        return Description((*described.sentences, *lines), {**described.facts, "sample": sample})
+
+
+def preview(plan: WritePlan, data: Any, variants: Sequence[str], json: JsonOptions) -> Preview:
+    """Return a plan with the result of a write of the first rows of the data."""
+    with TemporaryDirectory(prefix="delta-variant-") as folder:
+        table, rejects = os.path.join(folder, "table"), os.path.join(folder, "rejects")
+        result = write_table(
+            table,
+            first_rows(data, SAMPLE_BYTES),
+            partition_by=plan.after.partition_columns or None,
+            timezone=plan.after.timezone,
+            variant_columns=variants,
+            shredding=plan.options.shredding,
+            files=plan.options.files,
+            json=replace(json, on_invalid="reject", rejects=rejects),
+        )
+        rows = json_lines(read_table(table).to_reader(), MAX_SHOWN_ROWS)
+        shown = tuple(msgspec.Raw(line) for lines in rows for line in lines.splitlines())
+        return Preview(plan, result, shown, tuple(_first_rejects(rejects)) if result.invalid else ())
+
+
+def _first_rejects(path: str) -> Iterator[Mapping[str, Any]]:
+    with open(path, "rb") as file:
+        yield from map(msgspec.json.decode, islice(file, MAX_SHOWN_ROWS))
+
+
+def _location(reject: Mapping[str, Any]) -> str:
+    if "line" in reject:
+        return f"{reject['file']}, line {reject['line']}, column {reject['column']}"
+    return f"row {reject['row']}, byte {reject['byte']}"
 
 
 MAX_SHOWN_PATHS = 24
