@@ -26,7 +26,7 @@ MODULES = {"dv": dv, "errors": errors, "DeltaTable": DeltaTable}
 SPARK = "dvs."
 KINDS = {"python", "sh", "python spark", "text"} | {
     f"{language} {environment}"
-    for language in ("python", "sh", "sql", "yaml")
+    for language in ("python", "sh", "sql+jinja", "yaml")
     for environment in ENVIRONMENTS
 }
 
