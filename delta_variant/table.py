@@ -51,7 +51,7 @@ from .storage.store import LATEST, HasTableUri, Memo, storage_options_of
 from .storage.store import table_uri as uri_of_table
 from .variant.objects import VariantForm, rows_of
 from .write.commit import WriteResult
-from .write.preparation import SchemaMode
+from .write.preparation import PartitionOverwriteMode, SchemaMode
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -394,6 +394,7 @@ class Table:
         data: Any,
         *,
         where: str | None = None,
+        partition_overwrite_mode: PartitionOverwriteMode = "static",
         partition_by: str | Sequence[str] | None = None,
         schema_mode: SchemaMode = None,
         variant_columns: Sequence[str] = (),
@@ -406,7 +407,7 @@ class Table:
         json: JsonOptions | None = None,
         commit: CommitOptions | None = None,
     ) -> WriteResult:
-        """Replace all rows, or those that match `where`, in a table that is created if it does not exist.
+        """Replace rows of the table, which is created if it does not exist: all, or those that match `where`.
 
         Example:
             >>> import delta_variant as dv
@@ -419,6 +420,7 @@ class Table:
             self,
             data,
             where=where,
+            partition_overwrite_mode=partition_overwrite_mode,
             partition_by=partition_by,
             schema_mode=schema_mode,
             variant_columns=variant_columns,

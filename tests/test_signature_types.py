@@ -66,7 +66,7 @@ def test_a_private_type_is_found():
     def function(rows: Finished | list[str]) -> None: ...
 
     assert list(private_types(function)) == ["Finished"]
-    assert len(list(annotations_of(dv.write_table))) == 16
+    assert len(list(annotations_of(dv.write_table))) == 17
     assert len(list(annotations_of(dv.CommitOptions))) == 3
 
 

@@ -44,7 +44,7 @@ METHODS = {
     },
 }
 # The methods that are `write_table` with a mode, and its parameters that they lack.
-WRITES = {"append": {"mode", "where"}, "overwrite": {"mode"}}
+WRITES = {"append": {"mode", "where", "partition_overwrite_mode"}, "overwrite": {"mode"}}
 OWN = {"as_of", "to_deltalake", "exists", "head", "count", "to_pandas", "to_polars"}
 HANDLE = {"table"}
 

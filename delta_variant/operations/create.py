@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal
 
 import msgspec
 
@@ -21,14 +21,12 @@ from .alter.columns import Columns, column_type, parse_columns
 
 __all__ = ["create_table"]
 
-Definitions: TypeAlias = Columns | Sequence[str]
-
 CONSTRAINT = "delta.constraints."
 
 
 def create_table(
     table: TableLocation,
-    columns: Definitions,
+    columns: Columns | Sequence[str],
     *,
     mode: Literal["error", "ignore"] = "error",
     partition_by: str | Sequence[str] | None = None,
@@ -106,7 +104,7 @@ def create_table(
         )
 
 
-def _parse_definitions(columns: Definitions) -> tuple[tuple[StructField, ...], dict[str, str]]:
+def _parse_definitions(columns: Columns | Sequence[str]) -> tuple[tuple[StructField, ...], dict[str, str]]:
     """Return the columns, and the constraints as table properties."""
     fields: list[StructField] = []
     constraints: dict[str, str] = {}

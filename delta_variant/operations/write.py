@@ -25,6 +25,7 @@ from ..write.commit import WriteResult, commit_files, result_without_writing
 from ..write.partitions import MAX_OPEN_PARTITIONS, WrittenFiles
 from ..write.preparation import (
     Mode,
+    PartitionOverwriteMode,
     SchemaMode,
     TableOptions,
     WritePlan,
@@ -48,6 +49,7 @@ def write_table(
     *,
     mode: Mode = "error",
     where: str | None = None,
+    partition_overwrite_mode: PartitionOverwriteMode = "static",
     partition_by: str | Sequence[str] | None = None,
     schema_mode: SchemaMode = None,
     variant_columns: Sequence[str] = (),
@@ -80,6 +82,8 @@ def write_table(
         where: An SQL predicate that selects the rows that `mode="overwrite"` replaces. It must also be
             true for all rows of the data. A predicate over partition columns only does not read files. None,
             the default, replaces all rows.
+        partition_overwrite_mode: `"static"`, the default, or `"dynamic"` to replace the partitions that the
+            data has rows for, with `mode="overwrite"` and without `where`; the other partitions stay.
         partition_by: The partition columns of a new table. None, the default, creates a table without
             partitions. For an existing table they must be its own, except with `schema_mode="overwrite"`.
         schema_mode: None, the default, requires data that fits the table. `"merge"` adds columns that the
@@ -138,7 +142,15 @@ def write_table(
     commit = options_of("commit", commit, CommitOptions)
     timezone = timezone_of(table, timezone)
     table_options = TableOptions(
-        partition_by, schema_mode, configuration, name, description, mode, where, timezone
+        partition_by,
+        schema_mode,
+        configuration,
+        name,
+        description,
+        mode,
+        where,
+        timezone,
+        partition_overwrite_mode,
     )
     variants = texts_of("names", "variant_columns", variant_columns)
     engine: Engine | None = getattr(table, "engine", None)

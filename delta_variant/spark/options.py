@@ -142,11 +142,7 @@ WRITE: Mapping[str, Parse] = {
         "Spark hands a Python data source the partitions as they are, so it cannot optimize a write: set "
         "optimizeWrite to false, or write to a Table with SparkEngine(spark, optimize_write=True)",
     ),
-    "partition_overwrite_mode": _fixed(
-        "static",
-        "partitions cannot be overwritten dynamically: set partitionOverwriteMode to static, and name the "
-        "rows to replace with replaceWhere",
-    ),
+    "partition_overwrite_mode": str.lower,
     "data_change": _fixed(
         "true",
         "a write always changes data: set dataChange to true, or rearrange the rows with optimize of a Table",

@@ -22,6 +22,7 @@ from ..errors import (
     UnsupportedFeatureError,
 )
 from ..expressions.evaluate import evaluate
+from ..expressions.tree import Call, Expression, Literal, Name
 from ..expressions.tree import inputs as expression_inputs
 from ..input.invalid_json import Batches
 from ..log import transaction as log_transaction
@@ -34,6 +35,9 @@ from ..log.commit_context import (
     transaction_of,
 )
 from ..log.snapshot import Snapshot, TableVersion
+from ..protocol.schema.arrow import to_arrow_type
+from ..protocol.schema.column_mapping import physical_name
+from ..protocol.schema.partition_values import partition_value_from_string
 from ..read.file_reader import TableReader
 from ..read.scope import Scope
 from ..storage.store import Store, discard
@@ -208,6 +212,8 @@ def _context(write: WritePlan, mode: str, files: WrittenFiles, invalid: int, **m
 def _overwrite(write: WritePlan, snapshot: Snapshot, files: WrittenFiles, invalid: int) -> WriteResult:
     """Commit the replacement of rows by `files`."""
     predicate = write.replaced_rows(snapshot)
+    if write.request.table.is_dynamic:
+        predicate = _rows_of_partitions(write, snapshot, files)
     try:
         rewritten = delete_rows(snapshot, predicate, write.after, write.options)
     except BaseException:
@@ -230,4 +236,23 @@ def _overwrite(write: WritePlan, snapshot: Snapshot, files: WrittenFiles, invali
         rewritten.changed,
         rewritten.copied,
         metrics=committed.metrics,
+    )
+
+
+def _rows_of_partitions(write: WritePlan, snapshot: Snapshot, files: WrittenFiles) -> Expression:
+    """Return the predicate of the rows in the partitions of files."""
+    after = write.after
+    names = {field.name: field for field in after.schema.fields if field.name in after.partition_columns}
+    partitions: list[Expression] = []
+    for texts in {tuple(add.partition_values.items()): add.partition_values for add in files.adds}.values():
+        parts: list[Expression] = []
+        for name, field in names.items():
+            text = texts[physical_name(field, after.mapping_mode)]
+            value = partition_value_from_string(text, field.type, after.timezone)
+            literal = Literal(pa.scalar(value, to_arrow_type(field.type)))
+            parts.append(Call("<=>", (Name((name,)), literal)))
+        partitions.append(parts[0] if len(parts) == 1 else Call("and", tuple(parts)))
+    false = Literal(pa.scalar(False))
+    return Scope.of(snapshot.configuration).condition(
+        Call("or", (false, *partitions)) if partitions else false
     )

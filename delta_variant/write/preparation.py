@@ -35,6 +35,7 @@ from .row_rules import RowRules
 
 __all__ = [
     "Mode",
+    "PartitionOverwriteMode",
     "SchemaMode",
     "TableOptions",
     "WritePlan",
@@ -46,6 +47,8 @@ __all__ = [
 
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 SchemaMode: TypeAlias = Literal["merge", "overwrite"] | None
+PartitionOverwriteMode: TypeAlias = Literal["static", "dynamic"]
+"""Which rows an overwrite without a predicate replaces: all, or those of the partitions of the data."""
 
 
 @dataclass(frozen=True)
@@ -60,11 +63,14 @@ class TableOptions:
     mode: Mode = "error"
     where: str | None = None
     timezone: str = UTC
+    partition_overwrite_mode: PartitionOverwriteMode = "static"
 
     def __post_init__(self) -> None:
         """Raise ValueError for invalid options and for options that contradict each other."""
         check_timezone(self.timezone)
         check_option("schema_mode", self.schema_mode, ("merge", "overwrite", None))
+        modes = get_args(PartitionOverwriteMode)
+        check_option("partition_overwrite_mode", self.partition_overwrite_mode, modes)
         properties.check_texts({} if self.configuration is None else self.configuration)
         for option, text in (("name", self.name), ("description", self.description)):
             if text is not None:
@@ -75,11 +81,23 @@ class TableOptions:
             raise ValueError("where requires mode='overwrite': pass both, or neither")
         if self.schema_mode == "overwrite" and (self.where is not None or not self.overwrite):
             raise ValueError("schema_mode='overwrite' requires mode='overwrite' without where")
+        if self.is_dynamic and (
+            not self.overwrite or self.where is not None or self.schema_mode == "overwrite"
+        ):
+            raise ValueError(
+                "partition_overwrite_mode='dynamic' requires mode='overwrite' without where and without "
+                "schema_mode='overwrite'"
+            )
 
     @property
     def overwrite(self) -> bool:
         """Return whether the write replaces rows."""
         return self.mode == "overwrite"
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Return whether the write replaces the partitions that the data has."""
+        return self.partition_overwrite_mode == "dynamic"
 
     @property
     def partition_columns(self) -> tuple[str, ...] | None:
@@ -146,6 +164,9 @@ class WritePlan:
         snapshot, table = self.snapshot, self.request.table
         if snapshot is None:
             return Description(("create the table",), {"version": None})
+        if self.replaces and table.is_dynamic:
+            sentence = f"version {snapshot.version}, replace the rows of the partitions that the data has"
+            return Description((sentence,), {"version": snapshot.version})
         if self.replaces:
             return describe_matches(snapshot, "replace", table.where, self.replaced_rows(snapshot))
         appended = "append rows" if table.mode != "ignore" else "write nothing because the table exists"
@@ -199,6 +220,11 @@ def plan_write(
     else:
         after = table_changes.extend(
             snapshot.configuration, columns, table.partition_columns, table.schema_mode
+        )
+    if table.is_dynamic and not after.partition_columns:
+        raise ValueError(
+            f"cannot replace partitions of {store.uri} because the table has none: omit "
+            "partition_overwrite_mode, or pass where"
         )
     after = replace(after, timezone=table.timezone)
     snapshot = None if snapshot is None else snapshot.in_timezone(table.timezone)

@@ -258,6 +258,20 @@ def test_a_dry_run_previews_columns_rejects_and_shredded_paths(tmp_path: Path):
     assert not Path(table).exists()
 
 
+def test_a_write_replaces_the_partitions_of_its_input(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.write_table(table, pa.table({"id": [1, 2], "day": ["a", "b"]}), partition_by="day")
+    pq.write_table(pa.table({"id": [3], "day": ["b"]}), tmp_path / "s.parquet")
+    write = ["write", str(tmp_path / "s.parquet"), table, "--mode", "overwrite"]
+    write += ["--partition-overwrite-mode", "dynamic"]
+    planned = run(*write, "--dry-run").stdout
+    assert (
+        planned.splitlines()[0] == f"{table}: version 0, replace the rows of the partitions that the data has"
+    )
+    assert run(*write, "--yes").exit_code == 0
+    assert sorted(row["id"] for row in dv.Table(table)) == [1, 3]
+
+
 def test_a_dry_run_rejects_data_that_the_write_would_reject(table, tmp_path: Path, capsys):
     pq.write_table(pa.table({"other": [1]}), tmp_path / "s.parquet")
     write = ["write", str(tmp_path / "s.parquet"), table, "--mode", "append", "--dry-run"]
@@ -370,6 +384,10 @@ def test_write_reads_parquet_and_csv_from_folders_and_globs(tmp_path: Path):
         (
             ["a.json", "t", "--where", "id = 1"],
             "--where and --schema-mode overwrite require --mode overwrite",
+        ),
+        (
+            ["a.json", "t", "--partition-overwrite-mode", "dynamic"],
+            "--partition-overwrite-mode dynamic requires --mode overwrite without --where",
         ),
         (["a.json", "t", "--storage-option", "x"], "invalid --storage-option 'x': expected NAME=VALUE"),
         (["a.json", "t", "-q", "-v"], "pass at most one of --quiet and --verbose"),

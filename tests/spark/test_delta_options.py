@@ -82,7 +82,6 @@ ACCEPTED = {
 REJECTED_VALUES = {
     "failOnDataLoss": ("false", "new checkpoint"),
     "optimizeWrite": ("true", "SparkEngine"),
-    "partitionOverwriteMode": ("dynamic", "replaceWhere"),
     "dataChange": ("false", "optimize"),
 }
 REJECTED = {
@@ -364,6 +363,7 @@ def outcome(
         ("overwrite", "select 4L as id, 'a' as day", {"replaceWhere": "day = 'a'"}),
         ("overwrite", "select 5L as id, 'b' as day", {"replaceWhere": "day = 'a'"}),
         ("overwrite", "select 4L as id, 'a' as day", {"partitionOverwriteMode": "static"}),
+        ("overwrite", "select 4L as id, 'a' as day", {"partitionOverwriteMode": "dynamic"}),
         ("append", "select 4L as id, 'a' as day", {"txnAppId": "app", "txnVersion": "1"}),
     ],
 )

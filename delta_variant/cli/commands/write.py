@@ -73,6 +73,10 @@ def write(
         Literal["error", "append", "overwrite", "ignore"], option("What to do if the table exists.")
     ] = "error",
     where: Annotated[Text, option("With --mode overwrite, replace only rows that match.", "SQL")] = None,
+    partition_overwrite_mode: Annotated[
+        Literal["static", "dynamic"],
+        option("With --mode overwrite, dynamic replaces only the partitions that the input has."),
+    ] = "static",
     column: Annotated[
         Text, option("The Variant column for the values of JSON files; value by default.", "NAME")
     ] = None,
@@ -145,6 +149,10 @@ def write(
         )
     if mode != "overwrite" and (where is not None or schema_mode == "overwrite"):
         raise typer.BadParameter("--where and --schema-mode overwrite require --mode overwrite")
+    if partition_overwrite_mode == "dynamic" and (mode != "overwrite" or where is not None):
+        raise typer.BadParameter(
+            "--partition-overwrite-mode dynamic requires --mode overwrite without --where"
+        )
     properties = parse_pairs("--property", table_property)
     transaction = parse_transaction(txn)
     shredded = parse_shredding(shredding)
@@ -165,7 +173,13 @@ def write(
         store, data = open_latest(handle(table)), read(intake=Intake())
         columns = from_arrow(data.schema, variant_column or ())
         options = TableOptions(
-            partition_by, schema_mode, properties or None, mode=mode, where=where, timezone=timezone
+            partition_by,
+            schema_mode,
+            properties or None,
+            mode=mode,
+            where=where,
+            timezone=timezone,
+            partition_overwrite_mode=partition_overwrite_mode,
         )
         request = WriteRequest(columns, WriteOptions(shredded, files), options)
         planned = plan_write(store, load_existing(store, mode), request, CommitOptions())
@@ -187,6 +201,7 @@ def write(
             schema_mode=schema_mode,
             partition_by=partition_by,
             where=where,
+            partition_overwrite_mode=partition_overwrite_mode,
             timezone=timezone,
             shredding=shredded,
             variant_columns=variant_column or (),
