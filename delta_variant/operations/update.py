@@ -119,41 +119,36 @@ class AssignedRows:
 
     def __call__(self, table: TableConfiguration) -> RowChange:
         """Return the change for a table."""
-        return _change(table, self.predicate, self.assignments)
+        predicate, assignments = self.predicate, self.assignments
+        scope = Scope.of(table)
+        columns = scope.whole_columns()
+        tested = [] if predicate is None else [predicate]
+        values = [each.value for each in assignments if each.value is not None]
+        read, constant = expression_inputs(values), literal_bytes(values)
+        rules, assigned = RowRules.of(table), {each.column for each in assignments}
 
+        def changes(batch: pa.RecordBatch) -> Array:
+            if predicate is None:
+                return pa.repeat(pa.scalar(True), batch.num_rows)
+            return filter_mask(predicate, batch)
 
-def _change(
-    table: TableConfiguration, predicate: Expression | None, assignments: Sequence[Assignment]
-) -> RowChange:
-    scope = Scope.of(table)
-    columns = scope.whole_columns()
-    tested = [] if predicate is None else [predicate]
-    values = [each.value for each in assignments if each.value is not None]
-    read, constant = expression_inputs(values), literal_bytes(values)
-    rules, assigned = RowRules.of(table), {each.column for each in assignments}
+        def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
+            mask = changes(batch)
+            for part in parts_by_bytes(pc.if_else(mask, constant, 0)):
+                yield apply_to_part(batch.slice(*part), mask.slice(*part))
 
-    def changes(batch: pa.RecordBatch) -> Array:
-        if predicate is None:
-            return pa.repeat(pa.scalar(True), batch.num_rows)
-        return filter_mask(predicate, batch)
+        def apply_to_part(batch: pa.RecordBatch, mask: Array) -> ChangedBatch:
+            before = {name: evaluate(column, batch) for name, column in columns.items()}
+            whole = {name: column.filter(mask) for name, column in before.items()}
+            # Evaluate matching rows only, because a cast that fails on another row is not an error.
+            matching = inputs_of(pa.record_batch(list(whole.values()), names=list(whole)), read)
+            changed = rules.complete_assigned(assign(whole, assignments, matching), assigned)
+            rules.check_updated(changed)
+            untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
+            arrays = replace_rows(before, mask, {**changed, **untouched}, scope.variants)
+            remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)
+            return ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), remaining, mask)
 
-    def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
-        mask = changes(batch)
-        for part in parts_by_bytes(pc.if_else(mask, constant, 0)):
-            yield apply_to_part(batch.slice(*part), mask.slice(*part))
-
-    def apply_to_part(batch: pa.RecordBatch, mask: Array) -> ChangedBatch:
-        before = {name: evaluate(column, batch) for name, column in columns.items()}
-        whole = {name: column.filter(mask) for name, column in before.items()}
-        # Evaluate matching rows only, because a cast that fails on another row is not an error.
-        matching = inputs_of(pa.record_batch(list(whole.values()), names=list(whole)), read)
-        changed = rules.complete_assigned(assign(whole, assignments, matching), assigned)
-        rules.check_updated(changed)
-        untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
-        arrays = replace_rows(before, mask, {**changed, **untouched}, scope.variants)
-        remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)
-        return ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), remaining, mask)
-
-    inputs = expression_inputs([*columns.values(), *tested])
-    copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read
-    return RowChange(expression_inputs(tested), changes, inputs, apply, copied)
+        inputs = expression_inputs([*columns.values(), *tested])
+        copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read
+        return RowChange(expression_inputs(tested), changes, inputs, apply, copied)
