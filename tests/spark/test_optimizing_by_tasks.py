@@ -137,22 +137,6 @@ def test_the_residual_rows_of_all_tasks_have_one_file(
     assert dv.audit_table(table, data=True).is_clean
 
 
-def test_where_selects_partitions(spark: SparkSession, partitioned: Path):
-    done = on_spark(spark, partitioned).optimize("day = 'a'")
-    assert [group.partition_values for group in done.groups] == [{"day": "a"}]
-    assert (done.files_before, len(done.files), len(listed_files(partitioned))) == (2, 1, 3)
-
-
-def test_files_whose_paths_have_changed_are_shredded_again(spark: SparkSession, tmp_path: Path):
-    write(tmp_path / "t", 0, count=2 * LARGE, shredding=dv.ShreddingSchema.of({"unused": pa.int64()}))
-    assert on_spark(spark, tmp_path / "t").optimize().groups == ()
-    done = on_spark(spark, tmp_path / "t").optimize(reshred=True)
-    (group,) = done.groups
-    assert [leaf.path for leaf in group.gained] == [("k",), ("old",)]
-    assert [leaf.path for leaf in group.dropped] == [("unused",)]
-    assert on_spark(spark, tmp_path / "t").optimize(reshred=True).version is None
-
-
 def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, shredded: Path):
     before = rows(shredded, **COLUMNS)
     done = on_spark(spark, shredded).optimize(

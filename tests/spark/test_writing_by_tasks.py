@@ -206,16 +206,6 @@ def test_an_append_that_does_not_fit_the_table_is_rejected(spark: SparkSession, 
     assert not (tmp_path / "u").exists()
 
 
-def test_an_overwrite_replaces_the_table(spark: SparkSession, tmp_path: Path):
-    write_frame(tmp_path / "t", events(spark, 10), variant_columns=["event"])
-    result = write_frame(tmp_path / "t", events(spark, 3), mode="overwrite", variant_columns=["event"])
-    assert (result.version, result.rows, result.rows_deleted) == (1, 3, 10)
-    assert rows(tmp_path / "t", id="id") == [{"id": 0}, {"id": 1}, {"id": 2}]
-    other = spark.range(1).selectExpr("'x' AS id")
-    write_frame(tmp_path / "t", other, mode="overwrite", schema_mode="overwrite")
-    assert rows(tmp_path / "t", id="id") == [{"id": "x"}]
-
-
 def test_a_predicate_selects_rows_to_overwrite_and_holds_for_new_rows(spark: SparkSession, tmp_path: Path):
     write_frame(tmp_path / "t", events(spark, 10), variant_columns=["event"])
 
@@ -246,14 +236,6 @@ def test_an_overwrite_with_a_predicate_is_in_the_change_data_feed(spark: SparkSe
         ("insert", 7),
     ]
     assert dv.audit_table(table, data=True).is_clean
-
-
-def test_a_given_shredding_schema_and_none_are_used(spark: SparkSession, tmp_path: Path):
-    given = dv.ShreddingSchema.of({"n": pa.int64()})
-    written = write_frame(tmp_path / "t", events(spark), variant_columns=["event"], shredding=given).files
-    assert {path.path for file in written for path in file.variants["event"]} == {("n",)}
-    written = write_frame(tmp_path / "u", events(spark), variant_columns=["event"], shredding=None).files
-    assert {path.path for file in written for path in file.variants["event"]} == set()
 
 
 def test_a_schema_is_inferred_from_the_first_rows_of_some_partitions(
