@@ -87,6 +87,13 @@ ROWS = {
     f"select id from events anti join kinds on {TYPE} = kind": [(3,)],
     "select count(*) from events, kinds where id < 1": [(3,)],
     "select count(*) from events cross join kinds": [(12,)],
+    "select count(*) from (select a.id from events a cross join kinds limit 5)": [(5,)],
+    "select id from events cross join kinds order by id limit 1 offset 3": [(1,)],
+    "with n as (select double('Infinity') as x) select isnan(stddev_pop(x)), isnan(var_pop(x)) from n": [
+        (True, True)
+    ],
+    "select id from (select id, event:none as v from events union all select 9, event from events) "
+    "where v is null order by id": [(0,), (1,), (2,), (3,)],
     "select a.id, b.id as other from events a join events b on a.id < b.id where b.id < 2": [(0, 1)],
     "select id, count(*) from events a join events b using (id) group by id order by id": [
         (number, 1) for number in range(4)

@@ -62,7 +62,7 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "Print the rows of a SQL query of tables.",
             'delta-variant sql "select event:type::string as type, count(*) as n \\',
             '    from events group by all order by n desc" --table events=lake/events',
-            'delta-variant sql "select u.name, e.n from users u join events e using (id)" \\',
+            'delta-variant sql "select name, n from users join events using (id)" \\',
             "    --table users=lake/users --table events=lake/events --json",
         ),
         "describe": Row(

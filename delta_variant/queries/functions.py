@@ -12,13 +12,14 @@ from typing import Literal as OneOf
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ..errors import ExpressionError
+from ..errors import CastError, ExpressionError
 from ..expressions.coercion import cast_to, kind_or_error
 from ..expressions.tree import Expression, Literal, describe, output_type
 from ..expressions.types import MAX_PRECISION, NUMERIC, kind_of, type_name
 
-__all__ = ["AGGREGATES", "WINDOW_FUNCTIONS", "Aggregate", "average_of", "bind_aggregate"]
+__all__ = ["AGGREGATES", "WINDOW_FUNCTIONS", "Aggregate", "bind_aggregate"]
 
 Parameter: TypeAlias = OneOf["any", "ordered", "number", "double", "boolean", "integer", "fraction"]
 """What an argument is: `number` casts text to double as Spark does, `double` also other numbers."""
@@ -102,6 +103,7 @@ AGGREGATES: dict[str, Rule] = {
     "approx_count_distinct": Rule(("any",), _fixed(BIGINT), "count(distinct {0})"),
 }
 """The aggregates, all of which can be functions of a window."""
+DEVIATIONS = (AGGREGATES["stddev_pop"], AGGREGATES["var_pop"])
 
 WINDOW_FUNCTIONS: dict[str, Rule] = {
     "row_number": Rule((), _fixed(INT), "row_number()", frames=False),
@@ -129,18 +131,21 @@ class Aggregate(msgspec.Struct, frozen=True):
     distinct: bool
 
     @property
-    def is_exact_average(self) -> bool:
-        """Return whether the result is the quotient of a sum and a count, which DuckDB would round."""
-        return self.rule.result is _average and kind_of(self.type) == "decimal"
+    def finish(self) -> Callable[[Any, Any, Any], Any] | None:
+        """Return what computes the result from two columns; None if DuckDB computes it."""
+        is_average = self.rule.result is _average and kind_of(self.type) == "decimal"
+        return _exact_average if is_average else _deviation if self.rule in DEVIATIONS else None
 
     def columns(self, arguments: Sequence[str], where: str | None, over: str) -> list[str]:
-        """Return the SQL of the result, or of the sum and the count for an exact average."""
-        if self.is_exact_average:
-            return [
-                self._with(f"{function}({self._distinct}{arguments[0]})", [where], over)
-                for function in ("sum", "count")
-            ]
-        return [self._column(arguments, where, over)]
+        """Return the SQL of the result, or of the two columns that `finish` takes."""
+        if self.finish is None:
+            return [self._column(arguments, where, over)]
+        (value,) = arguments
+        parts = (
+            ("count({0})", "sum({0})") if self.finish is _exact_average else (self.rule.sql, "sum({0} * {0})")
+        )
+        calls = (each.format(value).replace("(", f"({self._distinct}", 1) for each in parts)
+        return [self._with(each, [where], over) for each in calls]
 
     @property
     def _distinct(self) -> str:
@@ -185,14 +190,22 @@ def is_number(arrow_type: pa.DataType) -> bool:
     return kind_of(arrow_type) in ("integer", "decimal", "floating")
 
 
-def average_of(sums: Any, counts: Any, arrow_type: Any) -> Any:
-    """Return the quotients of decimals and counts, rounded half away from zero as in Spark."""
+def _exact_average(counts: Any, sums: Any, arrow_type: Any) -> Any:
+    """Return the quotients of decimals and counts, rounded half away from zero; DuckDB has doubles."""
     step = Decimal(1).scaleb(-arrow_type.scale)
     values = [
         None if total is None else EXACT.divide(total, Decimal(count)).quantize(step, context=EXACT)
         for total, count in zip(sums.to_pylist(), counts.to_pylist(), strict=True)
     ]
-    return pa.array(values, arrow_type)
+    try:
+        return pa.array(values, arrow_type)
+    except pa.ArrowInvalid as error:
+        raise CastError(f"an average does not fit {type_name(arrow_type)}: {error}") from error
+
+
+def _deviation(values: Any, squares: Any, arrow_type: Any) -> Any:
+    """Return NaN where a number or its square is not finite; DuckDB has zero for a single one."""
+    return pc.if_else(pc.is_finite(squares), values, float("nan"))
 
 
 def bind_aggregate(

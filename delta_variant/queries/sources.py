@@ -45,7 +45,7 @@ from ..read.scan_rows import TableRows
 from ..read.scope import Scope
 from ..variant.functions import variant_explode, variant_explode_outer
 from ..variant.objects import is_variant
-from .functions import Aggregate, average_of
+from .functions import Aggregate
 from .syntax import JoinKind
 
 __all__ = [
@@ -139,18 +139,21 @@ class Source(ABC):
     ) -> Batches:
         """Yield the values of bound expressions, for the rows for which the predicate is true."""
         query = Query.of_expressions(outputs, predicate)
-        for batch in self.rows(query.inputs):
-            result = query.result(batch)
-            if limit is not None:
-                result = result.slice(0, limit)
-                limit -= result.num_rows
-            yield result
-            if limit == 0:
-                return
+        return _head(map(query.result, self.rows(query.inputs)), limit)
 
     @abstractmethod
     def rows(self, wanted: Sequence[Input]) -> Batches:
         """Yield all rows with some inputs of expressions, each under its `input_name`."""
+
+
+def _head(batches: Batches, limit: int | None) -> Batches:
+    """Yield the first rows, all without a limit."""
+    for batch in batches:
+        yield batch if limit is None else batch.slice(0, limit)
+        if limit is not None:
+            limit -= min(limit, batch.num_rows)
+            if not limit:
+                return
 
 
 class Relation(NamedTuple):
@@ -330,31 +333,26 @@ def _finish(
     selected: Mapping[str, Sequence[str]],
     calls: Mapping[str, Aggregate],
     schema: pa.Schema,
-) -> Iterable[pa.RecordBatch]:
-    """Return the columns of DuckDB under their names and with their types."""
-    arrays, position = [], 0
+) -> Batches:
+    """Yield the columns of DuckDB under their names and with their types."""
     fields = [schema.field(name) for name in selected]
-    for name, field in zip(selected, fields, strict=True):
-        values = found.column(position)
-        if name in calls and calls[name].is_exact_average:
-            values = average_of(values, found.column(position + 1), field.type)
-        arrays.append(_typed(values, field.type))
-        position += len(selected[name])
-    if not arrays:
-        return [pa.record_batch([pa.nulls(found.num_rows)], names=[ROWS])]
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields)).combine_chunks().to_batches()
+    for batch in found.to_batches():
+        columns, arrays = iter(batch.columns), []
+        for field in fields:
+            values: Any = next(columns)
+            finish = calls[field.name].finish if field.name in calls else None
+            if finish is not None:
+                values = finish(values, next(columns), field.type)
+            arrays.append(_typed(values, field.type))
+        rows = [] if arrays else [pa.nulls(batch.num_rows)]
+        yield pa.record_batch(arrays or rows, schema=pa.schema(fields or [pa.field(ROWS, pa.null())]))
 
 
-def _typed(values: Any, arrow_type: Any) -> Any:
-    """Return a column of DuckDB with the type that the query gives it."""
-    if values.type == arrow_type or not pa.types.is_nested(arrow_type):
-        return values.cast(arrow_type)
-    # DuckDB keeps the layout of nested values, but not the names, metadata and nullability of their parts.
-    chunks = [retype_array(chunk, arrow_type) for chunk in values.chunks]
-    table = pa.Table.from_batches(
-        [pa.record_batch([each], names=[""]) for each in chunks], pa.schema([("", arrow_type)])
-    )
-    return table.column(0)
+def _typed(array: Any, arrow_type: Any) -> Any:
+    """Return values with another type: of nested ones, only names, metadata and nullability differ."""
+    if array.type == arrow_type:
+        return array
+    return retype_array(array, arrow_type) if pa.types.is_nested(arrow_type) else array.cast(arrow_type)
 
 
 class WindowColumn(NamedTuple):
@@ -390,7 +388,7 @@ class Numbered(Source):
             selected[name] = [columns.add(each)] if window is None else self._sql(window, columns)
         found = self.engine.run(f"select {_list(selected)} from r", r=compute(self.child, columns.values))
         schema = Query.of_expressions({input_name(each): each for each in read}, None).schema
-        return iter(_finish(found, selected, calls, schema))
+        return _finish(found, selected, calls, schema)
 
     def _sql(self, window: WindowColumn, columns: _Columns) -> list[str]:
         where = None if window.where is None else columns.add(window.where)
@@ -487,7 +485,8 @@ class Combined(StoredRows):
             by_position = dict(zip(self.scope.schema.names, outputs.values(), strict=True))
             wanted = {field.name: by_position[field.name] for field in fields}
             for batch in relation.read(wanted or {ROWS: Literal(pa.scalar(True))}):
-                yield batch.cast(schema)
+                arrays = [_typed(batch.column(field.name), field.type) for field in schema]
+                yield pa.record_batch(arrays, schema=schema)
 
 
 class Exploded(Source):
@@ -568,8 +567,7 @@ class Joined(Source):
         """Yield the values of expressions; conditions on the rows of one side select them first."""
         plan = _JoinPlan(self, predicate)
         query = Query.of_expressions(outputs, conjunction(*plan.after))
-        for batch in plan.rows(query.inputs):
-            yield query.result(batch)
+        return _head(map(query.result, plan.rows(query.inputs)), limit)
 
     def rows(self, wanted: Sequence[Input]) -> Batches:
         """Yield all rows; see `Source.rows`."""
@@ -680,4 +678,4 @@ class _JoinPlan:
             relations[name] = compute(rows, columns.values)
         found = join.engine.run(text, **relations)
         schema = Query.of_expressions({input_name(each): each for each in read}, None).schema
-        return iter(_finish(found, selected, {}, schema))
+        return _finish(found, selected, {}, schema)

@@ -27,7 +27,7 @@ from ..variant.moments import UTC
 from .parse import parse_statement
 from .syntax import Marked, Statement, TableName
 
-__all__ = ["QueryResult", "sql"]
+__all__ = ["QueryResult", "query_tables", "sql"]
 
 
 class QueryResult(Rows):
@@ -127,6 +127,13 @@ def sql(
         >>> dv.sql("select count(*) as n from shop where event:price::int > :n", {"n": 3}, shop="shop")
         <QueryResult of 1 row: n bigint>
     """
+    return query_tables(query, parameters, timezone, tables)
+
+
+def query_tables(
+    query: str, parameters: Mapping[str, Any] | None, timezone: str, tables: Mapping[str, Any]
+) -> QueryResult:
+    """Return the rows of a query; see `sql`."""
     check_installed("duckdb", "delta_variant[sql]")
     check_mapping("names to values", "parameters", {} if parameters is None else parameters)
     literals = {name: _literal(name, value) for name, value in (parameters or {}).items()}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from ...operations.changes import read_changes
 from ...operations.read import read_table
-from ...queries.sql import sql as query_tables
+from ...queries.sql import query_tables
 from ...variant.moments import UTC
 from ..options import (
     Expanded,
@@ -91,7 +91,7 @@ def sql(
     """Print the rows of a SQL query of tables."""
     with showing_progress(if_redirected=True):
         tables = {name: handle(uri) for name, uri in parse_pairs("--table", table).items()}
-        result = query_tables(query, timezone=timezone, **tables)
+        result = query_tables(query, None, timezone, tables)
     print_rows(result.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))
 
 
