@@ -15,6 +15,7 @@ from .._system_errors import reason_of
 from ..data_file.options import OnInvalid, WriteOptions
 from ..data_file.writer import InvalidValue
 from ..errors import InvalidJsonError, StoreError
+from ..protocol.schema.arrow import variant_field
 from ..protocol.types import VARIANT, StructType
 from ..storage.store import local_location
 from ..variant.values import parse_json, parse_valid_json
@@ -182,11 +183,18 @@ def parse_lines(lines: JsonLines) -> Iterator[pa.RecordBatch]:
 
 
 def parse_json_columns(batch: pa.RecordBatch, columns: StructType) -> pa.RecordBatch:
-    """Return a batch with Variants instead of JSON text; raises InvalidJsonError."""
+    """Return a batch with Variants instead of JSON text, which are marked; raises InvalidJsonError."""
     for index, field in enumerate(columns.fields):
         if field.type == VARIANT and not pa.types.is_struct(batch.column(index).type):
-            batch = batch.set_column(index, field.name, parse_json(batch.column(index)))
+            batch = batch.set_column(index, *_marked(field.name, parse_json(batch.column(index))))
     return batch
+
+
+def _marked(name: str, variants: Any) -> tuple[pa.Field[Any], pa.StructArray]:
+    """Return the field of a Variant column, and its values, whose parts are never null."""
+    field = variant_field(name)
+    parts = [variants.field(part.name).fill_null(b"") for part in field.type]
+    return field, pa.StructArray.from_arrays(parts, fields=list(field.type), mask=variants.is_null())
 
 
 def parse_valid_json_columns(

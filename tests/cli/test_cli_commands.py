@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import typer
@@ -522,6 +523,15 @@ def test_merge_rejects_clauses(table, capsys, clauses, sentence):
     status, _, err = run_main(capsys, "merge", "x.json", table, "--on", "true", "--yes", *clauses)
     assert status == 2
     assert sentence in " ".join(err.split())
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_describe_prints_what_a_file_has(tmp_path: Path, suffix: str):
+    rows, file = pa.table({"town": ["Oslo", "Bergen"]}), tmp_path / f"towns.{suffix}"
+    pyarrow.csv.write_csv(rows, file) if suffix == "csv" else pq.write_table(rows, file)
+    lines = run("describe", str(file)).stdout.splitlines()
+    assert lines[0] == f"{file}: 2 rows"
+    assert lines[-1].split() == ["town", "string", "100", "%", "2", "Bergen", "to", "Oslo"]
 
 
 @pytest.mark.usefixtures("small_files_are_shredded")

@@ -152,7 +152,7 @@ def test_each_path_without_a_column_has_the_reason(tmp_path: Path):
     rows: list[Any] = [{"a": each, "tags": ["x"], "mixed": kinds[each % 3]} for each in range(1000)]
     rows[5]["rare"] = 1
     found = reasons(rows[:50])
-    assert found["v:a"] == "saves no bytes"
+    assert found["v:a"] == "small file"
     assert found["v:tags[]"] == "in an array"
     assert found["v:mixed"] == "mixed types"
     assert reasons(rows)["v:rare"] == "too rare"
@@ -242,3 +242,32 @@ def test_distinct_values_are_exact_for_all_values_and_scaled_for_a_sample():
     # There are never more distinct values than values.
     assert distinct_values({str(number): 1 for number in range(10)}, 12) == pytest.approx(10.95, abs=0.01)
     assert distinct_values({"1": 1}, 0) == 1
+
+
+def test_a_csv_file_is_described_before_it_is_loaded(tmp_path: Path):
+    file = tmp_path / "towns.csv"
+    file.write_text("town,people,notes\nOslo,5,{}\nBergen,3,\nOslo,,{}\n")
+    summary = dv.describe(dv.read_csv(file, variant_columns=["notes"]))
+    assert (summary.rows, summary.sampled_rows) == (3, 3)
+    towns, people, notes = summary.paths
+    assert (towns.path, towns.types, towns.distinct, towns.min, towns.max) == (
+        "town",
+        {"string": 1.0},
+        2,
+        "Bergen",
+        "Oslo",
+    )
+    assert (people.filled, people.nulls, people.max) == (2 / 3, 1 / 3, "5")
+    assert (notes.path, notes.types) == ("notes", {"object": 1.0})
+    first = dv.describe(dv.read_csv(file), sample_rows=2)
+    assert (first.rows, first.sampled_rows) == (None, 2)
+
+
+def test_json_text_of_a_frame_may_be_null(tmp_path: Path):
+    rows = pa.table({"event": pa.array(['{"n": 1}', None], pa.json_())})
+    assert dv.sql("select event:n::int as n, event from rows", rows=rows).to_pylist() == [
+        {"n": 1, "event": {"n": 1}},
+        {"n": None, "event": None},
+    ]
+    described = {each.path: each.nulls for each in dv.describe(rows.to_reader()).paths}
+    assert described == {"event": 0.5, "event:n": 0.0}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Annotated
 
@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from ..._text import count, size_text
-from ...input.json_lines import JSON_SUFFIXES, read_json
+from ...input.files import ALL_SUFFIXES, open_path
 from ...log.commit_context import CommitResult
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
@@ -70,11 +70,12 @@ def describe(
 ) -> None:
     """Print the schema, properties, features, protocol and size of a table.
 
-    With --paths, print what its columns and paths have, from a sample of the rows. A file of JSON has paths
-    alone, and need not be in a table.
+    With --paths, print what its columns and paths have, from a sample of the rows. A file of JSON, CSV or
+    Parquet has these alone, and need not be in a table.
     """
-    if table.lower().endswith(JSON_SUFFIXES):
-        render(_paths(describe_paths(read_json(table))), json=json, layout=Layout(wide))
+    if table.lower().endswith(ALL_SUFFIXES):
+        summary = replace(describe_paths(open_path(table, "describe", ())), source=table)
+        render(_paths(summary), json=json, layout=Layout(wide))
         return
     if paths:
         summary = describe_paths(handle(table), version=version, timestamp=timestamp, since=since)

@@ -44,7 +44,7 @@ def reasons(
             elif max(types.values()) < MAJORITY * types.total():
                 reason = "mixed types"
             elif path in worthwhile:
-                reason = "saves no bytes"
+                reason = "small file"
             elif path in frequent:
                 reason = "too many"
             else:

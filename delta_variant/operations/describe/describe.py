@@ -1,4 +1,4 @@
-"""Say what a table or a JSON file has: its columns and paths, with their types, fill and values."""
+"""Say what a table or a file has: its columns and paths, with their types, fill and values."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ..._checks import to_integer
+from ...input.invalid_json import parse_json_columns
 from ...input.json_lines import JsonLines
 from ...log.snapshot import Snapshot
 from ...log.timestamps import Timestamp
-from ...protocol.schema.arrow import variant_field
-from ...protocol.types import VARIANT, sql_type
+from ...protocol.schema.arrow import from_arrow, variant_field
+from ...protocol.types import VARIANT, StructType, sql_type
 from ...read.file_reader import files_of
 from ...read.query import Query
 from ...read.rows import known_rows, load_readable, read_files
@@ -32,23 +33,23 @@ SAMPLE_FILES = 16
 
 
 def describe(
-    source: TableLocation | Snapshot | JsonLines,
+    source: TableLocation | Snapshot | JsonLines | pa.RecordBatchReader,
     *,
     version: int | None = None,
     timestamp: Timestamp | None = None,
     since: int | None = None,
     sample_rows: int = SAMPLE_ROWS,
 ) -> Summary:
-    """Return what a table or JSON files have: each column and path with its types, fill and values.
+    """Return what a table or files have: each column and path with its types, fill and values.
 
     The figures are those of a sample: the first rows of up to 16 files, evenly spaced in the table, or the
-    first values of JSON files. The number of distinct values in all rows is estimated (Charikar et al.,
+    first rows of other input. The number of distinct values in all rows is estimated (Charikar et al.,
     "Towards Estimation Error Guarantees for Distinct Values", 2000). Fill, nulls, minimum and maximum are
     those of all rows where the statistics in the log prove them; `PathSummary.exact` names these.
 
     Args:
         source: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`, or the result of
-            `read_json`, which need not be in a table yet.
+            `read_json` or `read_csv`, or another stream of Arrow data, which need not be in a table yet.
         version: The version to read. None, the default, reads the latest version.
         timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
         since: An earlier version of the table, whose sample is compared: `change` of each path says whether
@@ -76,6 +77,8 @@ def describe(
     limit = to_integer("sample_rows", sample_rows, 1)
     if isinstance(source, JsonLines):
         return _describe_json(source, limit)
+    if isinstance(source, pa.RecordBatchReader):
+        return _describe_stream(source, limit)
     snapshot = load_readable(source, version, timestamp)
     summary = _describe_table(snapshot, limit)
     if since is None:
@@ -90,9 +93,7 @@ def _describe_table(snapshot: Snapshot, limit: int) -> Summary:
     number = min(SAMPLE_FILES, snapshot.num_files)
     chosen = [snapshot.files.slice(index * snapshot.num_files // number, 1) for index in range(number)]
     files = pa.concat_tables(chosen) if chosen else snapshot.files
-    names = {
-        each.name: None if each.type == VARIANT else sql_type(each.type) for each in snapshot.schema.fields
-    }
+    names = _names(snapshot.schema)
     variants = [name for name, kind in names.items() if kind is None]
     sample = Sample(names)
     query = Query.of(snapshot.configuration, None, None)
@@ -107,6 +108,11 @@ def _describe_table(snapshot: Snapshot, limit: int) -> Summary:
     why = dict(reasons(snapshot, sample, variants, columns))
     paths = with_exact_figures(snapshot, rows, names, sample.summaries(rows, columns, why))
     return Summary(snapshot.uri, snapshot.version, rows, sample.rows, 0, tuple(paths))
+
+
+def _names(columns: StructType) -> dict[str, str | None]:
+    """Return the SQL types of columns by name, None for Variants."""
+    return {each.name: None if each.type == VARIANT else sql_type(each.type) for each in columns.fields}
 
 
 def _changes(before: Sequence[PathSummary], after: Sequence[PathSummary]) -> Iterator[PathSummary]:
@@ -136,10 +142,20 @@ def _describe_json(source: JsonLines, limit: int) -> Summary:
         kept = variants.filter(variants.is_valid())
         sample.add(pa.record_batch([kept], schema=pa.schema([variant_field(source.column)])))
         if sample.rows + invalid >= limit:
-            return _summary_of_json(name, None, sample, invalid)
-    return _summary_of_json(name, sample.rows, sample, invalid)
+            return _summary_of_rows(name, None, sample, invalid)
+    return _summary_of_rows(name, sample.rows, sample, invalid)
 
 
-def _summary_of_json(name: str, rows: int | None, sample: Sample, invalid: int) -> Summary:
+def _describe_stream(source: pa.RecordBatchReader, limit: int) -> Summary:
+    columns = from_arrow(source.schema)
+    sample = Sample(_names(columns))
+    for batch in source:
+        sample.add(parse_json_columns(batch.slice(0, limit - sample.rows), columns))
+        if sample.rows >= limit:
+            return _summary_of_rows("a stream", None, sample, 0)
+    return _summary_of_rows("a stream", sample.rows, sample, 0)
+
+
+def _summary_of_rows(name: str, rows: int | None, sample: Sample, invalid: int) -> Summary:
     paths = tuple(each for _, each in sample.summaries(rows, {}, {}))
     return Summary(name, None, rows, sample.rows, invalid, paths)

@@ -53,8 +53,8 @@ class PathSummary:
         column: The SQL type of the Parquet column that the path has in some of the sampled files, None
             without one, and for a column that is not a Variant.
         reason: Why a path with values has no Parquet column: `"not shredded"`, `"in an array"`, `"too deep"`,
-            `"too many"` paths, `"mixed types"`, `"too rare"`, or `"saves no bytes"`. None
-            for all others.
+            `"too many"` paths, `"mixed types"`, `"too rare"`, or `"small file"`, whose size
+            allows few columns. None for all others.
         change: `"new"`, `"changed"` if the path had other types, or `"vanished"` since the version that
             `since` selects. None if there is no change, and without `since`.
         exact: The names of the attributes that hold for all rows of the table. The others are of the sample.
