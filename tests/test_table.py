@@ -80,6 +80,7 @@ def test_every_method_is_a_function_or_selects_a_version():
     assert methods == {*METHODS, *WRITES, *OWN}
     of_no_table = {"parse_json", "to_json", "shred", "unshred", "infer_shredding_schema", "variant_get"}
     of_no_table |= {
+        "read_csv",
         "try_variant_get",
         "read_json",
         "convert",

@@ -260,6 +260,7 @@ def commit_rewrite(
     *,
     predicate: Expression | None,
     data_change: bool = True,
+    after: TableConfiguration | None = None,
     operation: str,
     parameters: Mapping[str, Any],
     metrics: Mapping[str, int],
@@ -267,8 +268,9 @@ def commit_rewrite(
 ) -> CommitResult:
     """Commit a rewrite, unless there is nothing to commit, and return its version and metrics.
 
-    `predicate` selects the rows that the rewrite read, None for all rows. If a concurrent commit conflicts,
-    remove the new files and raise CommitConflictError.
+    `predicate` selects the rows that the rewrite read, None for all rows. `after` is the table after the
+    commit, None if it stays as it is. If a concurrent commit conflicts, remove the new files and raise
+    CommitConflictError.
     """
     if not rewritten.files and not rewritten.removed.num_rows:
         return CommitResult(None)
@@ -284,7 +286,7 @@ def commit_rewrite(
         },
         commit,
     )
-    return commit_replacement(snapshot, rewritten, predicate, context, data_change=data_change)
+    return commit_replacement(snapshot, rewritten, predicate, context, data_change=data_change, after=after)
 
 
 def commit_replacement(

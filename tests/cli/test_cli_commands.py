@@ -498,6 +498,15 @@ def test_the_plan_of_a_merge_has_the_size_of_the_table(table, tmp_path: Path):
     assert json.loads(run(*arguments, "--json").stdout)["rows"] is None
 
 
+def test_a_merge_adds_the_columns_of_its_source(table, tmp_path: Path):
+    pq.write_table(pa.table({"id": [3, 9], "note": ["c", "i"]}), tmp_path / "s.parquet")
+    merge = ["merge", str(tmp_path / "s.parquet"), table, "--on", "target.id = source.id"]
+    merge += ["--when-not-matched-insert", "--when-matched-update", "--yes"]
+    assert run(*merge, "--schema-mode", "merge").exit_code == 0
+    notes = {row["id"]: row["note"] for row in dv.Table(table)}
+    assert notes == {1: None, 2: None, 3: "c", 9: "i"}
+
+
 def test_a_merge_that_only_inserts_does_not_ask(table, tmp_path: Path):
     pq.write_table(ROWS.slice(0, 1).set_column(0, "id", [[5]]), tmp_path / "s.parquet")
     done = run(

@@ -92,3 +92,25 @@ def test_rows_that_spark_deleted_stay_deleted(spark: SparkSession, tmp_path: Pat
     assert_same(spark, table, [number for number in left if number % 2])
     spark.sql(f"DELETE FROM delta.`{table}` WHERE id = 7")
     assert_same(spark, table, [number for number in left if number % 2 and number != 7])
+
+
+def test_a_merge_that_adds_columns_has_the_outcome_of_delta(spark: SparkSession, tmp_path: Path):
+    rows = pa.table({"id": [1, 2], "n": [10, 20], "s": [{"a": 1}, {"a": 2}]})
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    for table in (ours, theirs):
+        dv.write_table(table, rows)
+    query = (
+        "SELECT 2L AS id, 'b' AS note, named_struct('a', 7L, 'c', 'x') AS s UNION ALL "
+        "SELECT 3L, 'c', named_struct('a', 8L, 'c', 'y')"
+    )
+    spark.sql(query).createOrReplaceTempView("evolving_source")
+    spark.sql(
+        f"MERGE WITH SCHEMA EVOLUTION INTO delta.`{theirs}` AS target USING evolving_source AS source "
+        "ON target.id = source.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"
+    )
+    source = pa.table({"id": [2, 3], "note": ["b", "c"], "s": [{"a": 7, "c": "x"}, {"a": 8, "c": "y"}]})
+    merge = dv.merge(ours, source, "target.id = source.id", schema_mode="merge")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    found = [spark.read.format("delta").load(str(table)).orderBy("id") for table in (ours, theirs)]
+    assert found[0].columns == found[1].columns
+    assert found[0].collect() == found[1].collect()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -143,6 +143,10 @@ def merge(
         Text, option("The column for the values of JSON files; value by default.", "NAME")
     ] = None,
     variant_column: VariantColumns = None,
+    schema_mode: Annotated[
+        Literal["merge"] | None,
+        option("Add columns of the source, and accept a source without some columns.", "merge"),
+    ] = None,
     target_file_size: TargetFileSize = "128MB",
     residual_rows: ResidualRows = "separate",
     yes: Yes = False,
@@ -164,6 +168,7 @@ def merge(
             handle(table),
             rows,
             on,
+            schema_mode=schema_mode,
             variant_columns=variant_column or (),
             timezone=timezone,
             files=FileOptions(target_file_size=parse_size(target_file_size), residual_rows=residual_rows),

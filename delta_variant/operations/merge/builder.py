@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from ..._checks import check_text, options_of, texts_of
+from ..._checks import check_option, check_text, options_of, texts_of
 from ..._text import quote
 from ...data_file.options import FileOptions, WriteOptions
 from ...errors import ExpressionError, printable
@@ -23,11 +23,13 @@ from ...log.load import load_latest
 from ...log.snapshot import Snapshot
 from ...protocol.schema.arrow import from_arrow, to_arrow
 from ...protocol.schema.conforming import conform
-from ...protocol.types import StructType
+from ...protocol.table_configuration import TableConfiguration
+from ...protocol.types import PrimitiveType, StructType
 from ...read.scope import Scope
 from ...storage.store import TableLocation
 from ...write.assignment import assignments_of
 from ...write.rewrite import RewriteResult
+from ...write.table_changes import extend
 from .execute import MemorySource, MergeSource, execute
 from .joining import JoinPredicate, Side, Sides, side_inputs
 from .plan import Clause, ClauseAction, MergePlan, When
@@ -45,6 +47,7 @@ def merge(
     *,
     source_alias: str = "source",
     target_alias: str = "target",
+    schema_mode: Literal["merge"] | None = None,
     variant_columns: Sequence[str] = (),
     timezone: str | None = None,
     files: FileOptions | None = None,
@@ -64,6 +67,9 @@ def merge(
             decide which files are read.
         source_alias: The name of the source in SQL text, `"source"` by default.
         target_alias: The name of the table in SQL text, `"target"` by default.
+        schema_mode: None, the default, requires a source that has all columns of the table if a clause sets
+            all columns, and ignores its other columns. `"merge"` sets the columns that the source has, and
+            adds those to the table that it lacks and that a clause sets, also fields of structs.
         variant_columns: The names of source columns with JSON text that become Variants. Empty by default.
         timezone: The time zone of local times in all SQL text of the merge, as in `read_table`. None, the
             default, is that of the engine of a `Table`, `"UTC"` without one.
@@ -94,16 +100,33 @@ def merge(
     files, commit = options_of("files", files, FileOptions), options_of("commit", commit, CommitOptions)
     for option, alias in (("source_alias", source_alias), ("target_alias", target_alias)):
         check_text(option, alias)
+    check_option("schema_mode", schema_mode, ("merge", None))
     names = texts_of("names", "variant_columns", variant_columns)
     engine: Engine | None = getattr(table, "engine", None)
     frame: MergeSource | None = None if engine is None else engine.merge_source(source, names)
     snapshot = load_latest(table).in_timezone(timezone_of(table, timezone))
     rows = frame or _in_memory(source, names, snapshot.schema)
+    before = snapshot
+    if schema_mode == "merge":
+        snapshot = replace(snapshot, configuration=_extended(snapshot, rows.columns))
     target = Scope.of_read(snapshot.configuration)
     sides = Sides(target_alias, target, source_alias, Scope.of_columns(rows.columns, snapshot.timezone))
-    plan = MergePlan(snapshot, on, JoinPredicate.of(sides.predicate(on)), WriteOptions(files=files), commit)
+    join, options = JoinPredicate.of(sides.predicate(on)), WriteOptions(files=files)
+    plan = MergePlan(snapshot, before, on, join, options, commit, schema_mode=schema_mode)
     rows.check(plan)
     return Merge(plan, sides, partial(execute, rows, table))
+
+
+def _extended(snapshot: Snapshot, source: StructType) -> TableConfiguration:
+    """Return the table with the columns and the fields that only the source has."""
+    known = {field.name.lower() for field in snapshot.schema.fields}
+    # A column of another primitive type is cast, as without schema evolution.
+    added = (
+        field
+        for field in source.fields
+        if field.name.lower() not in known or not isinstance(field.type, PrimitiveType)
+    )
+    return extend(snapshot.configuration, StructType(tuple(added)), None, "merge")
 
 
 def _in_memory(source: Any, names: Sequence[str], target: StructType) -> MemorySource:
@@ -337,7 +360,7 @@ class Merge:
             raise ValueError(
                 "the merge has no clauses: call when_matched_update or another method before execute"
             )
-        return self._execute(self._plan)
+        return self._execute(self._plan.without_unset_columns())
 
     def _with(
         self,
@@ -359,12 +382,14 @@ class Merge:
         omitted = {target.field(name, name).name for name in excluded}
         names = [name for name in target.schema.names if name not in omitted]
         missing = [name for name in names if not source.fields(name)]
-        if missing:
+        if self._plan.schema_mode == "merge":
+            names = [name for name in names if name not in missing]
+        elif missing:
             raise ExpressionError(
                 f"cannot set all columns in the clause for rows that are {rows} because the source lacks the "
                 f"column {missing[0]!r}",
                 column=missing[0],
-                remedies=(("except_cols", missing),),
+                remedies=(("except_cols", missing), ("schema_mode", "merge")),
             )
         return {quote(name): f"{quote(self._sides.source_alias)}.{quote(name)}" for name in names}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -147,20 +147,32 @@ class MergePlan:
     """A merge of a source into a table.
 
     Attributes:
-        snapshot: The table.
+        snapshot: The table, with the columns that the merge adds.
+        before: The table as it is.
         on: The SQL text of the predicate.
         join: The predicate.
         clauses: The clauses, in order.
         options: How new files are written.
         commit: The options of the commit.
+        schema_mode: Whether the merge adds columns of the source.
     """
 
     snapshot: Snapshot
+    before: Snapshot
     on: str
     join: JoinPredicate
     options: WriteOptions
     commit: CommitOptions
     clauses: tuple[Clause, ...] = ()
+    schema_mode: Literal["merge"] | None = None
+
+    def without_unset_columns(self) -> MergePlan:
+        """Return the plan without new columns if no clause sets one of the columns that change."""
+        old = set(self.before.schema.fields)
+        changed = {field.name for field in self.snapshot.schema.fields if field not in old}
+        if any(not changed.isdisjoint(clause.columns) for clause in self.clauses):
+            return self
+        return replace(self, snapshot=self.before)
 
     @property
     def reads_all_rows(self) -> bool:
@@ -212,8 +224,9 @@ def commit_merge(
     `predicate` is the target predicate.
     """
     committed = commit_rewrite(
-        plan.snapshot,
+        plan.before,
         rewritten,
+        after=plan.snapshot.configuration,
         predicate=predicate,
         operation="MERGE",
         parameters={"predicate": plan.on, **_predicate_parameters(plan.clauses)},
