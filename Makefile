@@ -150,16 +150,15 @@ wheel: build
 	rm -rf .cache/wheels
 	$(BIN)/maturin build --release --locked --compatibility linux --interpreter $(PYO3_PYTHON) --out .cache/wheels
 
-# The sdist, wheels for Linux, and the wheel of the conformance kit, which is for any system. zig is the linker and the C compiler for any target and version of the C library.
-dist: TARGETS := x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu
-dist: COMPATIBILITY := manylinux2014
+# The sdist, wheels for Linux with glibc and with musl, and the wheel of the conformance kit, which is for any system. zig is the linker and the C compiler for any target and version of the C library.
+dist: TARGETS := $(foreach libc,gnu musl,x86_64-unknown-linux-$(libc) aarch64-unknown-linux-$(libc))
 dist: .venv/created
 	$(BIN)/pip install --quiet '$(MATURIN)' '$(ZIG)'
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist ./conformance
 	rustup --quiet target add $(TARGETS)
 	for target in $(TARGETS); do PATH=$(CURDIR)/$(BIN):$$PATH maturin build --release --locked --zig --target $$target \
-	  --compatibility $(COMPATIBILITY) --out dist || exit; done
+	  --compatibility "$$(case $$target in *-musl) echo musllinux_1_2;; *) echo manylinux2014;; esac)" --out dist || exit; done
 
 $(LLVM_COV):
 	cargo install --quiet --locked --root .cache/cargo cargo-llvm-cov@$(LLVM_COV_VERSION)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the packages of docs/guides/ that the tests do not have, in an environment for each group below
-# .cache/integrations, 1.9 GB. `pytest -m nightly tests/integrations` then runs the code of those pages.
+# .cache/integrations, 1.5 GB. `pytest -m nightly tests/integrations` then runs the code of those pages.
 set -eu
 cd "$(dirname "$0")/.."
 make build
