@@ -105,6 +105,11 @@ ROWS = {
     "select n from (select id + 1 as n from events) where n > 3": [(4,)],
     f"select kind from kinds where kind in (select {TYPE} from events) order by 1": [("buy",), ("view",)],
     f"select kind from kinds where kind not in (select {TYPE} from events)": [],
+    f"select kind from kinds k where exists (select 1 from events where {TYPE} = k.kind and id > 1)": [
+        ("buy",)
+    ],
+    f"select kind from kinds where not exists (select * from events where {TYPE} = kind)": [("lend",)],
+    "select id from events e where exists (select 1 from events where e.id = id + 3)": [(3,)],
     "select (select max(id) from events) + 1": [(4,)],
     "select kind from kinds where not exists (select 1 from events where id > 3) limit 1": [("buy",)],
     "select id from events where id < 1 union all select 7 union all select 0 order by id": [
@@ -152,6 +157,7 @@ ROWS = {
         (Decimal("1.50000"), Decimal("4.5"))
     ],
     "select event:price::int as p from events where event:type is null": [],
+    f"select count(*) from events where {' and '.join(['id >= 0'] * 500)}": [(4,)],
     "SELECT `id` FROM events -- a comment\n WHERE id = 3;": [(3,)],
 }
 

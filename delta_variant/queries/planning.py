@@ -12,7 +12,18 @@ from .._checks import list_names
 from ..errors import ExpressionError
 from ..expressions.bind import called_without_parentheses
 from ..expressions.coercion import common_type
-from ..expressions.tree import Call, Cast, Expression, Literal, Name, Path, output_type, transform, walk
+from ..expressions.tree import (
+    Call,
+    Cast,
+    Expression,
+    Literal,
+    Name,
+    Path,
+    conjuncts,
+    output_type,
+    transform,
+    walk,
+)
 from ..expressions.types import type_name
 from ..read.scope import Scope
 from .functions import AGGREGATES, bind_aggregate
@@ -40,6 +51,7 @@ from .syntax import (
     Explode,
     Item,
     Join,
+    JoinKind,
     Marked,
     Select,
     SetOperation,
@@ -101,8 +113,7 @@ class View(NamedTuple):
         """Return the view of the rows for which another condition is true, too."""
         if condition is None:
             return self
-        both = condition if self.where is None else Call("and", (self.where, condition))
-        return self._replace(where=both)
+        return self._replace(where=_all([*conjuncts(self.where, condition)]))
 
     def named(self, alias: str | None, names: Sequence[str] = ()) -> View:
         """Return the view under a name, and its columns under others."""
@@ -192,15 +203,20 @@ class Planner:
 
     def plan(self, statement: Statement, outer: Mapping[str, View] | None = None) -> View:
         """Return the view of a query; `outer` has the common table expressions around it."""
-        tables = dict(outer or {})
-        for each in statement.tables:
-            view = self.plan(each.statement, tables).named(None, each.columns)
-            tables[(each.alias or "").lower()] = view
+        tables = self.common_tables(statement, outer or {})
         if isinstance(statement.body, Select):
             return _SelectPlanner(self, statement, statement.body, tables).plan()
         view = self._body(statement.body, tables)
         order = [self._key_of_output(each, view) for each in statement.order]
         return self.sort(view, order, statement)
+
+    def common_tables(self, statement: Statement, outer: Mapping[str, View]) -> Mapping[str, View]:
+        """Return the common table expressions that a query can use, by name."""
+        tables = dict(outer)
+        for each in statement.tables:
+            view = self.plan(each.statement, tables).named(None, each.columns)
+            tables[(each.alias or "").lower()] = view
+        return tables
 
     def _body(self, body: Body, tables: Mapping[str, View]) -> View:
         if isinstance(body, SetOperation):
@@ -309,28 +325,73 @@ class Planner:
 
     def _join(self, join: Join, tables: Mapping[str, View]) -> View:
         views = [self.source(join.left, tables), self.source(join.right, tables)]
+        _check_qualifiers(*(view.columns for view in views))
+        shared: list[ViewColumn] = []
+
+        def condition(left: View, right: View) -> list[Expression]:
+            equal, found = _using(join, left.columns, right.columns)
+            shared.extend(found)
+            if join.on is not None:
+                both = View(left.source, (*left.columns, *right.columns))
+                equal.append(self.resolve(join.on, both, tables))
+            return equal
+
+        left, right = self._joined(join.kind, views[0], views[1], condition)
+        used = {each.lower() for each in join.using}
+        columns = left.columns if join.kind in ("semi", "anti") else (*left.columns, *right.columns)
+        rest = (each._replace(is_hidden=each.is_hidden or each.name.lower() in used) for each in columns)
+        return View(left.source, (*shared, *rest))
+
+    def _joined(
+        self,
+        kind: JoinKind,
+        left: View,
+        right: View,
+        condition: Callable[[View, View], list[Expression]],
+    ) -> tuple[View, View]:
+        """Return the columns of two views in a join of them."""
         # A value without a match is NULL, which an expression could replace.
-        optional = {"left": {1}, "right": {0}, "full": {0, 1}}.get(join.kind, set())
-        views = [self._without_values(each) if side in optional else each for side, each in enumerate(views)]
-        sides, moved = [], []
+        optional = {"left": {1}, "right": {0}, "full": {0, 1}}.get(kind, set())
+        sides, columns = [], []
         taken: list[str] = []
-        for view in views:
+        for number, side in enumerate((left, right)):
+            view = self._without_values(side) if number in optional else side
             names = {}
             for column in view.source.scope.schema.names:
                 names[column] = _free_name(column, taken)
                 taken.append(names[column])
             sides.append(Side(view.rows, {new: old for old, new in names.items()}))
-            moved.append(tuple(each._replace(value=_rename(each.value, names)) for each in view.columns))
-        _check_qualifiers(*moved)
-        both, condition = self._joined_columns(join, *moved)
+            columns.append(tuple(each._replace(value=_rename(each.value, names)) for each in view.columns))
 
         def on(scope: Scope) -> Expression | None:
             # The condition is over the columns of the join, which has no rows yet.
-            view = View(StoredRows(scope, lambda names: []), (*moved[0], *moved[1]))
-            parts = [*condition, *(() if join.on is None else (self.resolve(join.on, view, tables),))]
+            empty = StoredRows(scope, lambda names: [])
+            parts = condition(View(empty, columns[0]), View(empty, columns[1]))
             return scope.condition(_all(parts)) if parts else None
 
-        return View(Joined(self.engine, join.kind, sides[0], sides[1], on), both)
+        source = Joined(self.engine, kind, sides[0], sides[1], on)
+        return View(source, columns[0]), View(source, columns[1])
+
+    def matching(
+        self, outer: View, subquery: Subquery, tables: Mapping[str, View], *, is_negated: bool
+    ) -> View | None:
+        """Return the rows of a view for which a subquery that refers to them has rows, or has none.
+
+        None stands for a subquery that does not refer to them.
+        """
+        statement, body = subquery.statement, subquery.statement.body
+        if not _is_simple(statement) or not isinstance(body, Select) or body.where is None:
+            return None
+        where, known = body.where, self.common_tables(statement, tables)
+        inner = self.source(body.source, known)
+        names = [node.parts for node in walk(where) if isinstance(node, Name) and marked_number(node) is None]
+        if not any(inner.find(parts) is None and outer.find(parts) is not None for parts in names):
+            return None
+
+        def condition(left: View, right: View) -> list[Expression]:
+            return [Resolver(self, right, known, None, left.find).resolve(where)]
+
+        return self._joined("anti" if is_negated else "semi", outer, inner, condition)[0]
 
     def _without_values(self, view: View) -> View:
         """Return a view whose columns are columns of its source, or paths in them."""
@@ -338,40 +399,14 @@ class Planner:
             return view
         return self._stored(view, lambda columns: Sorted(self.engine, view.rows, columns, ()))
 
-    def _joined_columns(
-        self, join: Join, left: tuple[ViewColumn, ...], right: tuple[ViewColumn, ...]
-    ) -> tuple[tuple[ViewColumn, ...], list[Expression]]:
-        if join.kind in ("semi", "anti"):
-            right_of_result: tuple[ViewColumn, ...] = ()
-        else:
-            right_of_result = right
-        shared: list[ViewColumn] = []
-        condition: list[Expression] = []
-        for name in join.using:
-            one, other = (_only(side, name) for side in (left, right))
-            condition.append(Call("=", (one.value, other.value)))
-            values = {"right": other.value, "full": Call("coalesce", (one.value, other.value))}
-            shared.append(ViewColumn((), one.name, values.get(join.kind, one.value)))
-        if not shared:
-            return (*left, *right_of_result), condition
-        used = {each.lower() for each in join.using}
-        rest = (
-            each._replace(is_hidden=each.is_hidden or each.name.lower() in used)
-            for each in (*left, *right_of_result)
-        )
-        return (*shared, *rest), condition
-
     # Subqueries
 
     def constant(self, subquery: Subquery, tables: Mapping[str, View]) -> Expression:
         """Return the value of a subquery, or whether it has rows."""
         statement = subquery.statement
         if subquery.kind == "exists":
-            view = self.plan(
-                msgspec.structs.replace(statement, limit=1 if statement.limit is None else statement.limit),
-                tables,
-            )
-            found = sum(batch.num_rows for batch in view.rows.read({"one": Literal(pa.scalar(True))}, 1))
+            rows = self.plan(statement, tables).rows
+            found = sum(batch.num_rows for batch in rows.read({"one": Literal(pa.scalar(True))}, 1))
             return Literal(pa.scalar(found > 0))
         if subquery.kind == "in":
             raise ExpressionError("a subquery is not a list of arguments")
@@ -487,8 +522,8 @@ class _SelectPlanner:
         """Return the view of the result."""
         select = self.select
         self.view = self.planner.source(select.source, self.tables)
-        if select.where is not None:
-            self.view = self.view.select(self.planner.resolve(select.where, self.view, self.tables))
+        for condition in conjuncts(select.where):
+            self.view = self._selected(condition)
         for item in select.items:
             self.items += self._expand(item)
         groups = self._groups()
@@ -506,6 +541,18 @@ class _SelectPlanner:
         if select.distinct:
             self._check_order_of_distinct(order)
         return self.planner.sort(view, keys, self.statement, distinct=select.distinct)
+
+    def _selected(self, condition: Expression) -> View:
+        """Return the rows for which a condition of WHERE is true."""
+        is_negated = isinstance(condition, Call) and condition.function == "not"
+        operand = condition.arguments[0] if is_negated and isinstance(condition, Call) else condition
+        number = marked_number(operand)
+        marked = None if number is None else self.planner.marked[number]
+        if isinstance(marked, Subquery) and marked.kind == "exists":
+            found = self.planner.matching(self.view, marked, self.tables, is_negated=is_negated)
+            if found is not None:
+                return found
+        return self.view.select(self.planner.resolve(condition, self.view, self.tables))
 
     # Names
 
@@ -720,6 +767,31 @@ def _root(value: Expression) -> Expression:
 
 def _all(conditions: Sequence[Expression]) -> Expression:
     return conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions))
+
+
+def _using(
+    join: Join, left: Sequence[ViewColumn], right: Sequence[ViewColumn]
+) -> tuple[list[Expression], list[ViewColumn]]:
+    """Return the conditions of USING, and its columns in the result."""
+    condition: list[Expression] = []
+    shared = []
+    for name in join.using:
+        one, other = (_only(side, name) for side in (left, right))
+        condition.append(Call("=", (one.value, other.value)))
+        values = {"right": other.value, "full": Call("coalesce", (one.value, other.value))}
+        shared.append(ViewColumn((), one.name, values.get(join.kind, one.value)))
+    return condition, shared
+
+
+def _is_simple(statement: Statement) -> bool:
+    """Return whether a query has rows exactly if its WHERE selects some."""
+    body = statement.body
+    if not isinstance(body, Select) or statement.offset or statement.limit == 0:
+        return False
+    clauses = (body.groups, body.having, body.qualify)
+    values = (each.value for each in body.items if each.value is not None)
+    has_marks = any(marked_number(node) is not None for value in values for node in walk(value))
+    return not has_marks and all(each is None for each in clauses)
 
 
 def _only(columns: Sequence[ViewColumn], name: str) -> ViewColumn:

@@ -48,6 +48,8 @@ KINDS = {
     "IN": "select id from bronze where id in (select id from other)",
     "NOT IN": "select id from bronze where id not in (select n from other)",
     "EXISTS": "select id from bronze where exists (select 1 from other where id > 3)",
+    "a correlated EXISTS": "select id from bronze b where exists (select 1 from other o where o.id = b.id)",
+    "a correlated NOT EXISTS": "select id from bronze b where not exists (select 1 from other where n = b.n)",
     "GROUP BY ALL": "select day as d, count(*) as n from bronze group by all",
     "HAVING": "select day as d from bronze group by day having count(*) > 3",
     "DISTINCT": "select distinct value:b::string as b from bronze",
@@ -65,6 +67,8 @@ KINDS = {
     "an order of NULLs": "select n as a, id as b from bronze order by 1 desc nulls first, 2 limit 5",
 }
 REJECTED = {
+    "a correlated value": "select id, (select max(o.n) from other o where o.id = b.id) from bronze b",
+    "a correlated IN": "select id from bronze b where id in (select o.n from other o where o.id = b.id)",
     "a lambda": "select transform(array(id), x -> x + 1) from bronze",
     "a lateral view": "select id, x from bronze lateral view explode(array(1, 2)) t as x",
     "ROLLUP": "select day, count(*) from bronze group by rollup (day)",
