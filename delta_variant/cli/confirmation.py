@@ -12,7 +12,6 @@ from .._text import count
 from ..execution import Plan
 from .interrupts import all_or_nothing
 from .output import ERROR
-from .progress import showing_progress
 from .terminal import console, print_json, print_lines
 
 __all__ = ["DESTRUCTIVE", "RULE", "Destructive", "confirm"]
@@ -70,6 +69,9 @@ def confirm(
     With `--dry-run`, print the plan and return None. Raise ValueError if there is no terminal to ask on, and
     Exit if the user declines.
     """
+    # Imported here, because --help imports this module, and rich takes long to import.
+    from .progress import showing_progress
+
     if not (yes or dry_run or (sys.stdin.isatty() and sys.stderr.isatty())):
         raise ValueError(
             f"{command} removes {DESTRUCTIVE[command]}, and there is no terminal to ask on: pass --yes, or "
