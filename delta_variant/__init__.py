@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .operations.delete import delete, delete_all
     from .operations.describe.describe import describe
     from .operations.describe.summary import Summary
+    from .operations.file_repair import FileRepairResult, repair_files
     from .operations.history import HistoryEntry, history
     from .operations.legacy.migration import Migration, migrate_legacy
     from .operations.log_cleanup import LogCleanupResult, clean_up_log
@@ -104,6 +105,7 @@ __all__ = [
     "Explanation",
     "ExpressionError",
     "FileOptions",
+    "FileRepairResult",
     "Finding",
     "HistoryEntry",
     "InvalidJsonError",
@@ -174,6 +176,7 @@ __all__ = [
     "read_json",
     "read_table",
     "rename_column",
+    "repair_files",
     "repair_statistics",
     "restore",
     "set_properties",
@@ -234,6 +237,10 @@ _LAZY = {
     ),
     "operations.describe.describe": ("describe",),
     "operations.describe.summary": ("Summary",),
+    "operations.file_repair": (
+        "FileRepairResult",
+        "repair_files",
+    ),
     "operations.history": (
         "HistoryEntry",
         "history",

@@ -35,6 +35,7 @@ from .operations.create import create_table as _create_table
 from .operations.delete import delete as _delete
 from .operations.delete import delete_all as _delete_all
 from .operations.describe.describe import describe as _describe
+from .operations.file_repair import repair_files as _repair_files
 from .operations.history import history as _history
 from .operations.log_cleanup import clean_up_log as _clean_up_log
 from .operations.merge.builder import merge as _merge
@@ -345,6 +346,7 @@ class Table:
     checkpoint = _write_checkpoint
     restore = _restore
     repair_statistics = _repair_statistics
+    repair_files = _repair_files
 
     @_explained_by_write_table
     def append(

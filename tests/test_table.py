@@ -24,6 +24,7 @@ METHODS = {
     "audit": "audit_table",
     "create": "create_table",
     "checkpoint": "write_checkpoint",
+    "repair_files": "repair_files",
     **{
         name: name
         for name in (

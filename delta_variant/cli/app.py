@@ -167,6 +167,12 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "delta-variant repair-statistics lake/events --dry-run",
             "delta-variant repair-statistics lake/events",
         ),
+        "repair-files": Row(
+            "audit",
+            "Remove the entries of data files that are lost, so that the others can be read.",
+            "delta-variant repair-files lake/events --dry-run",
+            "delta-variant repair-files lake/events --yes",
+        ),
         "inspect": Row(
             "statistics",
             "Print how Variant columns are shredded: type, fill rate, bytes and bounds of each path.",

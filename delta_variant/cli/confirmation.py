@@ -21,6 +21,7 @@ Destructive: TypeAlias = Literal[
     "clean-up-log",
     "delete",
     "merge",
+    "repair-files",
     "restore",
     "update",
     "vacuum",
@@ -37,6 +38,7 @@ DESTRUCTIVE: Mapping[Destructive, str] = {
     "write --mode overwrite": "rows",
     "alter --drop-column": "a column",
     "restore": "what was written after the restored version",
+    "repair-files": "the entries of lost files",
     "vacuum": "files of earlier versions",
     "clean-up-log": "the log of earlier versions",
 }
@@ -45,8 +47,8 @@ DESTRUCTIVE: Mapping[Destructive, str] = {
 RULE = (
     "A command that removes something from the latest version of a table, or deletes files of earlier "
     "versions, shows its plan and asks: delete, update, merge, write --mode overwrite, alter --drop-column, "
-    "restore, vacuum, clean-up-log. Without a terminal it requires --yes. --dry-run prints the plan only. "
-    "All other commands run at once."
+    "restore, repair-files, vacuum, clean-up-log. Without a terminal it requires --yes. --dry-run prints the "
+    "plan only. All other commands run at once."
 )
 
 

@@ -144,6 +144,7 @@ DESTROYING = {
     "restore": ["restore", "TABLE", "--version", "0"],
     "vacuum": ["vacuum", "TABLE", "--retention-hours", "0", "--no-enforce-retention"],
     "clean-up-log": ["clean-up-log", "TABLE"],
+    "repair-files": ["repair-files", "TABLE"],
 }
 PLANS = {
     "delete": "version 1, delete rows where id = 1: 1 row",
@@ -154,12 +155,16 @@ PLANS = {
     "restore": "version 1, restore version 0: 0 files removed, 0 files added again",
     "vacuum": "delete 1 file, ",
     "clean-up-log": "versions before 1 can no longer be loaded",
+    "repair-files": "remove 1 lost file of 1, which had 3 rows",
 }
 
 
 @pytest.fixture
-def prepared(tmp_path: Path, table: str) -> dict[str, str]:
+def prepared(tmp_path: Path, table: str, request: pytest.FixtureRequest) -> dict[str, str]:
     """Return a table at version 1 with an unused file and an expired version, and a source for it."""
+    if request.node.callspec.params.get("name") == "repair-files":
+        for file in Path(table).glob("part-*.parquet"):
+            file.unlink()
     dv.set_properties(table, {"team": "us", "delta.checkpointInterval": "1"})
     for file in (Path(table) / "_delta_log").glob("0*"):
         os.utime(file, (0, 0))

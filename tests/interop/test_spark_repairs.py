@@ -61,3 +61,12 @@ def test_spark_deletes_from_a_repaired_table(spark, unpack_table):
     assert load(spark, table).where("id >= 100").count() == 0
     assert load(spark, table).count() > 0
     assert dv.audit_table(table, data=True).is_clean
+
+
+def test_spark_reads_a_table_after_its_lost_files_were_removed(spark, tmp_path):
+    for number in range(3):
+        result = dv.write_table(tmp_path, [{"id": number}], mode="append")
+    (tmp_path / result.files[0].path).unlink()
+    assert dv.repair_files(tmp_path, dry_run=False).version == 3
+    found = spark.read.format("delta").load(str(tmp_path)).collect()
+    assert sorted(row.id for row in found) == [0, 1]

@@ -1,26 +1,29 @@
-"""The commands `audit` and `repair-statistics`."""
+"""The commands `audit`, `repair-statistics` and `repair-files`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
 
 from ..._text import count
 from ...operations.audit import audit_table
+from ...operations.file_repair import plan_file_repair, run_file_repair
 from ...operations.statistics_repair import FileRepair, RepairResult
 from ...operations.statistics_repair import repair_statistics as repair_statistics_of
 from ...reports.audit_page import audit_page
 from ...reports.rule_texts import rules
 from ..audit_report import Selection, print_findings, print_findings_json, print_summary
+from ..confirmation import confirm
 from ..interrupts import all_or_nothing
-from ..options import DryRun, Json, Page, Table, Texts, Version, handle, option
+from ..options import DryRun, Json, Page, Table, Texts, Version, Yes, handle, option
 from ..output import FINDINGS, write_page
 from ..progress import showing_progress
 from ..report import Report, facts, render
 
-__all__ = ["audit", "repair_statistics"]
+__all__ = ["audit", "repair_files", "repair_statistics"]
 
 
 def audit(
@@ -83,6 +86,22 @@ def repair_statistics(
     render(_report(result), json=json)
     if result.unrepairable or (result.repairable and dry_run):
         raise typer.Exit(FINDINGS)
+
+
+def repair_files(table: Table, yes: Yes = False, dry_run: DryRun = False, json: Json = False) -> None:
+    """Remove the entries of data files that are lost, so that the others can be read.
+
+    The rows of these files are lost, too: restore the files from a backup if there is one.
+    """
+    make = partial(plan_file_repair, handle(table))
+    plan = confirm("repair-files", table, make, yes=yes, dry_run=dry_run, json=json)
+    if plan is None:
+        return
+    with all_or_nothing(), showing_progress():
+        result = run_file_repair(plan)
+    version = "" if result.version is None else f"version {result.version}, "
+    done = f"{table}: {version}{count(len(result.files), 'lost file')} removed"
+    render(Report({"table": table, **facts(result, "version files rows")}, [done]), json=json)
 
 
 MAX_SHOWN_FILES = 10
