@@ -221,7 +221,7 @@ def clean_up_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: 
 
 
 def checkpoint(table: Table, json: Json = False) -> None:
-    """Write a checkpoint of the latest version, so that readers load it without the commits before.
+    """Write a checkpoint of the latest version, so that readers load it faster.
 
     Commits write one every delta.checkpointInterval versions.
     """
