@@ -339,6 +339,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with tempfile.TemporaryDirectory() as folder:
             for text in differences(spark, options.seed + start // 50, 50, Path(folder), found):
                 print(f"seed {options.seed + start // 50}:", text, flush=True)
+        kinds = {kind: number for kind, number in found.items() if not kind.startswith(" ")}
+        print(start + 50, kinds, file=sys.stderr, flush=True)
     for kind, number in found.most_common():
         print(f"{number:6} {kind}", file=sys.stderr)
     spark.stop()
