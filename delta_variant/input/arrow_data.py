@@ -209,9 +209,41 @@ def _field(
 ) -> pa.Field[Any]:
     if name in variants:
         return variant_field(name)
+    values = [row.get(name) for row in rows]
     if name in types:
-        return pa.field(name, types[name])
-    return pa.field(name, _array([row.get(name) for row in rows], None, name).type)
+        return pa.field(name, _with_all_fields(types[name], values, name))
+    return pa.field(name, _array(values, None, name).type)
+
+
+def _with_all_fields(arrow_type: Any, values: Iterable[Any], name: str) -> Any:
+    """Return a type with the fields of dicts that it lacks, which pyarrow leaves out without an error."""
+    if pa.types.is_struct(arrow_type):
+        found: dict[str, list[Any]] = {field.name: [] for field in arrow_type}
+        for key, part in _pairs(values):
+            found.setdefault(key, []).append(part)
+        known = [(field, found.pop(field.name)) for field in arrow_type]
+        fields = [field.with_type(_with_all_fields(field.type, parts, name)) for field, parts in known]
+        new = [pa.field(key, _array(parts, None, name).type) for key, parts in found.items()]
+        return pa.struct([*fields, *new])
+    if pa.types.is_list(arrow_type):
+        items = (item for value in values if isinstance(value, (list, tuple)) for item in value)
+        return pa.list_(
+            arrow_type.value_field.with_type(_with_all_fields(arrow_type.value_type, items, name))
+        )
+    if pa.types.is_map(arrow_type):
+        items = (item for _, item in _pairs(values))
+        item_type = _with_all_fields(arrow_type.item_type, items, name)
+        return pa.map_(arrow_type.key_field, arrow_type.item_field.with_type(item_type))
+    return arrow_type
+
+
+def _pairs(values: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the keys and values of dicts, and of lists of pairs, which pyarrow takes for dicts."""
+    for value in values:
+        if isinstance(value, Mapping):
+            yield from value.items()
+        elif isinstance(value, (list, tuple)):
+            yield from (item for item in value if isinstance(item, tuple) and len(item) == 2)
 
 
 def _batch(
@@ -226,6 +258,11 @@ def _batch(
     for field in schema:
         values = [row.get(field.name) for row in rows]
         is_variant = field.name in variants
+        if start and not is_variant and _with_all_fields(field.type, values, field.name) != field.type:
+            raise ArgumentTypeError(
+                f"the column has fields that the first {ROWS_PER_BATCH:,} rows lack: pass a list of rows",
+                column=field.name,
+            ).at(row=start)
         arrays.append(
             _variants(values, field.name, start) if is_variant else _array(values, field.type, field.name)
         )

@@ -409,3 +409,61 @@ def test_one_dict_is_rejected_because_its_keys_would_be_rows(tmp_path: Path, one
 def test_a_file_of_an_unknown_kind_has_its_name_and_a_way_out_in_the_error(tmp_path: Path):
     with pytest.raises(ArgumentTypeError, match=r"got 'x\.txt': pass read_json\(…\) or read_csv\(…\)"):
         dv.write_table(tmp_path / "t", "x.txt")
+
+
+NESTED = [{"id": 1, "s": {"a": 1}, "list": [{"x": 1}], "map": [("k", {"y": 1})]}]
+NESTED_TYPE = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("s", pa.struct([("a", pa.int64())])),
+        ("list", pa.list_(pa.struct([("x", pa.int64())]))),
+        ("map", pa.map_(pa.string(), pa.struct([("y", pa.int64())]))),
+    ]
+)
+MORE = {
+    "s.b": {"s": {"a": 2, "b": "more"}},
+    "list.element.z": {"list": [{"x": 2}, {"z": True}]},
+    "map.value.z": {"map": {"k": {"y": 2, "z": 3}}},
+}
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> dv.Table:
+    table = dv.Table(tmp_path / "nested")
+    table.append(pa.Table.from_pylist(NESTED, NESTED_TYPE))
+    return table
+
+
+@pytest.mark.parametrize("column", MORE)
+def test_a_field_that_the_table_lacks_is_an_error_or_is_added(nested: dv.Table, column: str):
+    """pyarrow leaves it out without an error."""
+    row = {"id": 2, **MORE[column]}
+    with raises_at(dv.SchemaError, "has no column", column=column):
+        nested.append([row])
+    nested.append([row], schema_mode="merge")
+    [stored] = nested.scan(where="id = 2").to_pylist()
+    expected = {
+        "s.b": {"a": 2, "b": "more"},
+        "list.element.z": [{"x": 2, "z": None}, {"x": None, "z": True}],
+        "map.value.z": [("k", {"y": 2, "z": 3})],
+    }
+    [name] = MORE[column]
+    assert stored[name] == expected[column]
+
+
+def test_a_merge_keeps_the_fields_of_its_source(nested: dv.Table):
+    source = [{"id": 1, "s": {"a": 2, "b": "more"}, "list": None, "map": None}]
+    merge = nested.merge(source, "target.id = source.id", schema_mode="merge").when_matched_update_all()
+    assert merge.execute().rows_updated == 1
+    assert nested.head()[0]["s"] == {"a": 2, "b": "more"}
+
+
+def test_a_field_of_a_later_row_of_an_iterator_is_an_error(tmp_path: Path):
+    rows = ({"s": {"a": number} if number < 20_000 else {"b": number}} for number in range(20_001))
+    with raises_at(dv.ArgumentTypeError, "fields that the first 16,384 rows lack", column="s", row=16_384):
+        dv.write_table(tmp_path, rows)
+
+
+def test_a_value_of_another_kind_than_a_struct_is_an_error(nested: dv.Table):
+    with raises_at(dv.ArgumentTypeError, "because of the value 5", column="s"):
+        nested.append([{"id": 2, "s": 5}])
