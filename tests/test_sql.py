@@ -309,3 +309,23 @@ def test_conditions_skip_files(tmp_path: Path):
     )
     for query in queries:
         assert dv.sql(query, t=table).to_pylist() == [{"n": 0}]
+
+
+def test_an_error_above_an_aggregate_names_it():
+    rows = {"rows": [{"a": "x", "A b": 1}, {"a": "y", "A b": 2}]}
+    with pytest.raises(dv.CastError, match=r"`cast\(max\(a\) as int\)`: cannot cast 'y' to int"):
+        dv.sql("select max(a)::int as m from rows", **rows)
+    with pytest.raises(dv.CastError, match=r"row_number\(\) as double\) / 0.0\)`: divide by zero"):
+        dv.sql("select row_number() over (order by a) / 0 as n from rows", **rows)
+
+
+def test_aggregates_whose_texts_are_alike_are_told_apart():
+    rows = {"rows": [{"a": "x", "count(*)": 5}, {"a": "X", "count(*)": 6}]}
+    query = """
+        select max(concat(a, 'k')) as lower, max(concat(a, 'K')) as upper, count(*) as n,
+            count(distinct a) as d, count(a) filter (where a = 'x') as one
+        from rows
+    """
+    assert dv.sql(query, **rows).to_pylist() == [{"lower": "xk", "upper": "xK", "n": 2, "d": 2, "one": 1}]
+    windows = "select `count(*)` as own, count(*) over () as n from rows order by own"
+    assert dv.sql(windows, **rows).to_pylist() == [{"own": 5, "n": 2}, {"own": 6, "n": 2}]

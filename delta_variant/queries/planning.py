@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +21,7 @@ from ..expressions.tree import (
     Name,
     Path,
     conjuncts,
+    describe,
     output_type,
     transform,
     walk,
@@ -626,8 +628,10 @@ class _SelectPlanner:
     def _group(self, keys: Sequence[Expression]) -> tuple[View, Callable[[Expression], Expression]]:
         """Return the groups, and what lifts an expression over rows to one over groups."""
         view = self.view
-        named = {f"key {number}": key for number, key in enumerate(dict.fromkeys(keys))}
-        aggregates = {f"aggregate {number}": each for number, each in enumerate(self.collected.aggregates)}
+        distinct, calls = list(dict.fromkeys(keys)), self.collected.aggregates
+        names = _distinct_names([*map(describe, distinct), *map(_describe_call, calls)], ())
+        named = dict(zip(names, distinct, strict=False))
+        aggregates = dict(zip(names[len(named) :], calls, strict=True))
         source = Grouped(
             self.planner.engine,
             view.rows,
@@ -648,7 +652,7 @@ class _SelectPlanner:
             if not isinstance(node, Name) or node.parts[0] == WINDOW:
                 return None
             if node.parts[0] == AGGREGATE:
-                return Name((f"aggregate {node.parts[1]}",))
+                return Name((names[len(named) + int(node.parts[1])],))
             if called_without_parentheses(node) is not None and view.find(node.parts) is None:
                 return None
             column = node.parts[-1]
@@ -669,18 +673,21 @@ class _SelectPlanner:
         self, view: View, lift: Callable[[Expression], Expression]
     ) -> tuple[View, Callable[[Expression], Expression]]:
         """Return the rows with window functions, and what lifts an expression to one over them."""
-        windows = {f"window {number}": each for number, each in enumerate(self.collected.windows)}
+        windows = self.collected.windows
         if not windows:
             return view, lift
+        names = _distinct_names(
+            [_describe_call(each.call) for each in windows], view.source.scope.schema.names
+        )
         source = Numbered(
             self.planner.engine,
             view.rows,
-            {name: self._window(each, view, lift) for name, each in windows.items()},
+            {name: self._window(each, view, lift) for name, each in zip(names, windows, strict=True)},
         )
 
         def change(node: Expression) -> Expression | None:
             is_window = isinstance(node, Name) and node.parts[0] == WINDOW
-            return Name((f"window {node.parts[1]}",)) if is_window and isinstance(node, Name) else None
+            return Name((names[int(node.parts[1])],)) if is_window and isinstance(node, Name) else None
 
         return View(source, ()), lambda expression: transform(lift(expression), change)
 
@@ -709,6 +716,24 @@ class _SelectPlanner:
             tuple(Key(bind(each.value), each.descending, each.nulls_first) for each in window.order),
             window.frame,
         )
+
+
+def _describe_call(call: AggregateCall) -> str:
+    arguments = map(describe, call.arguments) if call.arguments or call.function != "count" else "*"
+    return f"{call.function}({', '.join(arguments)})"
+
+
+def _distinct_names(texts: Iterable[str], taken: Iterable[str]) -> list[str]:
+    """Return the texts as names, with a number where another one is equal in any case."""
+    known, names = {each.lower() for each in taken}, []
+    for text in texts:
+        numbers = count(2)
+        name = text
+        while name.lower() in known:
+            name = f"{text} {next(numbers)}"
+        known.add(name.lower())
+        names.append(name)
+    return names
 
 
 def _same(expression: Expression) -> Expression:
