@@ -61,7 +61,7 @@ OWNERS = {
     },
     "botocore": {"storage.profiles"},
     "deltalake": {"table"},
-    "duckdb": {"queries.sources"},
+    "duckdb": {"queries.relations"},
     "jsonpath_rfc9535": {"variant.paths"},
     "msgspec": {"expressions", "protocol", "storage.unity", "log", "input", "read", "write"}
     | {"operations", "queries", "spark", "reports", "cli"},

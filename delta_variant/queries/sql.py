@@ -151,7 +151,7 @@ def query_tables(
 def _run(statement: Statement, marked: list[Marked], tables: _Tables, *, is_careful: bool) -> QueryResult:
     # Imported here because DuckDB is an extra.
     from .planning import Planner
-    from .sources import Engine
+    from .relations import Engine
 
     view = Planner(Engine(is_careful=is_careful), tables.scope, tables.open, marked).plan(statement)
     outputs = view.outputs()
@@ -184,7 +184,7 @@ class _Tables:
 
     def open(self, name: TableName) -> Any:
         """Return the source of the rows of a table; raises ExpressionError for an unknown name."""
-        from .sources import StoredRows, TableSource
+        from .relations import StoredRows, TableSource
 
         key = (name.parts, name.version, name.timestamp)
         if key not in self._opened:

@@ -1,0 +1,134 @@
+"""The columns of a part of a query by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from .._checks import list_names
+from ..errors import ExpressionError
+from ..expressions.bind import called_without_parentheses
+from ..expressions.tree import Call, Expression, Literal, Name, conjuncts
+from .relations import Relation
+from .relations import Source as RowSource
+
+__all__ = ["View", "ViewColumn", "all_of", "column_of", "ends_with"]
+
+
+class ViewColumn(NamedTuple):
+    """A column that names can refer to; its value is an expression over the columns of a source.
+
+    A hidden one is found by its qualifier only.
+    """
+
+    qualifier: tuple[str, ...]
+    name: str
+    value: Expression
+    is_hidden: bool = False
+
+
+class View(NamedTuple):
+    """The columns of a part of a query, over the rows of a source for which a condition is true."""
+
+    source: RowSource
+    columns: tuple[ViewColumn, ...]
+    where: Expression | None = None
+
+    def bind(self, expression: Expression) -> Expression:
+        """Return an expression over the columns of the source as a bound one."""
+        return self.source.scope.bind(expression)
+
+    @property
+    def rows(self) -> Relation:
+        """The rows of the source."""
+        return Relation(self.source, None if self.where is None else self.source.scope.condition(self.where))
+
+    def outputs(self) -> dict[str, Expression]:
+        """Return the bound values of the columns by name; raises ExpressionError for two of one name."""
+        found: dict[str, Expression] = {}
+        for column in self.columns:
+            if column.name in found:
+                raise ExpressionError(
+                    f"two columns are named {column.name!r}: write `expression as name` for one of them",
+                    column=column.name,
+                )
+            found[column.name] = self.bind(column.value)
+        return found
+
+    def select(self, condition: Expression | None) -> View:
+        """Return the view of the rows for which another condition is true, too."""
+        if condition is None:
+            return self
+        return self._replace(where=all_of([*conjuncts(self.where, condition)]))
+
+    def named(self, alias: str | None, names: Sequence[str] = ()) -> View:
+        """Return the view under a name, and its columns under others."""
+        if names and len(names) != len(self.columns):
+            raise ExpressionError(f"`{alias}`: expected {len(self.columns)} column names, got {len(names)}")
+        qualifier = () if alias is None else (alias,)
+        new = names or [each.name for each in self.columns]
+        columns = (
+            ViewColumn(qualifier, name, _derived(each.value))
+            for name, each in zip(new, self.columns, strict=True)
+        )
+        return self._replace(columns=tuple(columns))
+
+    def find(self, parts: Sequence[str]) -> Expression | None:
+        """Return the value of a name, None without such a column; raises ExpressionError if there are two."""
+        for length in range(len(parts) - 1, -1, -1):
+            found = self._matches(tuple(parts[:length]), parts[length])
+            if len(found) > 1:
+                raise ExpressionError(f"`{'.'.join(parts)}` matches {len(found)} columns: qualify it")
+            if found:
+                return _with_fields(found[0].value, parts[length + 1 :], parts)
+        return None
+
+    def _matches(self, qualifier: tuple[str, ...], name: str) -> list[ViewColumn]:
+        return [
+            each
+            for each in self.columns
+            if each.name.lower() == name.lower()
+            and (not each.is_hidden if not qualifier else ends_with(each.qualifier, qualifier))
+        ]
+
+    def resolve(self, parts: Sequence[str]) -> Expression:
+        """Return the value of a name; raises ExpressionError."""
+        found = self.find(parts)
+        name = Name(tuple(parts))
+        if found is None and called_without_parentheses(name) is not None:
+            return name
+        if found is None:
+            names = [".".join((*each.qualifier, each.name)) for each in self.columns if not each.is_hidden]
+            raise ExpressionError(f"`{'.'.join(parts)}` does not exist; the columns are {list_names(names)}")
+        return found
+
+
+def column_of(view: View) -> Expression:
+    """Return the only column of a subquery."""
+    if len(view.columns) != 1:
+        raise ExpressionError(f"a subquery returns {len(view.columns)} columns: expected one")
+    return view.columns[0].value
+
+
+def ends_with(qualifier: tuple[str, ...], parts: tuple[str, ...]) -> bool:
+    tail = [each.lower() for each in qualifier[-len(parts) :]]
+    return tail == [each.lower() for each in parts]
+
+
+def _with_fields(value: Expression, fields: Sequence[str], parts: Sequence[str]) -> Expression:
+    if not fields:
+        return value
+    if not isinstance(value, Name):
+        raise ExpressionError(f"`{'.'.join(parts)}`: cannot read a field of an expression")
+    return Name((*value.parts, *fields))
+
+
+def _derived(value: Expression) -> Expression:
+    # A constant of a subquery has the digits of its type, not those that were written.
+    return msgspec.structs.replace(value, is_cast=True) if isinstance(value, Literal) else value
+
+
+def all_of(conditions: Sequence[Expression]) -> Expression:
+    return conditions[0] if len(conditions) == 1 else Call("and", tuple(conditions))
