@@ -329,3 +329,11 @@ def test_aggregates_whose_texts_are_alike_are_told_apart():
     assert dv.sql(query, **rows).to_pylist() == [{"lower": "xk", "upper": "xK", "n": 2, "d": 2, "one": 1}]
     windows = "select `count(*)` as own, count(*) over () as n from rows order by own"
     assert dv.sql(windows, **rows).to_pylist() == [{"own": 5, "n": 2}, {"own": 6, "n": 2}]
+
+
+def test_an_unknown_name_proposes_the_nearest():
+    rows = [{"event": 1}]
+    with pytest.raises(dv.ExpressionError, match=r"`evnt` does not exist; .*; did you mean `event`\?"):
+        dv.sql("select evnt from rows", rows=rows)
+    with pytest.raises(dv.ExpressionError, match=r"the tables are rows; did you mean rows\?"):
+        dv.sql("select event from row", rows=rows)

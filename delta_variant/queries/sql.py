@@ -207,10 +207,10 @@ class _Tables:
             return name.parts[1]
         found = self.tables.get(name.parts[0].lower()) if len(name.parts) == 1 else None
         if found is None:
-            known = list_names(self.names) if self.names else "none"
+            known = list_names(self.names, name.parts[-1]) or "none"
             raise ExpressionError(
-                f"unknown table `{'.'.join(name.parts)}`; the tables are {known}: pass it as an argument, or "
-                "write its path as delta.`path`"
+                f"unknown table `{'.'.join(name.parts)}`: pass it as an argument, or write its path as "
+                f"delta.`path`; the tables are {known}"
             )
         return found
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from .._checks import list_names
+from .._checks import list_names, nearest
 from ..errors import ExpressionError
 from ..expressions.bind import called_without_parentheses
 from ..expressions.tree import Call, Expression, Literal, Name, conjuncts
@@ -100,8 +100,11 @@ class View(NamedTuple):
         if found is None and called_without_parentheses(name) is not None:
             return name
         if found is None:
-            names = [".".join((*each.qualifier, each.name)) for each in self.columns if not each.is_hidden]
-            raise ExpressionError(f"`{'.'.join(parts)}` does not exist; the columns are {list_names(names)}")
+            shown = [each for each in self.columns if not each.is_hidden]
+            names = list_names([".".join((*each.qualifier, each.name)) for each in shown]) or "none"
+            close = nearest(parts[-1], [each.name for each in shown])
+            hint = "" if close is None else f"; did you mean `{close}`?"
+            raise ExpressionError(f"`{'.'.join(parts)}` does not exist; the columns are {names}{hint}")
         return found
 
 
