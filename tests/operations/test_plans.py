@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import delta_variant as dv
@@ -39,6 +40,16 @@ def cleaned(table: Path) -> None:
     assert dv.clean_up_log(table, dry_run=False).first_version == 3
 
 
+def repaired(table: Path) -> None:
+    [lost] = [
+        path
+        for path in table.glob("*.parquet")
+        if pq.read_table(path, columns=["id"])["id"].to_pylist() == [4]
+    ]
+    lost.unlink()
+    assert dv.repair_files(table, dry_run=False).files == (lost.name,)
+
+
 # The class of the plan of each operation, and the values of `id` and `event:n` that the operation leaves.
 OPERATIONS: dict[str, tuple[str, Callable[[Path], object], list[tuple[int, int | None]]]] = {
     "delete": ("RewritePlan", lambda table: dv.delete(table, "event:n::int = 2"), [(1, 1), (3, 3), (4, 4)]),
@@ -65,6 +76,7 @@ OPERATIONS: dict[str, tuple[str, Callable[[Path], object], list[tuple[int, int |
         lambda table: dv.drop_constraint(table, "positive"),
         [(1, 1), (2, 2), (3, 3), (4, 4)],
     ),
+    "repair the files": ("FileRepairPlan", repaired, [(1, 1), (2, 2), (3, 3)]),
     "clean up the log": ("LogCleanupPlan", cleaned, [(1, 1), (2, 2), (3, 3), (4, 4)]),
 }
 

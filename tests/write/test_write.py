@@ -536,7 +536,10 @@ NULL_ROW = pa.array([{"id": 1}, None])
     ("data", "sentence"),
     [
         (None, "the data: expected an object with __arrow_c_stream__ or __arrow_c_array__ .*, got None"),
-        ("events.txt", "the data: expected rows, or the path of a .json or .ndjson file, got 'events.txt'"),
+        (
+            "events.txt",
+            "the data: expected rows, or the path of a folder or a JSON, CSV or Parquet file, got 'ev",
+        ),
         ("missing.ndjson", "file not found: missing.ndjson"),
         (object(), "got builtins.object"),
         (Exported(pa.array([1])), r"cannot read .*Exported as columns: .*non-struct type int64"),
@@ -594,15 +597,13 @@ def test_a_failing_scan_raises_its_own_error(tmp_path: Path):
 @pytest.mark.parametrize(
     ("content", "line", "reason"),
     [
-        ('{\n  "n": 1\n}\n', 1, "column 2: an object needs a key in quotes here; the line ends within"),
-        ('{"n": [1,\n2]}\n', 1, "column 10: the text ends where a value should be; the line ends within"),
         ('"n\n"\n', 1, "column 3: a string is not closed: pass on_invalid"),
         ('{"n": 1},\n', 1, "column 9: something follows the value: pass on_invalid"),
         ('{"n": 1}\n{\n', 2, "column 2: an object needs a key in quotes here: pass on_invalid"),
         ('[{"n": 1.}]', 1, "column 10: a number needs a digit after its point: pass on_invalid"),
     ],
 )
-def test_a_value_across_lines_is_rejected_with_a_remedy(tmp_path: Path, content: str, line: int, reason: str):
+def test_an_invalid_value_is_rejected_with_a_remedy(tmp_path: Path, content: str, line: int, reason: str):
     (tmp_path / "a.json").write_text(content)
     with raises_at(InvalidJsonError, reason, line=line):
         write_table(tmp_path / "t", tmp_path / "a.json")
