@@ -307,6 +307,8 @@ def __getattr__(name: str) -> Any:
         from ._version import package_version
 
         return package_version()
+    if name == "functions":
+        return import_module(".functions", __name__)
     for module, names in _LAZY.items():
         if name in names:
             globals()[name] = value = getattr(import_module(f".{module}", __name__), name)

@@ -108,3 +108,9 @@ def test_the_summary_in_help_is_the_first_sentence_of_the_command(name: str):
     (summary,) = (commands[name].summary for commands in COMMANDS.values() if name in commands)
     command = typer.main.get_command(app).get_command(None, name)
     assert summary_of(command) == summary
+
+
+def test_functions_are_an_attribute_of_the_package():
+    program = "import delta_variant as dv; print(dv.functions.variant_keys.__name__)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "variant_keys\n"

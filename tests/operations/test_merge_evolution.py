@@ -40,6 +40,15 @@ def test_all_columns_of_the_source_are_set_and_added(table: dv.Table):
     assert table.audit(data=True).is_clean
 
 
+def test_a_table_with_a_key_that_is_not_null_gets_columns(tmp_path: Path):
+    table = dv.Table(tmp_path)
+    table.create(["id bigint NOT NULL", "s struct<a: int>"])
+    table.append([{"id": 1, "s": {"a": 1}}])
+    merge = table.merge([{"id": 1, "note": "x"}, {"id": 2, "note": "y"}], ON, schema_mode="merge")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert table.head() == [{"id": 1, "s": {"a": 1}, "note": "x"}, {"id": 2, "s": None, "note": "y"}]
+
+
 def test_only_columns_that_a_clause_sets_are_added(table: dv.Table):
     source = pa.table({"id": [2], "n": [21], "x": [1], "y": [2]})
     merge = table.merge(source, ON, schema_mode="merge")

@@ -119,14 +119,12 @@ def merge(
 
 def _extended(snapshot: Snapshot, source: StructType) -> TableConfiguration:
     """Return the table with the columns and the fields that only the source has."""
-    known = {field.name.lower() for field in snapshot.schema.fields}
-    # A column of another primitive type is cast, as without schema evolution.
-    added = (
-        field
-        for field in source.fields
-        if field.name.lower() not in known or not isinstance(field.type, PrimitiveType)
-    )
-    return extend(snapshot.configuration, StructType(tuple(added)), None, "merge")
+    by_name = {field.name.lower(): field for field in snapshot.schema.fields}
+    for field in source.fields:
+        # A column of another primitive type is cast, as without schema evolution.
+        if field.name.lower() not in by_name or not isinstance(field.type, PrimitiveType):
+            by_name[field.name.lower()] = field
+    return extend(snapshot.configuration, StructType(tuple(by_name.values())), None, "merge")
 
 
 def _in_memory(source: Any, names: Sequence[str], target: StructType) -> MemorySource:
