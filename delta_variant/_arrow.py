@@ -1,4 +1,4 @@
-"""Arrow arrays under other types: decode encodings and views, and retype without a copy."""
+"""Arrow types of SQL, and arrays under other types: decode encodings and views, and retype without a copy."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
 __all__ = [
+    "SIMPLE_TYPES",
     "Array",
     "decode",
     "is_encoded",
@@ -27,6 +28,22 @@ __all__ = [
 
 Array: TypeAlias = Any
 """An Arrow array. The stubs of pyarrow do not narrow arrays by their types, so mypy cannot check its uses."""
+
+SIMPLE_TYPES: dict[str, pa.DataType] = {
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+"""The types without parameters that SQL and Variants have, by their names in SQL."""
 
 COPIED_BYTES = 64 << 20
 """How many bytes of values that many rows share are copied at a time."""

@@ -394,10 +394,28 @@ def test_invalid_json_options_are_rejected_before_a_read(options: dict[str, Any]
         dv.read_json(io.BytesIO(b"1\n"), **options)
 
 
-@pytest.mark.parametrize("spec", [{"a": "bigint"}, ["a"], "bigint", 5, {"a": []}, [pa.int64(), pa.int64()]])
+@pytest.mark.parametrize("spec", [5, {"a": []}, [pa.int64(), pa.int64()]])
 def test_an_invalid_shredding_spec_is_rejected_with_the_accepted_types(spec: Any):
-    with pytest.raises(TypeError, match=r"expected an Arrow type such as pa\.int64"):
+    with pytest.raises(TypeError, match="expected a SQL type such as 'bigint', an Arrow type"):
         dv.ShreddingSchema.of(spec)
+
+
+@pytest.mark.parametrize("name", ["variant", "decimal(39,0)", "decimal(4,5)", "decimal(0,0)", "BIGINT", "a"])
+def test_an_unknown_type_of_a_shredding_spec_is_rejected_with_those_that_exist(name: str):
+    with pytest.raises(ValueError, match=r"expected one of 'tinyint', .*'decimal\(9,2\)', got"):
+        dv.ShreddingSchema.of({"path": [name]})
+
+
+def test_a_shredding_spec_has_types_of_sql_or_arrow():
+    spec: Any = {"id": "bigint", "price": "decimal(9, 2)", "at": "timestamp", "days": ["date"], "note": None}
+    arrow = {
+        "id": pa.int64(),
+        "price": pa.decimal128(9, 2),
+        "at": pa.timestamp("us", "UTC"),
+        "days": [pa.date32()],
+        "note": None,
+    }
+    assert dv.ShreddingSchema.of(spec) == dv.ShreddingSchema.of(arrow)
 
 
 def test_a_storage_option_that_is_not_text_is_rejected_without_its_value():

@@ -15,6 +15,7 @@ import pytest
 from support.documents import Page
 
 import delta_variant as dv
+from delta_variant._arrow import SIMPLE_TYPES
 from delta_variant.errors import ExpressionError
 from delta_variant.expressions.bind import FUNCTIONS, FUNCTIONS_OF_TIME
 from delta_variant.expressions.constructors import CONSTRUCTORS
@@ -24,7 +25,6 @@ from delta_variant.expressions.parse import parse, parse_type
 from delta_variant.expressions.predicates import PREDICATES
 from delta_variant.expressions.scalar_functions import SCALAR_FUNCTIONS
 from delta_variant.expressions.type_grammar import PARAMETRIC_TYPES
-from delta_variant.expressions.types import SIMPLE_TYPES
 from delta_variant.expressions.variant_functions import VARIANT_FUNCTIONS
 
 PAGE = Page("docs/reference/sql.md")

@@ -11,6 +11,7 @@ from functools import reduce
 import msgspec
 import pyarrow as pa
 
+from .._arrow import SIMPLE_TYPES
 from ..errors import CastError, ExpressionError
 from ..variant.objects import is_variant
 from ..variant.paths import split_pattern
@@ -44,7 +45,7 @@ from .tree import (
     describe,
     output_type,
 )
-from .types import MAX_PRECISION, NUMERIC, SIMPLE_TYPES, Kind, as_decimal, kind_of, type_name
+from .types import MAX_PRECISION, NUMERIC, Kind, as_decimal, kind_of, type_name
 from .variant_functions import VARIANT_FUNCTIONS, bind_variant_function
 
 COMPARABLE: frozenset[Kind] = NUMERIC | {"string", "boolean", "binary", "date", "timestamp", "timestamp_ntz"}

@@ -9,9 +9,10 @@ from decimal import Decimal, InvalidOperation
 
 import pyarrow as pa
 
+from .._arrow import SIMPLE_TYPES
 from .lexer import GrammarError, Token
 from .tree import Cast, Expression, Literal
-from .types import MAX_PRECISION, SIMPLE_TYPES
+from .types import MAX_PRECISION
 
 __all__ = ["TYPED_LITERALS", "number_literal", "string_value"]
 

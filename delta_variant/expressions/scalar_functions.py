@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from .._arrow import SIMPLE_TYPES
 from .scalars.conditions import CONDITIONS
 from .scalars.hashes import HASHES
 from .scalars.moments import MOMENTS
@@ -11,7 +12,6 @@ from .scalars.numbers import NUMBERS
 from .scalars.signature import Expansion, ScalarFunction, StatementMoment
 from .scalars.strings import STRINGS
 from .tree import Cast, Expression
-from .types import SIMPLE_TYPES
 
 __all__ = ["SCALAR_FUNCTIONS"]
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from .._arrow import SIMPLE_TYPES
 from .._checks import nearest
 from .lexer import Cursor, GrammarError, too_deep
-from .types import MAX_PRECISION, SIMPLE_TYPES
+from .types import MAX_PRECISION
 
 __all__ = ["PARAMETRIC_TYPES", "read_type", "type_of_text"]
 

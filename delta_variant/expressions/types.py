@@ -8,6 +8,7 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
+from .._arrow import SIMPLE_TYPES
 from ..variant.objects import is_variant
 
 Kind: TypeAlias = OneOf[
@@ -27,20 +28,6 @@ Kind: TypeAlias = OneOf[
 NUMERIC: frozenset[Kind] = frozenset({"integer", "decimal", "floating"})
 MAX_PRECISION = 38
 
-SIMPLE_TYPES: dict[str, pa.DataType] = {
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "boolean": pa.bool_(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 NAMES = {pa.null(): "void", **{arrow_type: name for name, arrow_type in SIMPLE_TYPES.items()}}
 
 # The decimal digits that Spark uses for each integer type.

@@ -8,10 +8,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from .._arrow import SIMPLE_TYPES
 from .._checks import check_option
 from .._text import quote
 from ..expressions.coercion import common_type
-from ..expressions.types import NUMERIC, SIMPLE_TYPES, Kind, kind_of, type_name
+from ..expressions.types import NUMERIC, Kind, kind_of, type_name
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
 from ..protocol.types import VARIANT, StructType

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
@@ -9,6 +10,7 @@ from typing import Any, TypeAlias, get_args
 import pyarrow as pa
 
 from .. import _native
+from .._arrow import SIMPLE_TYPES
 from .._checks import check_option, check_text, to_integer
 from .._options import Numeric, OnConflict
 from ..errors import ArgumentTypeError, ShreddingError
@@ -16,8 +18,11 @@ from .values import ArrowArray, to_arrow_array
 
 __all__ = ["ShreddingSchema", "infer_shredding_schema", "shred", "unshred"]
 
-Spec: TypeAlias = "pa.DataType | Mapping[str, Spec] | Sequence[Spec] | None"
-"""An Arrow type for a leaf, a mapping for an object, a list of one item for an array, None for `value`."""
+Spec: TypeAlias = "str | pa.DataType | Mapping[str, Spec] | Sequence[Spec] | None"
+"""A type for a leaf, of SQL or Arrow, a mapping for an object, a list of one item for an array, None for
+`value`."""
+
+DECIMAL = re.compile(r"decimal\(\s*(\d\d?)\s*,\s*(\d\d?)\s*\)")
 
 MAX_LEAVES = _native.MAX_LEAVES
 MAX_DEPTH = _native.MAX_DEPTH
@@ -32,8 +37,7 @@ class ShreddingSchema:
             lists, and a path that has only `value` is of the null type.
 
     Example:
-        >>> import pyarrow as pa
-        >>> print(ShreddingSchema.of({"id": pa.int64(), "tags": [pa.string()]}))
+        >>> print(ShreddingSchema.of({"id": "bigint", "tags": ["string"]}))
         struct<id: int64, tags: list<element: string>>
     """
 
@@ -41,11 +45,11 @@ class ShreddingSchema:
 
     @classmethod
     def of(cls, spec: Spec) -> ShreddingSchema:
-        """Return the schema of a nested description: `{"id": pa.int64(), "tags": [pa.string()]}`.
+        """Return the schema of a nested description: `{"id": "bigint", "tags": ["string"]}`.
 
         Args:
-            spec: An Arrow type for a leaf, a dict from names to specs for an object, a list of one spec for
-                an array, or None for a path that is not shredded.
+            spec: A SQL type such as `"bigint"` or an Arrow type for a leaf, a dict from names to specs for an
+                object, a list of one spec for an array, or None for a path that is not shredded.
 
         Returns:
             The shredding schema.
@@ -53,12 +57,12 @@ class ShreddingSchema:
         Raises:
             ShreddingError: A type cannot be shredded, or a name contains a NUL character.
             ArgumentTypeError: `spec` is something else.
+            ValueError: A text is not the name of a type.
 
         Example:
-            >>> import pyarrow as pa
             >>> from delta_variant import ShreddingSchema
-            >>> ShreddingSchema.of({"id": pa.int64(), "tags": [pa.string()]}).field.type
-            StructType(struct<id: int64, tags: list<element: string>>)
+            >>> ShreddingSchema.of({"id": "bigint", "price": "decimal(9,2)", "tags": ["string"]}).field.type
+            StructType(struct<id: int64, price: decimal128(9, 2), tags: list<element: string>>)
         """
         return cls.from_arrow(_arrow_type(spec))
 
@@ -131,16 +135,27 @@ def _arrow_type(spec: Spec) -> pa.DataType:
         return pa.null()
     if isinstance(spec, pa.DataType):
         return spec
+    if isinstance(spec, str):
+        return _simple_type(spec)
     if isinstance(spec, Mapping):
         for name in spec:
             check_text("a field name", name)
         return pa.struct([pa.field(name, _arrow_type(part)) for name, part in spec.items()])
     if not isinstance(spec, list | tuple) or len(spec) != 1:
         raise ArgumentTypeError(
-            "expected an Arrow type such as pa.int64(), a dict for an object, a list of one item for an "
-            f"array, or None, got {spec!r}"
+            "expected a SQL type such as 'bigint', an Arrow type, a dict for an object, a list of one item "
+            f"for an array, or None, got {spec!r}"
         )
     return pa.list_(_arrow_type(spec[0]))
+
+
+def _simple_type(name: str) -> pa.DataType:
+    """Return the Arrow type of a SQL type."""
+    sizes = DECIMAL.fullmatch(name)
+    if sizes is not None and int(sizes[2]) <= int(sizes[1]) in range(1, 39):
+        return pa.decimal128(int(sizes[1]), int(sizes[2]))
+    check_option("the type of a path", name, (*SIMPLE_TYPES, "decimal(9,2)"))
+    return SIMPLE_TYPES[name]
 
 
 def _check_names(arrow_type: Any) -> None:

@@ -12,13 +12,12 @@ from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import msgspec
-import pyarrow as pa
 import typer
 
 from ..._text import count, fill, path_text, size_text
 from ...data_file.options import FileOptions, JsonOptions, Shredding, WriteOptions
+from ...errors import ArgumentTypeError
 from ...execution import Description
-from ...expressions.parse import parse_type
 from ...expressions.types import type_name
 from ...log.commit_context import CommitOptions
 from ...operations.read import read_table
@@ -238,26 +237,11 @@ def parse_shredding(text: str) -> Shredding:
         with open(text, encoding="utf-8") as file:
             text = file.read()
     try:
-        spec = msgspec.json.decode(text)
+        return ShreddingSchema.of(msgspec.json.decode(text))
     except msgspec.DecodeError as error:
         raise typer.BadParameter(f"--shredding: {SCHEMA} ({error})") from error
-    return ShreddingSchema.of(_spec(spec))
-
-
-def _spec(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _spec(part) for name, part in value.items()}
-    if isinstance(value, list) and len(value) == 1:
-        return [_spec(value[0])]
-    if value is None:
-        return None
-    arrow_type = parse_type(value) if isinstance(value, str) else None
-    if arrow_type is None or pa.types.is_nested(arrow_type):
-        raise typer.BadParameter(
-            f"--shredding: expected a SQL type such as bigint, an object, an array of one item, or null, got "
-            f"{value!r}"
-        )
-    return arrow_type
+    except (ArgumentTypeError, ValueError) as error:
+        raise typer.BadParameter(f"--shredding: {error}") from error
 
 
 SAMPLE_BYTES = 32 << 20

@@ -8,12 +8,12 @@ from typing import Any, get_args
 
 import pyarrow as pa
 
-from ..._arrow import Array
+from ..._arrow import SIMPLE_TYPES, Array
 from ...errors import ExpressionError, SchemaError
 from ...variant.moments import DatePart, apply_function, date_part
 from ..cast import cast_values
 from ..tree import Call, Cast, Expression, Literal, describe, output_type
-from ..types import SIMPLE_TYPES, kind_of, type_name
+from ..types import kind_of, type_name
 from .signature import (
     Expansion,
     ScalarFunction,

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._arrow import SIMPLE_TYPES
 from ..._text import quote, shorten
-from ...expressions.types import SIMPLE_TYPES
 from ...log.snapshot import Snapshot
 from ...read.aggregate import known_aggregates
 from ...read.log_statistics import file_bounds
