@@ -180,6 +180,7 @@ ERRORS = {
     "select nothing from events": "`nothing` does not exist; the columns are events.id, events.event",
     "select id from events a join events b on a.id = b.id": "`id` matches 2 columns",
     "select * from missing": "unknown table `missing`: pass it as an argument",
+    "select type from events": "the columns are events.id, events.event; did you mean `event:type`",
     "select id, id from events": "two columns are named 'id'",
     "select id from events union select id, 1 from events": "expected queries of as many columns",
     "select id from events e where id = (select max(x.id) from events x where x.id = e.id)": "`e.id`",

@@ -102,7 +102,10 @@ OPTIONS: Mapping[tuple[str, object], str] = {
 }
 """The options of arguments that differ by more than dashes."""
 
-OTHER_WAYS: Mapping[str, str] = {"except_cols": "--set for each column to set"}
+OTHER_WAYS: Mapping[str, str] = {
+    "columns": "--extract NAME=SQL and --partition-by NAME",
+    "except_cols": "--set for each column to set",
+}
 """Options of the command line that replace an argument of Python."""
 
 

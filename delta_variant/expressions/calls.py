@@ -70,10 +70,13 @@ def _remedy(name: str) -> str:
     if name in TABLE_FUNCTIONS:
         return f"it returns rows: pass lateral='{name}(…) as item'"
     if name in AGGREGATES:
-        return "pass it to `Table.aggregate`, or query the scan with DuckDB or Polars"
+        return "pass it to `Table.aggregate`, or to `dv.sql`, which is `delta-variant sql` in a shell"
     close = nearest(name, (*SCALAR_FUNCTIONS, *VARIANT_FUNCTIONS, *CONSTRUCTORS, *FUNCTIONS))
-    hint = "" if close is None else f"did you mean {close}? Otherwise "
-    return f"{hint}query the scan with DuckDB or Polars: docs/reference/sql.md has the functions"
+    hint = "" if close is None else f"did you mean {close}? "
+    return (
+        f"{hint}docs/reference/sql.md has the functions; `dv.sql` (`delta-variant sql` in a shell) also has "
+        "aggregates and window functions, and DuckDB and Polars query a scan"
+    )
 
 
 def extend(operand: Expression, steps: tuple[Step, ...]) -> Expression:

@@ -112,7 +112,7 @@ class Grammar(Reader):
     def _fail_as_aggregate(self) -> NoReturn:
         self.fail(
             "count(*), count(expression), min(expression) or max(expression)",
-            "query the scan with DuckDB or Polars for other aggregates",
+            "pass other aggregates to `dv.sql`",
         )
 
     def _connected(self, value: Expression, level: int, function: str) -> Expression:

@@ -58,7 +58,7 @@ class Reader(Cursor, ABC):
     def reject_query(self) -> None:
         """Raise GrammarError for a subquery."""
         if self.is_next("select", "with") and self.following.kind != "symbol":
-            self.fail("an expression", "query the scan with DuckDB or Polars for subqueries")
+            self.fail("an expression", "subqueries need `dv.sql`, and parentheses of their own")
 
     def begins_value(self, token: Token) -> bool:
         """Return whether a value can begin with a token."""

@@ -131,14 +131,18 @@ def sql(
 
 
 def query_tables(
-    query: str, parameters: Mapping[str, Any] | None, timezone: str, tables: Mapping[str, Any]
+    query: str,
+    parameters: Mapping[str, Any] | None,
+    timezone: str,
+    tables: Mapping[str, Any],
+    way: str = "pass it as an argument",
 ) -> QueryResult:
-    """Return the rows of a query; see `sql`."""
+    """Return the rows of a query; see `sql`. `way` tells how the caller names a table that is missing."""
     check_installed("duckdb", "delta_variant[sql]")
     check_mapping("names to values", "parameters", {} if parameters is None else parameters)
     literals = {name: _literal(name, value) for name, value in (parameters or {}).items()}
     statement, marked = parse_statement(query, literals)
-    opened = _Tables(tables, Scope.of_columns(StructType(()), timezone))
+    opened = _Tables(tables, Scope.of_columns(StructType(()), timezone), way)
     try:
         return _run(statement, marked, opened, is_careful=False)
     except CastError:
@@ -176,10 +180,11 @@ def _literal(name: str, value: Any) -> Literal:
 class _Tables:
     """The tables of a query by name, each opened once, so that all parts of the query see one version."""
 
-    def __init__(self, tables: Mapping[str, Any], scope: Scope) -> None:
+    def __init__(self, tables: Mapping[str, Any], scope: Scope, way: str) -> None:
         self.tables = {name.lower(): table for name, table in tables.items()}
         self.names = list(tables)
         self.scope = scope
+        self.way = way
         self._opened: dict[Any, Any] = {}
 
     def open(self, name: TableName) -> Any:
@@ -207,10 +212,10 @@ class _Tables:
             return name.parts[1]
         found = self.tables.get(name.parts[0].lower()) if len(name.parts) == 1 else None
         if found is None:
-            known = list_names(self.names, name.parts[-1]) or "none"
+            known = list_names(self.names, name.parts[-1])
             raise ExpressionError(
-                f"unknown table `{'.'.join(name.parts)}`: pass it as an argument, or write its path as "
-                f"delta.`path`; the tables are {known}"
+                f"unknown table `{'.'.join(name.parts)}`: {self.way}, or write its path as delta.`path`"
+                f"{known and '; the tables are '}{known}"
             )
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -102,10 +102,17 @@ class View(NamedTuple):
         if found is None:
             shown = [each for each in self.columns if not each.is_hidden]
             names = list_names([".".join((*each.qualifier, each.name)) for each in shown]) or "none"
-            close = nearest(parts[-1], [each.name for each in shown])
-            hint = "" if close is None else f"; did you mean `{close}`?"
+            hint = self._proposal(parts, shown)
             raise ExpressionError(f"`{'.'.join(parts)}` does not exist; the columns are {names}{hint}")
         return found
+
+    def _proposal(self, parts: Sequence[str], shown: Sequence[ViewColumn]) -> str:
+        """Return a question for a name that is close, or for the path of the only Variant column."""
+        close = nearest(parts[-1], [each.name for each in shown])
+        variants = [each.name for each in shown if _is_column(each.value, self.source.scope.variant_names)]
+        if close is None and len(parts) == len(variants) == 1:
+            close = f"{variants[0]}:{parts[0]}"
+        return "" if close is None else f"; did you mean `{close}`?"
 
 
 def column_of(view: View) -> Expression:
@@ -126,6 +133,10 @@ def _with_fields(value: Expression, fields: Sequence[str], parts: Sequence[str])
     if not isinstance(value, Name):
         raise ExpressionError(f"`{'.'.join(parts)}`: cannot read a field of an expression")
     return Name((*value.parts, *fields))
+
+
+def _is_column(value: Expression, names: Collection[str]) -> bool:
+    return isinstance(value, Name) and value.parts[-1] in names
 
 
 def _derived(value: Expression) -> Expression:

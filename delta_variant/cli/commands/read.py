@@ -91,7 +91,7 @@ def sql(
     """Print the rows of a SQL query of tables."""
     with showing_progress(if_redirected=True):
         tables = {name: handle(uri) for name, uri in parse_pairs("--table", table).items()}
-        result = query_tables(query, None, timezone, tables)
+        result = query_tables(query, None, timezone, tables, "pass --table NAME=TABLE")
     print_rows(result.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))
 
 

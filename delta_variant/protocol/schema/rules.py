@@ -96,10 +96,13 @@ def check_partition_columns(schema: StructType, partition_columns: Sequence[str]
         field = by_name.get(name.lower())
         if field is None:
             known = list_names([each.name for each in schema.fields], name)
+            problem = f"cannot partition by {name!r}: there is no such column; the columns are {known}"
+            if ":" not in name:
+                raise SchemaError(problem, column=name)
             raise SchemaError(
-                f"cannot partition by {name!r}: there is no such column; to partition by a path of a Variant "
-                f"write a column of its values; the columns are {known}",
+                f"{problem}; to partition by a path, add a column of it while JSON or CSV is read",
                 column=name,
+                remedies=(("columns", {"day": f"{name}::date"}),),
             )
         if not isinstance(field.type, PrimitiveType) or field.type.name in ("variant", "void"):
             raise SchemaError(
@@ -204,6 +207,6 @@ def _check_names(struct: StructType, path: tuple[str, ...], mode: ColumnMappingM
         if mode == "none" and forbidden:
             raise SchemaError(
                 f"the column name {where!r} contains the character {forbidden[0]!r}: rename the column, "
-                "or create the table with delta.columnMapping.mode=name",
+                "or set the table property delta.columnMapping.mode=name",
                 column=where,
             )
