@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from .operations.delete import delete, delete_all
     from .operations.describe.describe import describe
     from .operations.describe.summary import Summary
+    from .operations.drop_feature import drop_feature
     from .operations.file_repair import FileRepairResult, repair_files
     from .operations.history import HistoryEntry, history
     from .operations.legacy.migration import Migration, migrate_legacy
@@ -162,6 +163,7 @@ __all__ = [
     "describe",
     "drop_column",
     "drop_constraint",
+    "drop_feature",
     "file_stats",
     "history",
     "infer_shredding_schema",
@@ -237,6 +239,7 @@ _LAZY = {
     ),
     "operations.describe.describe": ("describe",),
     "operations.describe.summary": ("Summary",),
+    "operations.drop_feature": ("drop_feature",),
     "operations.file_repair": (
         "FileRepairResult",
         "repair_files",

@@ -35,6 +35,7 @@ from .operations.create import create_table as _create_table
 from .operations.delete import delete as _delete
 from .operations.delete import delete_all as _delete_all
 from .operations.describe.describe import describe as _describe
+from .operations.drop_feature import drop_feature as _drop_feature
 from .operations.file_repair import repair_files as _repair_files
 from .operations.history import history as _history
 from .operations.log_cleanup import clean_up_log as _clean_up_log
@@ -340,6 +341,7 @@ class Table:
     unset_properties = _unset_properties
     add_constraint = _add_constraint
     drop_constraint = _drop_constraint
+    drop_feature = _drop_feature
     optimize = _optimize
     vacuum = _vacuum
     clean_up_log = _clean_up_log

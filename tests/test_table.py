@@ -40,7 +40,7 @@ METHODS = {
             ),
             *("optimize", "vacuum", "restore", "clean_up_log", "repair_statistics", "set_properties"),
             *("unset_properties", "add_constraint", "drop_constraint", "add_columns", "drop_column"),
-            *("rename_column", "change_type"),
+            *("rename_column", "change_type", "drop_feature"),
         )
     },
 }

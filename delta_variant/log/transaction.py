@@ -50,6 +50,7 @@ from .snapshot import Snapshot
 __all__ = [
     "CommitInterrupted",
     "add_files",
+    "change_next",
     "create_table",
     "recommit_files",
     "replace_files",
@@ -170,6 +171,28 @@ def replace_files(
         ),
     )
     return _commit_with_retries(snapshot, pending, find_conflict)
+
+
+def change_next(
+    snapshot: Snapshot,
+    after: TableConfiguration,
+    *,
+    context: CommitContext,
+    domains: Sequence[DomainMetadata] = (),
+) -> int:
+    """Commit another protocol or metadata as the version that follows `snapshot`, and return the version.
+
+    Raises CommitConflictError if another writer committed that version.
+    """
+    pending = PendingCommit(
+        after,
+        (*_changes_of_table(snapshot, after), *domains),
+        FileChanges(data_change=False),
+        context,
+        read_version=snapshot.version,
+        is_blind_append=False,
+    )
+    return _commit_with_retries(snapshot, pending, lambda actions: "was committed first")
 
 
 def recommit_files(

@@ -37,7 +37,10 @@ __all__ = [
     "FindUnsupported",
     "TableFeature",
     "check_lists",
+    "dependent_features",
     "find_identity_columns",
+    "find_uses",
+    "has_other_name",
     "is_enabled",
     "new_table_protocol",
     "reader_features",
@@ -47,6 +50,7 @@ __all__ = [
     "with_features",
     "with_features_of",
     "with_needed_features",
+    "without_feature",
     "writer_features",
 ]
 
@@ -138,6 +142,16 @@ class TableFeature:
     find_unsupported: FindUnsupported = _find_nothing
     find_unsupported_rows: FindUnsupported = _find_nothing
     is_append_only: bool = False
+
+    @property
+    def base_name(self) -> str:
+        """Return the stable name of the feature if this row is its preview, else its name."""
+        return self.preview_of or self.name
+
+    @property
+    def lowest_reader_version(self) -> int:
+        """Return the lowest reader version of a protocol with the feature."""
+        return self.legacy_reader_version or (READER_FEATURES_VERSION if self.is_reader_writer else 1)
 
 
 VARIANT_TYPE = TableFeature("variantType", is_reader_writer=True, needed_by=("variant",))
@@ -328,8 +342,67 @@ def _with_added(protocol: Protocol, added: frozenset[str]) -> Protocol:
     )
 
 
+def without_feature(protocol: Protocol, name: str, added: Collection[str] = ()) -> Protocol:
+    """Return the lowest protocol that has the features of `protocol` and `added`, but not `name`.
+
+    Features that are exactly those of legacy versions become these versions, as in Delta on Spark. All
+    features are known.
+    """
+    remaining = (supported_features(protocol) | frozenset(added)) - {name}
+    rows = [FEATURES[each] for each in remaining]
+    reader = max((row.lowest_reader_version for row in rows), default=1)
+    writer = max((row.legacy_writer_version or WRITER_FEATURES_VERSION for row in rows), default=1)
+    legacy = Protocol(min_reader_version=reader, min_writer_version=writer)
+    if writer < WRITER_FEATURES_VERSION and supported_features(legacy) == remaining:
+        return legacy
+    reader_writer = frozenset(row.name for row in rows if row.is_reader_writer)
+    return Protocol(
+        min_reader_version=reader,
+        min_writer_version=WRITER_FEATURES_VERSION,
+        reader_features=(
+            _in_order(protocol.reader_features, reader_writer) if reader >= READER_FEATURES_VERSION else None
+        ),
+        writer_features=_in_order(protocol.writer_features, remaining),
+    )
+
+
+def has_other_name(protocol: Protocol, name: str) -> bool:
+    """Return whether `protocol` also has the feature under its stable name or that of its preview."""
+    return _has(supported_features(protocol) - {name}, FEATURES[name].base_name)
+
+
+def dependent_features(protocol: Protocol, name: str) -> list[str]:
+    """Return the features of `protocol` that require the feature `name`."""
+    base = FEATURES[name].base_name
+    present = supported_features(protocol)
+    return sorted(each for each in present if base in FEATURES[FEATURES[each].base_name].requires)
+
+
+def find_uses(
+    name: str, schema: StructType, configuration: Mapping[str, str], domains: Collection[str]
+) -> Iterator[str]:
+    """Yield the parts of a table that require the feature `name`: properties, columns and domains."""
+    feature = FEATURES[FEATURES[name].base_name]
+    prop, beginning, key = feature.enabled_by, feature.properties_from, feature.needed_by_key
+    if prop is not None and is_enabled(feature, configuration):
+        yield f"the table property {prop.name}={configuration[prop.name]}"
+    if beginning is not None:
+        found = (each for each in configuration if each.lower().startswith(beginning))
+        yield from (f"the table property {each}" for each in found)
+    for path, field in fields_of(schema):
+        column = f"the column {'.'.join(path)!r}"
+        if not isinstance(field.type, StructType):
+            kinds = sorted(primitive_kinds_of(field.type).intersection(feature.needed_by))
+            yield from (f"{column} of type {kind}" for kind in kinds)
+        if key is not None:
+            yield from (f"{each} of {column}" for each in field.metadata if each.startswith(key))
+    if feature.needed_by_domain is not None:
+        beginning = feature.needed_by_domain
+        yield from (f"the metadata domain {each}" for each in domains if each.startswith(beginning))
+
+
 def _in_order(listed: tuple[str, ...] | None, features: frozenset[str]) -> tuple[str, ...]:
-    before = listed or ()
+    before = tuple(name for name in listed or () if name in features)
     return (*before, *(name for name in FEATURES if name in features and name not in before))
 
 

@@ -20,7 +20,7 @@ from ..storage.store import TableLocation
 from .file_reader import TableReader, files_of
 from .rows import load_readable
 
-__all__ = ["shredded_columns", "shredded_types"]
+__all__ = ["shredded_columns", "shredded_types", "variants_of"]
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -88,7 +88,7 @@ def shredded_columns(
 def shredded_types(snapshot: Snapshot, files: pa.Table) -> dict[tuple[Path, Path], str]:
     """Return the SQL type of each shredded path of each Variant in some files, in the order of the paths."""
     found: dict[tuple[Path, Path], set[pa.DataType]] = {}
-    variants = list(_variants(snapshot.schema))
+    variants = list(variants_of(snapshot.schema))
     for file in TableReader.of(snapshot).open_all(files_of(files)):
         for variant in variants:
             schema = file.shredding(variant)
@@ -101,13 +101,13 @@ def shredded_types(snapshot: Snapshot, files: pa.Table) -> dict[tuple[Path, Path
     }
 
 
-def _variants(columns: StructType, parents: Path = ()) -> Iterator[Path]:
+def variants_of(columns: StructType, parents: Path = ()) -> Iterator[Path]:
     """Yield the paths of the Variants that a path expression can read."""
     for field in columns.fields:
         if field.type == VARIANT:
             yield (*parents, field.name)
         elif isinstance(field.type, StructType):
-            yield from _variants(field.type, (*parents, field.name))
+            yield from variants_of(field.type, (*parents, field.name))
 
 
 def _paths(arrow_type: Any, path: Path) -> Iterator[tuple[Path, pa.DataType]]:

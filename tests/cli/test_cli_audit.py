@@ -54,7 +54,7 @@ def test_an_audit_prints_findings_by_file_most_severe_first(faulty):
     assert lines[2:4] == [
         "the table",
         "  note     T3     the protocol lists both variantType and variantType-preview, two names of one "
-        "feature: leave both; a feature must not be removed from a protocol",
+        "feature: drop the preview with drop_feature when all readers know the stable name",
     ]
     assert re.fullmatch(rf"{re.escape(faulty.file.name)} \(.* kB, 4 rows\)", lines[5])
     assert lines[6].startswith("  error    AU11   numRecords is 7, but the file has 4 rows: ")

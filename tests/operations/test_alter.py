@@ -138,7 +138,7 @@ def test_an_invalid_property_is_rejected(table: str, values, error, message):
         ("nothing", ProtocolError, "no table property 'nothing'"),
         ("delta.columnMapping.mode", UnsupportedFeatureError, "from name to none"),
         ("delta.columnMapping.maxColumnId", ProtocolError, "directly: it counts the ids"),
-        ("delta.feature.columnMapping", UnsupportedFeatureError, "cannot remove the feature 'columnMapping'"),
+        ("delta.feature.columnMapping", ProtocolError, r"call drop_feature\('columnMapping'\)"),
     ],
 )
 def test_a_property_that_cannot_be_unset_is_rejected(tmp_path: Path, name, error, message):

@@ -76,6 +76,11 @@ OPERATIONS: dict[str, tuple[str, Callable[[Path], object], list[tuple[int, int |
         lambda table: dv.drop_constraint(table, "positive"),
         [(1, 1), (2, 2), (3, 3), (4, 4)],
     ),
+    "drop a feature": (
+        "DropFeaturePlan",
+        lambda table: dv.drop_feature(table, "variantShredding"),
+        [(1, 1), (2, 2), (3, 3), (4, 4)],
+    ),
     "repair the files": ("FileRepairPlan", repaired, [(1, 1), (2, 2), (3, 3)]),
     "clean up the log": ("LogCleanupPlan", cleaned, [(1, 1), (2, 2), (3, 3), (4, 4)]),
 }

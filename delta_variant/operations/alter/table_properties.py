@@ -219,8 +219,9 @@ def _check_not_reserved(name: str) -> None:
         if name.lower().startswith(prefix.lower()):
             raise ProtocolError(f"cannot set or unset the table property {name!r} directly: {reason}")
     if name.startswith(FEATURE):
-        raise UnsupportedFeatureError(
-            f"this version cannot remove the feature {name.removeprefix(FEATURE)!r} from a protocol"
+        feature = name.removeprefix(FEATURE)
+        raise ProtocolError(
+            f"cannot unset {name} because it is not a property: call drop_feature({feature!r})"
         )
 
 

@@ -358,7 +358,7 @@ def _required_features(subject: TableSubject) -> Iterator[Violation]:
                 yield Violation(f"the protocol lists {name} but not {needed}, which {name} requires")
 
 
-KEEP_BOTH = "leave both; a feature must not be removed from a protocol"
+DROP_ONE = "drop the preview with drop_feature when all readers know the stable name"
 
 TABLE_RULES: tuple[Rule[TableSubject], ...] = (
     Rule("T1", "error", _unreadable_schema, "commit a metaData action with a valid schema"),
@@ -368,7 +368,7 @@ TABLE_RULES: tuple[Rule[TableSubject], ...] = (
         _object_form,
         'commit a schema with the string "variant"; some readers reject the object',
     ),
-    Rule("T3", "info", _both_names("variantType"), KEEP_BOTH),
+    Rule("T3", "info", _both_names("variantType"), DROP_ONE),
     Rule("T5", "error", _feature_lists, "commit a protocol with two consistent lists"),
     Rule("T6", "error", _map_keys, "store the map as an array of structs with a key and a value"),
     Rule("T7", "error", _disallowed_variants, "use an ordinary column, extracted from a path of the Variant"),
@@ -397,7 +397,7 @@ TABLE_RULES: tuple[Rule[TableSubject], ...] = (
         "rename one of them; Delta on Spark rejects writes to the table",
     ),
     Rule("X8", "warning", _defaults, "drop the default; some readers reject the table"),
-    Rule("X9", "info", _both_names("variantShredding"), KEEP_BOTH),
+    Rule("X9", "info", _both_names("variantShredding"), DROP_ONE),
     Rule("H5", "warning", _property_texts, "set a valid value; Spark can reject the table"),
     Rule("H9", "error", _required_features, "add the missing feature"),
     Rule(

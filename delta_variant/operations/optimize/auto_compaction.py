@@ -57,7 +57,8 @@ def compact_partitions(
         touched = {_partition(add.partition_values) for add in written.adds}
         chosen = select_small_files(snapshot.files, touched, files.target_file_size)
         if chosen.num_rows:
-            run_optimize(plan_compaction(snapshot, chosen, files), executor.another())
+            plan = plan_compaction(snapshot, chosen, files, reason={"auto": True})
+            run_optimize(plan, executor.another())
     except Exception as error:
         # The write is committed: its caller must not repeat it because the compaction failed.
         uri = executor.store.uri

@@ -130,7 +130,7 @@ def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshr
     """Return the files that an optimization can rewrite, in bins that each become one group.
 
     These are small files that share a partition with other small files, and files with deleted rows. With
-    `everything` these are all files, one bin for each partition. With `reshred` these are also the files
+    `everything` these are all files. With `reshred` these are also the files
     whose shredding schema can have changed.
 
     Residual files are in bins of their own, before the other bins of their partition, unless all rows are
@@ -154,7 +154,7 @@ def _bins_of(
 ) -> Iterator[tuple[Sequence[Row], bool, bool]]:
     """Yield files of one partition, whether they are residual files, and whether they are due in any case."""
     if everything:
-        yield rows, False, True
+        yield from ((some, False, True) for some in _pack(rows, target))
         return
     residual = _pack([row for row in rows if is_residual(row["tags"])], target)
     others = list(_pack([row for row in rows if not is_residual(row["tags"])], target))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import zip_longest
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -66,6 +66,9 @@ Rows: TypeAlias = "pa.RecordBatch | StoredRows"
 
 READ_COLUMNS = [field.name for field in fields(FileEntry)]
 """The columns of `Snapshot.files` that tasks need."""
+
+WHOLE_PARTITION = 1 << 62
+"""A size that all files of a partition have together at most."""
 
 FILES_AT_ONCE = 2
 """The number of files that are read concurrently. The columns of one file are decoded sequentially."""
@@ -249,7 +252,7 @@ class PlanGroupsTask:
 class OptimizePlan:
     """The files that an optimization can rewrite, and how.
 
-    `keys` are the bound expressions of `sort_by`. `is_automatic` is True for a compaction after a write.
+    `keys` are the bound expressions of `sort_by`. `reason` are further parameters in the commit.
     """
 
     snapshot: Snapshot
@@ -259,7 +262,7 @@ class OptimizePlan:
     sort_by: tuple[str, ...]
     where: str | None
     commit: CommitOptions
-    is_automatic: bool = False
+    reason: Mapping[str, Any] = field(default_factory=dict)
 
 
 def plan_optimize(
@@ -280,7 +283,8 @@ def plan_optimize(
     selected = _select_files(snapshot, scope.predicate(where), where)
     check_maintenance("optimize", snapshot.uri, snapshot.protocol)
     snapshot.configuration.check_may_rewrite(removes_rows=False)
-    bins = plan_bins(selected, options.files.target_file_size, everything=bool(keys), reshred=reshred)
+    target = WHOLE_PARTITION if keys else options.files.target_file_size
+    bins = plan_bins(selected, target, everything=bool(keys), reshred=reshred)
     return OptimizePlan(
         snapshot,
         tuple(bins),
@@ -292,15 +296,23 @@ def plan_optimize(
     )
 
 
-def plan_compaction(snapshot: Snapshot, chosen: pa.Table, files: FileOptions) -> OptimizePlan:
-    """Return the plan of an automatic compaction of some files of a snapshot.
+def plan_compaction(
+    snapshot: Snapshot,
+    chosen: pa.Table,
+    files: FileOptions,
+    *,
+    reason: Mapping[str, Any],
+    everything: bool = False,
+) -> OptimizePlan:
+    """Return the plan of a compaction of some files of a snapshot, as a part of another operation.
 
-    Raises UnsupportedFeatureError if rows of the table must not be moved.
+    With `everything`, large files without deleted rows are rewritten, too. `reason` are parameters in the
+    commit. Raises UnsupportedFeatureError if rows of the table must not be moved.
     """
     snapshot.configuration.check_may_rewrite(removes_rows=False)
-    bins = plan_bins(chosen, files.target_file_size, everything=False, reshred=False)
+    bins = plan_bins(chosen, files.target_file_size, everything=everything, reshred=False)
     options = restrict_to_table(WriteOptions(files=files), snapshot.configuration)
-    return OptimizePlan(snapshot, tuple(bins), options, (), (), None, CommitOptions(), is_automatic=True)
+    return OptimizePlan(snapshot, tuple(bins), options, (), (), None, CommitOptions(), reason)
 
 
 def write_rows(
@@ -332,7 +344,7 @@ def _commit_groups(work: OptimizePlan, groups: Sequence[FileGroup], files: Writt
         parameters={
             "predicate": [] if work.where is None else [work.where],
             "sortBy": list(work.sort_by),
-            **({"auto": True} if work.is_automatic else {}),
+            **work.reason,
         },
         metrics={"numRemovedBytes": sum(group.bytes for group in groups)},
         commit=work.commit,

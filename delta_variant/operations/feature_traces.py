@@ -1,0 +1,179 @@
+"""What table features leave in a table, and how it is removed before a feature is dropped.
+
+A trace is part of how rows are stored, so that removing it changes no row. What a user asked for, such as a
+constraint or a column, is not a trace: it has to be removed by its own operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._arrow import Array, total
+from ..data_file.options import FileOptions
+from ..data_file.shredding import PerSchema
+from ..execution import Executor, NameFile
+from ..log import transaction
+from ..log.commit_context import commit_context
+from ..log.snapshot import Snapshot, TableVersion, strip_files
+from ..protocol import properties
+from ..protocol.actions import ROW_TRACKING_DOMAIN, DomainMetadata
+from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
+from ..read.shredded_columns import variants_of
+from ..storage.store import Store
+from .optimize.optimize import plan_compaction, run_optimize
+
+__all__ = ["NO_TRACES", "REMEDIES", "REMOVALS", "Removal"]
+
+FindFiles: TypeAlias = Callable[[Executor, Snapshot, Array], pa.Table]
+"""Returns the files of a snapshot with traces. The contents of files with some paths have none."""
+
+CleanFiles: TypeAlias = Callable[[Executor, Snapshot, pa.Table, str], None]
+"""Commits files without the traces of the named feature in place of files with traces."""
+
+
+def _find_nothing(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Table:
+    return snapshot.files.slice(0, 0)
+
+
+def _find_vectors(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Table:
+    return snapshot.files.filter(pc.is_valid(snapshot.files["deletion_vector"]))
+
+
+def _find_row_ids(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Table:
+    files = snapshot.files
+    ids, versions = pc.is_valid(files["base_row_id"]), pc.is_valid(files["default_row_commit_version"])
+    return files.filter(pc.or_(ids, versions))
+
+
+def _find_shredded(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Table:
+    files, variants = snapshot.files, list(variants_of(snapshot.schema))
+    files = files.filter(pc.invert(pc.is_in(files["path"], value_set=clean)))
+    if not variants or not files.num_rows:
+        return files.slice(0, 0)
+    shares = executor.split(files_of(files), lambda file: file.size or 0, total=total(files["size"]))
+    tasks = (FindShreddedTask(strip_files(snapshot), share, variants) for share in shares)
+    found = pa.array([path for paths in executor.run(tasks) for path in paths], pa.string())
+    return files.filter(pc.is_in(files["path"], value_set=found))
+
+
+@dataclass(frozen=True)
+class FindShreddedTask:
+    """Finds the files that shred one of the Variants. The version has no store."""
+
+    version: TableVersion
+    files: Iterable[FileEntry]
+    variants: Sequence[tuple[str, ...]]
+
+    def run(self, store: Store, name: NameFile) -> list[str]:
+        """Return the paths of these files."""
+        known = PerSchema[bool]()
+        opened = TableReader.of(replace(self.version, store=store)).open_all(self.files)
+        return [file.file.path for file in opened if known.of(file.native, partial(self._is_shredded, file))]
+
+    def _is_shredded(self, file: FileReader) -> bool:
+        schemas = map(file.shredding, self.variants)
+        return any(each is not None and not pa.types.is_null(each.field.type) for each in schemas)
+
+
+def _rewrite(
+    executor: Executor, snapshot: Snapshot, files: pa.Table, name: str, *, everything: bool = False
+) -> None:
+    plan = plan_compaction(
+        snapshot, files, FileOptions(), reason={"dropFeature": name}, everything=everything
+    )
+    run_optimize(plan, executor.another())
+
+
+def _clear_row_ids(executor: Executor, snapshot: Snapshot, files: pa.Table, name: str) -> None:
+    for column in ("base_row_id", "default_row_commit_version"):
+        position = files.schema.get_field_index(column)
+        files = files.set_column(position, column, pa.nulls(files.num_rows, pa.int64()))
+    context = commit_context("ROW TRACKING UNBACKFILL", metrics={"numFiles": files.num_rows})
+    transaction.recommit_files(snapshot, files, context=context)
+
+
+@dataclass(frozen=True)
+class Removal:
+    """How the traces of a feature are removed.
+
+    Attributes:
+        settings: The properties that are set first, None to unset one, so that no writer adds new traces.
+        find: Returns the files with traces.
+        clean: Replaces these files.
+        dropped: The properties that the last commit unsets, because writers may use them until then.
+        domain: The prefix of the metadata domains that the last commit removes, None for no domain.
+    """
+
+    settings: Mapping[str, str | None]
+    find: FindFiles = _find_nothing
+    clean: CleanFiles = _rewrite
+    dropped: Sequence[str] = ()
+    domain: str | None = None
+
+    def changes(self, configuration: Mapping[str, str]) -> dict[str, str | None]:
+        """Return the settings that differ from properties."""
+        return {name: text for name, text in self.settings.items() if configuration.get(name) != text}
+
+    def apply(self, configuration: Mapping[str, str]) -> dict[str, str]:
+        """Return properties with the settings."""
+        settings = {**configuration, **self.settings}
+        return {name: text for name, text in settings.items() if text is not None}
+
+    def domains(self, snapshot: Snapshot) -> list[DomainMetadata]:
+        """Return the metadata domains that the last commit removes."""
+        prefix = self.domain
+        if prefix is None:
+            return []
+        return [each for name, each in snapshot.domain_metadata.items() if name.startswith(prefix)]
+
+
+NO_TRACES = Removal({})
+
+REMOVALS: Mapping[str, Removal] = {
+    "variantShredding": Removal(
+        {properties.ENABLE_VARIANT_SHREDDING.name: None}, _find_shredded, partial(_rewrite, everything=True)
+    ),
+    "deletionVectors": Removal({properties.ENABLE_DELETION_VECTORS.name: None}, _find_vectors),
+    "v2Checkpoint": Removal({properties.CHECKPOINT_POLICY.name: None}),
+    "inCommitTimestamp": Removal(
+        dict.fromkeys(
+            (
+                properties.ENABLE_IN_COMMIT_TIMESTAMPS.name,
+                properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION.name,
+                properties.IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP.name,
+            )
+        )
+    ),
+    "rowTracking": Removal(
+        {properties.ENABLE_ROW_TRACKING.name: "false", properties.ROW_TRACKING_SUSPENDED.name: "true"},
+        _find_row_ids,
+        _clear_row_ids,
+        dropped=(
+            properties.ENABLE_ROW_TRACKING.name,
+            properties.ROW_TRACKING_SUSPENDED.name,
+            properties.MATERIALIZED_ROW_ID_COLUMN_NAME.name,
+            properties.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME.name,
+        ),
+        domain=ROW_TRACKING_DOMAIN,
+    ),
+    # Other features have their own domains, and are dropped before.
+    "domainMetadata": Removal({}, domain=""),
+}
+"""The features that leave traces, by their stable names."""
+
+_COLUMNS = "overwrite the table without it, with schema_mode='overwrite', or cast it to another type"
+
+REMEDIES: Mapping[str, str] = {
+    "variantType": _COLUMNS,
+    "timestampNtz": _COLUMNS,
+    "appendOnly": "unset it with unset_properties",
+    "changeDataFeed": "unset it with unset_properties",
+    "checkConstraints": "drop it with drop_constraint",
+}
+"""How the parts of a table that require a feature are removed, by the stable name of the feature."""

@@ -1,0 +1,402 @@
+"""Features that are dropped: the protocol and the rows that remain, earlier versions, and rejected calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from support.intercepted_store import commit_first
+from support.planting import Table, plant_vector, rewrite_commit
+from support.tables import append_events, commit_path, list_files, read_actions, read_by_id, read_commit
+
+import delta_variant as dv
+from delta_variant.errors import CommitConflictError, ProtocolError, UnsupportedFeatureError
+from delta_variant.protocol.actions import Protocol
+from delta_variant.protocol.features import FEATURES, without_feature
+
+SHREDDING = dv.ShreddingSchema.of({"n": pa.int64()})
+TEXTS = ['{"n":1}', '{"n":2,"s":"x"}', "null"]
+BEFORE = {0: TEXTS[0], 1: TEXTS[1], 2: TEXTS[2], 3: TEXTS[0], 4: TEXTS[1], 5: TEXTS[2]}
+PROTECTED = "delta.requireCheckpointProtectionBeforeVersion"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Return a table with a shredded file and one that is not shredded."""
+    append_events(tmp_path / "t", TEXTS, shredding=SHREDDING)
+    append_events(tmp_path / "t", TEXTS, first=3, shredding=None)
+    return tmp_path / "t"
+
+
+def protocol_of(table: Path) -> tuple[int, int, list[str], list[str]]:
+    """Return the versions of the protocol, and the sorted features of readers and writers."""
+    found = dv.load_snapshot(table).protocol
+    readers, writers = sorted(found.reader_features or ()), sorted(found.writer_features or ())
+    return found.min_reader_version, found.min_writer_version, readers, writers
+
+
+def members_of_files(table: Path) -> list[set[str]]:
+    """Return the members of the column `event` in each file of the latest version."""
+    paths = dv.load_snapshot(table).files["path"].to_pylist()
+    return [{part.name for part in pq.read_schema(table / path).field("event").type} for path in paths]
+
+
+# --- variants
+
+
+def test_tables_without_shredding_have_the_same_rows_in_other_files(table: Path):
+    assert sorted(len(names) for names in members_of_files(table)) == [2, 3]
+    result = dv.drop_feature(table, "variantShredding", commit=dv.CommitOptions(metadata="so"))
+    assert members_of_files(table) == [{"metadata", "value"}] * 2
+    assert read_by_id(table) == BEFORE
+    writers = ["appendOnly", "checkpointProtection", "invariants", "variantType"]
+    assert protocol_of(table) == (3, 7, ["variantType"], writers)
+    assert dv.load_snapshot(table).properties == {PROTECTED: str(result.version)}
+    assert dv.audit_table(table, data=True).is_clean
+    last, *others = dv.history(table)
+    assert (last.version, last.operation, last.metadata) == (result.version, "DROP FEATURE", "so")
+    assert last.parameters == {"featureName": "variantShredding", "truncateHistory": False}
+    assert [each.metadata for each in others] == [None] * len(others)
+
+
+def test_later_writes_do_not_shred(table: Path):
+    dv.drop_feature(table, "variantShredding")
+    append_events(table, TEXTS * 5000, first=10)
+    assert members_of_files(table) == [{"metadata", "value"}] * 3
+
+
+def test_files_without_shredding_are_not_rewritten(table: Path):
+    [add] = read_actions(table, "add", 1)
+    dv.drop_feature(table, "variantShredding")
+    assert add["path"] in dv.load_snapshot(table).files["path"].to_pylist()
+    assert len(read_actions(table, "remove")) == 1
+
+
+def test_nested_variants_are_found(tmp_path: Path):
+    variants, mark = dv.parse_json(['{"n":1}']), {"ARROW:extension:name": "arrow.parquet.variant"}
+    inner = pa.field("v", variants.type, metadata=mark)
+    rows = pa.table({"s": pa.StructArray.from_arrays([variants], fields=[inner])})
+    dv.write_table(tmp_path, rows, shredding=SHREDDING)
+    read = {"value": "to_json(s.v)"}
+    assert dv.shredded_columns(tmp_path).keys() == {"s", "s.v.n"}
+    dv.drop_feature(tmp_path, "variantShredding")
+    assert dv.shredded_columns(tmp_path).keys() == {"s"}
+    assert dv.read_table(tmp_path, columns=read).to_pylist() == [{"value": '{"n":1}'}]
+
+
+def test_a_shredding_schema_without_columns_is_shredding(tmp_path: Path):
+    append_events(tmp_path, TEXTS, shredding=dv.ShreddingSchema.of({"n": None}))
+    assert members_of_files(tmp_path) == [{"metadata", "value", "typed_value"}]
+    dv.drop_feature(tmp_path, "variantShredding")
+    assert members_of_files(tmp_path) == [{"metadata", "value"}]
+
+
+def test_the_variant_type_is_dropped_after_its_columns(table: Path):
+    with pytest.raises(ProtocolError, match="its features variantShredding require it: drop variantShred"):
+        dv.drop_feature(table, "variantType")
+    dv.drop_feature(table, "variantShredding")
+    with pytest.raises(ProtocolError, match="because it has the column 'event' of type variant: over"):
+        dv.drop_feature(table, "variantType")
+    events = dv.Table(table)
+    columns = {"id": "id", "n": "event:n::int", "event": "to_json(event)"}
+    events.overwrite(events.scan(columns=columns), schema_mode="overwrite")
+    dv.drop_feature(table, "variantType")
+    assert protocol_of(table) == (1, 7, [], ["appendOnly", "checkpointProtection", "invariants"])
+    rows = DeltaTable(table).to_pyarrow_table().to_pylist()
+    assert {row["id"]: row["event"] for row in rows} == BEFORE
+    assert {row["id"]: row["n"] for row in rows} == {0: 1, 1: 2, 2: None, 3: 1, 4: 2, 5: None}
+
+
+def test_variants_in_arrays_need_the_variant_type(tmp_path: Path):
+    variant = dv.load_snapshot(Table.write(tmp_path / "other").path).arrow_schema.field("v")
+    rows = pa.schema([pa.field("v", pa.list_(variant))]).empty_table()
+    dv.write_table(tmp_path / "t", rows)
+    with pytest.raises(ProtocolError, match="of type variant: overwrite the table without it"):
+        dv.drop_feature(tmp_path / "t", "variantType")
+
+
+def test_preview_names_are_dropped_like_stable_names(table: Path):
+    names = ["variantType-preview", "variantShredding-preview"]
+    Table(table).edit_protocol(names, [*names, "appendOnly", "invariants"])
+    dv.drop_feature(table, "variantShredding-preview")
+    assert members_of_files(table) == [{"metadata", "value"}] * 2
+    with pytest.raises(ProtocolError, match="the column 'event'"):
+        dv.drop_feature(table, "variantType-preview")
+    assert protocol_of(table)[2] == ["variantType-preview"]
+
+
+def test_one_of_two_names_is_dropped_without_a_rewrite(table: Path):
+    names = ["variantType", "variantType-preview", "variantShredding"]
+    Table(table).edit_protocol(names, [*names, "appendOnly", "invariants"])
+    dv.drop_feature(table, "variantType-preview")
+    assert protocol_of(table)[2] == ["variantShredding", "variantType"]
+    assert read_by_id(table) == BEFORE
+
+
+# --- earlier versions
+
+
+def test_earlier_versions_are_protected_and_can_be_read(table: Path):
+    version = dv.drop_feature(table, "variantShredding").version
+    assert version is not None
+    checkpoints = {f"{each:020}.checkpoint.parquet" for each in range(version - 3, version + 1)}
+    assert list_files(table / "_delta_log", "*.checkpoint.parquet") == checkpoints
+    for each in range(version + 1):
+        assert len(read_by_id(dv.Table(table).as_of(each))) == (3 if each == 0 else 6)
+        features = dv.load_snapshot(table, each).protocol.reader_features
+        assert ("variantShredding" in (features or ())) == (each < version)
+    assert dv.clean_up_log(table).files == ()
+
+
+def test_a_restore_returns_the_feature(table: Path):
+    dv.drop_feature(table, "variantShredding")
+    dv.restore(table, 1)
+    assert "variantShredding" in protocol_of(table)[2]
+    assert sorted(len(names) for names in members_of_files(table)) == [2, 3]
+    assert read_by_id(table) == BEFORE
+
+
+def test_changes_of_writers_alone_need_no_protection(tmp_path: Path):
+    append_events(tmp_path, TEXTS, configuration={"delta.enableInCommitTimestamps": "true"})
+    assert dv.drop_feature(tmp_path, "inCommitTimestamp").version == 2
+    assert list_files(tmp_path / "_delta_log", "*.checkpoint.parquet") == set()
+    assert "checkpointProtection" not in protocol_of(tmp_path)[3]
+
+
+# --- other features
+
+
+def test_files_with_deletion_vectors_are_rewritten(table: Path):
+    dv.set_properties(table, {"delta.enableDeletionVectors": "true"})
+    plant_vector(table, 0, 1)
+    dv.drop_feature(table, "deletionVectors")
+    assert dv.load_snapshot(table).files["deletion_vector"].null_count == 2
+    assert read_by_id(table) == {number: text for number, text in BEFORE.items() if number != 1}
+    assert "delta.enableDeletionVectors" not in dv.load_snapshot(table).properties
+    assert protocol_of(table)[2] == ["variantShredding", "variantType"]
+    assert sorted(len(names) for names in members_of_files(table)) == [2, 3]
+    assert dv.audit_table(table, data=True).is_clean
+
+
+def test_row_ids_are_forgotten(table: Path):
+    dv.set_properties(table, {"delta.enableRowTracking": "true"})
+    dv.drop_feature(table, "rowTracking")
+    snapshot = dv.load_snapshot(table)
+    assert snapshot.files["base_row_id"].null_count == snapshot.files.num_rows == 2
+    assert snapshot.domain_metadata == {}
+    assert [name for name in snapshot.properties if "row" in name.lower()] == []
+    append_events(table, TEXTS, first=6)
+    assert dv.load_snapshot(table).files["base_row_id"].null_count == 3
+    assert dv.audit_table(table, data=True).is_clean
+    dv.drop_feature(table, "domainMetadata")
+    assert "domainMetadata" not in protocol_of(table)[3]
+
+
+def test_new_checkpoints_are_classic_without_v2(tmp_path: Path):
+    append_events(
+        tmp_path, TEXTS, configuration={"delta.checkpointPolicy": "v2", "delta.checkpointInterval": "1"}
+    )
+    append_events(tmp_path, TEXTS, first=3)
+    version = dv.drop_feature(tmp_path, "v2Checkpoint").version
+    append_events(tmp_path, TEXTS, first=6)
+    assert version is not None
+    names = list_files(tmp_path / "_delta_log", f"{version:020}.checkpoint*")
+    assert names == {f"{version:020}.checkpoint.parquet"}
+    assert sorted(read_by_id(tmp_path)) == list(range(9))
+
+
+def test_commits_have_no_timestamps_after_in_commit_timestamps(tmp_path: Path):
+    append_events(tmp_path, TEXTS)
+    dv.set_properties(tmp_path, {"delta.enableInCommitTimestamps": "true"})
+    dv.drop_feature(tmp_path, "inCommitTimestamp")
+    append_events(tmp_path, TEXTS, first=3)
+    assert "inCommitTimestamp" in read_commit(tmp_path, 1)[0]["commitInfo"]
+    assert "inCommitTimestamp" not in read_commit(tmp_path, 4)[0]["commitInfo"]
+    assert [name for name in dv.load_snapshot(tmp_path).properties if "nCommit" in name] == []
+    assert [each.version for each in dv.history(tmp_path)] == [4, 3, 2, 1, 0]
+
+
+# The feature, the properties and the columns that need it, and what an error says about them.
+NEEDED: list[tuple[str, Mapping[str, str], Sequence[str], str]] = [
+    ("appendOnly", {"delta.appendOnly": "true"}, [], "property delta.appendOnly=true: unset it with unset_p"),
+    ("changeDataFeed", {"delta.enableChangeDataFeed": "true"}, [], "enableChangeDataFeed=true: unset it"),
+    ("checkConstraints", {}, ["CONSTRAINT c CHECK (id > 0)"], "delta.constraints.c: drop it with drop_c"),
+    ("columnMapping", {"delta.columnMapping.mode": "name"}, [], "mode=name: write the rows to a new table"),
+    ("timestampNtz", {}, ["t timestamp_ntz"], "the column 't' of type timestamp_ntz: overwrite"),
+    ("allowColumnDefaults", {}, ["d int DEFAULT 1"], "CURRENT_DEFAULT of the column 'd': write the rows"),
+    (
+        "generatedColumns",
+        {},
+        ["g bigint GENERATED ALWAYS AS (id + 1)"],
+        "generationExpression of the column 'g'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("feature", "properties", "columns", "message"), NEEDED)
+def test_features_that_a_table_needs_are_rejected_with_the_way_out(
+    tmp_path: Path, feature: str, properties: Mapping[str, str], columns: Sequence[str], message: str
+):
+    dv.create_table(tmp_path, ["id bigint", *columns], configuration=properties)
+    before = protocol_of(tmp_path)
+    with pytest.raises(ProtocolError, match=message):
+        dv.drop_feature(tmp_path, feature)
+    assert (dv.load_snapshot(tmp_path).version, protocol_of(tmp_path)) == (0, before)
+
+
+UNUSED = ["appendOnly", "changeDataFeed", "checkConstraints", "columnMapping", "timestampNtz", "typeWidening"]
+
+
+@pytest.mark.parametrize("feature", UNUSED)
+def test_features_that_a_table_does_not_need_are_dropped(tmp_path: Path, feature: str):
+    dv.write_table(tmp_path, pa.table({"id": [1]}))
+    dv.set_properties(tmp_path, {f"delta.feature.{feature}": "supported"})
+    dv.drop_feature(tmp_path, feature)
+    assert feature not in protocol_of(tmp_path)[3]
+    assert protocol_of(tmp_path)[2] == []
+    assert DeltaTable(tmp_path).to_pyarrow_table().to_pylist() == [{"id": 1}]
+
+
+@pytest.mark.parametrize("name", ["variantshredding", "deletionVectors", "delta.appendOnly", ""])
+def test_features_that_a_table_does_not_have_are_rejected(table: Path, name: str):
+    with pytest.raises(ProtocolError, match="does not have it: its features are appendOnly, invariants, var"):
+        dv.drop_feature(table, name)
+
+
+def test_tables_with_unknown_features_are_rejected(table: Path):
+    Table(table).edit_protocol(["variantType"], ["variantType", "appendOnly", "invariants", "future"])
+    with pytest.raises(UnsupportedFeatureError, match="future"):
+        dv.drop_feature(table, "variantType")
+
+
+# --- concurrent writers
+
+STEPS = 5
+"""The commits before the last one: the property, the files, and three with checkpoints."""
+
+
+def test_appends_before_the_last_commit_are_kept(table: Path):
+    def append() -> None:
+        append_events(table, TEXTS, first=6)
+
+    version = dv.drop_feature(commit_first(table, *[append] * (STEPS + 1)), "variantShredding").version
+    assert version == 1 + STEPS + 1 + STEPS + 1
+    assert dv.load_snapshot(table).properties == {PROTECTED: str(version)}
+    assert members_of_files(table) == [{"metadata", "value"}] * 8
+
+
+def add_again(table: Path) -> None:
+    """Add a copy of the first file, as a writer does that ignores the properties."""
+    actions = [action for action in read_commit(table, 0) if action.keys() & {"add", "commitInfo"}]
+    [add] = [action["add"] for action in actions if "add" in action]
+    (table / "copy.parquet").write_bytes((table / add["path"]).read_bytes())
+    add["path"] = "copy.parquet"
+    rewrite_commit(commit_path(table, dv.load_snapshot(table).version + 1), actions)
+
+
+@pytest.mark.parametrize(
+    "act",
+    [lambda table: dv.set_properties(table, {"delta.enableVariantShredding": "true"}), add_again],
+    ids=["the property", "a file"],
+)
+def test_a_concurrent_use_of_the_feature_is_a_conflict(table: Path, act: Callable[[Path], object]):
+    store = commit_first(table, *[None] * STEPS, lambda: act(table))
+    with pytest.raises(CommitConflictError, match="because a concurrent writer used it again: repeat the ca"):
+        dv.drop_feature(store, "variantShredding")
+    assert "variantShredding" in protocol_of(table)[2]
+    dv.drop_feature(table, "variantShredding")
+    assert "variantShredding" not in protocol_of(table)[2]
+    assert members_of_files(table)[0] == {"metadata", "value"}
+
+
+def test_files_that_are_added_during_the_rewrite_are_rewritten(table: Path):
+    dv.drop_feature(commit_first(table, None, lambda: add_again(table)), "variantShredding")
+    assert members_of_files(table) == [{"metadata", "value"}] * 3
+
+
+def test_a_file_that_is_removed_during_the_rewrite_is_a_conflict(table: Path):
+    store = commit_first(table, None, lambda: dv.delete(table, "id < 3"))
+    with pytest.raises(CommitConflictError, match="which this operation read"):
+        dv.drop_feature(store, "variantShredding")
+    dv.drop_feature(table, "variantShredding")
+    assert sorted(read_by_id(table)) == [3, 4, 5]
+
+
+def test_two_writers_drop_a_feature_once(table: Path):
+    other = partial(dv.drop_feature, table, "variantShredding")
+    with pytest.raises(ProtocolError, match="does not have it"):
+        dv.drop_feature(commit_first(table, *[None] * STEPS, other), "variantShredding")
+    assert [each.operation for each in dv.history(table)].count("DROP FEATURE") == 1
+
+
+class StoppedError(Exception):
+    """A process that ends."""
+
+
+@pytest.mark.parametrize("step", range(STEPS + 1))
+def test_an_interrupted_call_can_be_repeated(table: Path, step: int):
+    def stop() -> None:
+        raise StoppedError
+
+    with pytest.raises(StoppedError):
+        dv.drop_feature(commit_first(table, *[None] * step, stop), "variantShredding")
+    assert read_by_id(table) == BEFORE
+    dv.drop_feature(table, "variantShredding")
+    assert read_by_id(table) == BEFORE
+    assert members_of_files(table) == [{"metadata", "value"}] * 2
+
+
+# --- protocols
+
+LEGACY = ["appendOnly", "invariants"]
+TO_4 = [*LEGACY, "checkConstraints", "changeDataFeed", "generatedColumns"]
+
+# The features of a protocol, the dropped one, and the versions and lists of Delta on Spark.
+PROTOCOLS: list[tuple[list[str], str, tuple[int, int, list[str] | None, list[str] | None]]] = [
+    ([*LEGACY, "variantType"], "variantType", (1, 2, None, None)),
+    ([*LEGACY, "checkConstraints", "rowTracking"], "rowTracking", (1, 3, None, None)),
+    ([*TO_4, "deletionVectors"], "deletionVectors", (1, 4, None, None)),
+    ([*TO_4, "columnMapping", "v2Checkpoint"], "v2Checkpoint", (2, 5, None, None)),
+    ([*TO_4, "columnMapping", "identityColumns", "clustering"], "clustering", (2, 6, None, None)),
+    ([*TO_4, "identityColumns", "columnMapping"], "columnMapping", (1, 6, None, None)),
+    (["appendOnly"], "appendOnly", (1, 1, None, None)),
+    (["domainMetadata", "variantType"], "variantType", (1, 7, None, ["domainMetadata"])),
+    (
+        ["columnMapping", "appendOnly", "v2Checkpoint"],
+        "v2Checkpoint",
+        (2, 7, None, ["columnMapping", "appendOnly"]),
+    ),
+    (
+        ["columnMapping", "appendOnly", "timestampNtz", "variantType"],
+        "variantType",
+        (3, 7, ["columnMapping", "timestampNtz"], ["columnMapping", "appendOnly", "timestampNtz"]),
+    ),
+]
+
+
+@pytest.mark.parametrize(("present", "dropped", "expected"), PROTOCOLS)
+def test_the_protocol_without_a_feature_is_the_lowest_one(
+    present: list[str], dropped: str, expected: tuple[int, int, list[str] | None, list[str] | None]
+):
+    readers = [name for name in present if FEATURES[name].is_reader_writer]
+    before = Protocol(
+        min_reader_version=3,
+        min_writer_version=7,
+        reader_features=tuple(readers),
+        writer_features=tuple(present),
+    )
+    found = without_feature(before, dropped)
+    listed = [each and list(each) for each in (found.reader_features, found.writer_features)]
+    assert (found.min_reader_version, found.min_writer_version, *listed) == expected
+
+
+def test_a_legacy_protocol_is_listed_without_a_feature():
+    found = without_feature(Protocol(min_reader_version=1, min_writer_version=3), "invariants")
+    assert (found.min_reader_version, found.min_writer_version) == (1, 7)
+    assert found.writer_features == ("appendOnly", "checkConstraints")
+    assert found.reader_features is None
