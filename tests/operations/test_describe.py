@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
-from delta_variant.operations.describe.sample import distinct_values
+from delta_variant.operations.describe.sample import Values, distinct_values
 
 NAMES = ("a", "b c", "d")
 
@@ -233,15 +233,53 @@ def test_a_sample_has_at_least_one_row(tmp_path: Path):
         dv.describe(tmp_path, sample_rows=0)
 
 
+def values_in_ranges(*ranges: str) -> Values:
+    """Return the values of ranges of rows, each a letter."""
+    found = Values()
+    for text in ranges:
+        for letter in text:
+            found.scalars["string", letter] += 1
+            found.ranges["string", letter] = None if sum(letter in each for each in ranges) > 1 else 1
+    return found
+
+
 def test_distinct_values_are_exact_for_all_values_and_scaled_for_a_sample():
-    assert distinct_values({}, 100) == 0
-    assert distinct_values({"1": 1, "2": 1, "3": 2}, 4) == 3
+    assert distinct_values(values_in_ranges(), 1) == 0
+    assert distinct_values(values_in_ranges("a", "b", "c", "c"), 1) == 3
     # d = 3, f1 = 2, N / n = 100 / 4.
-    assert distinct_values({"1": 1, "2": 1, "3": 2}, 100) == 5 * 2 + 1
-    assert distinct_values({"1": 2, "2": 2}, 1000) == 2
+    assert distinct_values(values_in_ranges("a", "b", "c", "c"), 25) == 5 * 2 + 1
+    assert distinct_values(values_in_ranges("a", "a", "b", "b"), 250) == 2
     # There are never more distinct values than values.
-    assert distinct_values({str(number): 1 for number in range(10)}, 12) == pytest.approx(10.95, abs=0.01)
-    assert distinct_values({"1": 1}, 0) == 1
+    assert distinct_values(values_in_ranges(*"abcdefghij"), 1.2) == pytest.approx(10.95, abs=0.01)
+    assert distinct_values(values_in_ranges("a"), 1) == 1
+    # A value that only one range has stands for others, however often the range has it.
+    assert distinct_values(values_in_ranges("aaaa", "bbbb", "cccc"), 100) == 30
+
+
+def test_sorted_rows_are_sampled_over_the_whole_table(tmp_path: Path):
+    rows = [{"v": {"kind": "abcdefgh"[n // 1000], "day": n // 100, "odd": n % 2}} for n in range(8000)]
+    dv.write_table(tmp_path, rows, variant_columns=["v"])
+    summary = dv.describe(tmp_path, sample_rows=400)
+    paths = {each.path: each for each in summary.paths}
+    assert (summary.sampled_rows, paths["v:kind"].max, paths["v:odd"].distinct) == (400, "h", 2)
+    # Each range has one kind, and several ranges have it.
+    assert paths["v:kind"].distinct == 8
+    # 80 days: 32 ranges have one day or two, and the estimate is at most off by the square root of 20.
+    assert 80 / math.sqrt(20) <= paths["v:day"].distinct <= 80 * math.sqrt(20)
+
+
+def test_a_sample_has_the_rows_that_are_left_of_a_file_of_which_most_are_deleted(tmp_path: Path):
+    table = dv.Table(tmp_path)
+    rows = [{"v": {"n": n}} for n in range(5000)]
+    table.append(rows, variant_columns=["v"], configuration={"delta.enableDeletionVectors": "true"})
+    table.delete("v:n::int between 10 and 4979")
+    summary = table.describe(sample_rows=100)
+    assert (summary.rows, summary.sampled_rows) == (30, 30)
+    table.restore(version=0)
+    table.delete("v:n::int % 10 <> 0")
+    sampled = table.describe(sample_rows=100)
+    assert sampled.rows == 500
+    assert 50 <= sampled.sampled_rows <= 150
 
 
 def test_a_csv_file_is_described_before_it_is_loaded(tmp_path: Path):

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import pyarrow as pa
 
 from ..._checks import to_integer
+from ...data_file.reader import RowRange
 from ...input.invalid_json import parse_json_columns
 from ...input.json_lines import JsonLines
 from ...log.snapshot import Snapshot
 from ...log.timestamps import Timestamp
 from ...protocol.schema.arrow import from_arrow, variant_field
 from ...protocol.types import VARIANT, StructType, sql_type
-from ...read.file_reader import files_of
+from ...read.file_reader import FileReader, TableReader, files_of
 from ...read.query import Query
-from ...read.rows import known_rows, load_readable, read_files
+from ...read.rows import known_rows, load_readable
 from ...read.shredded_columns import shredded_types
 from ...storage.inputs import InputFile
 from ...storage.store import TableLocation
@@ -30,6 +32,8 @@ __all__ = ["describe"]
 
 SAMPLE_ROWS = 10_000
 SAMPLE_FILES = 16
+SAMPLE_RANGES = 32
+"""How many ranges of rows a sample has. Adjacent rows are often alike, and each range costs pages to read."""
 
 
 def describe(
@@ -42,8 +46,8 @@ def describe(
 ) -> Summary:
     """Return what a table or files have: each column and path with its types, fill and values.
 
-    The figures are those of a sample: the first rows of up to 16 files, evenly spaced in the table, or the
-    first rows of other input. The number of distinct values in all rows is estimated (Charikar et al.,
+    The figures are those of a sample: 32 ranges of rows, evenly spaced in up to 16 files, or the first rows
+    of other input. The number of distinct values in all rows is estimated (Charikar et al.,
     "Towards Estimation Error Guarantees for Distinct Values", 2000). Fill, nulls, minimum and maximum are
     those of all rows where the statistics in the log prove them; `PathSummary.exact` names these.
 
@@ -97,8 +101,9 @@ def _describe_table(snapshot: Snapshot, limit: int) -> Summary:
     variants = [name for name, kind in names.items() if kind is None]
     sample = Sample(names)
     query = Query.of(snapshot.configuration, None, None)
-    for file in chosen:
-        sample.add_first(read_files(snapshot, query, files_of(file), None), -(-limit // number))
+    for file in TableReader.of(snapshot).open_all(files_of(files)):
+        for rows in _sample_ranges(file, -(-limit // number), SAMPLE_RANGES // number):
+            sample.add_range(map(query.result, file.read(query.inputs, [rows], "error")))
     columns: dict[tuple[str, Path], str] = {}
     for (column, path), name in (shredded_types(snapshot, files) if variants else {}).items():
         # Variants within structs are values of their column.
@@ -108,6 +113,17 @@ def _describe_table(snapshot: Snapshot, limit: int) -> Summary:
     why = dict(reasons(snapshot, sample, variants, columns))
     paths = with_exact_figures(snapshot, rows, names, sample.summaries(rows, columns, why))
     return Summary(snapshot.uri, snapshot.version, rows, sample.rows, 0, tuple(paths))
+
+
+def _sample_ranges(file: FileReader, limit: int, number: int) -> list[RowRange]:
+    """Return ranges of the rows of a file, evenly spaced, with `limit` rows that are not deleted."""
+    stored = sum(rows for rows, _ in file.native.row_groups)
+    left = stored - (file.file.deletion_vector or {}).get("cardinality", 0)
+    if left <= limit:
+        return [(0, stored)]
+    wanted, number = limit * stored // left, min(number, limit)
+    parts = ((at * stored // number, at * wanted // number) for at in range(number + 1))
+    return [(start, min(start + after - before, end)) for (start, before), (end, after) in pairwise(parts)]
 
 
 def _names(columns: StructType) -> dict[str, str | None]:

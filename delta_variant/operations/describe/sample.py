@@ -6,8 +6,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -18,14 +17,13 @@ import pyarrow as pa
 
 from ..._text import path_text, shorten
 from ...errors import CastError
-from ...read.rows import RowBatches
 from ...variant.functions import schema_of_variant
 from ...variant.objects import is_variant, rows_of
 from ...variant.paths import normalize
 from ...variant.values import VARIANT_TYPE, Variant
 from .summary import PathSummary
 
-__all__ = ["Path", "Sample", "distinct_values"]
+__all__ = ["Path", "Sample", "Values", "distinct_values"]
 
 MAX_PATHS = 10_000
 MAX_EXAMPLES = 3
@@ -65,13 +63,15 @@ class Unrepresentable(NamedTuple):
 
 
 @dataclass
-class _Values:
+class Values:
     """The values of a path: the rows that have it, and its types and scalars with their counts."""
 
     rows: int = 0
     nulls: int = 0
     types: Counter[str] = field(default_factory=Counter)
     scalars: Counter[tuple[str, Any]] = field(default_factory=Counter)
+    ranges: dict[tuple[str, Any], int | None] = field(default_factory=dict)
+    """The range of rows that has a scalar, None if several have it."""
 
     def ends(self) -> tuple[str | None, str | None]:
         """Return the least and the greatest of the values of the most frequent type, or of all numbers."""
@@ -91,24 +91,26 @@ class Sample:
 
     def __init__(self, columns: Mapping[str, str | None]) -> None:
         self.rows = 0
+        self._range = 0
         self.batches: list[pa.RecordBatch] = []
         self._columns = columns
-        self._values: dict[tuple[str, Path], _Values] = {(name, ()): _Values() for name in columns}
+        self._values: dict[tuple[str, Path], Values] = {(name, ()): Values() for name in columns}
 
-    def add_first(self, batches: RowBatches, limit: int) -> None:
-        """Add the first rows of batches."""
-        with closing(batches):
-            for batch in batches:
-                self.add(batch.slice(0, limit))
-                limit -= batch.num_rows
-                if limit <= 0:
-                    return
+    def add_range(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Add a range of rows out of many."""
+        for batch in batches:
+            self._add(batch, is_range=True)
+        self._range += 1
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Add the rows of a batch."""
+        """Add the rows of a batch, each as a range of its own."""
+        self._add(batch, is_range=False)
+
+    def _add(self, batch: pa.RecordBatch, *, is_range: bool) -> None:
         self.rows += batch.num_rows
         self.batches.append(batch)
         for row in _objects_of(batch):
+            self._range += not is_range
             for name, value in row.items():
                 found: dict[Path, bool] = {}
                 self._walk(name, (), value, found)
@@ -123,7 +125,7 @@ class Sample:
         if values is None:
             if len(self._values) >= MAX_PATHS:
                 return
-            values = self._values[name, path] = _Values()
+            values = self._values[name, path] = Values()
         found[path] = value is None and found.get(path, True)
         if value is None:
             return
@@ -136,7 +138,10 @@ class Sample:
             for element in value:
                 self._walk(name, (*path, None), element, found)
         elif not isinstance(value, dict | list):
-            values.scalars[kind, NAN if value != value else value] += 1
+            scalar = kind, NAN if value != value else value
+            values.scalars[scalar] += 1
+            if values.ranges.setdefault(scalar, self._range) != self._range:
+                values.ranges[scalar] = None
 
     def scalar_paths(self, name: str) -> Iterator[tuple[Path, Counter[str]]]:
         """Yield the paths of a Variant that have scalars, with the types of these."""
@@ -162,7 +167,7 @@ class Sample:
         ):
             total = sum(values.types.values())
             shares = {kind: number / total for kind, number in values.types.most_common()}
-            distinct = round(distinct_values(values.scalars, ratio * sum(values.scalars.values())))
+            distinct = round(distinct_values(values, ratio))
             sampled = self.rows or 1
             yield (
                 (name, path),
@@ -181,14 +186,15 @@ class Sample:
             )
 
 
-def distinct_values(scalars: Mapping[Any, int], values: float) -> float:
-    """Return the estimated number of distinct values among `values`, from the counts of a sample."""
-    sampled = sum(scalars.values())
-    if not sampled:
-        return 0
-    once = sum(count == 1 for count in scalars.values())
-    ratio = math.sqrt(max(values / sampled, 1))
-    return min(ratio * once + len(scalars) - once, max(values, len(scalars)))
+def distinct_values(sampled: Values, ratio: float) -> float:
+    """Return the estimated number of distinct values of a path; `ratio` is that of all rows to sampled ones.
+
+    A value that one range of rows has stands for others. Rows that are sorted, or arrived together, share
+    values, so how often it occurs in the range says nothing about the rest.
+    """
+    found, values = len(sampled.scalars), ratio * sum(sampled.scalars.values())
+    once = sum(each is not None for each in sampled.ranges.values())
+    return min(math.sqrt(ratio) * once + found - once, max(values, found))
 
 
 def _objects_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
