@@ -140,7 +140,8 @@ def _distinct(
         return ""
     is_whole = exploration.sampled_rows >= exploration.rows
     values = _share(node, sample, exploration) * exploration.rows
-    number = round(distinct_values(sample.scalars, values))
+    once = sum(number == 1 for number in sample.scalars.values())
+    number = round(distinct_values(len(sample.scalars), once, sample.scalars.total(), values))
     return f"{'' if is_whole else '≈ '}{number:,} <small>distinct</small>"
 
 

@@ -102,8 +102,8 @@ def _describe_table(snapshot: Snapshot, limit: int) -> Summary:
     sample = Sample(names)
     query = Query.of(snapshot.configuration, None, None)
     for file in TableReader.of(snapshot).open_all(files_of(files)):
-        for rows in _sample_ranges(file, -(-limit // number), SAMPLE_RANGES // number):
-            sample.add_range(map(query.result, file.read(query.inputs, [rows], "error")))
+        for each in _sample_ranges(file, -(-limit // number), SAMPLE_RANGES // number):
+            sample.add_range(map(query.result, file.read(query.inputs, [each], "error")))
     columns: dict[tuple[str, Path], str] = {}
     for (column, path), name in (shredded_types(snapshot, files) if variants else {}).items():
         # Variants within structs are values of their column.

@@ -23,7 +23,7 @@ from ...variant.paths import normalize
 from ...variant.values import VARIANT_TYPE, Variant
 from .summary import PathSummary
 
-__all__ = ["Path", "Sample", "Values", "distinct_values"]
+__all__ = ["Path", "Sample", "distinct_values"]
 
 MAX_PATHS = 10_000
 MAX_EXAMPLES = 3
@@ -63,7 +63,7 @@ class Unrepresentable(NamedTuple):
 
 
 @dataclass
-class Values:
+class _Values:
     """The values of a path: the rows that have it, and its types and scalars with their counts."""
 
     rows: int = 0
@@ -72,6 +72,15 @@ class Values:
     scalars: Counter[tuple[str, Any]] = field(default_factory=Counter)
     ranges: dict[tuple[str, Any], int | None] = field(default_factory=dict)
     """The range of rows that has a scalar, None if several have it."""
+
+    @property
+    def once(self) -> int:
+        """Return the number of scalars that one range has.
+
+        Rows that are sorted, or arrived together, share values: how often a range has one says nothing about
+        the other rows.
+        """
+        return sum(each is not None for each in self.ranges.values())
 
     def ends(self) -> tuple[str | None, str | None]:
         """Return the least and the greatest of the values of the most frequent type, or of all numbers."""
@@ -94,7 +103,7 @@ class Sample:
         self._range = 0
         self.batches: list[pa.RecordBatch] = []
         self._columns = columns
-        self._values: dict[tuple[str, Path], Values] = {(name, ()): Values() for name in columns}
+        self._values: dict[tuple[str, Path], _Values] = {(name, ()): _Values() for name in columns}
 
     def add_range(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Add a range of rows out of many."""
@@ -125,7 +134,7 @@ class Sample:
         if values is None:
             if len(self._values) >= MAX_PATHS:
                 return
-            values = self._values[name, path] = Values()
+            values = self._values[name, path] = _Values()
         found[path] = value is None and found.get(path, True)
         if value is None:
             return
@@ -167,7 +176,8 @@ class Sample:
         ):
             total = sum(values.types.values())
             shares = {kind: number / total for kind, number in values.types.most_common()}
-            distinct = round(distinct_values(values, ratio))
+            scalars = values.scalars.total()
+            distinct = round(distinct_values(len(values.scalars), values.once, scalars, ratio * scalars))
             sampled = self.rows or 1
             yield (
                 (name, path),
@@ -186,15 +196,13 @@ class Sample:
             )
 
 
-def distinct_values(sampled: Values, ratio: float) -> float:
-    """Return the estimated number of distinct values of a path; `ratio` is that of all rows to sampled ones.
+def distinct_values(found: int, once: int, sampled: int, values: float) -> float:
+    """Return the estimated number of distinct values among `values`.
 
-    A value that one range of rows has stands for others. Rows that are sorted, or arrived together, share
-    values, so how often it occurs in the range says nothing about the rest.
+    The sample has `sampled` of them, `found` distinct ones, and `once` that only one range of rows has.
     """
-    found, values = len(sampled.scalars), ratio * sum(sampled.scalars.values())
-    once = sum(each is not None for each in sampled.ranges.values())
-    return min(math.sqrt(ratio) * once + found - once, max(values, found))
+    ratio = math.sqrt(max(values / sampled, 1)) if sampled else 1
+    return min(ratio * once + found - once, max(values, found))
 
 
 def _objects_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
