@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .operations.audit.findings import Finding
     from .operations.changes import read_changes
     from .operations.checkpoint import write_checkpoint
+    from .operations.clone import CloneResult, clone
     from .operations.convert import convert
     from .operations.create import create_table
     from .operations.delete import delete, delete_all
@@ -95,6 +96,7 @@ __all__ = [
     "Audit",
     "CastError",
     "ChangesNotRecordedError",
+    "CloneResult",
     "CommitConflictError",
     "CommitOptions",
     "CommitResult",
@@ -156,6 +158,7 @@ __all__ = [
     "audit_table",
     "change_type",
     "clean_up_log",
+    "clone",
     "convert",
     "create_table",
     "delete",
@@ -231,6 +234,7 @@ _LAZY = {
     "operations.audit.findings": ("Finding",),
     "operations.changes": ("read_changes",),
     "operations.checkpoint": ("write_checkpoint",),
+    "operations.clone": ("CloneResult", "clone"),
     "operations.convert": ("convert",),
     "operations.create": ("create_table",),
     "operations.delete": (

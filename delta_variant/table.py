@@ -31,6 +31,7 @@ from .operations.alter.table_properties import unset_properties as _unset_proper
 from .operations.audit import audit_table as _audit_table
 from .operations.changes import read_changes as _read_changes
 from .operations.checkpoint import write_checkpoint as _write_checkpoint
+from .operations.clone import clone as _clone
 from .operations.create import create_table as _create_table
 from .operations.delete import delete as _delete
 from .operations.delete import delete_all as _delete_all
@@ -327,6 +328,7 @@ class Table:
     shredded_columns = _shredded_columns
     describe = _describe
     create = _create_table
+    clone = _clone
     history = _history
     audit = _audit_table
     delete = _delete

@@ -32,6 +32,7 @@ METHODS = {
                 "aggregate",
                 "shredded_columns",
                 "describe",
+                "clone",
                 "history",
                 "delete",
                 "delete_all",

@@ -77,6 +77,12 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "delta-variant convert exports/ lake/events --column payload",
             "delta-variant convert lake/unshredded lake/shredded",
         ),
+        "clone": Row(
+            "convert",
+            "Create a table with the rows, schema and properties of another table, without its history.",
+            "delta-variant clone lake/events backup/events --version 3",
+            "delta-variant clone lake/events trial/events --shallow",
+        ),
     },
     "Change rows": {
         "delete": Row(

@@ -69,18 +69,21 @@ class CommitInterrupted(KeyboardInterrupt):
 def create_table(
     store: Store,
     table: TableConfiguration,
-    adds: Sequence[AddFile] = (),
+    adds: Sequence[AddFile] | pa.Table = (),
     *,
     context: CommitContext,
+    domains: Sequence[DomainMetadata] = (),
 ) -> int:
     """Commit version 0 of a table, with its first files, and return 0.
+
+    `adds` are actions, or rows of `Snapshot.files`.
 
     Raises TableExistsError if another writer created the table first, and CommitUnknownError if the store
     answers that version 0 exists, but does not return it.
     """
     pending = PendingCommit(
         table,
-        (table.protocol, table.metadata, *_transactions(context)),
+        (table.protocol, table.metadata, *_transactions(context), *domains),
         FileChanges(adds),
         context,
         read_version=None,

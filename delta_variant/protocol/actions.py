@@ -361,6 +361,8 @@ LOCAL_URI = re.compile(r"^(?i:file):(?://(?i:localhost)?(/)|(/(?:[^/]|$)))")
 """The start of the URI of a local file; `LOCAL_ROOT` replaces it by the start of the absolute path."""
 LOCAL_ROOT = r"\1\2"
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+_SAFE = "/:@&=+$,;!~*'()"
+_ENCODED_BY_HADOOP = re.compile(r"[\0-\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 
 
 def is_absolute(path: str) -> bool:
@@ -370,9 +372,10 @@ def is_absolute(path: str) -> bool:
 
 def encode_path(path: str) -> str:
     """Return a path percent-encoded once, as the log stores it (RFC 2396): `%` becomes `%25`."""
-    encoded = quote(path, safe="/:@&=+$,;!~*'()")
     if is_absolute(path):
-        return encoded
+        # delta-spark compares it with the text of Hadoop, which encodes ASCII and blanks alone.
+        return _ENCODED_BY_HADOOP.sub(lambda characters: quote(characters[0], _SAFE), path)
+    encoded = quote(path, _SAFE)
     # A colon in the first segment of a relative path would make it a URI scheme (RFC 2396, section 5).
     first, slash, rest = encoded.partition("/")
     return first.replace(":", "%3A") + slash + rest

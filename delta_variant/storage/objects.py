@@ -17,22 +17,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta, timezone
+from functools import cached_property
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO, Literal, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal, Protocol, cast, runtime_checkable
 from uuid import uuid4
 
 import obstore
 from obstore.exceptions import (
     AlreadyExistsError,
+    BaseError,
     InvalidPathError,
     NotSupportedError,
     PreconditionError,
     UnknownConfigurationKeyError,
 )
-from obstore.store import ObjectStore
+from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
+from .._redaction import redact
 from ..errors import StoreError
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AcceptsUploads",
+    "CopiesFiles",
     "DeletesInBulk",
     "LocalFiles",
     "NotWrittenError",
@@ -147,6 +151,14 @@ class DeletesInBulk(Protocol):
 
     def delete_all(self, keys: Sequence[str]) -> None:
         """Delete files, of which some may not exist."""
+
+
+@runtime_checkable
+class CopiesFiles(Protocol):
+    """Objects that the server of a store copies, so that no byte of a file passes through this process."""
+
+    def copy_file(self, key: str, target: Objects, new_key: str) -> bool:
+        """Copy a file to other objects, or return False if no server does that."""
 
 
 class LocalFiles:
@@ -452,6 +464,40 @@ class RemoteObjects:
     def open_upload(self, key: str) -> Upload:
         _check_process()
         return _MultipartUpload(self.store, key)
+
+    def copy_file(self, key: str, target: Objects, new_key: str) -> bool:
+        _check_process()
+        if not isinstance(target, RemoteObjects) or self.bucket is None or self.bucket != target.bucket:
+            return False
+        try:
+            obstore.copy(self.bucket, self._key_in_bucket(key), target._key_in_bucket(new_key))
+        except FileNotFoundError:
+            raise
+        except BaseError as error:
+            # Servers limit the size, 5 GB on S3, and some have no such request.
+            _LOGGER.debug("cannot copy %s on the server: %s", key, redact(str(error)))
+            return False
+        return True
+
+    @cached_property
+    def bucket(self) -> ObjectStore | None:
+        """The bucket or container of the objects, None for a store without one."""
+        store = self.store
+        if not isinstance(store, S3Store | GCSStore | AzureStore):
+            return None
+        # Each store has options of its own, so their common type is only known at run time.
+        create: Any = type(store)
+        bucket: ObjectStore = create(
+            config=store.config,
+            client_options=store.client_options,
+            retry_config=store.retry_config,
+            credential_provider=store.credential_provider,
+        )
+        return bucket
+
+    def _key_in_bucket(self, key: str) -> str:
+        prefix = getattr(self.store, "prefix", None)
+        return f"{prefix}/{key}" if prefix else key
 
 
 class _MultipartUpload:

@@ -26,7 +26,9 @@ from .._system_errors import reason_of
 from ..errors import ArgumentTypeError, CommitUnknownError, StoreError, VersionExistsError
 from ..protocol.actions import is_absolute, local_path_of
 from .objects import (
+    PART_BYTES,
     AcceptsUploads,
+    CopiesFiles,
     DeletesInBulk,
     LocalFiles,
     NotWrittenError,
@@ -44,10 +46,13 @@ if TYPE_CHECKING:
 __all__ = [
     "LATEST",
     "Memo",
+    "RememberedTable",
     "Store",
     "StoredFile",
     "TableLocation",
     "Upload",
+    "absolute_path",
+    "copy",
     "delete",
     "delete_all",
     "discard",
@@ -592,6 +597,33 @@ class Upload:
         """Discard the parts that were sent, so that the file does not exist."""
         with translate_errors(self._table, self._file):
             self._upload.abort()
+
+
+def copy(store: Store, path: str, target: Store, new_path: str) -> None:
+    """Copy a file of a table to another table; the server of an object store copies it where it can."""
+    (objects, key), (others, new_key) = _locate(store, path), _locate(target, new_path)
+    if isinstance(objects, CopiesFiles):
+        with translate_errors(store.uri, uri_of(store, path)):
+            if objects.copy_file(key, others, new_key):
+                return
+    length = size(store, path)
+    upload = Upload(target, new_path)
+    try:
+        for start in range(0, length, PART_BYTES):
+            [part] = get_ranges(store, path, [(start, min(start + PART_BYTES, length))])
+            upload.write(part)
+    except BaseException:
+        upload.abort()
+        raise
+    upload.close()
+
+
+def absolute_path(store: Store, path: str) -> str:
+    """Return the URI of a file of a table, as other tables refer to it: not percent-encoded."""
+    if store.local_root is not None:
+        return path if _ABSOLUTE_URI.match(path) else f"file:{store.local_root / path}"
+    root = store.uri if store.catalog is None else store.catalog.location
+    return path if is_absolute(path) else f"{unquote(root)}/{path}"
 
 
 def local_path(store: Store, path: str) -> Path | None:

@@ -25,7 +25,7 @@ from ..protocol.table_configuration import TableConfiguration, check_stats_colum
 from ..protocol.types import VARIANT, DataType, StructField, StructType
 from .stored_sql import check_independent, check_read_columns_stay
 
-__all__ = ["change", "create", "extend", "overwrite"]
+__all__ = ["change", "create", "extend", "name_row_id_columns", "overwrite"]
 
 
 def create(
@@ -48,10 +48,7 @@ def create(
         settings.setdefault(properties.ENABLE_VARIANT_SHREDDING.name, "true")
     properties.check_new(settings)
     if properties.get(settings, properties.ENABLE_ROW_TRACKING):
-        row_id = properties.MATERIALIZED_ROW_ID_COLUMN_NAME.name
-        commit_version = properties.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME.name
-        settings.setdefault(row_id, f"_row-id-col-{uuid4()}")
-        settings.setdefault(commit_version, f"_row-commit-version-col-{uuid4()}")
+        settings = {**name_row_id_columns(), **settings}
     mode = properties.get(settings, properties.COLUMN_MAPPING_MODE)
     check_new_schema(columns, mode=mode)
     partitions = check_partition_columns(columns, partition_by or ())
@@ -71,6 +68,14 @@ def create(
     table = TableConfiguration(uri, protocol, metadata, columns)
     table.check_may_append()
     return table
+
+
+def name_row_id_columns() -> dict[str, str]:
+    """Return properties with new names of the columns that row tracking adds to data files."""
+    return {
+        properties.MATERIALIZED_ROW_ID_COLUMN_NAME.name: f"_row-id-col-{uuid4()}",
+        properties.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME.name: f"_row-commit-version-col-{uuid4()}",
+    }
 
 
 def _is_shredded(data_type: DataType) -> bool:

@@ -783,3 +783,24 @@ def test_every_destructive_function_has_a_dry_run():
     for name in DESTRUCTIVE:
         names = {each.name for each in commands()[name.split()[0]].params}
         assert {"yes", "dry_run"} <= names
+
+
+def test_clone_reports_the_version_and_the_files(table: str, tmp_path: Path):
+    dv.write_table(table, ROWS, variant_columns=["event"], mode="append")
+    found = run("clone", table, str(tmp_path / "c"), "--version", "0", "--json")
+    assert json.loads(found.stdout) == {
+        "table": table,
+        "target": str(tmp_path / "c"),
+        "version": 0,
+        "cloned": 0,
+        "files": 1,
+        "bytes": dv.load_snapshot(table, 0).num_bytes,
+    }
+    shallow = str(tmp_path / "s")
+    assert (
+        f"{shallow}: version 0 with version 1 of {table}, 2 files"
+        in run("clone", table, shallow, "--shallow").stdout
+    )
+    allowed = ("--storage-option", "allow_paths_outside_table=true")
+    assert len(run("read", shallow, "--json", *allowed).stdout.splitlines()) == 6
+    assert run("clone", table, shallow).exit_code != 0

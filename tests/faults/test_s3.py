@@ -10,9 +10,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from buckets import Bucket
+from buckets import Bucket, new_bucket
 from deltalake import DeltaTable
-from proxy import Fault
+from proxy import Fault, Proxy
 
 import delta_variant as dv
 from delta_variant.data_file import reader
@@ -287,3 +287,44 @@ def test_small_files_are_opened_ahead_with_one_request_each(
     assert proxy.most_concurrent >= 4
     files = [target for method, target, _ in proxy.seen if "part-" in target and method in ("GET", "HEAD")]
     assert len(files) == len(set(files)) == 12
+
+
+@pytest.mark.parametrize("is_same_bucket", [True, False])
+def test_the_server_copies_the_files_of_a_clone_in_one_bucket(
+    bucket: Bucket, proxy: Proxy, is_same_bucket: bool
+):
+    """Without a common bucket, this process reads and writes each file."""
+    proxied = Bucket(bucket.name, proxy.url)
+    other = proxied if is_same_bucket else Bucket(new_bucket(bucket.endpoint).name, proxy.url)
+    source = dv.Table(proxied.table("a source"), proxied.options)
+    source.append(events(1, 2), partition_by="day")
+    source.append(events(3, day="tue"))
+    proxy.clear()
+    assert source.clone(other.table("clones/%41")).files == 2
+    assert proxy.count("GET", r"\.parquet") == (0 if is_same_bucket else 2)
+    source.delete_all()
+    source.vacuum(0, dry_run=False, enforce_retention_duration=False)
+    assert rows(other.table("clones/%41"), other) == expected(1, 2, 3)
+    assert len(DeltaTable(other.table("clones/%41"), storage_options=other.options).file_uris()) == 2
+
+
+def test_files_that_the_server_does_not_copy_are_read_and_written(bucket: Bucket, proxy: Proxy):
+    proxied = Bucket(bucket.name, proxy.url)
+    source = dv.Table(proxied.table("source"), proxied.options)
+    source.append(events(1, 2))
+    # S3 rejects a copy of more than 5 GB so.
+    proxy.faults.append(Fault("invalid", "PUT", r"clone/part-.*\.parquet"))
+    source.clone(proxied.table("clone"))
+    assert proxy.count("PUT", r"clone/part-.*\.parquet") == 2
+    assert rows(proxied.table("clone"), proxied) == expected(1, 2)
+
+
+def test_a_shallow_clone_in_another_bucket_is_read(bucket: Bucket):
+    source, other = dv.Table(bucket.table("a source"), bucket.options), new_bucket(bucket.endpoint)
+    source.append(events(1, 2))
+    clone = dv.Table(other.table("clone"), {**bucket.options, "allow_paths_outside_table": "true"})
+    source.clone(clone, shallow=True)
+    clone.append(events(3))
+    assert sorted(row["id"] for row in clone) == [1, 2, 3]
+    assert sorted(row["id"] for row in source) == [1, 2]
+    assert clone.audit(data=True).is_clean

@@ -89,9 +89,9 @@ def make(table: Path, feature: Feature, operation: Operation) -> Rows:
     return {n: row for n, row in plain_rows(0, 9).items() if n not in feature.deleted}
 
 
-def read(table: Path) -> Rows:
+def read(table: Path | dv.Table) -> Rows:
     columns = {"id": "id", "day": "day", "event": "to_json(event)"}
-    found = dv.read_table(str(table), columns=columns).to_table().to_pylist()
+    found = dv.read_table(table, columns=columns).to_table().to_pylist()
     assert len({row["id"] for row in found}) == len(found)
     return {row["id"]: (row["day"], json.loads(row["event"])) for row in found}
 
@@ -160,6 +160,16 @@ def run_changes(table: Path) -> None:
     assert {row["id"]: (row["day"], json.loads(row["event"])) for row in found} == read(table)
 
 
+def run_clones(table: Path) -> None:
+    deep = dv.Table(table.with_name("deep"))
+    shallow = dv.Table(table.with_name("shallow"), {"allow_paths_outside_table": "true"})
+    dv.clone(table, deep)
+    dv.clone(table, shallow, shallow=True)
+    for clone in (deep, shallow):
+        assert read(clone) == read(table)
+        assert clone.audit(data=True).is_clean
+
+
 def run_vacuum(table: Path) -> None:
     dv.optimize(str(table), sort_by="id")
     result = dv.vacuum(str(table), 0, dry_run=False, enforce_retention_duration=False)
@@ -198,6 +208,7 @@ OPERATIONS = {
         lambda table: dv.restore(str(table), 0), lambda rows: {n: row for n, row in rows.items() if n < 6}
     ),
     "history": Operation(run_history),
+    "clone": Operation(run_clones),
     "repair": Operation(run_repair, options={"files": dv.FileOptions(max_variant_stats_paths=0)}),
     "audit": Operation(run_audit),
 }

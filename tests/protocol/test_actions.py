@@ -159,6 +159,11 @@ def test_features_that_are_absent_differ_from_features_that_are_empty():
         ("é/🎈", "%C3%A9/%F0%9F%8E%88"),
         ("a:b/c:d", "a%3Ab/c:d"),
         ("s3://bucket/a b", "s3://bucket/a%20b"),
+        # As a shallow clone of Delta on Spark has it, which finds the files of an absolute path by its text.
+        (
+            "file:/a%ü'é[1]{a}#?^\u00a0東\u2028🎈\\/b:c",
+            "file:/a%25ü'é%5B1%5D%7Ba%7D%23%3F%5E%C2%A0東%E2%80%A8🎈%5C/b:c",
+        ),
     ],
 )
 def test_paths_are_percent_encoded_once(path, encoded):
@@ -168,7 +173,7 @@ def test_paths_are_percent_encoded_once(path, encoded):
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
 def test_decode_path_undoes_encode_path(path):
-    assert encode_path(path).isascii()
+    assert encode_path(path).isascii() or is_absolute(path)
     assert decode_path(encode_path(path)) == path
 
 

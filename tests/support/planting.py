@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -208,10 +210,25 @@ def inline_vector(*rows: int) -> dict[str, Any]:
 
 def plant_vector(table: Path, version: int, *rows: int) -> None:
     """Let a deletion vector mark rows of the one file that a commit adds; the table has to support those."""
+    plant_descriptor(table, version, inline_vector(*rows))
+
+
+def plant_vector_file(table: Path, version: int, *rows: int) -> None:
+    """Do as `plant_vector`, with a vector in a file (PROTOCOL.md, "Deletion Vector File Storage Format")."""
+    inline, uuid = inline_vector(*rows), uuid4()
+    data = z85.decode(inline["pathOrInlineDv"])[: inline["sizeInBytes"]]
+    framed = b"\1" + len(data).to_bytes(4, "big") + data + zlib.crc32(data).to_bytes(4, "big")
+    (table / f"deletion_vector_{uuid}.bin").write_bytes(framed)
+    stored = {"storageType": "u", "pathOrInlineDv": z85.encode(uuid.bytes), "offset": 1}
+    plant_descriptor(table, version, {**inline, **stored})
+
+
+def plant_descriptor(table: Path, version: int, descriptor: dict[str, Any]) -> None:
+    """Give the one file that a commit adds the descriptor of a deletion vector."""
     commit = table / "_delta_log" / f"{version:020d}.json"
     actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
     (add,) = (action["add"] for action in actions if "add" in action)
-    add["deletionVector"] = inline_vector(*rows)
+    add["deletionVector"] = descriptor
     # Bounds still cover deleted rows.
     add["stats"] = json.dumps({**json.loads(add["stats"]), "tightBounds": False})
     rewrite_commit(commit, actions)

@@ -1,4 +1,4 @@
-"""The commands `convert` and `migrate`, which write existing files in another layout."""
+"""The commands `convert`, `clone` and `migrate`, which make a table or files from existing ones."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from ..._text import count, size_text
 from ...data_file.options import FileOptions
+from ...operations.clone import clone as clone_table
 from ...operations.convert import convert as convert_to_table
 from ...operations.legacy.migration import MigratedFile, Migration, migrate_legacy
 from ..interrupts import all_or_nothing
@@ -17,6 +18,8 @@ from ..options import (
     Table,
     TargetFileSize,
     Texts,
+    Timestamp,
+    Version,
     argument,
     handle,
     option,
@@ -28,7 +31,7 @@ from ..report import Report, facts, render
 from ..tables import Heading
 from .write import parse_shredding, report_of
 
-__all__ = ["convert", "migrate"]
+__all__ = ["clone", "convert", "migrate"]
 
 
 def convert(
@@ -66,6 +69,33 @@ def convert(
         )
     intake.bytes = meter.bytes
     render(report_of(table, result, intake, None), json=json)
+
+
+def clone(
+    table: Table,
+    target: Annotated[str, argument("TARGET", "The path or URI of the new table.")],
+    shallow: Annotated[
+        bool, option("Refer to the files of the table instead of copying them.", names="--shallow")
+    ] = False,
+    version: Version = None,
+    timestamp: Timestamp = None,
+    json: Json = False,
+) -> None:
+    """Create a table with the rows, schema and properties of another table, without its history.
+
+    Commands for a shallow clone need --storage-option allow_paths_outside_table=true. A vacuum of the table
+    can delete files that a shallow clone needs.
+    """
+    with all_or_nothing(), showing_progress():
+        result = clone_table(
+            handle(table), handle(target), shallow=shallow, version=version, timestamp=timestamp
+        )
+    size = f"{count(result.files, 'file')}, {size_text(result.bytes)}"
+    done = f"{target}: version {result.version} with version {result.cloned} of {table}, {size}"
+    render(
+        Report({"table": table, "target": target, **facts(result, "version cloned files bytes")}, [done]),
+        json=json,
+    )
 
 
 def migrate(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
-from uuid import uuid4
 
 import pyarrow.compute as pc
 
@@ -23,6 +22,7 @@ from ...protocol.schema.paths import path_text
 from ...protocol.table_configuration import check_stats_columns, stats_columns
 from ...protocol.types import fields_of
 from ...storage.store import TableLocation
+from ...write.table_changes import name_row_id_columns
 from .alteration import clustering_columns, load_for_alter, metadata_options, plan_alteration
 
 __all__ = ["set_properties", "unset_properties"]
@@ -277,10 +277,8 @@ def _enable_row_tracking(snapshot: Snapshot, settings: dict[str, str]) -> None:
             f"get no ids: unset {suspend.name} in an earlier commit",
             table=snapshot.uri,
         )
-    settings.setdefault(properties.MATERIALIZED_ROW_ID_COLUMN_NAME.name, f"_row-id-col-{uuid4()}")
-    settings.setdefault(
-        properties.MATERIALIZED_ROW_COMMIT_VERSION_COLUMN_NAME.name, f"_row-commit-version-col-{uuid4()}"
-    )
+    for name, column in name_row_id_columns().items():
+        settings.setdefault(name, column)
 
 
 def _check_compatibility(snapshot: Snapshot, settings: dict[str, str]) -> None:
