@@ -14,7 +14,7 @@ import pyarrow as pa
 from .._checks import options_of
 from .._progress import advance, begin
 from .._threads import Threads
-from ..errors import UnsupportedFeatureError
+from ..errors import StoreError, UnsupportedFeatureError
 from ..execution import Executor, NameFile, executor_of, new_name
 from ..log import transaction
 from ..log.commit_context import CommitContext, CommitOptions, CommitResult, commit_context, without_txn
@@ -33,6 +33,7 @@ from ..storage.store import (
     absolute_path,
     copy,
     discard,
+    exists,
     open_store,
     removing_new_folders,
     storage_options_of,
@@ -299,6 +300,22 @@ def _copy_files(files: Sequence[FileCopy], store: Store, clone: TableLocation, e
     try:
         for _ in executor.run(CopyTask(clone, tuple(group)) for group in groups):
             pass
+        _check_shared(store, files)
     except BaseException:
         discard(store, (file.new_path for file in files))
         raise
+
+
+def _check_shared(store: Store, files: Sequence[FileCopy]) -> None:
+    """Raise StoreError if tasks copied files to disks of their own, where this process does not find them."""
+    if store.local_root is None:
+        return
+    for file in files:
+        if not exists(store, file.new_path):
+            raise StoreError(
+                f"cannot clone to {store.uri} because the driver does not find {file.new_path}, which a task "
+                "copied: executors have a disk of their own there; pass the URI of an object store, or of a "
+                "mount that every machine has",
+                table=store.uri,
+                file=file.new_path,
+            )
