@@ -47,6 +47,20 @@ def test_a_table_of_another_writer_has_only_explained_findings(unpacked, name):
     assert len(audit.files) == audit.snapshot.num_files > 0
 
 
+@pytest.mark.parametrize("kind", ["boolean", "binary", "bigint"])
+def test_only_types_that_have_bounds_are_missed_in_the_log(tmp_path, kind):
+    # Delta on Spark writes bounds of numbers, text and times, not of booleans and bytes.
+    values = {"boolean": [True, False], "binary": [b"a", b"b"], "bigint": [1, 2]}[kind]
+    schema = dv.ShreddingSchema.of({"a": kind})
+    dv.write_table(
+        tmp_path / "u", [{"v": {"a": each}} for each in values], variant_columns=["v"], shredding=schema
+    )
+    table = Table(tmp_path / "u")
+    table.edit_stats(lambda statistics: [statistics[side].clear() for side in ("minValues", "maxValues")])
+    found = {finding.rule for finding in dv.audit_table(tmp_path / "u").findings}
+    assert found == ({"ST10"} if kind == "bigint" else set())
+
+
 @pytest.mark.parametrize(
     "options",
     [

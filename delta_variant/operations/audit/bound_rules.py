@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ...data_file.options import MAX_STATS_PATHS
 from ...errors import InvalidStatisticsError
-from ...expressions.types import type_name
+from ...expressions.types import kind_of, type_name
 from ...protocol.statistics import Bound, BoundText, FileStatistics, value_at
 from ...variant import paths as variant_paths
 from .findings import Rule, Violation
@@ -45,9 +45,16 @@ def _could_have_bounds(subject: ColumnSubject) -> bool:
     nulls = {tuple(leaf["path"]): leaf for leaf in subject.file.footer.get("leaves", ())}
     return any(
         not _is_filled(nulls.get((*path, "value"))) and _is_filled(nulls.get((*path, "typed_value")))
-        for names in subject.leaves
+        for names, arrow_type in subject.leaves.items()
+        if _type_has_bounds(arrow_type)
         for path in [(*subject.column.path, *(step for name in names for step in ("typed_value", name)))]
     )
+
+
+def _type_has_bounds(arrow_type: Any) -> bool:
+    """Return whether this library and Delta on Spark write bounds of a type."""
+    is_of_nanoseconds = pa.types.is_timestamp(arrow_type) and arrow_type.unit == "ns"
+    return kind_of(arrow_type) not in ("boolean", "binary", "nested") and not is_of_nanoseconds
 
 
 def _is_filled(leaf: Mapping[str, Any] | None) -> bool:
