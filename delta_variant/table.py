@@ -52,7 +52,7 @@ from .read.aggregate import aggregate as _aggregate
 from .read.shredded_columns import shredded_columns as _shredded_columns
 from .storage.store import LATEST, HasTableUri, Memo, storage_options_of
 from .storage.store import table_uri as uri_of_table
-from .variant.objects import VariantForm, rows_of
+from .variant.objects import VariantForm
 from .write.commit import WriteResult
 from .write.preparation import PartitionOverwriteMode, SchemaMode
 
@@ -315,7 +315,7 @@ class Table:
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Yield the rows as Python dicts, a batch at a time."""
-        return (row for batch in self.scan().to_batches() for row in rows_of(batch, "python"))
+        return iter(self.scan())
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Return all rows as a stream of the Arrow PyCapsule interface."""

@@ -130,7 +130,8 @@ def _with_variants(
 
 
 def _describe(data: Any) -> str:
-    return "None" if data is None else f"{type(data).__module__}.{type(data).__qualname__}"
+    name = f"{type(data).__module__}.{type(data).__qualname__}".removeprefix("builtins.")
+    return "None" if data is None else name
 
 
 def _read(reader: pa.RecordBatchReader, what: str) -> Iterator[pa.RecordBatch]:

@@ -69,9 +69,6 @@ class QueryResult(Rows):
     def __len__(self) -> int:
         return self._table.num_rows
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return iter(self.to_pylist())
-
     def __repr__(self) -> str:
         rows = f"{len(self):,} row{'' if len(self) == 1 else 's'}"
         return printable(f"<QueryResult of {rows}: {', '.join(self._headings())}>")

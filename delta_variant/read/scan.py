@@ -100,14 +100,22 @@ class Rows(ABC):
             [{'event': '{"a":1}'}]
         """
         check_option("variants", variants, get_args(VariantForm))
-        rows: list[dict[str, Any]] = []
+        return list(self._objects(variants))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows as Python dicts, a batch at a time; see `to_pylist`."""
+        return self._objects("python")
+
+    def _objects(self, variants: VariantForm) -> Iterator[dict[str, Any]]:
+        before = 0
         for batch in self.to_batches():
             try:
-                rows += rows_of(batch, variants)
+                rows = rows_of(batch, variants)
             except CastError as error:
-                error.row = None if error.row is None else error.row + len(rows)
+                error.row = None if error.row is None else error.row + before
                 raise
-        return rows
+            yield from rows
+            before += len(rows)
 
     def to_pandas(self, variants: VariantForm = "python") -> pd.DataFrame:
         """Return the rows as a pandas data frame; needs pandas.
@@ -193,8 +201,7 @@ class Scan(Rows):
     """A read of one version of a table. Each method reads the rows again.
 
     `read_table` and `read_changes` return it. DuckDB, Polars, pandas and pyarrow take it directly, because it
-    has `__arrow_c_stream__`. It is not iterable, because rows and batches are both plausible: use
-    `to_batches` or `to_pylist`.
+    has `__arrow_c_stream__`. `for row in scan` yields its rows as dicts.
 
     Example:
         >>> import delta_variant as dv

@@ -142,9 +142,10 @@ def test_a_scan_is_a_source_of_a_write_and_a_merge(table: Path, tmp_path: Path):
     assert merge.when_matched_delete().execute().rows_deleted == 1
 
 
-def test_a_scan_is_not_iterable_because_rows_and_batches_are_both_plausible(table: Path):
-    with pytest.raises(TypeError, match="not iterable"):
-        iter(dv.read_table(table))  # type: ignore[call-overload]
+def test_a_scan_yields_its_rows_as_dicts(table: Path):
+    scan = dv.read_table(table, where="id > 1")
+    assert [row["id"] for row in scan] == scan.to_table()["id"].to_pylist() != []
+    assert list(dv.Table(table)) == dv.read_table(table).to_pylist()
 
 
 @pytest.mark.parametrize("call", ["to_pylist", "to_pandas", "to_polars"])

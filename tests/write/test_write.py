@@ -541,7 +541,7 @@ NULL_ROW = pa.array([{"id": 1}, None])
             "the data: expected rows, or the path of a folder or a JSON, CSV or Parquet file, got 'ev",
         ),
         ("missing.ndjson", "file not found: missing.ndjson"),
-        (object(), "got builtins.object"),
+        (object(), "got object"),
         (Exported(pa.array([1])), r"cannot read .*Exported as columns: .*non-struct type int64"),
         (Streamed(pa.array([1])), r"cannot read .*Streamed as columns: .*non-struct type int64"),
         (Exported(NULL_ROW), r"cannot read .*Exported as columns: .*null count"),
