@@ -38,6 +38,9 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "write",
             "Write JSON, Parquet or CSV to a Delta table with one commit.",
             "delta-variant write events.ndjson lake/events --column event",
+            "delta-variant write landing/ lake/events --mode append \\",
+            "    --on-invalid reject --rejects rejects.ndjson \\",
+            "    --extract day=value:time::date --partition-by day",
             "gh api /events | delta-variant write - lake/events --mode append",
             "delta-variant write 'in/*.parquet' s3://bucket/events \\",
             "    --variant-column payload --partition-by day \\",
@@ -67,8 +70,9 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
         ),
         "describe": Row(
             "schema",
-            "Print the schema, properties, features, protocol and size of a table.",
-            "delta-variant describe lake/events",
+            "Print the schema and properties of a table, or what its paths or those of a file have.",
+            "delta-variant describe events.ndjson",
+            "delta-variant describe lake/events --paths",
             "delta-variant describe lake/events --json | jq .properties",
         ),
         "convert": Row(

@@ -29,7 +29,7 @@ __all__ = ["audit", "repair_files", "repair_statistics"]
 def audit(
     table: Table,
     data: Annotated[bool, option("Check every row, too.", names="--data")] = False,
-    file: Annotated[Texts, option("Check only this data file; repeatable.")] = None,
+    file: Annotated[Texts, option("Check only this data file; repeatable.", "FILE")] = None,
     version: Version = None,
     html: Page = None,
     severity: Annotated[
@@ -73,7 +73,7 @@ def _known(names: Sequence[str]) -> frozenset[str]:
 
 def repair_statistics(
     table: Table,
-    file: Annotated[Texts, option("Repair only this data file; repeatable.")] = None,
+    file: Annotated[Texts, option("Repair only this data file; repeatable.", "FILE")] = None,
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:

@@ -88,7 +88,10 @@ def sql(
     wide: Wide = False,
     expanded: Expanded = False,
 ) -> None:
-    """Print the rows of a SQL query of tables."""
+    """Print the rows of a SQL query of tables.
+
+    A table of the query is a name from --table, or delta.`path`. Needs DuckDB, the extra sql.
+    """
     with showing_progress(if_redirected=True):
         tables = {name: handle(uri) for name, uri in parse_pairs("--table", table).items()}
         result = query_tables(query, None, timezone, tables, "pass --table NAME=TABLE")

@@ -55,7 +55,7 @@ __all__ = ["alter", "create", "describe"]
 
 
 def describe(
-    table: Annotated[str, argument("TABLE|FILE", "A Delta table, or a file of JSON.")],
+    table: Annotated[str, argument("TABLE|FILE", "A Delta table, or a file of JSON, CSV or Parquet.")],
     paths: Annotated[
         bool, option("Print each path of the Variants with its types, fill and values.", names="--paths")
     ] = False,
@@ -68,10 +68,11 @@ def describe(
     wide: Wide = False,
     json: Json = False,
 ) -> None:
-    """Print the schema, properties, features, protocol and size of a table.
+    """Print the schema and properties of a table, or what its paths or those of a file have.
 
-    With --paths, print what its columns and paths have, from a sample of the rows. A file of JSON, CSV or
-    Parquet has these alone, and need not be in a table.
+    Of a table, print the schema, properties, features, protocol and size, or with --paths what its columns
+    and paths have. Of a file of JSON, CSV or Parquet, print its paths: it need not be in a table. A ~ marks a
+    figure that is estimated from a sample of the rows.
     """
     if table.lower().endswith(ALL_SUFFIXES):
         summary = replace(describe_paths(open_path(table, "describe", ())), source=table)
