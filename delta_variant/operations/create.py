@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
 
-from .._checks import check_option, list_of, options_of
+from .._checks import check_option, list_of, one_or_more, options_of
 from ..errors import SchemaError
 from ..expressions.definitions import ConstraintDefinition, parse_definition
 from ..log.commit_context import CommitOptions, CommitResult, commit_context, without_txn
 from ..log.transaction import create_table as commit_table
+from ..protocol import features
+from ..protocol.actions import DomainMetadata
+from ..protocol.clustering import clustering_of
+from ..protocol.properties import column_names_text
 from ..protocol.types import DEFAULT, GENERATION_EXPRESSION, StructField, StructType
 from ..storage.store import TableLocation, open_latest, removing_new_folders
 from ..write import table_changes
 from ..write.preparation import TableOptions, load_existing
 from ..write.row_rules import RowRules
-from .alter.columns import Columns, column_type, parse_columns
+from .alter.columns import ColumnPath, Columns, column_type, parse_columns, parse_path
 
 __all__ = ["create_table"]
 
@@ -30,6 +35,7 @@ def create_table(
     *,
     mode: Literal["error", "ignore"] = "error",
     partition_by: str | Sequence[str] | None = None,
+    cluster_by: str | Sequence[ColumnPath] | None = None,
     configuration: Mapping[str, str] | None = None,
     name: str | None = None,
     description: str | None = None,
@@ -45,6 +51,8 @@ def create_table(
         mode: What to do if the table exists: `"error"`, the default, raises TableExistsError, `"ignore"` does
             nothing.
         partition_by: The partition columns. None, the default, creates a table without partitions.
+        cluster_by: At most four clustering columns, instead of partitions: names, or paths of nested fields
+            such as `user.age`. Spark's OPTIMIZE sorts by them. None, the default, creates a table without.
         configuration: Table properties. A table with a Variant column sets `delta.enableVariantShredding` to
             true unless this mapping sets it. None by default.
         name: The name of the table. None, the default, omits it.
@@ -57,11 +65,13 @@ def create_table(
     Raises:
         TableExistsError: The table exists and `mode` is `"error"`.
         ExpressionError: A definition cannot be parsed, or an expression names an unknown column.
-        SchemaError: The columns are not valid in a Delta table.
+        SchemaError: The columns are not valid in a Delta table, or Delta does not cluster by one of
+            `cluster_by`.
         ProtocolError: A table property is unknown or invalid.
         UnsupportedFeatureError: This version cannot write such a table.
         ArgumentTypeError: An argument has the wrong type.
-        ValueError: `columns` is empty, or an argument has an invalid value.
+        ValueError: `columns` is empty, an argument has an invalid value, or `partition_by` and `cluster_by`
+            are given.
 
     Example:
         >>> import delta_variant as dv
@@ -77,6 +87,9 @@ def create_table(
     options = TableOptions(
         partition_by, configuration=configuration, name=name, description=description, mode=mode
     )
+    clustering = [parse_path(column) for column in one_or_more("columns", "cluster_by", cluster_by or ())]
+    if clustering and partition_by:
+        raise ValueError("expected partition_by or cluster_by, got both: Delta does not cluster partitions")
     fields, constraints = _parse_definitions(columns)
     store = open_latest(table)
     if load_existing(store, mode) is not None:
@@ -90,18 +103,22 @@ def create_table(
         enable_shredding=True,
         uri=store.uri,
     )
+    domains: list[DomainMetadata] = []
+    if clustering:
+        domains = [clustering_of(after, clustering)]
+        after = replace(after, protocol=features.with_features(after.protocol, ["clustering"]))
     # Reject expressions that no write of this library could evaluate.
     RowRules.of(after).computed_columns([])
     parameters: dict[str, Any] = {
         "isManaged": "false",
         "description": description,
         "partitionBy": msgspec.json.encode(after.partition_columns).decode(),
+        "clusterBy": [column_names_text((path,)) for path in clustering],
         "properties": msgspec.json.encode(dict(configuration or {})).decode(),
     }
+    context = commit_context("CREATE TABLE", parameters, commit=commit)
     with removing_new_folders(store):
-        return CommitResult(
-            commit_table(store, after, context=commit_context("CREATE TABLE", parameters, commit=commit))
-        )
+        return CommitResult(commit_table(store, after, context=context, domains=domains))
 
 
 def _parse_definitions(columns: Columns | Sequence[str]) -> tuple[tuple[StructField, ...], dict[str, str]]:

@@ -125,3 +125,74 @@ def test_definitions_that_no_table_can_have_are_rejected(
     with pytest.raises(error, match=message):
         dv.create_table(tmp_path / "t", columns)
     assert not (tmp_path / "t").exists()
+
+
+def actions_of(table: Path) -> dict[str, dict[str, Any]]:
+    lines = (table / "_delta_log" / f"{0:020}.json").read_text().splitlines()
+    return {kind: action for line in lines for kind, action in json.loads(line).items()}
+
+
+CLUSTERED = ["id bigint", "`a.b` date", "s struct<x: struct<y: string>, n: decimal(5,2)>", "v variant"]
+
+
+def test_a_clustered_table_names_its_columns(tmp_path: Path):
+    dv.create_table(tmp_path, CLUSTERED, cluster_by=["`A.B`", "s.x.y", ("s", "n"), "id"])
+    actions = actions_of(tmp_path)
+    # The domain of delta-spark; tests/spark/test_clustering_on_spark.py compares whole commits.
+    assert json.loads(actions["domainMetadata"]["configuration"]) == {
+        "clusteringColumns": [["a.b"], ["s", "x", "y"], ["s", "n"], ["id"]],
+        "domainName": "delta.clustering",
+    }
+    assert {"clustering", "domainMetadata"} <= set(actions["protocol"]["writerFeatures"])
+    table = dv.Table(tmp_path)
+    table.append([{"id": 1, "v": {"a": 1}}])
+    table.optimize()
+    assert table.audit(data=True).is_clean
+    with pytest.raises(dv.SchemaError, match="clustering column"):
+        table.set_properties({"delta.dataSkippingStatsColumns": "id"})
+
+
+def test_a_mapped_table_is_clustered_by_physical_names(tmp_path: Path):
+    mapped = {"delta.columnMapping.mode": "name"}
+    dv.create_table(tmp_path, CLUSTERED, cluster_by="s.n", configuration=mapped)
+    [column] = json.loads(actions_of(tmp_path)["domainMetadata"]["configuration"])["clusteringColumns"]
+    fields = {
+        field["name"]: field
+        for field in json.loads(actions_of(tmp_path)["metaData"]["schemaString"])["fields"]
+    }
+    inner = {field["name"]: field for field in fields["s"]["type"]["fields"]}
+    name = "delta.columnMapping.physicalName"
+    assert column == [fields["s"]["metadata"][name], inner["n"]["metadata"][name]]
+    dv.rename_column(tmp_path, "s.n", "m")
+    assert dv.audit_table(tmp_path).is_clean
+
+
+@pytest.mark.parametrize(
+    ("cluster_by", "configuration", "sentence"),
+    [
+        (["id", "a", "b", "c", "d"], {}, "by 5 columns because Delta supports 4"),
+        (["id", "ID"], {}, "'id' because it is named twice"),
+        (["nope"], {}, "there is no column 'nope'"),
+        (["v"], {}, "'v' because it is variant: expected a number"),
+        (["f"], {}, "'f' because it is boolean"),
+        (["s"], {}, "'s' because it is struct<x: long>"),
+        (["l.element"], {}, "keeps no statistics"),
+        (["a"], {"delta.dataSkippingNumIndexedCols": "1"}, "'a' because the table keeps no statistics of it"),
+        (["a"], {"delta.dataSkippingStatsColumns": "id"}, "'a' because the table keeps no statistics of it"),
+    ],
+)
+def test_columns_that_delta_does_not_cluster_by_are_rejected(
+    tmp_path: Path, cluster_by: list[str], configuration: dict[str, str], sentence: str
+):
+    columns = ["id bigint", *(f"{name} int" for name in "abcd"), "v variant", "f boolean"]
+    columns += ["s struct<x: bigint>", "l array<int>"]
+    with pytest.raises(dv.SchemaError, match=sentence):
+        dv.create_table(tmp_path / "t", columns, cluster_by=cluster_by, configuration=configuration)
+    assert not (tmp_path / "t").exists()
+
+
+def test_partitions_are_not_clustered(tmp_path: Path):
+    with pytest.raises(ValueError, match="expected partition_by or cluster_by, got both"):
+        dv.create_table(tmp_path / "t", ["id bigint", "p int"], partition_by="p", cluster_by="id")
+    assert dv.create_table(tmp_path / "t", ["id bigint"], cluster_by=[]).version == 0
+    assert "domainMetadata" not in actions_of(tmp_path / "t")

@@ -92,6 +92,9 @@ def create(
     table: Table,
     column: Annotated[list[str], argument("COLUMN...", "A definition in SQL, such as 'id bigint NOT NULL'.")],
     partition_by: Annotated[Texts, option("Partition the table; repeatable.", "COLUMN")] = None,
+    cluster_by: Annotated[
+        Texts, option("Cluster the table by a column or nested field; repeatable.", "COLUMN")
+    ] = None,
     table_property: Annotated[
         Texts, option("Set a property of the table; repeatable.", "KEY=VALUE", "--property")
     ] = None,
@@ -111,6 +114,7 @@ def create(
             column,
             mode="ignore" if if_not_exists else "error",
             partition_by=partition_by,
+            cluster_by=cluster_by,
             configuration=parse_pairs("--property", table_property) or None,
         ).version
     done = "the table exists, nothing to do" if version is None else f"version {version}"

@@ -56,6 +56,7 @@ __all__ = [
     "column_type",
     "drop_column",
     "parse_columns",
+    "parse_path",
     "plan_drop_column",
     "rename_column",
 ]
@@ -286,7 +287,7 @@ def plan_drop_column(
     )
 
 
-def _parse_path(column: ColumnPath) -> FieldPath:
+def parse_path(column: ColumnPath) -> FieldPath:
     """Return the names of a column's path.
 
     Raises SchemaError for text that is not a path, and ArgumentTypeError for anything but text.
@@ -327,7 +328,7 @@ def parse_columns(columns: Columns) -> Iterator[tuple[FieldPath, StructField]]:
     """Yield each new field with the path of its struct."""
     if isinstance(columns, Mapping):
         for column, written in columns.items():
-            path = _parse_path(column)
+            path = parse_path(column)
             yield path[:-1], StructField(path[-1], column_type(path[-1], written))
     else:
         yield from (((), field) for field in from_arrow(_arrow_schema(columns)).fields)
@@ -355,7 +356,7 @@ def _with_field(columns: StructType, parent: FieldPath, field: StructField) -> S
 def _resolve_mapped(snapshot: Snapshot, column: ColumnPath, verb: str) -> FieldPath:
     """Return the path of a field that column mapping allows to change."""
     check_schema_may_change(snapshot)
-    path = resolve(snapshot.schema, _parse_path(column))
+    path = resolve(snapshot.schema, parse_path(column))
     if snapshot.configuration.mapping_mode == "none":
         raise UnsupportedFeatureError(
             f"cannot {verb} {path_text(path)} because {snapshot.uri} does not use column mapping: set the "
@@ -445,7 +446,7 @@ def change_type(
     commit = metadata_options(commit, "change_type")
     snapshot = load_for_alter(table)
     check_schema_may_change(snapshot)
-    path = resolve(snapshot.schema, _parse_path(column))
+    path = resolve(snapshot.schema, parse_path(column))
     before, after = type_at(snapshot.schema, path), column_type(path[-1], new_type)
     if before == after:
         return CommitResult(None)
