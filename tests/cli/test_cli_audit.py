@@ -87,13 +87,13 @@ def test_an_audit_summarizes_a_flood_of_findings_by_rule(flood, capsys):
     ]
     assert (summary[1].example.path_key, summary[1].example.file_path) == ("$['a']", "part-0.parquet")
     remedy = "if the rows are right, run `delta-variant repair-statistics`"
-    assert summary[0].remedy == f"a reader that skips by it loses rows; {remedy}"
+    assert summary[0].remedy == f"{remedy}; until then a reader that skips by it loses rows"
     audit_report.print_summary(audit)
     error, note, counts = capsys.readouterr().out.splitlines()[1:4]
     assert error == (
         "  error    AU11   400 findings in 400 files, such as part-600.parquet: numRecords is 7, but the "
-        "file has 4 rows: a reader that skips by it loses rows; if the rows are right, run "
-        "`delta-variant repair-statistics`"
+        "file has 4 rows: if the rows are right, run `delta-variant repair-statistics`; until then a reader "
+        "that skips by it loses rows"
     )
     assert note.startswith(
         "  note     X3     2,000 findings in 1,000 files, such as part-0.parquet: the path $['a'] of v is "

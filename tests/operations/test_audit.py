@@ -226,8 +226,8 @@ def test_a_finding_has_its_location(tmp_path):
     assert (finding.file_path, finding.column) == (table.file.name, "v")
     assert (finding.path_key, finding.row) == ("$['a']", 0)
     assert finding.sentence == (
-        "row 0, column v at $['a']: 1 is less than the lower bound: a reader that skips by it loses rows; "
-        "if the rows are right, run `delta-variant repair-statistics`"
+        "row 0, column v at $['a']: 1 is less than the lower bound: if the rows are right, run "
+        "`delta-variant repair-statistics`; until then a reader that skips by it loses rows"
     )
 
 

@@ -132,7 +132,8 @@ def test_findings_are_grouped_by_rule_with_the_text_of_the_rule(browser, pages):
     assert texts == [
         "numRecords equals the number of rows in the data file, including deleted rows.",
         "PROTOCOL.md, Per-file Statistics. Audit rules.",
-        "a reader that skips by it loses rows; if the rows are right, run delta-variant repair-statistics",
+        "if the rows are right, run delta-variant repair-statistics; "
+        "until then a reader that skips by it loses rows",
     ]
     assert browser.run("return document.querySelector('.rule a').href") == rule_url("AU11")
     assert violation.endswith(".parquet numRecords is 7, but the file has 10 rows")

@@ -323,7 +323,7 @@ BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
         "run `delta-variant repair-statistics` to compute them; without bounds readers cannot skip the file",
     ),
     Rule("AU1", "error", _undecodable, UNUSED),
-    Rule("Z7", "error", _no_text, "some readers fail on other JSON; " + REPAIR),
+    Rule("Z7", "error", _no_text, f"{REPAIR}; some readers fail on other JSON"),
     Rule("AU2", "error", _no_object, UNUSED),
     Rule("AU3", "error", _bound_rule(_nested), UNUSED),
     Rule("AU4", "warning", _not_normalized, UNUSED),
@@ -344,11 +344,11 @@ BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
     ),
     Rule("AU14", "error", _bound_rule(_nan), DANGER),
     Rule(
-        "AU14", "warning", _bound_rule(_zero), "readers that distinguish the two zeros lose rows; " + REPAIR
+        "AU14", "warning", _bound_rule(_zero), f"{REPAIR}; readers that distinguish the two zeros lose rows"
     ),
     Rule("AU15", "error", _scales_differ, UNUSED),
-    Rule("AU15", "error", _bound_rule(_digits), "some readers reject it; " + REPAIR),
-    Rule("AU16", "warning", _printed_form, "Delta on Spark cannot decode every other form; " + REPAIR),
+    Rule("AU15", "error", _bound_rule(_digits), f"{REPAIR}; some readers reject it"),
+    Rule("AU16", "warning", _printed_form, f"{REPAIR}; Delta on Spark cannot decode every other form"),
     Rule(
         "AU18",
         "info",
@@ -356,11 +356,11 @@ BOUND_RULES: tuple[Rule[ColumnSubject], ...] = (
         f"the default limit is {MAX_STATS_PATHS}, because every reader decodes all bounds",
     ),
     Rule("AU19", "error", _of_another_class, DANGER),
-    Rule("AU19", "warning", _not_shredded, "only data=True can verify them; " + REPAIR),
+    Rule("AU19", "warning", _not_shredded, f"{REPAIR}; only data=True can verify them"),
     Rule("AU7", "error", _bounds_rule("below", "is less than the lower bound"), CONTRADICTED),
     Rule("AU7", "error", _bounds_rule("above", "is greater than the upper bound"), CONTRADICTED),
     Rule("AU7", "error", _bounds_rule("others", "has another type than the bounds"), CONTRADICTED),
-    Rule("AU8", "warning", _not_attained, "wider bounds skip fewer files; " + REPAIR),
+    Rule("AU8", "warning", _not_attained, f"{REPAIR}; wider bounds skip fewer files"),
     Rule("AU9", "error", _bounds_rule("nulls", "is a Variant null at a path with bounds"), DANGER),
     Rule("AU14", "error", _bounds_rule("nans", "is NaN at a path with bounds"), DANGER),
     Rule("AU10", "error", _variant_null_count, CONTRADICTED),

@@ -376,11 +376,9 @@ def _inconsistent_copies(subject: TableSubject) -> Iterator[Violation]:
 
 
 REPAIR = "run `delta-variant repair-statistics`"
-UNUSED = "readers ignore it, so they do not skip the file by it; run `delta-variant repair-statistics`"
-CONTRADICTED = (
-    "a reader that skips by it loses rows; if the rows are right, run `delta-variant repair-statistics`"
-)
-DANGER = "a reader that skips by it loses rows; run `delta-variant repair-statistics`"
+UNUSED = f"{REPAIR}; until then readers ignore it, and do not skip the file by it"
+CONTRADICTED = f"if the rows are right, {REPAIR}; until then a reader that skips by it loses rows"
+DANGER = f"{REPAIR}; until then a reader that skips by it loses rows"
 
 CHECKPOINT_STATISTICS_RULES: tuple[Rule[TableSubject], ...] = (
     Rule("AU17", "error", _inconsistent_copies, "readers use either of the two; write a new checkpoint"),
@@ -389,20 +387,20 @@ CHECKPOINT_STATISTICS_RULES: tuple[Rule[TableSubject], ...] = (
 FILE_STATISTICS_RULES: tuple[Rule[FileSubject], ...] = (
     Rule("ST19", "error", _not_statistics, UNUSED),
     Rule("AU11", "error", _num_records, CONTRADICTED),
-    Rule("ST15", "error", _no_num_records, "PROTOCOL.md requires it; run `delta-variant repair-statistics`"),
-    Rule("AU13", "warning", _unknown_names, "statistics use the physical names of columns; " + REPAIR),
+    Rule("ST15", "error", _no_num_records, f"{REPAIR}; PROTOCOL.md requires it"),
+    Rule("AU13", "warning", _unknown_names, f"{REPAIR}; statistics use the physical names of columns"),
     Rule("AU10", "error", _impossible_null_counts, DANGER),
     Rule("AU7", "error", _ordinary_outside, CONTRADICTED),
     Rule("AU7", "error", _without_exact_bounds, CONTRADICTED),
     Rule("AU8", "warning", _ordinary_loose, REPAIR),
     Rule("AU10", "error", _ordinary_null_counts, CONTRADICTED),
-    Rule("AU14", "error", _nan, "Spark skips the file by it and loses the row; " + REPAIR),
-    Rule("AU20", "error", _forms, "some readers fail on it, others ignore it; " + REPAIR),
-    Rule("AU21", "info", _incomplete, "readers cannot skip the file by them; " + REPAIR),
+    Rule("AU14", "error", _nan, f"{REPAIR}; Spark skips the file by it and loses the row"),
+    Rule("AU20", "error", _forms, f"{REPAIR}; some readers fail on it, others ignore it"),
+    Rule("AU21", "info", _incomplete, f"{REPAIR}; readers cannot skip the file by them"),
     Rule(
         "AU22",
         "warning",
         _tight_next_to_vector,
-        "readers take them for bounds of the live rows; " + REPAIR,
+        f"{REPAIR}; readers take them for bounds of the live rows",
     ),
 )
