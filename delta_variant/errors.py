@@ -359,7 +359,10 @@ class ExpressionError(DeltaVariantError):
 
 
 class RetentionDurationError(DeltaVariantError):
-    """A vacuum would delete files within the table's retention, which readers and writers may still use."""
+    """An operation would delete files or versions within the retention, which others may still use.
+
+    `vacuum` and `drop_feature` with `truncate_history=True` raise it.
+    """
 
 
 class SchemaError(DeltaVariantError):

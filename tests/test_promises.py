@@ -73,6 +73,9 @@ TEST_OF_ROW = {
     "delta.enableExpiredLogCleanup": (
         "test_log_cleanup.test_what_is_older_than_the_checkpoint_before_the_retention_is_deleted"
     ),
+    "delta.dropFeatureTruncateHistory.retentionDuration": (
+        "test_drop_feature.test_the_message_says_when_the_history_expires"
+    ),
     "delta.deletedFileRetentionDuration": "test_vacuum.test_the_default_retention_is_the_table_property",
     "delta.dataSkippingNumIndexedCols": ("test_promises.test_columns_with_statistics_must_be_data_columns"),
     "delta.isolationLevel": "test_restore.test_rows_of_a_concurrent_append_are_a_conflict",

@@ -163,6 +163,12 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "delta-variant alter lake/events --set delta.enableChangeDataFeed=true",
             "delta-variant alter lake/events --add-column raw=variant",
         ),
+        "drop-feature": Row(
+            "schema",
+            "Remove a feature from the protocol, so that more readers and writers open the table.",
+            "delta-variant drop-feature lake/events variantShredding --dry-run",
+            "delta-variant drop-feature lake/events variantShredding --yes",
+        ),
     },
     "Check": {
         "audit": Row(

@@ -20,6 +20,7 @@ Destructive: TypeAlias = Literal[
     "alter --drop-column",
     "clean-up-log",
     "delete",
+    "drop-feature",
     "merge",
     "repair-files",
     "restore",
@@ -37,6 +38,7 @@ DESTRUCTIVE: Mapping[Destructive, str] = {
     "merge": "rows and values, with a clause that updates or deletes",
     "write --mode overwrite": "rows",
     "alter --drop-column": "a column",
+    "drop-feature": "a feature, and with --truncate-history the log of earlier versions",
     "restore": "what was written after the restored version",
     "repair-files": "the entries of lost files",
     "vacuum": "files of earlier versions",
@@ -47,8 +49,8 @@ DESTRUCTIVE: Mapping[Destructive, str] = {
 RULE = (
     "A command that removes something from the latest version of a table, or deletes files of earlier "
     "versions, shows its plan and asks: delete, update, merge, write --mode overwrite, alter --drop-column, "
-    "restore, repair-files, vacuum, clean-up-log. Without a terminal it requires --yes. --dry-run prints the "
-    "plan only. All other commands run at once."
+    "drop-feature, restore, repair-files, vacuum, clean-up-log. Without a terminal it requires --yes. "
+    "--dry-run prints the plan only. All other commands run at once."
 )
 
 

@@ -18,7 +18,15 @@ from ..storage.objects import StoredFile
 from ..storage.store import Store, delete_all, list_file_info, modification_time
 from .listing import LAST_CHECKPOINT, LOG, CheckpointFiles, Listing, checkpoint_name, file_span, listing_of
 
-__all__ = ["NOTHING_EXPIRED", "ExpiredLog", "adjust_times", "delete_expired", "find_expired", "is_new_day"]
+__all__ = [
+    "DAY",
+    "NOTHING_EXPIRED",
+    "ExpiredLog",
+    "adjust_times",
+    "delete_expired",
+    "find_expired",
+    "is_new_day",
+]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -52,15 +60,18 @@ def is_new_day(store: Store, now: int) -> bool:
         return True
 
 
-def find_expired(store: Store, table: TableConfiguration, now: int) -> ExpiredLog:
+def find_expired(
+    store: Store, table: TableConfiguration, now: int, *, cutoff: int | None = None
+) -> ExpiredLog:
     """Return the files of a log that have expired at a time in milliseconds since 1970.
 
-    `protocol` and `configuration` are those of the latest version. Raises StoreError if the log cannot be
-    listed.
+    `table` is the latest version. The versions until `cutoff` have expired, by default until the midnight
+    before the retention of the log. Raises StoreError if the log cannot be listed.
     """
-    retention = table.get(properties.LOG_RETENTION_DURATION)
-    # A writer may still commit on top of a version of this day: a version must not become free again.
-    cutoff = _midnight(now - max(retention, DAY))
+    if cutoff is None:
+        retention = table.get(properties.LOG_RETENTION_DURATION)
+        # A writer may still commit on top of a version of this day: a version must not become free again.
+        cutoff = _midnight(now - max(retention, DAY))
     files = {file.path.removeprefix(f"{LOG}/"): file for file in list_file_info(store, LOG)}
     listing = listing_of(files.values())
     last = max((version for version, time in adjust_times(listing) if time <= cutoff), default=-1)

@@ -127,7 +127,7 @@ def remove_actions(files: pa.Table, now: int, *, data_change: bool) -> Iterator[
                 path=row["encoded_path"] or encode_path(row["path"]),
                 deletion_timestamp=now,
                 data_change=data_change,
-                extended_file_metadata=True,
+                extended_file_metadata=row["size"] is not None,
                 partition_values=row["partition_values"] or {},
                 size=row["size"],
                 stats=row["stats"],

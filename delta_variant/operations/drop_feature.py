@@ -9,6 +9,7 @@ protocol shrinks in the last commit.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from uuid import uuid4
 
 import msgspec
@@ -16,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array
-from .._checks import list_names
+from .._checks import check_option, list_names
 from .._progress import begin
 from .._text import count
 from ..errors import CommitConflictError, ProtocolError
@@ -33,11 +34,10 @@ from ..protocol.features import FEATURES
 from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import TableLocation
 from .alter.alteration import load_for_alter, metadata_options, plan_alteration
+from .feature_history import CHECKPOINT_PROTECTION, FeatureHistory
 from .feature_traces import NO_TRACES, REMEDIES, REMOVALS, Removal
 
 __all__ = ["DropFeaturePlan", "drop_feature", "plan_drop_feature", "run_drop_feature"]
-
-CHECKPOINT_PROTECTION = "checkpointProtection"
 
 BARRIERS = 3
 """Checkpoints before the last commit: Delta on Spark gives up after three that it cannot read."""
@@ -50,19 +50,25 @@ def drop_feature(
     table: TableLocation,
     name: str,
     *,
+    truncate_history: bool = False,
     commit: CommitOptions | None = None,
 ) -> CommitResult:
     """Remove a feature from the protocol of a table, so that readers and writers without it open the table.
 
     The rows stay the same. A property that enables the feature is unset, and files that use it are rewritten:
     those with shredded Variants, or with deletion vectors. A feature that the schema, a constraint or another
-    feature needs is not dropped. Earlier versions of the table keep the feature, and can still be read: the
-    feature `checkpointProtection`, which only writers have to know, keeps their checkpoints until they
-    expire. An interrupted call can be repeated.
+    feature needs is not dropped. An interrupted call can be repeated.
+
+    Earlier versions of the table keep a feature of readers, and can still be read: the protocol gains the
+    feature `checkpointProtection`, which only writers have to know, and which keeps their checkpoints until
+    they expire. With `truncate_history`, these versions are deleted instead. This takes two calls: the first
+    one removes what uses the feature, and the second one drops it when the versions before are a day old.
 
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
         name: The name of the feature, such as `variantShredding`.
+        truncate_history: Delete earlier versions that use the feature from the log. False by default. The
+            feature `checkpointProtection` itself requires True.
         commit: The metadata of the last commit; see `CommitOptions`. None, the default, sets none.
 
     Returns:
@@ -72,7 +78,10 @@ def drop_feature(
         TableNotFoundError: There is no table at this location.
         ProtocolError: The protocol does not have the feature, or the table needs it; the message says why.
         UnsupportedFeatureError: This version cannot drop the feature, or cannot write to the table.
-        CommitConflictError: Concurrent commits changed the table in the same way; repeat the call.
+        RetentionDurationError: With `truncate_history`, earlier versions that use the feature are not old
+            enough; the message says when they are.
+        CommitConflictError: A concurrent commit conflicts; repeat the call.
+        ValueError: `truncate_history` does not fit the feature.
 
     Example:
         >>> import delta_variant as dv
@@ -82,7 +91,8 @@ def drop_feature(
         >>> events.scan().to_pylist()
         [{'event': {'user': 7}}]
     """
-    return run_drop_feature(plan_drop_feature(table, name, commit=commit), table)
+    plan = plan_drop_feature(table, name, truncate_history=truncate_history, commit=commit)
+    return run_drop_feature(plan, table)
 
 
 @dataclass(frozen=True)
@@ -94,6 +104,7 @@ class DropFeaturePlan:
         name: The name of the feature in the protocol.
         removal: How the traces of the feature are removed.
         files: The files with traces, rows of `Snapshot.files`.
+        truncates: Whether earlier versions that use the feature are deleted.
         commit: The metadata of the last commit.
     """
 
@@ -101,12 +112,13 @@ class DropFeaturePlan:
     name: str
     removal: Removal
     files: pa.Table
+    truncates: bool
     commit: CommitOptions
 
     @property
     def protects_history(self) -> bool:
-        """Return whether earlier versions could be misread without the feature."""
-        return FEATURES[self.name].is_reader_writer
+        """Return whether the checkpoints of earlier versions, which need the feature, have to be kept."""
+        return FEATURES[self.name].is_reader_writer and not self.truncates
 
     @property
     def added(self) -> tuple[str, ...]:
@@ -122,6 +134,8 @@ class DropFeaturePlan:
             sentences.append(f"unset {name}" if text is None else f"set {name}={text}")
         if self.files.num_rows:
             sentences.append(f"rewrite {count(self.files.num_rows, 'file')}")
+        if self.truncates:
+            sentences.append("delete earlier versions that use it from the log when they are a day old")
         if self.protects_history:
             sentences.append(f"write {BARRIERS + 1} checkpoints, which keep earlier versions readable")
         facts = {
@@ -129,6 +143,7 @@ class DropFeaturePlan:
             "feature": self.name,
             "properties": settings,
             "files": self.files["path"].to_pylist(),
+            "truncate_history": self.truncates,
             "protocol": msgspec.to_builtins(after),
         }
         return Description((*sentences, _protocol_text(after)), facts)
@@ -140,19 +155,21 @@ def _protocol_text(protocol: Protocol) -> str:
 
 
 def plan_drop_feature(
-    table: TableLocation, name: str, *, commit: CommitOptions | None = None
+    table: TableLocation, name: str, *, truncate_history: bool, commit: CommitOptions | None = None
 ) -> DropFeaturePlan:
     """Return the plan of the removal of a feature; raises the errors of `drop_feature`."""
+    check_option("truncate_history", truncate_history, (True, False))
     options = metadata_options(commit, "drop_feature")
     snapshot = load_for_alter(table)
     check_maintenance("drop a feature of", snapshot.uri, snapshot.protocol)
     _check_present(snapshot, name)
+    _check_truncation(name, truncate_history)
     is_kept = features.has_other_name(snapshot.protocol, name)
     removal = NO_TRACES if is_kept else REMOVALS.get(FEATURES[name].base_name, NO_TRACES)
     _check_not_needed(snapshot, name, removal)
     begin("searching", files=snapshot.num_files)
     files = removal.find(executor_of(table, snapshot.store), snapshot, pa.array([], pa.string()))
-    return DropFeaturePlan(snapshot, name, removal, files, options)
+    return DropFeaturePlan(snapshot, name, removal, files, truncate_history, options)
 
 
 def _check_present(snapshot: Snapshot, name: str) -> None:
@@ -162,6 +179,18 @@ def _check_present(snapshot: Snapshot, name: str) -> None:
             f"cannot drop the feature {name!r} because the protocol of {snapshot.uri} does not have it: its "
             f"features are {list_names(sorted(present), str(name)) or 'none'}",
             table=snapshot.uri,
+        )
+
+
+def _check_truncation(name: str, truncate_history: bool) -> None:
+    if name == CHECKPOINT_PROTECTION and not truncate_history:
+        raise ValueError(
+            f"cannot drop the feature {name!r} while earlier versions need it: pass truncate_history=True"
+        )
+    if truncate_history and name != CHECKPOINT_PROTECTION and not FEATURES[name].is_reader_writer:
+        raise ValueError(
+            f"truncate_history: readers do not need the feature {name!r}, so that earlier versions can stay: "
+            "omit it"
         )
 
 
@@ -191,9 +220,11 @@ def run_drop_feature(plan: DropFeaturePlan, table: TableLocation) -> CommitResul
     """Remove the traces of a feature, then the feature."""
     executor = executor_of(table, plan.snapshot.store)
     clean = _remove_traces(plan, executor)
-    if plan.protects_history:
-        for _ in range(BARRIERS):
-            _write_barrier(plan.snapshot)
+    if plan.truncates:
+        history = FeatureHistory(refresh(plan.snapshot), plan.name, plan.removal, clean, executor)
+        history.truncate(partial(_write_barrier, plan.snapshot))
+    for _ in range(BARRIERS if plan.protects_history else 0):
+        _write_barrier(plan.snapshot)
     version = _commit_drop(plan, executor, clean)
     if plan.protects_history:
         _write_checkpoint(plan.snapshot, version)
@@ -217,6 +248,7 @@ def _remove_traces(plan: DropFeaturePlan, executor: Executor) -> Array:
         found = removal.find(executor.another(), snapshot, clean)
         clean = _paths_without(snapshot, found)
         if not found.num_rows:
+            removal.finish(snapshot)
             return clean
         removal.clean(executor, snapshot, found, plan.name)
 
@@ -241,7 +273,7 @@ def _write_checkpoint(snapshot: Snapshot, version: int) -> None:
 def _commit_drop(plan: DropFeaturePlan, executor: Executor, clean: Array) -> int:
     """Commit the protocol without the feature as the next version, and return the version."""
     context = commit_context(
-        "DROP FEATURE", {"featureName": plan.name, "truncateHistory": False}, commit=plan.commit
+        "DROP FEATURE", {"featureName": plan.name, "truncateHistory": plan.truncates}, commit=plan.commit
     )
     for attempt in range(ATTEMPTS):
         snapshot = refresh(plan.snapshot)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,10 +19,14 @@ from ..data_file.options import FileOptions
 from ..data_file.shredding import PerSchema
 from ..execution import Executor, NameFile
 from ..log import transaction
-from ..log.commit_context import commit_context
+from ..log.commit_context import commit_context, now
+from ..log.conflicts import Reads
+from ..log.deletion_vectors import file_path
+from ..log.file_tables import FILES_SCHEMA
+from ..log.load import load_with_tombstones
 from ..log.snapshot import Snapshot, TableVersion, strip_files
 from ..protocol import properties
-from ..protocol.actions import ROW_TRACKING_DOMAIN, DomainMetadata
+from ..protocol.actions import ROW_TRACKING_DOMAIN, DomainMetadata, is_absolute
 from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
 from ..read.shredded_columns import variants_of
 from ..storage.store import Store
@@ -39,6 +43,10 @@ CleanFiles: TypeAlias = Callable[[Executor, Snapshot, pa.Table, str], None]
 
 def _find_nothing(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Table:
     return snapshot.files.slice(0, 0)
+
+
+def _do_nothing(snapshot: Snapshot) -> None:
+    pass
 
 
 def _find_vectors(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Table:
@@ -98,6 +106,24 @@ def _clear_row_ids(executor: Executor, snapshot: Snapshot, files: pa.Table, name
     transaction.recommit_files(snapshot, files, context=context)
 
 
+def _keep_vectors(snapshot: Snapshot) -> None:
+    """Commit tombstones of the files of deletion vectors that earlier versions need.
+
+    The vacuum of a writer without deletion vectors sees these files only as removed files, as in Delta.
+    """
+    _, tombstones = load_with_tombstones(snapshot.store, snapshot.version)
+    retention = snapshot.configuration.get(properties.DELETED_FILE_RETENTION_DURATION)
+    recent = tombstones.filter(pc.greater(tombstones["deletion_timestamp"], pa.scalar(now() - retention)))
+    vectors: list[Any] = recent["deletion_vector"].drop_null().to_pylist()
+    paths = {path for path in map(file_path, vectors) if path is not None and not is_absolute(path)}
+    missing = sorted(paths.difference(tombstones["path"].to_pylist()))
+    if missing:
+        files = pa.Table.from_pylist([{"path": path} for path in missing], FILES_SCHEMA)
+        context = commit_context("Deletion Vector Tombstones")
+        reads = Reads(files, lambda adds: False)
+        transaction.replace_files(snapshot, files, [], context=context, reads=reads, data_change=False)
+
+
 @dataclass(frozen=True)
 class Removal:
     """How the traces of a feature are removed.
@@ -106,6 +132,7 @@ class Removal:
         settings: The properties that are set first, None to unset one, so that no writer adds new traces.
         find: Returns the files with traces.
         clean: Replaces these files.
+        finish: Commits what earlier versions need when no file has traces.
         dropped: The properties that the last commit unsets, because writers may use them until then.
         domain: The prefix of the metadata domains that the last commit removes, None for no domain.
     """
@@ -113,6 +140,7 @@ class Removal:
     settings: Mapping[str, str | None]
     find: FindFiles = _find_nothing
     clean: CleanFiles = _rewrite
+    finish: Callable[[Snapshot], None] = _do_nothing
     dropped: Sequence[str] = ()
     domain: str | None = None
 
@@ -139,7 +167,10 @@ REMOVALS: Mapping[str, Removal] = {
     "variantShredding": Removal(
         {properties.ENABLE_VARIANT_SHREDDING.name: None}, _find_shredded, partial(_rewrite, everything=True)
     ),
-    "deletionVectors": Removal({properties.ENABLE_DELETION_VECTORS.name: None}, _find_vectors),
+    "deletionVectors": Removal(
+        {properties.ENABLE_DELETION_VECTORS.name: None}, _find_vectors, finish=_keep_vectors
+    ),
+    "typeWidening": Removal({properties.ENABLE_TYPE_WIDENING.name: None}),
     "v2Checkpoint": Removal({properties.CHECKPOINT_POLICY.name: None}),
     "inCommitTimestamp": Removal(
         dict.fromkeys(
@@ -164,6 +195,7 @@ REMOVALS: Mapping[str, Removal] = {
     ),
     # Other features have their own domains, and are dropped before.
     "domainMetadata": Removal({}, domain=""),
+    "checkpointProtection": Removal({}, dropped=(properties.CHECKPOINT_PROTECTION_VERSION.name,)),
 }
 """The features that leave traces, by their stable names."""
 

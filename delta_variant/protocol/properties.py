@@ -48,6 +48,7 @@ __all__ = [
     "RANDOMIZE_FILE_PREFIXES",
     "RANDOM_PREFIX_LENGTH",
     "ROW_TRACKING_SUSPENDED",
+    "TRUNCATE_HISTORY_RETENTION_DURATION",
     "WRITE_STATS_AS_JSON",
     "WRITE_STATS_AS_STRUCT",
     "ColumnMappingMode",
@@ -64,6 +65,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+Default = TypeVar("Default")
 Choice = TypeVar("Choice", bound=str)
 
 ColumnMappingMode: TypeAlias = Literal["none", "name", "id"]
@@ -279,9 +281,9 @@ def _milliseconds(text: str) -> int:
     return sum(int(number) * MILLISECONDS[unit.lower()] for number, unit in DURATION.findall(found[1]))
 
 
-def _duration(name: str) -> TableProperty[int | None]:
-    expected = "a duration in units of a week or less, such as interval 1 week"
-    return TableProperty(name, _milliseconds, None, _accepts(_milliseconds), expected)
+def _duration(name: str, default: Default, example: str = "interval 1 week") -> TableProperty[int | Default]:
+    expected = f"a duration in units of a week or less, such as {example}"
+    return TableProperty(name, _milliseconds, default, _accepts(_milliseconds), expected)
 
 
 def _accepts(parse: Callable[[str], object]) -> Callable[[str], bool]:
@@ -333,20 +335,8 @@ DATA_SKIPPING_STATS_COLUMNS: TableProperty[ColumnNames | None] = TableProperty(
     _accepts(_optional_column_names),
     "column names separated by commas, with backticks around a name with a dot or a comma",
 )
-LOG_RETENTION_DURATION = TableProperty(
-    "delta.logRetentionDuration",
-    _milliseconds,
-    30 * MILLISECONDS["day"],
-    _accepts(_milliseconds),
-    "a duration in units of a week or less, such as interval 30 days",
-)
-DELETED_FILE_RETENTION_DURATION = TableProperty(
-    "delta.deletedFileRetentionDuration",
-    _milliseconds,
-    7 * MILLISECONDS["day"],
-    _accepts(_milliseconds),
-    "a duration in units of a week or less, such as interval 1 week",
-)
+LOG_RETENTION_DURATION = _duration("delta.logRetentionDuration", 30 * MILLISECONDS["day"], "interval 30 days")
+DELETED_FILE_RETENTION_DURATION = _duration("delta.deletedFileRetentionDuration", 7 * MILLISECONDS["day"])
 ENABLE_CHANGE_DATA_FEED = _boolean("delta.enableChangeDataFeed", False)
 ENABLE_DELETION_VECTORS = _boolean("delta.enableDeletionVectors", False)
 ENABLE_EXPIRED_LOG_CLEANUP = _boolean("delta.enableExpiredLogCleanup", True)
@@ -387,6 +377,9 @@ PARQUET_FORMAT_VERSION: TableProperty[PageVersion] = TableProperty(
 RANDOMIZE_FILE_PREFIXES = _boolean("delta.randomizeFilePrefixes", False)
 RANDOM_PREFIX_LENGTH = _number("delta.randomPrefixLength", 2, 1, "an integer from 1")
 ROW_TRACKING_SUSPENDED = _boolean("delta.rowTrackingSuspended", False)
+TRUNCATE_HISTORY_RETENTION_DURATION = _duration(
+    "delta.dropFeatureTruncateHistory.retentionDuration", MILLISECONDS["day"], "interval 24 hours"
+)
 WRITE_STATS_AS_JSON = _boolean("delta.checkpoint.writeStatsAsJson", True)
 WRITE_STATS_AS_STRUCT = _boolean("delta.checkpoint.writeStatsAsStruct", False)
 
@@ -426,6 +419,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         RANDOMIZE_FILE_PREFIXES,
         RANDOM_PREFIX_LENGTH,
         ROW_TRACKING_SUSPENDED,
+        TRUNCATE_HISTORY_RETENTION_DURATION,
         WRITE_STATS_AS_JSON,
         WRITE_STATS_AS_STRUCT,
     )
@@ -434,10 +428,9 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
 _OTHER_ROWS: tuple[TableProperty[Any], ...] = (
     _boolean("delta.enableFullRetentionRollback", True),
     _boolean("delta.tuneFileSizesForRewrites", False),
-    _duration("delta.checkpointRetentionDuration"),
-    _duration("delta.dropFeatureTruncateHistory.retentionDuration"),
-    _duration("delta.sampleRetentionDuration"),
-    _duration("delta.setTransactionRetentionDuration"),
+    _duration("delta.checkpointRetentionDuration", None),
+    _duration("delta.sampleRetentionDuration", None),
+    _duration("delta.setTransactionRetentionDuration", None),
     _number("delta.dataSkippingStringPrefixLength", None, 0, "an integer from 0"),
     _text("delta.targetFileSize"),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +17,14 @@ from support.planting import Table, plant_vector, rewrite_commit
 from support.tables import append_events, commit_path, list_files, read_actions, read_by_id, read_commit
 
 import delta_variant as dv
-from delta_variant.errors import CommitConflictError, ProtocolError, UnsupportedFeatureError
+from delta_variant.errors import (
+    CommitConflictError,
+    ProtocolError,
+    RetentionDurationError,
+    UnsupportedFeatureError,
+    VersionNotFoundError,
+)
+from delta_variant.operations.checkpoint import write_checkpoint
 from delta_variant.protocol.actions import Protocol
 from delta_variant.protocol.features import FEATURES, without_feature
 
@@ -166,6 +175,126 @@ def test_changes_of_writers_alone_need_no_protection(tmp_path: Path):
     assert dv.drop_feature(tmp_path, "inCommitTimestamp").version == 2
     assert list_files(tmp_path / "_delta_log", "*.checkpoint.parquet") == set()
     assert "checkpointProtection" not in protocol_of(tmp_path)[3]
+
+
+# --- truncated history
+
+
+def age(table: Path, hours: float) -> None:
+    """Make the log some hours older."""
+    for file in (table / "_delta_log").iterdir():
+        time = file.stat().st_mtime - hours * 3600
+        os.utime(file, (time, time))
+
+
+def truncate(table: Path, name: str = "variantShredding") -> int | None:
+    return dv.drop_feature(table, name, truncate_history=True).version
+
+
+def test_history_is_truncated_by_a_second_call_a_day_later(table: Path):
+    with pytest.raises(
+        RetentionDurationError, match=r"version 1 in its log needs it, .*: repeat the call aft"
+    ):
+        truncate(table)
+    waiting = dv.load_snapshot(table).version
+    age(table, 23.9)
+    with pytest.raises(RetentionDurationError, match="repeat the call after"):
+        truncate(table)
+    assert dv.load_snapshot(table).version == waiting
+    age(table, 0.2)
+    assert truncate(table) == waiting + 1
+    assert protocol_of(table) == (3, 7, ["variantType"], ["appendOnly", "invariants", "variantType"])
+    assert dv.load_snapshot(table).properties == {}
+    assert read_by_id(table) == BEFORE
+    assert [each.version for each in dv.history(table)] == [waiting + 1, waiting]
+    with pytest.raises(VersionNotFoundError):
+        dv.load_snapshot(table, 1)
+    assert dv.audit_table(table, data=True).is_clean
+
+
+def test_the_message_says_when_the_history_expires(table: Path):
+    dv.set_properties(table, {"delta.dropFeatureTruncateHistory.retentionDuration": "interval 3 days"})
+    before = datetime.now(timezone.utc)
+    with pytest.raises(RetentionDurationError) as raised:
+        truncate(table)
+    found = datetime.fromisoformat(str(raised.value).rpartition("after ")[2])
+    assert timedelta(0) <= found - before - timedelta(days=3) <= timedelta(minutes=5)
+    age(table, 71)
+    with pytest.raises(RetentionDurationError):
+        truncate(table)
+    age(table, 2)
+    truncate(table)
+
+
+def test_a_retention_is_a_day_at_least(table: Path):
+    dv.set_properties(table, {"delta.dropFeatureTruncateHistory.retentionDuration": "interval 1 hour"})
+    for hours in (0, 20):
+        age(table, hours)
+        with pytest.raises(RetentionDurationError):
+            truncate(table)
+
+
+def test_a_feature_that_no_version_uses_is_dropped_at_once(tmp_path: Path):
+    dv.write_table(tmp_path, pa.table({"id": [1]}))
+    dv.set_properties(tmp_path, {"delta.feature.variantType": "supported"})
+    assert truncate(tmp_path, "variantType") == 2
+    assert protocol_of(tmp_path) == (1, 2, [], [])
+
+
+def test_history_with_shredded_files_needs_the_feature_without_its_property(table: Path):
+    dv.set_properties(table, {"delta.enableVariantShredding": "false"})
+    write_checkpoint(table)
+    delete = dv.delete(table, "id < 3")
+    age(table, 48)
+    dv.clean_up_log(table)
+    for version in range(2):
+        commit_path(table, version).unlink()
+    with pytest.raises(RetentionDurationError, match="version 2 in its log needs it"):
+        truncate(table)
+    assert delete.version == 3
+    assert read_by_id(table).keys() == {3, 4, 5}
+
+
+def test_history_of_deleted_files_counts_as_a_use(table: Path):
+    dv.set_properties(table, {"delta.enableVariantShredding": "false"})
+    write_checkpoint(table)
+    for version in range(2):
+        commit_path(table, version).unlink()
+    dv.delete(table, "id < 3")
+    dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False)
+    with pytest.raises(RetentionDurationError, match="version 2 in its log needs it"):
+        truncate(table)
+
+
+def test_a_v2_checkpoint_in_the_log_needs_its_feature(tmp_path: Path):
+    append_events(tmp_path, TEXTS, configuration={"delta.checkpointPolicy": "v2"})
+    append_events(tmp_path, TEXTS, first=3)
+    write_checkpoint(tmp_path)
+    dv.set_properties(tmp_path, {"delta.checkpointPolicy": "classic"})
+    for version in range(2):
+        commit_path(tmp_path, version).unlink()
+    (tmp_path / "_delta_log" / f"{1:020}.crc").unlink()
+    with pytest.raises(RetentionDurationError, match="version 1 in its log needs it"):
+        truncate(tmp_path, "v2Checkpoint")
+
+
+def test_the_protection_is_dropped_with_the_history(table: Path):
+    dropped = dv.drop_feature(table, "variantShredding").version
+    with pytest.raises(ValueError, match="pass truncate_history=True"):
+        dv.drop_feature(table, "checkpointProtection")
+    with pytest.raises(RetentionDurationError, match=f"version {(dropped or 0) - 1} in its log needs it"):
+        truncate(table, "checkpointProtection")
+    age(table, 24.1)
+    truncate(table, "checkpointProtection")
+    assert protocol_of(table) == (3, 7, ["variantType"], ["appendOnly", "invariants", "variantType"])
+    assert dv.load_snapshot(table).properties == {}
+    assert min(each.version for each in dv.history(table)) >= (dropped or 0)
+    assert read_by_id(table) == BEFORE
+
+
+def test_history_is_not_truncated_for_features_of_writers(table: Path):
+    with pytest.raises(ValueError, match="readers do not need the feature 'appendOnly', so that earlier"):
+        truncate(table, "appendOnly")
 
 
 # --- other features

@@ -149,6 +149,14 @@ def run_widening(table: Path) -> None:
     dv.change_type(table, "id", "decimal(20,0)")
 
 
+def run_drop(table: Path) -> None:
+    assert len(dv.shredded_columns(table)) > len(dv.load_snapshot(table).arrow_schema)
+    version = dv.drop_feature(table, "variantShredding").version
+    assert len(dv.shredded_columns(table)) == len(dv.load_snapshot(table).arrow_schema)
+    assert read(dv.Table(table).as_of(1)) == read(table)
+    assert dv.history(table)[0].version == version
+
+
 def run_history(table: Path) -> None:
     assert [entry.version for entry in dv.history(str(table))] == [1, 0]
 
@@ -202,6 +210,7 @@ OPERATIONS = {
     "rename and drop columns": Operation(run_columns),
     "widen a type": Operation(run_widening),
     "add a constraint": Operation(lambda table: dv.add_constraint(table, "n", "event:n::bigint < 40")),
+    "drop `variantShredding`": Operation(run_drop),
     "read changes": Operation(run_changes, configuration={"delta.enableChangeDataFeed": "true"}),
     "vacuum": Operation(run_vacuum),
     "restore": Operation(

@@ -1,4 +1,4 @@
-"""The commands `create`, `describe` and `alter`, which makes one kind of change per commit."""
+"""The commands `create`, `describe`, `alter`, which makes one kind of change, and `drop-feature`."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from ...operations.alter.table_properties import set_properties, unset_propertie
 from ...operations.create import create_table
 from ...operations.describe.describe import describe as describe_paths
 from ...operations.describe.summary import Summary
+from ...operations.drop_feature import plan_drop_feature, run_drop_feature
 from ...protocol.types import sql_type
 from ...read.rows import count_rows
 from ..confirmation import confirm
@@ -51,7 +52,7 @@ from ..progress import showing_progress
 from ..report import Report, Rows, facts, render
 from ..tables import Heading, Layout
 
-__all__ = ["alter", "create", "describe"]
+__all__ = ["alter", "create", "describe", "drop_feature"]
 
 
 def describe(
@@ -247,3 +248,32 @@ def alter(
         version = run(handle(table), *arguments()).version
     done = "nothing to change" if version is None else f"version {version}"
     render(Report({"table": table, "version": version}, [f"{table}: {done}"]), json=json)
+
+
+def drop_feature(
+    table: Table,
+    feature: Annotated[str, argument("FEATURE", "The name of the feature, such as variantShredding.")],
+    truncate_history: Annotated[
+        bool,
+        option(
+            "Delete earlier versions that use it, instead of protecting their checkpoints.",
+            names="--truncate-history",
+        ),
+    ] = False,
+    yes: Yes = False,
+    dry_run: DryRun = False,
+    json: Json = False,
+) -> None:
+    """Remove a feature from the protocol, so that more readers and writers open the table.
+
+    Files that use it are rewritten. Earlier versions can still be read; with --truncate-history, they are
+    deleted when they are a day old, and the command has to be repeated then.
+    """
+    make = partial(plan_drop_feature, handle(table), feature, truncate_history=truncate_history)
+    plan = confirm("drop-feature", table, make, yes=yes, dry_run=dry_run, json=json)
+    if plan is None:
+        return
+    with all_or_nothing("repeat the command to complete it"), showing_progress():
+        version = run_drop_feature(plan, handle(table)).version
+    done = f"{table}: version {version} does not have the feature {feature}"
+    render(Report({"table": table, "version": version}, [done]), json=json)
