@@ -2,11 +2,12 @@
 
     python benchmarks/pushdown.py EVENTS [--rows 2000000] [--pairs 5] [--folder FOLDER]
 
-EVENTS is a file of JSON lines of `generate.py`. The table has one Variant column. The plain file has the
-paths of the queries as columns of their own, with the same compression. Both are queried by one engine in one
-process, in turn, after an untimed run. Prints the medians of wall and CPU time, and of their ratios with the
-range. DataFusion and Daft are measured if they are installed. Daft has no reader of datasets: it reads the
-columns that a query needs from each fragment, and filters the rows itself.
+EVENTS is a file of JSON lines of `generate.py`. The table has one Variant column. It is queried through a
+dataset, and in DuckDB through a view, too. The plain file has the paths of the queries as columns of their
+own, with the same compression. Both are queried by one engine in one process, in turn, after an untimed run.
+Prints the medians of wall and CPU time, and of their ratios with the range. DataFusion and Daft are measured
+if they are installed. Daft has no reader of datasets: it reads the columns that a query needs from each
+fragment, and filters the rows itself.
 """
 
 from __future__ import annotations
@@ -80,6 +81,14 @@ def by_duckdb(source: Any, query: str) -> Any:
         return connection.sql(SQL[query]).fetchall()
 
 
+def by_duckdb_view(source: Any, query: str) -> Any:
+    if isinstance(source, Path):
+        return by_duckdb(source, query)
+    with duckdb.connect() as connection:
+        dv.to_duckdb(connection, "source", source.uri, columns=PATHS)
+        return connection.sql(SQL[query]).fetchall()
+
+
 def by_polars(source: Any, query: str) -> Any:
     frame = pl.scan_parquet(source / "*.parquet") if isinstance(source, Path) else source.to_lazyframe()
     return FRAMES[query](frame).collect().rows()
@@ -109,6 +118,7 @@ def by_daft(source: Any, query: str) -> Any:
 
 ENGINES: Mapping[str, Callable[[Any, str], Any]] = {
     "duckdb": by_duckdb,
+    "duckdb view": by_duckdb_view,
     "polars": by_polars,
     **({"datafusion": by_datafusion} if find_spec("datafusion") else {}),
     **({"daft": by_daft} if find_spec("daft") else {}),
@@ -135,7 +145,7 @@ def compare(engine: str, query: str, folder: Path, pairs: int) -> str:
         shown = f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "-"
         kind = what.partition("_")[0]
         figures.append(f"{kind} {statistics.median(ours):.3f} / {statistics.median(theirs):.3f} s = {shown}")
-    return f"{engine:10} {query:7} {', '.join(figures)}"
+    return f"{engine:11} {query:7} {', '.join(figures)}"
 
 
 def _rounded(rows: Any) -> Any:

@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     from .table import Table
     from .variant.shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
     from .variant.values import Variant, parse_json, to_json
+    from .views.duckdb import to_duckdb
     from .write.commit import WriteResult
     from .write.rewrite import RewriteResult
 
@@ -188,6 +189,7 @@ __all__ = [
     "shred",
     "shredded_columns",
     "sql",
+    "to_duckdb",
     "to_json",
     "try_variant_get",
     "unset_properties",
@@ -303,6 +305,7 @@ _LAZY = {
         "parse_json",
         "to_json",
     ),
+    "views.duckdb": ("to_duckdb",),
     "write.commit": ("WriteResult",),
     "write.rewrite": ("RewriteResult",),
 }

@@ -673,6 +673,17 @@ class DataFile:
     def leaf_paths(self) -> list[str]:
         """The paths of the leaf columns, in order, their steps joined by dots."""
 
+    def view(
+        self, columns: list[tuple[str, bool, pa.Field[Any]]], row_groups: list[int] | None
+    ) -> tuple[int, bytes] | str:
+        """Return a footer that shows the columns of some row groups, None for all, as plain typed columns.
+
+        The bytes of the file up to the returned number and the footer are a Parquet file. `columns` has the
+        name of each column in the file, whether it is a Variant, and its field in the view. The type of the
+        field of a Variant is that of its root `typed_value`; a nullable Variant becomes a struct of it. A
+        text states why a footer cannot show the columns.
+        """
+
     def null_counts(self, leaf: int) -> list[tuple[int | None, int]]:
         """Return the nulls of a leaf column in each row group, None if unknown, and the values with nulls."""
 

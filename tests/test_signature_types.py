@@ -18,7 +18,7 @@ from delta_variant import typing as dv_typing
 NAME = re.compile(r"""(?<![\w"'.])[A-Za-z_][\w.]*(?![\w"'])""")
 PUBLIC = {**{name: getattr(dv, name) for name in dv.__all__}, **vars(dv_typing)}
 # The optional packages are imported for annotations only.
-FOREIGN = {"Dataset", "DeltaTable", "pd.DataFrame", "pl.DataFrame", "pl.LazyFrame"}
+FOREIGN = {"Dataset", "DeltaTable", "DuckDBPyConnection", "pd.DataFrame", "pl.DataFrame", "pl.LazyFrame"}
 
 
 def annotations_of(value: Any) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -20,7 +20,7 @@ from ..storage.store import TableLocation
 from .file_reader import TableReader, files_of
 from .rows import load_readable
 
-__all__ = ["shredded_columns", "shredded_types", "variants_of"]
+__all__ = ["shredded_columns", "shredded_types", "typed_columns", "variants_of"]
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -75,9 +75,16 @@ def shredded_columns(
     """
     check_option("strict", strict, (True, False))
     snapshot = load_readable(table, version, timestamp)
+    return typed_columns(snapshot, shredded_types(snapshot, snapshot.files), strict=strict)
+
+
+def typed_columns(
+    snapshot: Snapshot, types: Mapping[tuple[Path, Path], str], *, strict: bool
+) -> dict[str, str]:
+    """Return the columns of a table and paths of its Variants, whose SQL types are given."""
     columns = {field.name: quote(field.name) for field in snapshot.schema.fields}
     function = "variant_get" if strict else "try_variant_get"
-    for (variant, path), sql_type in shredded_types(snapshot, snapshot.files).items():
+    for (variant, path), sql_type in types.items():
         if (text := _path_text(path)) is not None:
             name = ".".join(variant) + _name(path)
             column = ".".join(map(quote, variant))
@@ -85,8 +92,13 @@ def shredded_columns(
     return columns
 
 
-def shredded_types(snapshot: Snapshot, files: pa.Table) -> dict[tuple[Path, Path], str]:
-    """Return the SQL type of each shredded path of each Variant in some files, in the order of the paths."""
+def shredded_types(
+    snapshot: Snapshot, files: pa.Table, *, lists: bool = False
+) -> dict[tuple[Path, Path], str]:
+    """Return the SQL type of each shredded path of each Variant in some files, in the order of the paths.
+
+    With `lists`, a path that is a list in all files is one of them, if its elements have a common type.
+    """
     found: dict[tuple[Path, Path], set[pa.DataType]] = {}
     variants = list(variants_of(snapshot.schema))
     for file in TableReader.of(snapshot).open_all(files_of(files)):
@@ -94,11 +106,31 @@ def shredded_types(snapshot: Snapshot, files: pa.Table) -> dict[tuple[Path, Path
             schema = file.shredding(variant)
             for path, arrow_type in () if schema is None else _paths(schema.field.type, ()):
                 found.setdefault((variant, path), set()).add(arrow_type)
-    return {
-        key: _sql_type(types)
-        for key, types in sorted(found.items())
-        if key[1] and not all(map(pa.types.is_nested, types))
-    }
+    types: dict[tuple[Path, Path], str] = {}
+    for key, each in sorted(found.items()):
+        if not all(map(pa.types.is_nested, each)):
+            if key[1]:
+                types[key] = _sql_type(each)
+        elif lists and all(map(pa.types.is_list, each)) and (united := _united(each)) is not None:
+            types[key] = type_name(united)
+    return types
+
+
+def _united(types: Collection[Any]) -> Any:
+    """Return a type that holds the values of all of some types of list elements, None if there is none."""
+    typed = [each for each in types if not pa.types.is_null(each)]
+    if not typed:
+        return None
+    if all(map(pa.types.is_list, typed)):
+        element = _united([each.value_type for each in typed])
+        return None if element is None else pa.list_(element)
+    if all(map(pa.types.is_struct, typed)):
+        members: dict[str, list[Any]] = {}
+        for field in (field for each in typed for field in each):
+            members.setdefault(field.name, []).append(field.type)
+        fields = [(name, united) for name, each in members.items() if (united := _united(each)) is not None]
+        return pa.struct(fields) if fields else None
+    return None if any(map(pa.types.is_nested, typed)) else _scalar_type(set(typed))
 
 
 def variants_of(columns: StructType, parents: Path = ()) -> Iterator[Path]:
@@ -120,12 +152,17 @@ def _paths(arrow_type: Any, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
 
 
 def _sql_type(types: set[pa.DataType]) -> str:
+    return type_name(_scalar_type(types) or pa.string())
+
+
+def _scalar_type(types: set[pa.DataType]) -> pa.DataType | None:
+    """Return the common type of scalars, None if they have none or SQL has no name for it."""
     target: pa.DataType | None = None
     if len(types) == 1 or any({kind_of(each) for each in types} <= kinds for kinds in UNITED):
         first, *others = sorted(types, key=str)
         target = reduce(_common_type, others, first)
     is_known = target in SIMPLE_TYPES.values() or (target is not None and pa.types.is_decimal128(target))
-    return type_name(target) if is_known else "string"
+    return target if is_known else None
 
 
 def _common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:

@@ -12,6 +12,7 @@ import argparse
 import datetime as dt
 import json
 import random
+import re
 import sys
 import tempfile
 from collections import Counter
@@ -195,7 +196,11 @@ class SqlQueries(QueryGenerator):
     def _sets(self) -> str:
         operation = self._one("union", "union all", "intersect", "except", "minus")
         columns = self._one("day, n", "n, id", f"{self._text('')} as t, n", "cast(n as double) as f, day")
-        others = self._one(columns, columns, columns.replace("n", "id").replace(" as id", " as n"))
+
+        def swapped(found: re.Match[str]) -> str:
+            return {"n": "id", "id": "n"}[found[0]]
+
+        others = self._one(columns, columns, re.sub(r"\b(n|id)\b", swapped, columns))
         branches = [
             f"select {each} from {table}{self._where('')}"
             for each, table in ((columns, "bronze"), (others, "other"))

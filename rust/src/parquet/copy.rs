@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::file::metadata::{
-    ColumnChunkMetaData, ColumnIndexBuilder, OffsetIndexBuilder, ParquetMetaDataOptions,
+    ColumnChunkMetaData, ColumnIndexBuilder, OffsetIndexBuilder, ParquetMetaData, ParquetMetaDataOptions,
     ParquetMetaDataReader, RowGroupMetaData,
 };
 use parquet::file::page_index::column_index::ColumnIndexMetaData;
@@ -37,29 +37,29 @@ impl ParquetFile {
         if !self.is_own() || self.calendar().is_some() || row_group >= self.row_groups().len() {
             return Ok(None);
         }
-        let group = self.complete_row_group(row_group)?;
+        let metadata = self.complete_metadata()?;
+        let group = metadata.row_group(row_group);
         let leaves: Vec<usize> = (0..group.num_columns()).collect();
         let indexes = self.page_indexes(&[row_group], &leaves, true)?.remove(0);
         let mut columns = Vec::with_capacity(leaves.len());
         for (chunk, index) in group.columns().iter().zip(indexes) {
             let Some(index) = index else { return Ok(None) };
-            columns.push(close_result(&group, chunk, &index)?);
+            columns.push(close_result(group, chunk, &index)?);
         }
-        let ranges = leaves.iter().map(|leaf| byte_range(&group, *leaf)).collect::<Result<_>>()?;
+        let ranges = leaves.iter().map(|leaf| byte_range(group, *leaf)).collect::<Result<_>>()?;
         let chunks = self.fetch(ranges)?;
         leaves.iter().try_for_each(|leaf| check_checksums(&chunks, self.metadata(), row_group, *leaf))?;
         Ok(Some(EncodedRowGroup { chunks, columns }))
     }
 
-    /// The footer of a row group with the encodings of its pages, which `open` does not keep.
-    fn complete_row_group(&self, row_group: usize) -> Result<RowGroupMetaData> {
+    /// The footer with the encodings of pages, which `open` does not keep.
+    pub(super) fn complete_metadata(&self) -> Result<ParquetMetaData> {
         let footer: Bytes = self.footer()?;
         guarded(|| {
             let schema = self.metadata().file_metadata().schema_descr_ptr();
             let options =
                 ParquetMetaDataOptions::new().with_schema(schema).with_encoding_stats_as_mask(false);
-            let metadata = ParquetMetaDataReader::decode_metadata_with_options(&footer, Some(&options))?;
-            Ok(metadata.row_group(row_group).clone())
+            Ok(ParquetMetaDataReader::decode_metadata_with_options(&footer, Some(&options))?)
         })
     }
 }

@@ -21,6 +21,7 @@ pub mod statistics;
 mod thrift;
 mod unpacking;
 pub mod variants;
+pub mod view;
 pub mod write;
 
 pub use encode::{Bound, EncodedExtremes, PageVersion};

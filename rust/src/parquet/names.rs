@@ -213,7 +213,7 @@ fn unused_name(name: &str, names: &HashSet<String>) -> String {
 }
 
 /// Return `stored` with another name and other members, or itself if it has them.
-fn with_children(stored: &TypePtr, name: &str, children: Vec<TypePtr>) -> Result<TypePtr> {
+pub(super) fn with_children(stored: &TypePtr, name: &str, children: Vec<TypePtr>) -> Result<TypePtr> {
     let is_same = members(stored).iter().zip(&children).all(|(one, other)| Arc::ptr_eq(one, other));
     if is_same && stored.name() == name {
         return Ok(stored.clone());

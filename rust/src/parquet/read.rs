@@ -36,7 +36,7 @@ use crate::panics;
 const MAGIC: &[u8] = b"PAR1";
 const ENCRYPTED_MAGIC: &[u8] = b"PARE";
 /// Length of the footer and the magic, at the end of a file.
-const TAIL_BYTES: u64 = 8;
+pub(super) const TAIL_BYTES: u64 = 8;
 /// The bytes read from the end of a file first. Most footers and page indexes fit, and need no further request.
 pub const END_BYTES: u64 = 64 << 10;
 /// Column chunks closer than this are fetched in one request.

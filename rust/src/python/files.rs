@@ -39,6 +39,7 @@ use crate::error::{Error, Result};
 use crate::parquet::footer_check::check_footer;
 use crate::parquet::inspect::{FileReport, inspect};
 use crate::parquet::read::{FileToOpen, ParquetFile, RangeReader, Scan, Source};
+use crate::parquet::view::{NoView, ViewColumn};
 use crate::parquet::write::{WriteOptions, null_count};
 use crate::parquet::{PageVersion, TableColumns};
 use crate::shred::{Numeric, ShreddingSchema};
@@ -375,6 +376,9 @@ fn condition((projection, test, operands): PyCondition) -> PyResult<Condition> {
     Ok(Condition { projection, test })
 }
 
+/// A column of a view: its name in the file, whether it is a Variant, and the field of the view.
+type PyViewColumn = (String, bool, PyArrowType<Field>);
+
 /// A range of rows, its end excluded.
 type PyRows = (u64, u64);
 
@@ -423,6 +427,24 @@ impl PyDataFile {
             (group.num_rows().unsigned_abs(), group.compressed_size().unsigned_abs())
         };
         self.file.row_groups().iter().map(size).collect()
+    }
+
+    /// Return the end of the data and the footer of a view of some columns, or why the file has no such view.
+    fn view<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<PyViewColumn>,
+        row_groups: Option<Vec<usize>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let columns: Vec<ViewColumn> = columns
+            .into_iter()
+            .map(|(stored, is_variant, field)| ViewColumn { stored, field: field.0, is_variant })
+            .collect();
+        let row_groups = row_groups.unwrap_or_else(|| (0..self.file.row_groups().len()).collect());
+        match run(py, || self.file.view(&columns, &row_groups))? {
+            Ok(view) => Ok((view.data_end, PyBytes::new(py, &view.footer)).into_pyobject(py)?.into_any()),
+            Err(NoView(reason)) => Ok(reason.into_pyobject(py)?.into_any()),
+        }
     }
 
     /// The paths of the leaf columns, in order, their steps joined by dots.

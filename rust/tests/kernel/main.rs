@@ -30,3 +30,4 @@ mod unshred;
 mod variant_bytes;
 mod variant_examples;
 mod variant_types;
+mod views;

@@ -1,0 +1,129 @@
+"""Views as views of DuckDB, which reads their files itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+from .._checks import check_installed
+from ..expressions.types import type_name
+from ..log.snapshot import Snapshot
+from ..log.timestamps import Timestamp
+from ..storage.store import TableLocation
+from .files import View
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+__all__ = ["to_duckdb"]
+
+TYPES = {
+    pa.binary(): "blob",
+    pa.timestamp("us"): "timestamp",
+    pa.timestamp("us", "UTC"): "timestamp with time zone",
+}
+
+
+def to_duckdb(
+    connection: DuckDBPyConnection,
+    name: str,
+    table: TableLocation | Snapshot,
+    *,
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    strict: bool = True,
+    version: int | None = None,
+    timestamp: Timestamp | None = None,
+) -> None:
+    """Create a view in DuckDB of the columns and the typed paths of a table.
+
+    DuckDB reads the data files itself, as plain Parquet: it takes the columns that a query needs, filters by
+    their statistics, and uses all of its threads. No data is copied, except for files that have values of
+    other types than that of their path, a deletion vector, or another shredding than the view needs: their
+    rows are written once, as plain columns, into the folder of the environment variable
+    `DELTA_VARIANT_CACHE`, or into the user's cache. The view is temporary, and shows the version that it was
+    created for. Needs fsspec.
+
+    Args:
+        connection: The connection, in which a view of this name is replaced.
+        name: The name of the view.
+        table: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`.
+        columns: SQL expressions, as in `read_table`. None, the default, is each column that has no Variant,
+            and each shredded path, by the names and types of `shredded_columns`; lists are among them.
+        strict: Whether a value that cannot be cast to the type of its path is an error, True by default, or
+            NULL.
+        version: The version to read. None, the default, reads the latest version.
+        timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
+
+    Raises:
+        ModuleNotFoundError: fsspec is not installed.
+        TableNotFoundError: There is no table at this location.
+        VersionNotFoundError: The log does not have the version or the timestamp.
+        ExpressionError: An expression cannot be parsed or bound to the table, or is a whole Variant.
+        UnsupportedFeatureError: This version cannot read the table.
+        DataFileError: A file cannot be opened.
+        CastError: A value of a file that is written again cannot be cast.
+
+    Example:
+        >>> import duckdb
+        >>> import pyarrow as pa
+        >>> import delta_variant as dv
+        >>> schema = dv.ShreddingSchema.of({"user": {"id": pa.int64()}})
+        >>> rows = [{"id": 1, "event": {"user": {"id": 7}}}]
+        >>> _ = dv.write_table("clicks", rows, variant_columns=["event"], shredding=schema)
+        >>> connection = duckdb.connect()
+        >>> dv.to_duckdb(connection, "clicks", "clicks")
+        >>> connection.sql('select "event.user.id" from clicks where id = 1').fetchall()
+        [(7,)]
+    """
+    check_installed("fsspec", "fsspec")
+    # Imported here, because fsspec is optional.
+    from .filesystem import VariantFileSystem
+
+    view = View.of(table, columns, strict=strict, version=version, timestamp=timestamp)
+    # One file system for all views: a connection keeps the first of a protocol, and fsspec keeps its objects.
+    filesystem = VariantFileSystem()
+    if "variant" not in connection.list_filesystems():
+        connection.register_filesystem(filesystem)
+    root = uuid4().hex
+    filesystem.add(root, view)
+    paths = [f"variant://{root}/{file.name}" for file in view.files]
+    outputs = ", ".join(_output(each, view) for each in view.schema)
+    source = _source(paths, view) if paths else "(select 1) where false"
+    connection.execute(f"create or replace temp view {_name(name)} as select {outputs} from {source}")
+
+
+def _output(field: pa.Field[Any], view: View) -> str:
+    if not view.files:
+        return f"null::{_type(field.type)} as {_name(field.name)}"
+    steps = view.places.get(field.name, (field.name,))
+    return f"{'.'.join(map(_name, steps))} as {_name(field.name)}"
+
+
+def _source(paths: Sequence[str], view: View) -> str:
+    listed = ", ".join(map(_text, paths))
+    types = ", ".join(f"{_text(name)}: {_type(view.schema.field(name).type)}" for name in view.partitions)
+    options = (
+        f", hive_partitioning = true, hive_types = {{{types}}}" if types else ", hive_partitioning = false"
+    )
+    return f"read_parquet([{listed}]{options})"
+
+
+def _type(arrow_type: Any) -> str:
+    if pa.types.is_list(arrow_type):
+        return f"{_type(arrow_type.value_type)}[]"
+    if pa.types.is_map(arrow_type):
+        return f"map({_type(arrow_type.key_type)}, {_type(arrow_type.item_type)})"
+    if pa.types.is_struct(arrow_type):
+        return f"struct({', '.join(f'{_name(field.name)} {_type(field.type)}' for field in arrow_type)})"
+    return TYPES.get(arrow_type) or type_name(arrow_type)
+
+
+def _name(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

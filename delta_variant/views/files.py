@@ -1,0 +1,191 @@
+"""The files of a view: the bytes of data files with other footers, or rewritten files."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import pyarrow as pa
+
+from .._version import package_version
+from ..errors import error_location
+from ..log.snapshot import Snapshot
+from ..log.timestamps import Timestamp
+from ..read.file_reader import FileReader, TableReader, files_of
+from ..read.rows import load_readable, read_files
+from ..storage import store as storage
+from ..storage.store import Store, TableLocation
+from .rewritten import cached
+from .shape import Shape, Steps
+
+__all__ = ["OpenFile", "View", "ViewFile"]
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+class ViewFile(msgspec.Struct, frozen=True):
+    """A file of a view: the first `data_end` bytes of a file in a store, and a footer.
+
+    `rewritten` is why rows were written again as plain columns, None for a data file of the table.
+    """
+
+    name: str
+    store: Store
+    path: str
+    data_end: int
+    footer: bytes
+    rewritten: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Return the length of the file in bytes."""
+        return self.data_end + len(self.footer)
+
+    def open(self) -> OpenFile:
+        """Open the file."""
+        return OpenFile(self)
+
+
+class OpenFile(io.RawIOBase):
+    """An open file of a view, not buffered: readers of Parquet read ranges, and keep what they need.
+
+    Each thread has its own position, because the threads of DuckDB share a file, and seek before they read.
+    """
+
+    def __init__(self, file: ViewFile) -> None:
+        super().__init__()
+        self.size = file.size
+        self._file = file
+        self._position = threading.local()
+        local = storage.local_path(file.store, file.path)
+        self._local = None if local is None else local.open("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        at: int = getattr(self._position, "at", 0)
+        return at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self.tell(), io.SEEK_END: self.size}[whence]
+        self._position.at = max(0, start + offset)
+        return self.tell()
+
+    def read(self, size: int | None = -1) -> bytes:
+        start = self.tell()
+        end = self.size if size is None or size < 0 else min(self.size, start + size)
+        data = self._range(start, end) if start < end else b""
+        self._position.at = start + len(data)
+        return data
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        if self._local is not None:
+            self._local.close()
+        super().close()
+
+    def _range(self, start: int, end: int) -> bytes:
+        data_end, footer = self._file.data_end, self._file.footer
+        if end <= data_end:
+            return self._data(start, end)
+        if start >= data_end:
+            return footer[start - data_end : end - data_end]
+        return self._data(start, data_end) + footer[: end - data_end]
+
+    def _data(self, start: int, end: int) -> bytes:
+        if self._local is not None and hasattr(os, "pread"):
+            return os.pread(self._local.fileno(), end - start, start)
+        return storage.get_ranges(self._file.store, self._file.path, [(start, end)])[0]
+
+
+class View:
+    """The typed columns of one version of a table as a folder of plain Parquet files."""
+
+    def __init__(self, snapshot: Snapshot, shape: Shape) -> None:
+        self._snapshot = snapshot
+        self._shape = shape
+        self.created = datetime.now(timezone.utc)
+
+    @classmethod
+    def of(
+        cls,
+        table: TableLocation | Snapshot,
+        columns: Mapping[str, str] | Sequence[str] | None = None,
+        *,
+        strict: bool = True,
+        version: int | None = None,
+        timestamp: Timestamp | None = None,
+    ) -> View:
+        """Return the view of a table; the parameters are those of `view`."""
+        snapshot = load_readable(table, version, timestamp)
+        return cls(snapshot, Shape.of(snapshot, columns, strict=strict))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Return the Arrow schema of the columns."""
+        return self._shape.query.schema
+
+    @property
+    def places(self) -> Mapping[str, Steps]:
+        """Return where files have the columns, by name: a column, and the fields below it."""
+        return self._shape.places
+
+    @property
+    def partitions(self) -> Sequence[str]:
+        """Return the columns whose values are in the names of folders."""
+        return list(self._shape.partitions)
+
+    @cached_property
+    def files(self) -> list[ViewFile]:
+        """Return the files. Those that no footer can show are written to the cache first."""
+        readers = TableReader.of(self._snapshot).open_all(files_of(self._snapshot.files))
+        return [self._file(reader) for reader in readers]
+
+    def _file(self, reader: FileReader) -> ViewFile:
+        file, shape = reader.file, self._shape
+        folders = [
+            f"{quote(name, safe='')}={_folder(file.partition_values.get(physical))}/"
+            for name, physical in shape.partitions.items()
+        ]
+        name = "".join(folders) + re.sub("[/:]", "_", file.path).removesuffix(".parquet") + ".parquet"
+        with error_location(file=file.path):
+            shown = _reason(reader, shape)
+        if not isinstance(shown, str):
+            return ViewFile(name, self._snapshot.store, file.path, *shown)
+        table = self._snapshot.metadata.id
+        key = (package_version(), table, file.path, file.size, file.deletion_vector, shape.query.outputs)
+        path = cached(repr(key), shape.file_schema, lambda: self._rows(reader))
+        return ViewFile(name, storage.open_store(path.parent), path.name, path.stat().st_size, b"", shown)
+
+    def _rows(self, reader: FileReader) -> Iterator[pa.RecordBatch]:
+        query = self._shape.query.narrow(self._shape.places.keys(), None)
+        return self._shape.rows(read_files(self._snapshot, query, [reader.file], None))
+
+
+def _reason(reader: FileReader, shape: Shape) -> tuple[int, bytes] | str:
+    """Return the end of the data and the footer of a file in a view, or why it has none."""
+    if shape.computed is not None:
+        return f"the column {shape.computed!r} is computed"
+    if reader.file.deletion_vector is not None:
+        return "the file has a deletion vector"
+    return reader.native.view(list(shape.stored), None)
+
+
+def _folder(value: str | None) -> str:
+    return NULL_PARTITION if value is None else quote(value, safe="")

@@ -1,0 +1,81 @@
+"""Files that no footer can show, written once as plain columns into a folder of the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["cached"]
+
+FOLDER = "DELTA_VARIANT_CACHE"
+"""The environment variable with the folder of the cache."""
+
+MAX_BYTES = 10 << 30
+"""The files that were used last stay, as many as have this size together."""
+
+
+def cached(key: str, schema: pa.Schema, rows: Callable[[], Iterable[pa.RecordBatch]]) -> Path:
+    """Return the file of a key, which is written if it is not there yet.
+
+    Processes share the files: each one is complete once it has its name. A file that is removed while a
+    reader has it open stays readable to it.
+    """
+    folder = _folder()
+    path = folder / f"{hashlib.sha256(key.encode()).hexdigest()}.parquet"
+    try:
+        os.utime(path)
+    except FileNotFoundError:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write(path, schema, rows())
+        _forget(folder, path)
+    return path
+
+
+def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    with NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as sink:
+        try:
+            with pq.ParquetWriter(sink, schema, compression="zstd", write_page_index=True) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+            sink.close()
+            Path(sink.name).replace(path)
+        except BaseException:
+            sink.close()
+            Path(sink.name).unlink()
+            raise
+
+
+def _forget(folder: Path, newest: Path) -> None:
+    """Remove the files that were not used for the longest time, but not the newest one."""
+    found: list[tuple[float, int, Path]] = []
+    for each in folder.glob("*.parquet"):
+        try:
+            status = each.stat()
+        except FileNotFoundError:
+            # Another process removed it.
+            continue
+        found.append((status.st_mtime, status.st_size, each))
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if total <= MAX_BYTES:
+            return
+        if path != newest:
+            path.unlink(missing_ok=True)
+            total -= size
+
+
+def _folder() -> Path:
+    if (named := os.environ.get(FOLDER)) is not None:
+        return Path(named)
+    home = Path.home()
+    places: dict[str, Any] = {"darwin": home / "Library" / "Caches", "win32": os.environ.get("LOCALAPPDATA")}
+    base = places.get(sys.platform) or os.environ.get("XDG_CACHE_HOME") or home / ".cache"
+    return Path(base) / "delta-variant" / "views"

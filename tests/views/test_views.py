@@ -1,0 +1,413 @@
+"""Views: the values that DuckDB and pyarrow read of their files are those of `read_table`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import fsspec
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from support.planting import plant_vector
+
+import delta_variant as dv
+from delta_variant.errors import CastError, ExpressionError
+from delta_variant.expressions.types import type_name
+from delta_variant.views import rewritten
+from delta_variant.views.files import View
+from delta_variant.views.filesystem import VariantFileSystem
+
+TYPES = {
+    "id": pa.int64(),
+    "name": pa.string(),
+    "price": pa.decimal128(9, 2),
+    "ratio": pa.float64(),
+    "ok": pa.bool_(),
+    "day": pa.date32(),
+    "at": pa.timestamp("us", "UTC"),
+    "local": pa.timestamp("us"),
+    "tags": pa.list_(pa.string()),
+    "user": pa.struct([("id", pa.int64()), ("age", pa.int32()), ("home", pa.struct([("zip", pa.string())]))]),
+    "items": pa.list_(pa.struct([("sku", pa.string()), ("counts", pa.list_(pa.int64()))])),
+}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv(rewritten.FOLDER, str(folder))
+    return folder
+
+
+def value(source: random.Random, arrow_type: pa.DataType) -> Any:
+    """Return a value of a type, None for Variant null."""
+    if source.random() < 0.1:
+        return None
+    if pa.types.is_struct(arrow_type):
+        return document(source, {field.name: field.type for field in arrow_type})
+    if pa.types.is_list(arrow_type):
+        elements = [value(source, arrow_type.value_type) for _ in range(source.choice((0, 1, 3)))]
+        # Fields without columns are residual, and lists are cast as a whole.
+        return [without_others(each) for each in elements]
+    moment = dt.datetime(1950, 1, 1) + dt.timedelta(microseconds=source.randrange(4_000_000_000_000_000))
+    made: Mapping[Any, Any] = {
+        pa.int64(): source.choice((0, -1, 7, source.randrange(-(2**62), 2**62))),
+        pa.int32(): source.randrange(100),
+        pa.string(): source.choice(("", "a", "ä€𝄞", str(source.randrange(30)), "x" * 70)),
+        pa.decimal128(9, 2): Decimal(source.randrange(-(10**9) + 1, 10**9)).scaleb(-2),
+        pa.float64(): source.choice((0.0, -0.0, float("inf"), source.uniform(-1e9, 1e9))),
+        pa.bool_(): source.random() < 0.5,
+        pa.date32(): moment.date(),
+        pa.timestamp("us", "UTC"): moment.replace(tzinfo=dt.timezone.utc),
+        pa.timestamp("us"): moment,
+    }
+    return made[arrow_type]
+
+
+def without_others(element: Any) -> Any:
+    if not isinstance(element, dict):
+        return element
+    return {name: each for name, each in element.items() if not name.startswith("other")}
+
+
+def document(source: random.Random, types: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object with some of the fields of these types, and maybe others."""
+    found = {name: value(source, each) for name, each in types.items() if source.random() < 0.8}
+    if source.random() < 0.2:
+        found[f"other{source.randrange(3)}"] = source.choice((1, "one", [1, {"a": None}], {}))
+    return found
+
+
+def rows(source: random.Random, count: int, dirty: float = 0.0) -> list[dict[str, Any]]:
+    """Return rows with a Variant that is an object, another value, Variant null, or NULL."""
+    made = []
+    for number in range(count):
+        event: Any = document(source, TYPES)
+        if source.random() < dirty:
+            event[source.choice(list(TYPES))] = source.choice(("text", 1, [1], {"a": 1}))
+        if source.random() < 0.1:
+            event = source.choice((None, dv.Variant.from_python(None), 5, dv.Variant.from_python("text"), []))
+        made.append({"number": number, "part": source.choice(("a", "b é/", None)), "event": event})
+    return made
+
+
+def write(path: Path, found: Sequence[Mapping[str, Any]], **options: Any) -> None:
+    shredding = options.pop("shredding", dv.ShreddingSchema.of(TYPES))
+    dv.write_table(path, found, variant_columns=["event"], shredding=shredding, **options)
+
+
+def expected(path: Path, columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    return dv.read_table(path, columns=columns).to_pylist()
+
+
+def by_duckdb(path: Path, schema: pa.Schema, **options: Any) -> list[dict[str, Any]]:
+    with duckdb.connect() as connection:
+        dv.to_duckdb(connection, "view", path, **options)
+        found: Any = connection.sql("select * from view").to_arrow_table().cast(schema)
+        return found.to_pylist()  # type: ignore[no-any-return]
+
+
+def by_pyarrow(view: View) -> list[dict[str, Any]]:
+    """Return the columns that the files of a view have, by name."""
+    found: list[dict[str, Any]] = []
+    for file in view.files:
+        with file.open() as source:
+            table = pq.read_table(source)
+        arrays = {
+            name: pc.struct_field(table[first], list(steps)) if steps else table[first]
+            for name, (first, *steps) in view.places.items()
+        }
+        found += pa.table(arrays).to_pylist()
+    return found
+
+
+def sorted_rows(found: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
+    return sorted(repr([each[name] for name in columns]) for each in found)
+
+
+def typed_columns() -> dict[str, str]:
+    """Return a column for each path of TYPES."""
+
+    def paths(types: Mapping[str, Any], parents: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        for name, each in types.items():
+            steps = (*parents, name)
+            if pa.types.is_struct(each):
+                yield from paths({field.name: field.type for field in each}, steps)
+            else:
+                path, text = ".".join(steps), type_name(each)
+                yield f"event.{path}", f"try_variant_get(event, '$.{path}', '{text}')"
+
+    return {"number": "number", "part": "part", **dict(paths(TYPES, ()))}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_values_are_those_of_read_table(tmp_path: Path, seed: int) -> None:
+    source = random.Random(seed)
+    options: dict[str, Any] = {"partition_by": ["part"]} if seed % 3 == 1 else {}
+    if seed % 4 == 2:
+        options["configuration"] = {"delta.columnMapping.mode": source.choice(("name", "id"))}
+    if seed % 4 == 3:
+        options["configuration"] = {"delta.parquet.format.version": "2.12.0"}
+    write(tmp_path / "t", rows(source, 300, dirty=0.02 if seed % 2 else 0.0), **options)
+    write(tmp_path / "t", rows(source, 50), mode="append")
+    columns = typed_columns()
+    view = View.of(tmp_path / "t", columns, strict=False)
+    wanted = expected(tmp_path / "t", columns)
+    found = by_duckdb(tmp_path / "t", view.schema, columns=columns)
+    assert sorted_rows(found, list(columns)) == sorted_rows(wanted, list(columns))
+    stored = list(view.places)
+    assert sorted_rows(by_pyarrow(view), stored) == sorted_rows(wanted, stored)
+    # The residual rows of a dirty table are in files of their own.
+    reasons = [file.rewritten for file in view.files]
+    assert any(reasons) == bool(seed % 2)
+    assert not all(reasons)
+
+
+def documents(path: Path, *found: Any, types: Mapping[str, Any], **options: Any) -> View:
+    """Write documents, and return the view of all typed paths."""
+    write(path, [{"event": each} for each in found], shredding=dv.ShreddingSchema.of(types), **options)
+    return View.of(path)
+
+
+def reasons(view: View) -> list[str | None]:
+    return [file.rewritten for file in view.files]
+
+
+SHOWN: Mapping[str, tuple[Mapping[str, Any], list[Any]]] = {
+    "a missing field and Variant null": ({"x": pa.int64()}, [{"x": 1}, {"x": None}, {}]),
+    "fields without columns": ({"x": pa.int64()}, [{"x": 1, "y": 2}, {"y": {"z": 1}}]),
+    "values that are not objects": ({"x": pa.int64()}, [{"x": 1}, 5, None, []]),
+    "a value in place of an object": ({"o": pa.struct([("x", pa.int64())])}, [{"o": {"x": 1}}, {"o": 3}]),
+    "Variant null in a list": ({"l": pa.list_(pa.int64())}, [{"l": [1, None]}, {"l": None}, {}]),
+}
+REWRITTEN: Mapping[str, tuple[Mapping[str, Any], list[Any], str]] = {
+    "another type": ({"x": pa.int64()}, [{"x": 1}, {"x": "2"}], "other types at $['x']"),
+    "another type in a list": ({"l": pa.list_(pa.int64())}, [{"l": [1, "2"]}], "other types at $['l'][*]"),
+    "a value in place of a list": ({"l": pa.list_(pa.int64())}, [{"l": [1]}, {"l": "[]"}], "at $['l']"),
+    "fields without columns in a list": (
+        {"l": pa.list_(pa.struct([("x", pa.int64())]))},
+        [{"l": [{"x": 1, "y": 1}]}],
+        "other types at $['l'][*]",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_a_footer_shows(tmp_path: Path, name: str) -> None:
+    types, found = SHOWN[name]
+    view = documents(tmp_path / "t", *found, types=types)
+    assert set(reasons(view)) == {None}
+    columns = dv.shredded_columns(tmp_path / "t")
+    del columns["event"]
+    rows = expected(
+        tmp_path / "t", {each: columns.get(each, "event:l::array<bigint>") for each in view.places}
+    )
+    assert sorted_rows(by_pyarrow(view), list(view.places)) == sorted_rows(rows, list(view.places))
+
+
+@pytest.mark.parametrize("name", REWRITTEN)
+def test_rows_are_written_again_for(tmp_path: Path, name: str) -> None:
+    types, found, reason = REWRITTEN[name]
+    documents(tmp_path / "t", *found, types=types)
+    view = View.of(tmp_path / "t", strict=False)
+    assert [each for each in reasons(view) if each is not None and reason in each]
+
+
+def test_a_clean_file_is_not_copied(tmp_path: Path, cache: Path) -> None:
+    view = documents(tmp_path / "t", {"x": 1}, {"x": 2}, types={"x": pa.int64()})
+    (file,) = view.files
+    data = (tmp_path / "t" / file.path).read_bytes()
+    assert file.footer[-4:] == b"PAR1"
+    assert data[: file.data_end] + file.footer == file.open().read()
+    assert not cache.exists()
+    # Statistics and pages of the data file.
+    (stored,) = (tmp_path / "t").glob("*.parquet")
+    ours, theirs = (pq.ParquetFile(each).metadata.row_group(0) for each in (file.open(), stored))
+    leaves = {each.path_in_schema: each for each in map(theirs.column, range(theirs.num_columns))}
+    shown = ours.column(0)
+    assert shown.path_in_schema == "event.typed_value.x"
+    assert (shown.statistics.min, shown.statistics.max) == (1, 2)
+    assert shown.data_page_offset == leaves["event.typed_value.x.typed_value"].data_page_offset
+
+
+def test_rows_are_written_once(tmp_path: Path, cache: Path) -> None:
+    documents(tmp_path / "t", {"x": 1}, {"x": "2"}, types={"x": pa.int64()})
+    columns = {"x": "event:x::bigint"}
+    first = View.of(tmp_path / "t", columns)
+    assert sorted(each["x"] for each in by_pyarrow(first)) == [1, 2]
+    written = {path: path.stat().st_ino for path in cache.iterdir()}
+    again = View.of(tmp_path / "t", columns)
+    assert sorted(each["x"] for each in by_pyarrow(again)) == [1, 2]
+    assert {path: path.stat().st_ino for path in cache.iterdir()} == written
+    assert sorted(each["y"] for each in by_pyarrow(View.of(tmp_path / "t", {"y": "event:x::int"}))) == [1, 2]
+
+
+def test_the_cache_forgets_the_files_that_were_not_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pa.schema([("x", pa.int64())])
+
+    def file(key: str) -> Path:
+        return rewritten.cached(key, schema, lambda: [pa.record_batch([pa.array([1])], schema=schema)])
+
+    first, second = file("first"), file("second")
+    for path, time in ((first, 2), (second, 1)):
+        os.utime(path, (time, time))
+    monkeypatch.setattr(rewritten, "MAX_BYTES", 2 * first.stat().st_size)
+    third = file("third")
+    assert {*cache.iterdir()} == {first, third}
+
+
+def test_a_failed_write_leaves_no_file(cache: Path) -> None:
+    schema = pa.schema([("x", pa.int64())])
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch([pa.array([1])], schema=schema)
+        raise CastError("broken")
+
+    with pytest.raises(CastError, match="broken"):
+        rewritten.cached("key", schema, rows)
+    assert not list(cache.iterdir())
+
+
+def test_a_value_that_cannot_be_cast_is_an_error_with_its_place(tmp_path: Path) -> None:
+    write(tmp_path / "t", [{"event": {"x": 1}}, {"event": {"x": "two"}}],
+          shredding=dv.ShreddingSchema.of({"x": pa.int64()}))  # fmt: skip
+    with pytest.raises(CastError, match="two") as caught:
+        View.of(tmp_path / "t").files  # noqa: B018
+    assert (caught.value.file is not None, caught.value.row, caught.value.path) == (True, 1, "$['x']")
+    found = View.of(tmp_path / "t", strict=False)
+    assert sorted(each["event.x"] is None for each in by_pyarrow(found)) == [False, True]
+
+
+def test_a_file_with_another_shredding_has_the_types_of_all_files(tmp_path: Path) -> None:
+    documents(tmp_path / "t", {"x": 1, "y": "a"}, types={"x": pa.int32(), "y": pa.string()})
+    write(tmp_path / "t", [{"event": {"x": 2**40}}], mode="append",
+          shredding=dv.ShreddingSchema.of({"x": pa.int64()}))  # fmt: skip
+    view = View.of(tmp_path / "t")
+    assert view.schema.field("event.x").type == pa.int64()
+    assert reasons(view).count(None) == 0
+    rows = [(each["event.x"], each["event.y"]) for each in by_duckdb(tmp_path / "t", view.schema)]
+    assert sorted(rows, key=repr) == [(1, "a"), (2**40, None)]
+
+
+def test_deleted_rows_are_not_shown(tmp_path: Path) -> None:
+    configuration = {"delta.enableDeletionVectors": "true"}
+    documents(
+        tmp_path / "t", {"x": 1}, {"x": 2}, {"x": 3}, types={"x": pa.int64()}, configuration=configuration
+    )
+    plant_vector(tmp_path / "t", 0, 1)
+    view = View.of(tmp_path / "t")
+    assert reasons(view) == ["the file has a deletion vector"]
+    assert by_pyarrow(view) == [{"event.x": 1}, {"event.x": 3}]
+    # Another vector of the same file.
+    plant_vector(tmp_path / "t", 0, 0, 1)
+    assert by_pyarrow(View.of(tmp_path / "t")) == [{"event.x": 3}]
+
+
+def test_any_expression_is_a_column(tmp_path: Path) -> None:
+    documents(tmp_path / "t", {"x": 1}, types={"x": pa.int64()})
+    columns = {"event": "event:x::bigint + 1", "text": "to_json(event)", "x": "event:x::bigint"}
+    schema = View.of(tmp_path / "t", columns).schema
+    assert by_duckdb(tmp_path / "t", schema, columns=columns) == [{"event": 2, "text": '{"x":1}', "x": 1}]
+
+
+def test_a_path_and_a_path_below_it_are_columns(tmp_path: Path) -> None:
+    documents(tmp_path / "t", {"o": {"x": 1}}, types={"o": pa.struct([("x", pa.int64())])})
+    columns = {"o": "event:o::struct<x:bigint>", "x": "event:o.x::bigint", "again": "event:o.x::bigint"}
+    schema = View.of(tmp_path / "t", columns).schema
+    assert by_duckdb(tmp_path / "t", schema, columns=columns) == [{"o": {"x": 1}, "x": 1, "again": 1}]
+
+
+def test_a_whole_variant_is_rejected(tmp_path: Path) -> None:
+    documents(tmp_path / "t", {"x": 1}, types={"x": pa.int64()})
+    with pytest.raises(ExpressionError, match=r"cannot show the Variant 'event' .* to_json\(event\)"):
+        View.of(tmp_path / "t", ["event"])
+
+
+def test_an_empty_table_is_an_empty_view_of_its_types(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("tags", pa.list_(pa.string()))])
+    dv.create_table(tmp_path / "t", schema)
+    assert by_duckdb(tmp_path / "t", schema) == []
+
+
+def test_a_view_of_duckdb_skips_what_statistics_exclude(tmp_path: Path) -> None:
+    for part in range(3):
+        found = [{"event": {"x": part * 1000 + number}, "part": part} for number in range(1000)]
+        write(tmp_path / "t", found, mode="append", partition_by=["part"],
+              shredding=dv.ShreddingSchema.of({"x": pa.int64()}))  # fmt: skip
+    with duckdb.connect() as connection:
+        dv.to_duckdb(connection, "view", tmp_path / "t")
+        dv.to_duckdb(connection, "other", tmp_path / "t", columns=["part"], version=0)
+        assert connection.sql('select count(*) from view where "event.x" = 1500').fetchall() == [(1,)]
+        plan = connection.sql(
+            'explain select "event.x" from view where part = 1 and "event.x" = 5'
+        ).fetchall()
+        assert "Scanning Files: 1/1" in plan[0][1]
+        assert "Filters: event.typed_value.x = 5" in plan[0][1]
+        assert connection.sql("select count(*) from other").fetchall() == [(1000,)]
+
+
+class TestFileSystem:
+    """A table as a folder for readers of Parquet."""
+
+    @pytest.fixture
+    def table(self, tmp_path: Path) -> str:
+        found = [{"id": number, "part": "ab"[number % 2], "event": {"x": number}} for number in range(10)]
+        shredding = dv.ShreddingSchema.of({"x": pa.int64()})
+        write(tmp_path / "t", found, partition_by=["part"], shredding=shredding)
+        fsspec.register_implementation("variant", VariantFileSystem, clobber=True)
+        VariantFileSystem.clear_instance_cache()
+        return f"{tmp_path}/t"
+
+    def test_pandas_reads_it(self, table: str) -> None:
+        frame = pd.read_parquet(f"variant://{table}")
+        assert sorted(frame["id"]) == list(range(10))
+        assert sorted(each["typed_value"]["x"] for each in frame["event"]) == list(range(10))
+
+    def test_pyarrow_filters_it(self, table: str) -> None:
+        dataset = ds.dataset(f"{table}", filesystem=fsspec.filesystem("variant"), partitioning="hive")
+        condition = (ds.field("event", "typed_value", "x") > 6) & (ds.field("part") == "b")
+        assert sorted(dataset.to_table(filter=condition)["id"].to_pylist()) == [7, 9]
+
+    def test_duckdb_finds_files_by_a_pattern(self, table: str) -> None:
+        with duckdb.connect() as connection:
+            connection.register_filesystem(fsspec.filesystem("variant"))
+            query = f"select sum(event.typed_value.x) from 'variant://{table}/*/*.parquet' where part = 'a'"
+            assert connection.sql(query).fetchall() == [(20,)]
+
+    def test_folders_are_listed(self, table: str) -> None:
+        files = fsspec.filesystem("variant")
+        assert files.ls(f"variant://{table}", detail=False) == [f"{table}/part=a", f"{table}/part=b"]
+        (name,) = files.ls(f"{table}/part=a", detail=False)
+        assert files.isfile(name)
+        assert files.isdir(f"{table}/part=a")
+        assert files.size(name) == len(files.cat_file(name))
+        assert files.cat_file(name, 0, 4) == b"PAR1"
+
+    @pytest.mark.parametrize("path", ["", "/part=c", "/part=a/x.parquet"])
+    def test_what_is_not_there_is_not_found(self, table: str, tmp_path: Path, path: str) -> None:
+        files = fsspec.filesystem("variant")
+        for found in (files.ls, files.info, files.open):
+            with pytest.raises(FileNotFoundError):
+                found(f"{table}{path}" if path else f"{tmp_path}/no_table")
+
+    def test_it_cannot_be_written(self, table: str) -> None:
+        with pytest.raises(PermissionError, match="can only be read"):
+            fsspec.filesystem("variant").open(f"{table}/x.parquet", "wb")
+
+    def test_a_commit_is_seen_when_the_cache_is_invalidated(self, table: str) -> None:
+        files = fsspec.filesystem("variant")
+        assert len(files.glob(f"{table}/*/*.parquet")) == 2
+        write(Path(table), [{"id": 10, "part": "c", "event": {"x": 10}}], mode="append")
+        assert len(files.glob(f"{table}/*/*.parquet")) == 2
+        files.invalidate_cache(table)
+        assert len(files.glob(f"{table}/*/*.parquet")) == 3
