@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,6 +17,7 @@ from .page import (
     MAX_PICTURES,
     Row,
     document,
+    html_sentence,
     html_text,
     nested,
     percent,
@@ -41,8 +41,6 @@ MAX_FINDINGS = 50
 
 MAX_OPEN_GROUPS = 6
 MAX_OPEN_FILES = 20
-
-COMMAND = re.compile(r"`(delta-variant [a-z-]+)`")
 
 
 def audit_page(audit: Audit) -> str:
@@ -153,8 +151,7 @@ def _group(summary: RuleSummary, findings: Sequence[Finding], anchor: str, numbe
     link = f' <a href="{html_text(url)}" rel="noreferrer">Audit rules</a>.' if url else ""
     yield f"<dl><dt>Rule</dt><dd>{html_text(text.must_hold)}</dd>"
     yield f"<dt>Source</dt><dd>{html_text(text.source)}.{link}</dd>"
-    remedy = COMMAND.sub(r"<code>\1</code>", html_text(summary.remedy))
-    yield f"<dt>Remedy</dt><dd>{remedy}</dd></dl><ul>"
+    yield f"<dt>Remedy</dt><dd>{html_sentence(summary.remedy)}</dd></dl><ul>"
     for finding in findings[:MAX_FINDINGS]:
         file = f"<b>{html_text(finding.file_path)}</b> " if finding.file_path is not None else ""
         yield f"<li>{file}{html_text(finding.message)}</li>"

@@ -1,16 +1,14 @@
 """The content of a table, and estimates of the effect of another shredding or sort order.
 
-The estimates come from a sample: rows at the start of up to 16 files, evenly spaced in the table.
+Types, nulls, distinct values and examples of paths are those of `describe`, and come from a smaller sample of
+its kind, as the estimates do.
 
-- Distinct values: the GEE estimator (Charikar et al., "Towards Estimation Error Guarantees for Distinct
-  Values", 2000): `sqrt(N / n) * f1 + d - f1`, for `d` distinct values in `n` of `N` values, of which `f1`
-  occur once. It is exact if the sample is the whole table.
 - Shredding: the sample is encoded as Parquet with the present schema of its files, with the inferred schema
   and without shredding. The bytes of the table change by the same factors.
 - Sort order: a lookup asks for the value of a row that is chosen at random. Before, it reads the files whose
   bounds cover the value, and those without bounds. Afterwards the rows are in as many files of equal size,
   and it reads those that contain the value. A value that the sample has once is assumed to be in
-  `sqrt(N / n)` rows, as in the estimator above.
+  `sqrt(N / n)` rows, of which the sample has `n` and the table `N`.
 """
 
 from __future__ import annotations
@@ -19,8 +17,8 @@ import math
 import tempfile
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -31,11 +29,12 @@ from ..data_file.reader import open_file
 from ..data_file.shredding import shredding_of as schemas_of
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
+from ..operations.describe.ranges import choose_files, read_ranges
+from ..operations.describe.sample import Sample
+from ..operations.describe.summary import PathSummary
 from ..operations.write import write_table
 from ..protocol.types import VARIANT, fields_of
-from ..read import file_reader
 from ..read.query import Query
-from ..read.rows import read_files
 from ..storage.store import TableLocation
 from ..variant import paths as variant_paths
 from ..variant.shredding import ShreddingSchema, infer_shredding_schema
@@ -48,7 +47,6 @@ from .shredding_tree import FileShredding, VariantColumn, merge, shredding_of
 __all__ = [
     "Column",
     "Exploration",
-    "PathSample",
     "ShreddingChange",
     "SortChange",
     "explore",
@@ -56,27 +54,11 @@ __all__ = [
     "files_before_sort",
 ]
 
-SAMPLE_FILES = 16
 SAMPLE_ROWS = 4_000
-SAMPLE_BYTES = 32 << 20
 MAX_PATHS = 10_000
-MAX_EXAMPLES = 3
 
 Path_: TypeAlias = tuple[str | None, ...]
 DECODER = msgspec.json.Decoder()
-
-
-@dataclass
-class PathSample:
-    """The values of a path in the sample: the number of rows, and the scalars as JSON with their counts."""
-
-    rows: int = 0
-    scalars: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def examples(self) -> list[str]:
-        """Return the most frequent scalars."""
-        return [text for text, _ in self.scalars.most_common(MAX_EXAMPLES)]
 
 
 @dataclass(frozen=True)
@@ -107,7 +89,7 @@ class Column:
     """A Variant column: its shredding, its paths in the sample, its bounds and the estimated changes."""
 
     shredded: VariantColumn | None
-    paths: Mapping[Path_, PathSample]
+    paths: Mapping[Path_, PathSummary]
     bounds: Sequence[PathBounds]
     shredding: ShreddingChange | None
     sorting: Sequence[SortChange]
@@ -129,11 +111,12 @@ class Exploration:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Rows of a table, by Variant column, and the files that they come from."""
+    """The number of rows, the files that have them, and the values and paths of each Variant column."""
 
     rows: int
     files: Sequence[InspectedFile]
     columns: Mapping[str, Any]
+    paths: Mapping[str, Mapping[Path_, PathSummary]]
 
 
 def explore(table: TableLocation, version: int | None = None) -> Exploration:
@@ -144,7 +127,7 @@ def explore(table: TableLocation, version: int | None = None) -> Exploration:
     snapshot = load_snapshot(table, version)
     files = list(files_of(snapshot))
     shredding = merge([shredding_of(file) for file in files])
-    sample = _take_sample(snapshot, files)
+    sample = _take_sample(snapshot, files, shredding.rows)
     columns = {
         name: _column(path, name, files, shredding, sample)
         for path, name in (files[0].variants.items() if files else ())
@@ -161,33 +144,24 @@ def explore(table: TableLocation, version: int | None = None) -> Exploration:
     )
 
 
-def _take_sample(snapshot: Snapshot, files: Sequence[InspectedFile]) -> _Sample:
-    number = min(SAMPLE_FILES, len(files))
-    chosen = [index * len(files) // number for index in range(number)]
+def _take_sample(snapshot: Snapshot, files: Sequence[InspectedFile], rows: int) -> _Sample:
     variants = (path for path, field in fields_of(snapshot.schema) if field.type == VARIANT)
     names = {f"c{index}": name for index, name in enumerate(variants)}
-    expressions = {key: ".".join(map(quote, name)) for key, name in names.items()}
-    query = Query.of(snapshot.configuration, expressions, None)
-    parts: list[pa.RecordBatch] = []
-    for index in chosen if names else ():
-        rows = read_files(snapshot, query, file_reader.files_of(snapshot.files.slice(index, 1)), None)
-        parts += _first_rows(rows, -(-SAMPLE_ROWS // number))
+    query = Query.of(
+        snapshot.configuration, {key: ".".join(map(quote, name)) for key, name in names.items()}, None
+    )
+    sample, chosen = Sample(dict.fromkeys(names)), choose_files(snapshot)
+    for batches in read_ranges(snapshot, chosen, query, SAMPLE_ROWS) if names else ():
+        sample.add_range(batches)
+    paths: dict[str, dict[Path_, PathSummary]] = {".".join(name): {} for name in names.values()}
+    for (key, path), each in sample.summaries(rows, {}, {}):
+        paths[".".join(names[key])][path] = each
     columns = {
-        ".".join(name): pa.chunked_array([part.column(key) for part in parts]).combine_chunks()
-        for key, name in (names.items() if parts else ())
+        ".".join(name): pa.chunked_array([batch.column(key) for batch in sample.batches]).combine_chunks()
+        for key, name in (names.items() if sample.batches else ())
     }
-    return _Sample(sum(part.num_rows for part in parts), [files[index] for index in chosen], columns)
-
-
-def _first_rows(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    size = 0
-    for batch in batches:
-        if rows <= 0 or size > SAMPLE_BYTES // SAMPLE_FILES:
-            return
-        part = batch.slice(0, rows)
-        yield part
-        rows -= part.num_rows
-        size += part.nbytes
+    of_sample = set(chosen["path"].to_pylist())
+    return _Sample(sample.rows, [file for file in files if file.path in of_sample], columns, paths)
 
 
 def _column(
@@ -199,43 +173,31 @@ def _column(
 ) -> Column:
     shredded = shredding.columns.get(name)
     values = sample.columns.get(name)
-    paths = _paths(values) if values is not None else {}
     bounds = [file.bounds.get(path, {}) for file in files]
     return Column(
         shredded,
-        paths,
+        sample.paths.get(name, {}),
         list(path_bounds(name, bounds)),
         _shredding_change(path, shredded, values, sample.files) if values is not None else None,
-        list(_sort_changes(paths, bounds, sample.rows, shredding.rows)),
+        list(_sort_changes(values, bounds, sample.rows, shredding.rows)),
     )
 
 
-def _paths(values: Any) -> dict[Path_, PathSample]:
-    paths: dict[Path_, PathSample] = {}
+def _scalars(values: Any) -> dict[Path_, Counter[str]]:
+    """Return the scalars of paths that are not within arrays, as JSON with their counts."""
+    found: dict[Path_, Counter[str]] = {}
     for text in to_json(values).to_pylist():
         if text is not None:
-            for path in _walk(DECODER.decode(text), (), paths):
-                paths[path].rows += 1
-    return paths
+            _count(DECODER.decode(text), (), found)
+    return found
 
 
-def _walk(value: Any, path: Path_, paths: dict[Path_, PathSample]) -> set[Path_]:
-    """Count the values at and below a path, and return the paths that occur."""
-    found = paths.get(path)
-    if found is None:
-        if len(paths) >= MAX_PATHS:
-            return set()
-        found = paths[path] = PathSample()
-    seen = {path}
+def _count(value: Any, path: Path_, found: dict[Path_, Counter[str]]) -> None:
     if isinstance(value, dict):
         for name, member in value.items():
-            seen |= _walk(member, (*path, name), paths)
-    elif isinstance(value, list):
-        for element in value:
-            seen |= _walk(element, (*path, None), paths)
-    elif value is not None:
-        found.scalars[msgspec.json.encode(value).decode()] += 1
-    return seen
+            _count(member, (*path, name), found)
+    elif path and value is not None and not isinstance(value, list) and len(found) < MAX_PATHS:
+        found.setdefault(path, Counter())[msgspec.json.encode(value).decode()] += 1
 
 
 def _shredding_change(
@@ -288,22 +250,19 @@ def _encoded_bytes(values: Any, schema: ShreddingSchema | None) -> int:
 
 
 def _sort_changes(
-    paths: Mapping[Path_, PathSample],
+    values: Any,
     bounds: Sequence[Mapping[str, Bounds]],
     sampled_rows: int,
     rows: int,
 ) -> Iterator[SortChange]:
     """Yield the changes for the paths that are scalars, by the files saved and the rows that have them."""
-    if len(bounds) < 2:
+    if len(bounds) < 2 or values is None:
         return
     changes: list[tuple[SortChange, int]] = []
-    for path, sample in paths.items():
-        if not path or None in path or not sample.scalars:
-            continue
-        sides = _sides(bounds, path)
-        before = files_before_sort(sample.scalars, sides, len(bounds))
-        after = files_after_sort(sample.scalars, sampled_rows, rows, len(bounds))
-        changes.append((SortChange(path, before, after), sample.rows))
+    for path, scalars in _scalars(values).items():
+        before = files_before_sort(scalars, _sides(bounds, path), len(bounds))
+        after = files_after_sort(scalars, sampled_rows, rows, len(bounds))
+        changes.append((SortChange(path, before, after), scalars.total()))
     # A path that few rows have is not worth a sort order.
     changes.sort(key=lambda each: (each[0].after - each[0].before) * each[1])
     yield from (change for change, _ in changes)

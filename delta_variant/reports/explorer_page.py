@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from .._text import count, path_step, path_text, shorten, size_text
 from ..errors import printable
-from ..operations.describe.sample import distinct_values
-from .explorer import Column, Exploration, PathSample, ShreddingChange
+from ..operations.describe.summary import PathSummary
+from .explorer import Column, Exploration, ShreddingChange
 from .page import (
     Row,
     document,
+    html_sentence,
     html_text,
     nested,
     percent,
@@ -33,6 +35,7 @@ MAX_EXAMPLE_CHARACTERS = 40
 LAST_CHARACTER = "\U0010ffff"
 """The upper bound of a long string ends with it (PROTOCOL.md, "Per-file Statistics")."""
 
+RESHRED = "`delta-variant optimize --reshred`"
 MIN_SAVING = 0.02
 """A smaller change of bytes is within the error of the estimates."""
 
@@ -59,9 +62,9 @@ def _parts(exploration: Exploration) -> Iterator[str]:
         yield '<p class="quiet">The table has no file with a Variant column.</p>'
     for name, column in exploration.columns.items():
         yield f"<section><h2>Paths of {html_text(name)}</h2>"
-        yield '<p class="quiet">Rows that have each path: <i class="key typed"></i> in a typed column, '
+        yield '<p class="quiet">Rows that have a value: <i class="key typed"></i> in a typed column, '
         yield '<i class="key rest"></i> in <code>value</code>; <i class="key sampled"></i> objects, arrays '
-        yield "and paths that are not shredded, as a share of the sample.</p>"
+        yield 'and paths without a column, as a share of the sample; <i class="key null"></i> JSON null.</p>'
         yield from tree(f"Paths of {name}", HEADINGS, _rows(name, column, exploration), "explorer")
         yield "</section>"
         yield from _shredding(name, column, exploration)
@@ -70,7 +73,7 @@ def _parts(exploration: Exploration) -> Iterator[str]:
 
 
 def _overview(exploration: Exploration) -> Iterator[str]:
-    paths = sum(len(column.paths) for column in exploration.columns.values())
+    paths = sum(1 for column in exploration.columns.values() for path in column.paths if path)
     nodes = [node for each in exploration.columns.values() if each.shredded for node in each.shredded.paths]
     yield '<section class="health single"><dl class="tiles">'
     yield tile(f"{exploration.rows:,}", "rows")
@@ -106,50 +109,74 @@ def _row(
     label: str,
     path: tuple[str | None, ...],
     node: Node | None,
-    sample: PathSample | None,
+    sample: PathSummary | None,
     exploration: Exploration,
     size: int,
 ) -> Row:
-    share = _share(node, sample, exploration)
-    is_measured = node is not None and node.type not in ("object", "array")
-    bar = share_bar(node, exploration.rows) if node is not None and is_measured else _sampled_bar(share)
+    bar = _Bar() if sample is None else _Bar(sampled=sample.filled, nulls=sample.nulls)
+    elements = ""
+    if node is not None and node.type not in ("object", "array"):
+        # Elements of lists are counted instead of rows.
+        if None in path:
+            elements = share_bar(node, exploration.rows)
+        else:
+            bar = _stored(node, bar.nulls, exploration.rows)
     cells = (
-        (html_text(node.type) if node else '<span class="quiet">not shredded</span>', "type"),
-        (bar, "fill"),
-        (_distinct(path, node, sample, exploration), "number distinct"),
+        (_types(node, sample), "type"),
+        (elements or bar.html(), "fill"),
+        (_distinct(path, sample, exploration), "number distinct"),
         (html_text(size_text(size)) if node else "", "number"),
     )
-    return Row(f"{html_text(label)}{_values(node, sample)}", cells, size, share)
+    return Row(f"{html_text(label)}{_values(node, sample)}", cells, size, bar.filled)
 
 
-def _share(node: Node | None, sample: PathSample | None, exploration: Exploration) -> float:
-    if node is not None and node.type not in ("object", "array"):
-        return (values_of(node.typed_value) + values_of(node.value)) / max(exploration.rows, 1)
-    return sample.rows / exploration.sampled_rows if sample is not None and exploration.sampled_rows else 0
+class _Bar(NamedTuple):
+    """The shares of rows with a value in a typed column, in `value`, or in the sample, and with a null."""
+
+    typed: float = 0
+    rest: float = 0
+    sampled: float = 0
+    nulls: float = 0
+
+    @property
+    def filled(self) -> float:
+        return self.typed + self.rest + self.sampled
+
+    def html(self) -> str:
+        shares = zip(("typed", "rest", "sampled", "null"), self, strict=True)
+        widths = ((kind, 100 * share) for kind, share in shares if share)
+        bars = "".join(f'<i class="{kind}" style="width:{width:.3g}%"></i>' for kind, width in widths)
+        return f'<span class="bar" aria-hidden="true">{bars}</span><small>{percent(self.filled, 1)}</small>'
 
 
-def _sampled_bar(share: float) -> str:
-    width = f'<i class="sampled" style="width:{100 * share:.3g}%"></i>' if share else ""
-    return f'<span class="bar" aria-hidden="true">{width}</span><small>{percent(share, 1)}</small>'
+def _stored(node: Node, nulls: float, rows: int) -> _Bar:
+    """Return the bar of a path with a column; only the share of nulls in `value` is that of the sample."""
+    typed, others = (values_of(leaf) / max(rows, 1) for leaf in (node.typed_value, node.value))
+    nulls = others if node.value is not None and node.value.only_null else min(nulls, others)
+    return _Bar(typed, others - nulls, nulls=nulls)
 
 
-def _distinct(
-    path: tuple[str | None, ...], node: Node | None, sample: PathSample | None, exploration: Exploration
-) -> str:
-    if sample is None or not sample.scalars or None in path:
+def _types(node: Node | None, sample: PathSummary | None) -> str:
+    """Return the type of the column, or the most frequent one of the values, and the other types."""
+    shares = {} if sample is None else dict(sample.types)
+    first = node.type if node is not None and node.type != "variant" else next(iter(shares), "null")
+    shares.pop(first.partition("(")[0], None)
+    others = ", ".join(f"{name} {percent(share, 1)}" for name, share in shares.items())
+    return f"{html_text(first)}{f'<br><small>{html_text(others)}</small>' if others else ''}"
+
+
+def _distinct(path: tuple[str | None, ...], sample: PathSummary | None, exploration: Exploration) -> str:
+    if sample is None or sample.distinct is None or None in path:
         return ""
     is_whole = exploration.sampled_rows >= exploration.rows
-    values = _share(node, sample, exploration) * exploration.rows
-    once = sum(number == 1 for number in sample.scalars.values())
-    number = round(distinct_values(len(sample.scalars), once, sample.scalars.total(), values))
-    return f"{'' if is_whole else '≈ '}{number:,} <small>distinct</small>"
+    return f"{'' if is_whole else '≈ '}{sample.distinct:,} <small>distinct</small>"
 
 
-def _values(node: Node | None, sample: PathSample | None) -> str:
+def _values(node: Node | None, sample: PathSummary | None) -> str:
     """Return example values, and the bounds over all files if every file has bounds."""
     parts = []
-    if sample is not None and sample.scalars:
-        parts.append(", ".join(_shown(text) for text in sample.examples))
+    if sample is not None and sample.examples:
+        parts.append(", ".join(map(_shown, sample.examples)))
     if node is not None and node.min and node.max:
         least, greatest = (bytes(bound).decode() for bound in (node.min, node.max))
         parts.append(f"from {_shown(least)} to {_shown(greatest.replace(LAST_CHARACTER, '…'))}")
@@ -166,7 +193,7 @@ def _shredding(name: str, column: Column, exploration: Exploration) -> Iterator[
     if change is None:
         yield '<p class="quiet">The sample has no values.</p></section>'
         return
-    yield f"<p>{html_text(_advice(change))}</p>"
+    yield f"<p>{html_sentence(_advice(change))}</p>"
     yield '<table class="estimates"><thead><tr><th scope="col">shredding schema</th>'
     yield '<th scope="col" class="number">bytes</th>'
     yield '<th scope="col" class="number">change</th></tr></thead><tbody>'
@@ -193,10 +220,13 @@ def _advice(change: ShreddingChange) -> str:
             "path would read all of it, and no file could be skipped."
         )
     if saved > change.now * MIN_SAVING:
-        return f"The inferred schema would save about {size_text(saved)}."
+        return f"The inferred schema would save about {size_text(saved)}; {RESHRED} writes it."
     if change.added:
         paths = count(len(change.added), "more path")
-        return f"The inferred schema would save no bytes, but {paths} could be read and skipped alone."
+        return (
+            f"The inferred schema would save no bytes, but {paths} could be read and skipped alone; "
+            f"{RESHRED} writes it."
+        )
     return "The present schema is as good as the inferred one."
 
 

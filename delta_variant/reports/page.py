@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ __all__ = [
     "MAX_PICTURES",
     "Row",
     "document",
+    "html_sentence",
     "html_text",
     "nested",
     "percent",
@@ -41,6 +43,7 @@ __all__ = [
 MAX_OPEN_ROWS = 60
 """A tree of at most this many rows is expanded."""
 
+COMMAND = re.compile(r"`(delta-variant [a-z -]+)`")
 MAX_INDENT = 12
 MAX_PICTURES = 24
 
@@ -53,6 +56,11 @@ def _resource(name: str) -> str:
 def html_text(value: object) -> str:
     """Return text with markup and invisible characters escaped."""
     return escape(printable(str(value)))
+
+
+def html_sentence(text: str) -> str:
+    """Return text as `html_text` does, with its commands as code."""
+    return COMMAND.sub(r"<code>\1</code>", html_text(text))
 
 
 def document(

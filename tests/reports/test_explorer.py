@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import delta_variant as dv
 from delta_variant.cli.app import app
+from delta_variant.operations.describe import ranges
 from delta_variant.reports import explorer
 from delta_variant.reports.explorer import explore, files_after_sort, files_before_sort
 from delta_variant.reports.explorer_page import explorer_page
@@ -111,27 +112,45 @@ def test_the_bytes_of_a_schema_are_those_of_files_that_are_written_with_it(tmp_p
 
 def test_the_sample_has_rows_of_files_over_the_whole_table(tmp_path, monkeypatch):
     table = write(tmp_path / "t", [{"id": number} for number in range(100)], 20)
-    monkeypatch.setattr(explorer, "SAMPLE_FILES", 4)
+    monkeypatch.setattr(ranges, "MAX_FILES", 4)
     monkeypatch.setattr(explorer, "SAMPLE_ROWS", 8)
     exploration = explore(str(table))
     assert (exploration.sampled_files, exploration.sampled_rows) == (4, 8)
     assert (exploration.files, exploration.rows) == (20, 100)
-    scalars = exploration.columns["event"].paths[("id",)].scalars
-    assert sum(scalars.values()) == 8
-    # Four files of five rows each, from all over the table.
-    assert len({int(text) // 5 for text in scalars}) == 4
+    path = exploration.columns["event"].paths[("id",)]
+    # Two rows of each of four files of five rows each, from all over the table.
+    assert (path.min, int(path.max or 0) // 5) == ("0", 15)
 
 
 def test_paths_are_counted_by_row_and_list_elements_once(tmp_path):
     documents = [{"tags": ["x", "y", "x"], "a": None}, {"tags": []}, {"a": {"b": 1.5}}]
     paths = explore(str(write(tmp_path / "t", documents))).columns["event"].paths
-    assert {path: (each.rows, dict(each.scalars)) for path, each in paths.items()} == {
-        (): (3, {}),
-        ("tags",): (2, {}),
-        ("tags", None): (1, {'"x"': 2, '"y"': 1}),
-        ("a",): (2, {}),
-        ("a", "b"): (1, {"1.5": 1}),
+    found = {path: (3 * each.filled, 3 * each.nulls, set(each.examples)) for path, each in paths.items()}
+    assert found == {
+        (): (3, 0, set()),
+        ("tags",): (2, 0, set()),
+        ("tags", None): (1, 0, {"x", "y"}),
+        ("a",): (1, 1, set()),
+        ("a", "b"): (1, 0, {"1.5"}),
     }
+
+
+def test_null_is_apart_from_values_and_a_path_without_a_column_has_its_types(tmp_path, browser):
+    documents = [{"kind": "ab"[n % 2] if n % 4 else None, "note": n if n % 10 else "x"} for n in range(40)]
+    schema = dv.ShreddingSchema.of({"kind": "string"})
+    (tmp_path / "page.html").write_text(
+        explorer_page(explore(str(write(tmp_path / "t", documents, shredding=schema)))), encoding="utf-8"
+    )
+    browser.open(tmp_path / "page.html")
+    rows = browser.run(
+        "return [...document.querySelectorAll('.list li .row')].slice(1).map(row => "
+        "[row.children[1].innerText, row.children[2].innerText, "
+        "[...row.querySelectorAll('.bar i')].map(part => [part.className, part.style.width])])"
+    )
+    assert rows == [
+        ["string", "75 %", [["typed", "75%"], ["null", "25%"]]],
+        ["bigint\nstring 10 %", "100 %", [["sampled", "100%"]]],
+    ]
 
 
 def test_variants_in_structs_and_names_that_need_quotes_are_explored(tmp_path):
@@ -143,9 +162,9 @@ def test_variants_in_structs_and_names_that_need_quotes_are_explored(tmp_path):
     data = pa.table({"o`o": event, "s": nested})
     dv.write_table(tmp_path, data, configuration={"delta.columnMapping.mode": "name"})
     columns = explore(str(tmp_path)).columns
-    assert {name: dict(column.paths[("id",)].scalars) for name, column in columns.items()} == {
-        "o`o": {"1": 1, "2": 1},
-        "s.in.ner": {"1": 1, "2": 1},
+    assert {name: set(column.paths[("id",)].examples) for name, column in columns.items()} == {
+        "o`o": {"1", "2"},
+        "s.in.ner": {"1", "2"},
     }
 
 
@@ -234,7 +253,7 @@ def test_the_tree_shows_types_shares_values_and_bytes(browser, pages):
     ]
     assert rows[0][0] == "event"
     assert re.fullmatch(r"day (\d+, ){2}\d+ from 0 to 15", rows[1][0])
-    assert re.fullmatch(r'kind ("[abcd]", ){2}"[abcd]" from "a" to "d"', rows[3][0])
+    assert re.fullmatch(r'kind ([abcd], ){2}[abcd] from "a" to "d"', rows[3][0])
     assert all(re.fullmatch(r"[\d.]+ (bytes|kB)", row[4]) for row in rows)
 
 

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import pyarrow as pa
 
 from ..._checks import to_integer
-from ...data_file.reader import RowRange
 from ...input.invalid_json import parse_json_columns
 from ...input.json_lines import JsonLines
 from ...log.snapshot import Snapshot
 from ...log.timestamps import Timestamp
 from ...protocol.schema.arrow import from_arrow, variant_field
 from ...protocol.types import VARIANT, StructType, sql_type
-from ...read.file_reader import FileReader, TableReader, files_of
 from ...read.query import Query
 from ...read.rows import known_rows, load_readable
 from ...read.shredded_columns import shredded_types
@@ -25,15 +22,13 @@ from ...storage.store import TableLocation
 from ...variant.values import parse_valid_json
 from .columns import reasons
 from .exact import with_exact_figures
+from .ranges import choose_files, read_ranges
 from .sample import Path, Sample
 from .summary import PathSummary, Summary
 
 __all__ = ["describe"]
 
 SAMPLE_ROWS = 10_000
-SAMPLE_FILES = 16
-SAMPLE_RANGES = 32
-"""How many ranges of rows a sample has. Adjacent rows are often alike, and each range costs pages to read."""
 
 
 def describe(
@@ -94,16 +89,11 @@ def describe(
 
 
 def _describe_table(snapshot: Snapshot, limit: int) -> Summary:
-    number = min(SAMPLE_FILES, snapshot.num_files)
-    chosen = [snapshot.files.slice(index * snapshot.num_files // number, 1) for index in range(number)]
-    files = pa.concat_tables(chosen) if chosen else snapshot.files
     names = _names(snapshot.schema)
     variants = [name for name, kind in names.items() if kind is None]
-    sample = Sample(names)
-    query = Query.of(snapshot.configuration, None, None)
-    for file in TableReader.of(snapshot).open_all(files_of(files)):
-        for each in _sample_ranges(file, -(-limit // number), SAMPLE_RANGES // number):
-            sample.add_range(map(query.result, file.read(query.inputs, [each], "error")))
+    sample, files = Sample(names), choose_files(snapshot)
+    for batches in read_ranges(snapshot, files, Query.of(snapshot.configuration, None, None), limit):
+        sample.add_range(batches)
     columns: dict[tuple[str, Path], str] = {}
     for (column, path), name in (shredded_types(snapshot, files) if variants else {}).items():
         # Variants within structs are values of their column.
@@ -113,17 +103,6 @@ def _describe_table(snapshot: Snapshot, limit: int) -> Summary:
     why = dict(reasons(snapshot, sample, variants, columns))
     paths = with_exact_figures(snapshot, rows, names, sample.summaries(rows, columns, why))
     return Summary(snapshot.uri, snapshot.version, rows, sample.rows, 0, tuple(paths))
-
-
-def _sample_ranges(file: FileReader, limit: int, number: int) -> list[RowRange]:
-    """Return ranges of the rows of a file, evenly spaced, with `limit` rows that are not deleted."""
-    stored = sum(rows for rows, _ in file.native.row_groups)
-    left = stored - (file.file.deletion_vector or {}).get("cardinality", 0)
-    if left <= limit:
-        return [(0, stored)]
-    wanted, number = limit * stored // left, min(number, limit)
-    parts = ((at * stored // number, at * wanted // number) for at in range(number + 1))
-    return [(start, min(start + after - before, end)) for (start, before), (end, after) in pairwise(parts)]
 
 
 def _names(columns: StructType) -> dict[str, str | None]:
