@@ -15,7 +15,7 @@ from .content import COMPRESSED_SUFFIXES
 from .json_lines import JSON_SUFFIXES, read_json
 from .tabular_files import open_csv, open_parquet
 
-__all__ = ["ALL_SUFFIXES", "Kind", "kind_of", "list_files", "open_path", "read_csv"]
+__all__ = ["ALL_SUFFIXES", "Kind", "kind_of", "list_files", "names_file", "open_path", "read_csv"]
 
 Kind: TypeAlias = Literal["JSON", "CSV", "Parquet"]
 
@@ -27,6 +27,12 @@ SUFFIXES: Mapping[Kind, tuple[str, ...]] = {
     "JSON": JSON_SUFFIXES,
 }
 ALL_SUFFIXES = tuple(suffix for group in SUFFIXES.values() for suffix in group)
+
+
+def names_file(path: object) -> bool:
+    """Return whether a path is that of a file of JSON, CSV or Parquet by its suffix, and not of a folder."""
+    text = fspath(path) if isinstance(path, str | PathLike) else ""
+    return text.lower().endswith(ALL_SUFFIXES) and not os.path.isdir(text)
 
 
 def list_files(text: str, storage_options: Mapping[str, str] | None = None) -> list[InputFile]:

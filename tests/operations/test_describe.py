@@ -273,6 +273,8 @@ def test_a_sample_has_the_rows_that_are_left_of_a_file_of_which_most_are_deleted
 def test_a_csv_file_is_described_before_it_is_loaded(tmp_path: Path):
     file = tmp_path / "towns.csv"
     file.write_text("town,people,notes\nOslo,5,{}\nBergen,3,\nOslo,,{}\n")
+    assert [each.path for each in dv.describe(file).paths] == ["town", "people", "notes"]
+    assert dv.describe(str(file)).title == f"{file}: 3 rows"
     summary = dv.describe(dv.read_csv(file, variant_columns=["notes"]))
     assert (summary.rows, summary.sampled_rows) == (3, 3)
     towns, people, notes = summary.paths

@@ -50,6 +50,8 @@ def test_a_path_that_no_file_has_is_named_with_a_similar_one(
     assert proposals(caplog) == [expected]
     assert table.update({"m:seen": "true"}, where).rows_updated == 0
     assert proposals(caplog) == [expected]
+    table.optimize(sort_by=f"cast({column} as string)", dry_run=True)
+    assert proposals(caplog) == [expected]
 
 
 @pytest.mark.parametrize(

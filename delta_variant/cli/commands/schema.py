@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated
 
@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from ..._text import count, size_text
-from ...input.files import ALL_SUFFIXES, open_path
+from ...input.files import names_file
 from ...log.commit_context import CommitResult
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
@@ -75,12 +75,9 @@ def describe(
     and paths have. Of a file of JSON, CSV or Parquet, print its paths: it need not be in a table. A ~ marks a
     figure that is estimated from a sample of the rows.
     """
-    if table.lower().endswith(ALL_SUFFIXES):
-        summary = replace(describe_paths(open_path(table, "describe", ())), source=table)
-        render(_paths(summary), json=json, layout=Layout(wide))
-        return
-    if paths:
-        summary = describe_paths(handle(table), version=version, timestamp=timestamp, since=since)
+    if paths or names_file(table):
+        source = table if names_file(table) else handle(table)
+        summary = describe_paths(source, version=version, timestamp=timestamp, since=since)
         render(_paths(summary), json=json, layout=Layout(wide))
         return
     if since is not None:

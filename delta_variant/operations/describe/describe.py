@@ -8,6 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ..._checks import to_integer
+from ...input.files import names_file, open_path
 from ...input.invalid_json import parse_json_columns
 from ...input.json_lines import JsonLines
 from ...log.snapshot import Snapshot
@@ -47,8 +48,9 @@ def describe(
     those of all rows where the statistics in the log prove them; `PathSummary.exact` names these.
 
     Args:
-        source: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`, or the result of
-            `read_json` or `read_csv`, or another stream of Arrow data, which need not be in a table yet.
+        source: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`; or data that is not in a
+            table yet: the path of a file of JSON, CSV or Parquet, the result of `read_json` or `read_csv`, or
+            another stream of Arrow data.
         version: The version to read. None, the default, reads the latest version.
         timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
         since: An earlier version of the table, whose sample is compared: `change` of each path says whether
@@ -74,6 +76,9 @@ def describe(
         {'bigint': 1.0} 2
     """
     limit = to_integer("sample_rows", sample_rows, 1)
+    if names_file(source):
+        found = describe(open_path(source, "describe", ()), sample_rows=limit)
+        return replace(found, source=str(source))
     if isinstance(source, JsonLines):
         return _describe_json(source, limit)
     if isinstance(source, pa.RecordBatchReader):

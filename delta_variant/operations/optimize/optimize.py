@@ -30,6 +30,7 @@ from ...log.load import load_latest
 from ...log.snapshot import Snapshot, TableVersion, strip_files
 from ...read.file_reader import FileEntry, files_of
 from ...read.log_statistics import is_of_partitions, partition_matches
+from ...read.missing_paths import warn_of_missing_paths
 from ...read.plan import FilePlan
 from ...read.row_tracking import with_row_ids
 from ...read.scope import Scope
@@ -205,6 +206,7 @@ def optimize(
 
 def run_optimize(plan: OptimizePlan, executor: Executor, *, dry_run: bool = False) -> OptimizeResult:
     """Rewrite the files of a plan by tasks, and commit them unless it is a dry run."""
+    warn_of_missing_paths(plan.snapshot, plan.snapshot.file_set, plan.keys)
     groups = _plan_groups(plan, executor)
     if dry_run or not groups:
         return OptimizeResult(None, tuple(groups))
