@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from .variant.shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
     from .variant.values import Variant, parse_json, to_json
     from .views.duckdb import to_duckdb
+    from .views.frames import read_delta, scan_delta
     from .write.commit import WriteResult
     from .write.rewrite import RewriteResult
 
@@ -179,12 +180,14 @@ __all__ = [
     "progress",
     "read_changes",
     "read_csv",
+    "read_delta",
     "read_json",
     "read_table",
     "rename_column",
     "repair_files",
     "repair_statistics",
     "restore",
+    "scan_delta",
     "set_properties",
     "shred",
     "shredded_columns",
@@ -306,6 +309,7 @@ _LAZY = {
         "to_json",
     ),
     "views.duckdb": ("to_duckdb",),
+    "views.frames": ("read_delta", "scan_delta"),
     "write.commit": ("WriteResult",),
     "write.rewrite": ("RewriteResult",),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,20 @@ def test_deltalake_names_the_feature_that_it_does_not_support(tmp_path: Path):
     assert len(table.history()) == 1
     with pytest.raises(Exception, match=r"variantShredding.* not yet supported"):
         table.to_pyarrow_table()
+
+
+def test_the_page_quotes_the_errors_of_deltalake_and_polars(tmp_path: Path):
+    interoperability.write(tmp_path / "t", "default")
+    (path,) = (tmp_path / "t").glob("*.parquet")
+    readers: dict[str, Callable[[], Any]] = {
+        "deltalake": lambda: DeltaTable(tmp_path / "t").to_pyarrow_table(),
+        "Polars, `scan_delta` and `read_delta`": lambda: pl.read_delta(str(tmp_path / "t")),
+        "Polars, `read_parquet` of a file": lambda: pl.read_parquet(path),
+    }
+    lines = [
+        line.split("|")[1:-1] for line in interoperability.PAGE.text.splitlines() if line.startswith("|")
+    ]
+    quoted = {cells[0].strip(): cells[1].strip() for cells in lines}
+    for reader, read in readers.items():
+        with pytest.raises(Exception, match=re.escape(quoted[reader])):
+            read()

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -51,6 +52,8 @@ class ViewFile(msgspec.Struct, frozen=True):
 
     def open(self) -> OpenFile:
         """Open the file."""
+        if self.rewritten is not None:
+            os.utime(Path(self.store.uri, self.path))
         return OpenFile(self)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -19,7 +20,10 @@ FOLDER = "DELTA_VARIANT_CACHE"
 """The environment variable with the folder of the cache."""
 
 MAX_BYTES = 10 << 30
-"""The files that were used last stay, as many as have this size together."""
+"""If all files have more bytes, those that were not used for the longest time are removed …"""
+
+MIN_SECONDS = 24 * 3600
+"""… unless they were used within this time: a view needs its files while readers use it."""
 
 
 def cached(key: str, schema: pa.Schema, rows: Callable[[], Iterable[pa.RecordBatch]]) -> Path:
@@ -35,7 +39,7 @@ def cached(key: str, schema: pa.Schema, rows: Callable[[], Iterable[pa.RecordBat
     except FileNotFoundError:
         folder.mkdir(parents=True, exist_ok=True)
         _write(path, schema, rows())
-        _forget(folder, path)
+        _forget(folder)
     return path
 
 
@@ -53,8 +57,8 @@ def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
             raise
 
 
-def _forget(folder: Path, newest: Path) -> None:
-    """Remove the files that were not used for the longest time, but not the newest one."""
+def _forget(folder: Path) -> None:
+    """Remove files that were not used for the longest time."""
     found: list[tuple[float, int, Path]] = []
     for each in folder.glob("*.parquet"):
         try:
@@ -64,12 +68,11 @@ def _forget(folder: Path, newest: Path) -> None:
             continue
         found.append((status.st_mtime, status.st_size, each))
     total = sum(size for _, size, _ in found)
-    for _, size, path in sorted(found):
-        if total <= MAX_BYTES:
+    for used, size, path in sorted(found):
+        if total <= MAX_BYTES or used > time.time() - MIN_SECONDS:
             return
-        if path != newest:
-            path.unlink(missing_ok=True)
-            total -= size
+        path.unlink(missing_ok=True)
+        total -= size
 
 
 def _folder() -> Path:

@@ -16,7 +16,7 @@ from ..read.query import Query
 from ..read.shredded_columns import shredded_types, typed_columns
 from ..variant.objects import contains_variants
 
-__all__ = ["Shape"]
+__all__ = ["Shape", "typed_paths"]
 
 Steps: TypeAlias = tuple[str, ...]
 """A column of a file and the fields below it."""
@@ -47,7 +47,7 @@ class Shape(msgspec.Struct, frozen=True):
     ) -> Shape:
         """Return the shape of a view; raises ExpressionError for a column that is a Variant."""
         if columns is None:
-            columns = _typed_columns(snapshot, strict=strict)
+            columns = _without_variants(snapshot, typed_paths(snapshot, strict=strict))
         query = Query.of(snapshot.configuration, columns, None)
         for field in query.schema:
             if contains_variants(field):
@@ -151,15 +151,14 @@ class _Places:
         return True
 
 
-def _typed_columns(snapshot: Snapshot, *, strict: bool) -> dict[str, str]:
-    """Return the columns that have no Variant, and the shredded paths of the Variants."""
-    whole = Query.of(snapshot.configuration, None, None).schema
-    types = shredded_types(snapshot, snapshot.files, lists=True)
-    # A footer shows no Variants within structs.
-    types = {(column, path): each for (column, path), each in types.items() if len(column) == 1}
-    texts = typed_columns(snapshot, types, strict=strict)
-    plain = {field.name for field in whole if not contains_variants(field)}
-    return {name: text for name, text in texts.items() if name in plain or name not in whole.names}
+def typed_paths(snapshot: Snapshot, *, strict: bool) -> dict[str, str]:
+    """Return the columns of a table and the shredded paths of its Variants, lists among them."""
+    return typed_columns(snapshot, shredded_types(snapshot, snapshot.files, lists=True), strict=strict)
+
+
+def _without_variants(snapshot: Snapshot, columns: Mapping[str, str]) -> dict[str, str]:
+    query = Query.of(snapshot.configuration, columns, None)
+    return {name: columns[name] for name in columns if not contains_variants(query.schema.field(name))}
 
 
 def _type_of(tree: Mapping[str, Any]) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 import fsspec
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -264,6 +265,9 @@ def test_the_cache_forgets_the_files_that_were_not_used(cache: Path, monkeypatch
     monkeypatch.setattr(rewritten, "MAX_BYTES", 2 * first.stat().st_size)
     third = file("third")
     assert {*cache.iterdir()} == {first, third}
+    monkeypatch.setattr(rewritten, "MAX_BYTES", 0)
+    # What was used within a day stays.
+    assert {*cache.iterdir(), file("fourth")} - {first} == {third, file("fourth")}
 
 
 def test_a_failed_write_leaves_no_file(cache: Path) -> None:
@@ -354,6 +358,35 @@ def test_a_view_of_duckdb_skips_what_statistics_exclude(tmp_path: Path) -> None:
         assert "Scanning Files: 1/1" in plan[0][1]
         assert "Filters: event.typed_value.x = 5" in plan[0][1]
         assert connection.sql("select count(*) from other").fetchall() == [(1000,)]
+
+
+def test_a_file_of_the_cache_that_is_opened_was_used(tmp_path: Path, cache: Path) -> None:
+    documents(tmp_path / "t", {"x": 1}, types={"x": pa.int64()})
+    (file,) = View.of(tmp_path / "t", {"y": "event:x::bigint + 1"}).files
+    (stored,) = cache.iterdir()
+    os.utime(stored, (1, 1))
+    file.open().close()
+    assert stored.stat().st_mtime > 1
+
+
+def test_frames_have_a_column_for_each_path(tmp_path: Path) -> None:
+    documents(tmp_path / "t", {"x": 1, "l": ["a"], "y": 2}, {"l": []},
+              types={"x": pa.int64(), "l": pa.list_(pa.string())})  # fmt: skip
+    frame = dv.scan_delta(tmp_path / "t")
+    assert frame.collect_schema() == {
+        "event": pl.String,
+        "event.l": pl.List(pl.String),
+        "event.x": pl.Int64,
+    }
+    assert frame.filter(pl.col("event.x") == 1).collect().rows() == [('{"l":["a"],"x":1,"y":2}', ["a"], 1)]
+    found = dv.read_delta(tmp_path / "t", where="event:x::int = 1")
+    assert found.columns.tolist() == ["event", "event.l", "event.x"]
+    assert (found["event"][0], list(found["event.l"][0]), found["event.x"][0]) == (
+        {"l": ["a"], "x": 1, "y": 2},
+        ["a"],
+        1,
+    )
+    assert dv.scan_delta(tmp_path / "t", columns=["event:y::int as y"]).collect().rows() == [(2,), (None,)]
 
 
 class TestFileSystem:
