@@ -67,8 +67,8 @@ OWNERS = {
     "msgspec": {"expressions", "protocol", "storage.unity", "log", "input", "read", "write"}
     | {"operations", "queries", "spark", "reports", "cli", "views"},
     "obstore": {"storage"},
-    "pandas": {"read.scan", "spark.buckets", "table"},
-    "polars": {"read.lazy_frame", "read.scan", "table"},
+    "pandas": {"read.scan", "spark.buckets", "table", "views.frames"},
+    "polars": {"read.lazy_frame", "read.scan", "table", "views.frames"},
     "py4j": {"spark"},
     "pyarrow": {""},
     "pyspark": {"spark"},

@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from support.planting import plant_vector
+from view_queries import differences
 
 import delta_variant as dv
 from delta_variant.errors import CastError, ExpressionError
@@ -444,3 +445,8 @@ class TestFileSystem:
         assert len(files.glob(f"{table}/*/*.parquet")) == 2
         files.invalidate_cache(table)
         assert len(files.glob(f"{table}/*/*.parquet")) == 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_engines_find_the_same_rows(tmp_path: Path, seed: int) -> None:
+    assert not list(differences(seed, 12, tmp_path))
