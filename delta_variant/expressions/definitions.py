@@ -15,9 +15,17 @@ from .parse import read_whole
 from .tree import Expression
 from .type_grammar import read_type
 
-__all__ = ["ColumnDefinition", "ConstraintDefinition", "parse_definition"]
+__all__ = ["ColumnDefinition", "ConstraintDefinition", "IdentityDefinition", "parse_definition"]
 
 Value = TypeVar("Value")
+
+
+class IdentityDefinition(msgspec.Struct):
+    """The values of an identity column: GENERATED ALWAYS, or BY DEFAULT, AS IDENTITY."""
+
+    is_always: bool
+    start: int = 1
+    step: int = 1
 
 
 class ColumnDefinition(msgspec.Struct):
@@ -28,6 +36,7 @@ class ColumnDefinition(msgspec.Struct):
     nullable: bool = True
     default: str | None = None
     generated: str | None = None
+    identity: IdentityDefinition | None = None
     comment: str | None = None
 
 
@@ -68,28 +77,51 @@ def _read_option(grammar: Grammar, column: ColumnDefinition) -> None:
     elif grammar.accept("default"):
         column.default = _source(grammar, grammar.value)
     elif grammar.accept("generated"):
-        column.generated = _generation(grammar)
+        _read_generation(grammar, column)
     elif grammar.accept("comment"):
         if grammar.token.kind != "string":
             grammar.fail("a string")
         column.comment = string_value(grammar.take())
     else:
-        grammar.fail("NOT NULL, DEFAULT value, GENERATED ALWAYS AS (expression), COMMENT 'text' or the end")
-
-
-def _generation(grammar: Grammar) -> str:
-    if grammar.accept("by"):
-        grammar.expect("default")
-    else:
-        grammar.expect("always")
-    grammar.expect("as")
-    if grammar.is_next("identity"):
-        raise GrammarError(
-            grammar.token.start,
-            "cannot create an identity column because this version does not assign its values",
-            "write the values, or create the table with Spark",
+        grammar.fail(
+            "NOT NULL, DEFAULT value, GENERATED ALWAYS AS (expression) or AS IDENTITY, COMMENT 'text' or the "
+            "end"
         )
-    return _enclosed(grammar)
+
+
+def _read_generation(grammar: Grammar, column: ColumnDefinition) -> None:
+    is_always = not grammar.accept("by")
+    grammar.expect("always" if is_always else "default")
+    grammar.expect("as")
+    if not is_always or grammar.is_next("identity"):
+        column.identity = _identity(grammar, is_always)
+    else:
+        column.generated = _enclosed(grammar)
+
+
+def _identity(grammar: Grammar, is_always: bool) -> IdentityDefinition:
+    """Return the definition in `IDENTITY [(START WITH number INCREMENT BY number)]`, in any order."""
+    grammar.expect("identity")
+    numbers: dict[str, int] = {}
+    if grammar.accept("("):
+        while not grammar.accept(")"):
+            start = grammar.token.start
+            name, preposition = ("start", "with") if grammar.accept("start") else ("step", "by")
+            if name == "step":
+                grammar.expect("increment")
+            grammar.expect(preposition)
+            if name in numbers:
+                raise GrammarError(start, f"the {name} of an identity column is given twice", "remove one")
+            numbers[name] = _integer(grammar)
+            grammar.accept(",")
+    return IdentityDefinition(is_always, **numbers)
+
+
+def _integer(grammar: Grammar) -> int:
+    sign = "-" if grammar.accept("-") else ""
+    if grammar.token.kind != "number" or not grammar.token.text.isdecimal():
+        grammar.fail("an integer")
+    return int(sign + grammar.take().text)
 
 
 def _enclosed(grammar: Grammar) -> str:

@@ -10,14 +10,29 @@ import msgspec
 
 from .._checks import check_option, list_of, one_or_more, options_of
 from ..errors import SchemaError
-from ..expressions.definitions import ConstraintDefinition, parse_definition
+from ..expressions.definitions import (
+    ColumnDefinition,
+    ConstraintDefinition,
+    IdentityDefinition,
+    parse_definition,
+)
 from ..log.commit_context import CommitOptions, CommitResult, commit_context, without_txn
 from ..log.transaction import create_table as commit_table
 from ..protocol import features
 from ..protocol.actions import DomainMetadata
 from ..protocol.clustering import clustering_of
+from ..protocol.identity_columns import find_identities, identity_metadata
 from ..protocol.properties import column_names_text
-from ..protocol.types import DEFAULT, GENERATION_EXPRESSION, StructField, StructType
+from ..protocol.table_configuration import TableConfiguration
+from ..protocol.types import (
+    DEFAULT,
+    GENERATION_EXPRESSION,
+    DataType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    describe,
+)
 from ..storage.store import TableLocation, open_latest, removing_new_folders
 from ..write import table_changes
 from ..write.preparation import TableOptions, load_existing
@@ -27,6 +42,7 @@ from .alter.columns import ColumnPath, Columns, column_type, parse_columns, pars
 __all__ = ["create_table"]
 
 CONSTRAINT = "delta.constraints."
+LONG = PrimitiveType("long")
 
 
 def create_table(
@@ -103,6 +119,7 @@ def create_table(
         enable_shredding=True,
         uri=store.uri,
     )
+    _check_partitions(after)
     domains: list[DomainMetadata] = []
     if clustering:
         domains = [clustering_of(after, clustering)]
@@ -145,9 +162,43 @@ def _parse_definitions(columns: Columns | Sequence[str]) -> tuple[tuple[StructFi
                 GENERATION_EXPRESSION: parsed.generated,
                 "comment": parsed.comment,
             }
-            metadata = {key: value for key, value in known.items() if value is not None}
+            metadata: dict[str, Any] = {key: value for key, value in known.items() if value is not None}
             delta_type = column_type(parsed.name, "variant" if parsed.type is None else parsed.type)
+            if parsed.identity is not None:
+                metadata |= _identity_metadata(parsed, parsed.identity, delta_type)
             fields.append(StructField(parsed.name, delta_type, parsed.nullable, metadata))
     if not fields:
         raise ValueError("columns is empty: pass at least one column with its type")
     return tuple(fields), constraints
+
+
+def _identity_metadata(
+    column: ColumnDefinition, identity: IdentityDefinition, delta_type: DataType
+) -> dict[str, Any]:
+    """Return the metadata of an identity column; raises SchemaError for one that Delta does not permit."""
+    reasons = {
+        f"it is {describe(delta_type)}: expected bigint": delta_type != LONG,
+        "it also has a default: remove one": column.default is not None,
+        "INCREMENT BY is 0": identity.step == 0,
+        "START WITH or INCREMENT BY is not a bigint": any(
+            not -(1 << 63) <= number < 1 << 63 for number in (identity.start, identity.step)
+        ),
+    }
+    for reason, is_true in reasons.items():
+        if is_true:
+            raise SchemaError(
+                f"cannot create the identity column {column.name!r} because {reason}", column=column.name
+            )
+    return identity_metadata(identity.start, identity.step, allows_explicit=not identity.is_always)
+
+
+def _check_partitions(table: TableConfiguration) -> None:
+    """Raise SchemaError for a table that is partitioned by an identity column, as Delta on Spark does."""
+    for name, _ in find_identities(table.schema):
+        if name in table.partition_columns:
+            raise SchemaError(
+                f"cannot partition {table.uri} by the identity column {name!r}: each row would have a "
+                "partition of its own",
+                table=table.uri,
+                column=name,
+            )

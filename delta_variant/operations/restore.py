@@ -29,9 +29,11 @@ from ..log.timestamps import Timestamp
 from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, CommitInfo, DomainMetadata
 from ..protocol.clustering import NO_CLUSTERING
+from ..protocol.identity_columns import keep_high_water_marks
 from ..protocol.schema.rules import check_consistent
 from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import Store, TableLocation, exists
+from ..write.table_changes import change
 
 __all__ = ["FindTask", "RestorePlan", "RestoreResult", "plan_restore", "restore", "run_restore"]
 
@@ -91,8 +93,9 @@ def restore(
     """Restore a table to the state of an earlier version, as a new commit.
 
     Rows, schema, partition columns and properties become those of the earlier version. The protocol keeps its
-    features and gains those of the earlier version. In-commit timestamps and the transactions of applications
-    stay as they are, so that no batch is written twice. No data file is written.
+    features and gains those of the earlier version. In-commit timestamps, the last values of identity columns
+    and the transactions of applications stay as they are, so that no value is assigned and no batch is
+    written twice. No data file is written.
 
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
@@ -242,7 +245,7 @@ def _commit(plan: RestorePlan) -> CommitResult:
 
 
 def _table_after(past: Snapshot, present: Snapshot) -> TableConfiguration:
-    """Return the table of `past` with the log properties and the greatest column id of `present`."""
+    """Return the table of `past` with the log properties and the greatest ids and identities of `present`."""
     where = f"version {past.version} of {past.uri}"
     replace(past.configuration, uri=where).check_may_commit()
     configuration = {name: text for name, text in past.properties.items() if name not in LOG_PROPERTIES}
@@ -251,11 +254,19 @@ def _table_after(past: Snapshot, present: Snapshot) -> TableConfiguration:
     ids = [each.configuration.get(greatest) or 0 for each in (past, present)]
     if max(ids):
         configuration[greatest.name] = str(max(ids))
-    return replace(
+    after = replace(
         past.configuration,
         protocol=features.with_features_of(present.protocol, past.protocol),
         metadata=msgspec.structs.replace(past.metadata, id=present.metadata.id, configuration=configuration),
     )
+    modes = past.configuration.mapping_mode, present.configuration.mapping_mode
+    columns = keep_high_water_marks(past.schema, present.schema, *modes)
+    if columns == past.schema:
+        return after
+    if columns == present.schema:
+        metadata = msgspec.structs.replace(after.metadata, schema_string=present.metadata.schema_string)
+        return replace(after, metadata=metadata, schema=columns)
+    return change(after, columns=columns)
 
 
 def _check(present: Snapshot, past: Snapshot, after: TableConfiguration, removed: pa.Table) -> None:

@@ -13,10 +13,12 @@ from typing import Any, NamedTuple
 from ..errors import ProtocolError, UnsupportedFeatureError
 from . import properties
 from .actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, Protocol
+from .identity_columns import find_identities
 from .properties import TableProperty
 from .types import (
     DEFAULT,
     GENERATION_EXPRESSION,
+    IDENTITY,
     INVARIANTS,
     TYPE_CHANGES,
     VARIANT,
@@ -38,7 +40,6 @@ __all__ = [
     "TableFeature",
     "check_lists",
     "dependent_features",
-    "find_identity_columns",
     "find_uses",
     "has_other_name",
     "is_enabled",
@@ -77,12 +78,10 @@ def _find_nothing(configuration: Mapping[str, str], schema: StructType) -> Itera
     return iter(())
 
 
-def find_identity_columns(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
-    """Yield the identity columns, whose values this library does not assign."""
-    for path, field in fields_of(schema):
-        if any(key.startswith("delta.identity.") for key in field.metadata):
-            column = ".".join(path)
-            yield Unsupported(f"the identity column {column!r}", column)
+def _find_unassignable(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
+    for column, identity in find_identities(schema):
+        if identity is None:
+            yield Unsupported(f"the identity column {column!r}, whose definition is invalid", column)
 
 
 def _find_change_columns(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
@@ -192,8 +191,8 @@ _ROWS = (
     TableFeature(
         "identityColumns",
         legacy_writer_version=6,
-        needed_by_key="delta.identity.",
-        find_unsupported_rows=find_identity_columns,
+        needed_by_key=IDENTITY,
+        find_unsupported_rows=_find_unassignable,
     ),
     VARIANT_TYPE,
     TableFeature("variantType-preview", is_reader_writer=True, preview_of="variantType"),

@@ -17,6 +17,7 @@ from ..protocol import features, properties
 from ..variant.moments import UTC
 from .actions import Metadata, Protocol
 from .features import FEATURES, FindUnsupported, TableFeature
+from .identity_columns import find_identities
 from .properties import ColumnMappingMode, TableProperty
 from .schema.column_mapping import physical_schema
 from .schema.json_text import parse as parse_schema
@@ -194,16 +195,16 @@ class TableConfiguration:
         Constraints on single rows are not checked: they were when the rows were written.
         """
         compat = (FEATURES[name].find_unsupported for name in ("icebergCompatV1", "icebergCompatV2"))
-        self._check_supported("restore", (features.find_identity_columns, *compat))
+        self._check_supported("restore", compat)
 
     def check_may_change(self, columns: Collection[str]) -> None:
         """Raise UnsupportedFeatureError if one of the columns, or its type, is final: an identity column."""
-        for identity in features.find_identity_columns({}, self.schema):
-            if identity.column in columns:
+        for column, _ in find_identities(self.schema):
+            if column in columns:
                 raise UnsupportedFeatureError(
-                    f"cannot change {identity.name} of {self.uri}: leave it out of the changed columns",
+                    f"cannot change the identity column {column!r} of {self.uri}: leave it out",
                     table=self.uri,
-                    column=identity.column,
+                    column=column,
                 )
 
     def _check_reader_features(self) -> None:

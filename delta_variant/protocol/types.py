@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 __all__ = [
     "DEFAULT",
     "GENERATION_EXPRESSION",
+    "IDENTITY",
     "INVARIANTS",
     "TYPE_CHANGES",
     "VARIANT",
@@ -88,6 +89,7 @@ VOID = PrimitiveType("void")
 # Keys in the metadata of fields.
 DEFAULT = "CURRENT_DEFAULT"
 GENERATION_EXPRESSION = "delta.generationExpression"
+IDENTITY = "delta.identity."  # The start of several keys.
 INVARIANTS = "delta.invariants"
 TYPE_CHANGES = "delta.typeChanges"
 

@@ -37,7 +37,7 @@ from .merge_tasks import (
 from .reading import groups_of_table
 from .running import check_batch, is_case_sensitive, map_by_task, parallelism, run_task
 from .task_errors import restore_errors
-from .tasks import TaskTable, to_executors, unpack
+from .tasks import TaskTable, check_no_identities, to_executors, unpack
 from .versions import INSTALLED, SPARK_ERRORS
 
 __all__ = ["DataFrameSource"]
@@ -91,6 +91,8 @@ class DataFrameSource:
     def rewrite(self, plan: MergePlan, executor: Executor) -> MergedFiles:
         """Rewrite the files with matching rows, and write the inserted rows, by tasks."""
         assert isinstance(executor, SparkExecutor), "a DataFrame is a source for its session"
+        if plan.inserts:
+            check_no_identities(plan.snapshot.configuration, plan.columns_inserted)
         for _ in range(MAX_RUNS - 1):
             try:
                 return self._rewrite(plan, executor)

@@ -25,7 +25,7 @@ from .batches import BATCH_ID, QUERY_ID
 from .columns import from_spark
 from .options import table_options, write_options
 from .task_errors import report_errors
-from .tasks import MAX_OPEN_PARTITIONS, FileTask, attempt_of
+from .tasks import MAX_OPEN_PARTITIONS, FileTask, attempt_of, check_no_identities
 
 __all__ = ["BatchSink", "Message", "Sink", "abort", "messages_of"]
 
@@ -63,6 +63,7 @@ class Sink:
         commit = with_transaction(CommitOptions(metadata=options.get("user_metadata")), transaction)
         request = WriteRequest(columns, write_options(options), of_table)
         write = plan_write(store, snapshot, request, commit)
+        check_no_identities(write.after, request.names)
         rejects = options.get("rejects")
         if rejects is not None:
             # Raise the error for a location that cannot be opened here, and send tasks what it means here.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, TypeAlias
@@ -13,10 +13,12 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 
+from ..errors import UnsupportedFeatureError
 from ..execution import NameFile
 from ..input.invalid_json import Batches, InvalidValueHandler
 from ..log.snapshot import TableVersion
 from ..operations.write import WriteTask, WrittenRows
+from ..protocol.identity_columns import assigned_identities
 from ..protocol.table_configuration import TableConfiguration
 from ..storage import store as storage
 from ..storage.store import Store, open_store
@@ -32,6 +34,7 @@ __all__ = [
     "Task",
     "TaskTable",
     "attempt_of",
+    "check_no_identities",
     "message",
     "messages",
     "pack",
@@ -208,3 +211,14 @@ class _Rejects:
             storage.put(self._folder, self.name, b"".join(self._lines))
             self._files += 1
         self._lines, self._bytes = [], 0
+
+
+def check_no_identities(table: TableConfiguration, given: Collection[str]) -> None:
+    """Raise UnsupportedFeatureError for an identity column that is not in `given`."""
+    for identity in assigned_identities(table.schema, given):
+        raise UnsupportedFeatureError(
+            f"cannot add rows of a DataFrame to {table.uri} because tasks do not assign its identity column "
+            f"{identity.name!r}: write rows in memory, such as df.toArrow()",
+            table=table.uri,
+            column=identity.name,
+        )

@@ -37,7 +37,7 @@ from .locations import default_file_system, locate
 from .queries.text import quote
 from .running import check_batch, is_case_sensitive, map_by_task, parallelism
 from .task_errors import restore_errors
-from .tasks import MAX_OPEN_PARTITIONS, FileTask, messages
+from .tasks import MAX_OPEN_PARTITIONS, FileTask, check_no_identities, messages
 from .versions import INSTALLED
 
 __all__ = [
@@ -319,6 +319,7 @@ class DataFrameRows:
     def write(self, write: WritePlan, executor: Executor) -> Sequence[WrittenRows]:
         """Write the rows by tasks; after an error, remove the new files."""
         assert isinstance(executor, SparkExecutor), "executors of its session write a DataFrame"
+        check_no_identities(write.after, write.request.names)
         options = executor.storage_options
         rejects = write.options.json.rejects
         if rejects is not None:

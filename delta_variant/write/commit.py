@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import sleep
 
 import msgspec
@@ -47,6 +47,7 @@ from .preparation import Mode, WritePlan, load_existing, plan_write
 from .rewrite import add_inserted_files, commit_replacement
 from .router import write_files
 from .row_rules import complete_rows
+from .table_changes import advance
 
 __all__ = ["NOT_COMMITTED", "WriteResult", "commit_files", "result_without_writing"]
 
@@ -120,6 +121,9 @@ def commit_files(write: WritePlan, files: WrittenFiles, invalid: int = 0) -> Wri
     written again for it, or TableExistsError is raised. Raises CommitConflictError, and the errors of
     `plan_write` for the table of the other writer.
     """
+    # Rejected rows have values of identity columns, too.
+    rows = files.rows + (invalid if write.options.json.on_invalid == "reject" else 0)
+    write = replace(write, after=advance(write.after, write.request.names, rows))
     if write.snapshot is not None and write.replaces:
         return _overwrite(write, write.snapshot, files, invalid)
     try:

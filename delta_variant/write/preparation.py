@@ -114,6 +114,11 @@ class WriteRequest:
     options: WriteOptions
     table: TableOptions
 
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the columns."""
+        return [field.name for field in self.columns.fields]
+
 
 @dataclass(frozen=True)
 class WritePlan:
@@ -229,7 +234,8 @@ def plan_write(
     after = replace(after, timezone=table.timezone)
     snapshot = None if snapshot is None else snapshot.in_timezone(table.timezone)
     # Reject unsupported constraints and defaults before files are written.
-    RowRules.of(after).computed_columns([field.name for field in columns.fields])
+    RowRules.of(after).computed_columns(request.names)
+    table_changes.check_given(after, request.names)
     write = WritePlan(request, store, snapshot, after, restrict_to_table(options, after), commit)
     # Reject invalid predicates, too.
     if snapshot is not None and write.replaces:

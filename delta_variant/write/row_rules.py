@@ -1,4 +1,4 @@
-"""Apply the rules of a table to new rows: constraints, generated columns and defaults.
+"""Apply the rules of a table to new rows: constraints, generated columns, defaults and identity columns.
 
 A constraint must be true. False and NULL violate it (PROTOCOL.md, "CHECK Constraints", "Column Invariants",
 "Generated Columns", "Default Columns").
@@ -32,6 +32,7 @@ from ..expressions.tree import Call, Cast, Expression, Extraction, Input, Name, 
 from ..expressions.tree import describe as describe_expression
 from ..expressions.tree import inputs as expression_inputs
 from ..input.invalid_json import Batches, BatchOrigin, RowLocator, parse_valid_json_columns
+from ..protocol.identity_columns import IdentityColumn, assigned_identities, find_identities
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.paths import path_text
@@ -127,6 +128,7 @@ class RowRules:
     timezone: str
     partition_texts: frozenset[str]
     widths: TextWidths
+    has_identity: bool
 
     @classmethod
     def of(cls, table: TableConfiguration) -> RowRules:
@@ -150,7 +152,9 @@ class RowRules:
             for field in columns.fields
             if field.name in table.partition_columns and field.type in TEXT_TYPES
         )
-        return cls(columns, tuple(constraints), generated, table.timezone, texts, TextWidths.of(columns))
+        has_identity = any(find_identities(columns))
+        widths = TextWidths.of(columns)
+        return cls(columns, tuple(constraints), generated, table.timezone, texts, widths, has_identity)
 
     @property
     def apply_to_whole_rows(self) -> bool:
@@ -175,20 +179,34 @@ class RowRules:
         absent = {field.name for field in missing}
         return [*defaults, *(each for each in self.generated if each.name in absent)]
 
-    def complete(self, batch: pa.RecordBatch, options: WriteOptions, locate: RowLocator) -> pa.RecordBatch:
-        """Return rows with all columns of the table as they will be read, with defaults and generated values.
+    def filled_columns(self, given: Collection[str]) -> frozenset[str]:
+        """Return the columns that get values although they are not in `given`."""
+        names = [each.name for each in self.computed_columns(given)]
+        return frozenset((*names, *(each.name for each in self._assigned(given))))
 
-        Raises SchemaError for rows that do not fit the columns, and CastError. See `RowConstraint.check` for
-        `locate`.
+    def _assigned(self, given: Collection[str]) -> list[IdentityColumn]:
+        return assigned_identities(self.columns, given) if self.has_identity else []
+
+    def complete(
+        self, batch: pa.RecordBatch, options: WriteOptions, locate: RowLocator, position: int = 0
+    ) -> pa.RecordBatch:
+        """Return rows with all columns of the table as they will be read, also those that they lack.
+
+        These are defaults, generated columns and identity columns, which depend on the position of the first
+        row among all rows that a write adds. Raises SchemaError for rows that do not fit the columns, and
+        CastError. See `RowConstraint.check` for `locate`.
         """
-        computed = self.computed_columns(batch.schema.names)
-        filled = {column.name for column in computed}
+        given = batch.schema.names
+        computed, filled = self.computed_columns(given), self.filled_columns(given)
         rest = StructType(tuple(field for field in self.columns.fields if field.name not in filled))
         completed = conform(batch, rest)
         for name in self.partition_texts - filled:
             index = completed.schema.get_field_index(name)
             stored = self._stored(name, completed.column(index), locate)
             completed = completed.set_column(index, completed.schema.field(index), stored)
+        for identity in self._assigned(given):
+            values = identity.values(position, batch.num_rows)
+            completed = completed.append_column(identity.name, values)
         for column in computed:
             readable = _readable(completed, self.columns, [column.expression], options)[0]
             value = self._stored(column.name, _evaluate(column, readable), locate)
@@ -412,9 +430,9 @@ def complete_rows(
     first = 0
     for batch, origin in batches:
         locate = BatchOrigin(origin, first, None).locate
-        computed = {column.name for column in rules.computed_columns(batch.schema.names)}
+        computed = rules.filled_columns(batch.schema.names)
         if computed or rules.apply_to_whole_rows:
-            batch = rules.complete(batch, options, locate)
+            batch = rules.complete(batch, options, locate, first)
             rules.check(batch, options, locate=locate, computed=computed)
         if predicate is not None:
             outside = _first_outside(conform(batch, table.schema), table.schema, predicate, options)

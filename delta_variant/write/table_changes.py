@@ -9,11 +9,12 @@ from uuid import uuid4
 
 import msgspec
 
-from ..errors import UnsupportedFeatureError
+from ..errors import SchemaError, UnsupportedFeatureError
 from ..log.commit_context import now
 from ..log.snapshot import Snapshot
 from ..protocol import features, properties
 from ..protocol.actions import CLUSTERING_DOMAIN, Format, Metadata
+from ..protocol.identity_columns import advance_identities, explicit_identities
 from ..protocol.schema import widening
 from ..protocol.schema.column_mapping import assign_column_mapping
 from ..protocol.schema.json_text import to_json as schema_to_json
@@ -25,7 +26,7 @@ from ..protocol.table_configuration import TableConfiguration, check_stats_colum
 from ..protocol.types import VARIANT, DataType, StructField, StructType
 from .stored_sql import check_independent, check_read_columns_stay
 
-__all__ = ["change", "create", "extend", "name_row_id_columns", "overwrite"]
+__all__ = ["advance", "change", "check_given", "create", "extend", "name_row_id_columns", "overwrite"]
 
 
 def create(
@@ -176,6 +177,23 @@ def change(
     )
     protocol = features.with_needed_features(protocol, columns, settings)
     return replace(table, protocol=protocol, metadata=metadata, schema=columns)
+
+
+def check_given(table: TableConfiguration, given: Collection[str]) -> None:
+    """Raise SchemaError if a write of these columns gives values that only a writer may assign."""
+    for identity in explicit_identities(table.schema, given):
+        raise SchemaError(
+            f"cannot write values of {identity.name!r} to {table.uri} because the column is GENERATED ALWAYS "
+            "AS IDENTITY: leave it out",
+            table=table.uri,
+            column=identity.name,
+        )
+
+
+def advance(table: TableConfiguration, given: Collection[str], rows: int) -> TableConfiguration:
+    """Return a table after a write of rows of the columns `given`, with the last values of its identities."""
+    columns = advance_identities(table.schema, given, rows)
+    return table if columns == table.schema else change(table, columns=columns)
 
 
 def _assign_column_ids(

@@ -320,7 +320,7 @@ def field(name, **metadata):
     [
         (
             {},
-            (field("a", delta__identity__start=1, delta__identity__step=1),),
+            (field("a", delta__identity__start=1, delta__identity__step=0),),
             "a",
             "the identity column 'a'",
         ),

@@ -655,19 +655,38 @@ def test_rows_of_a_table_with_an_identity_column_can_be_changed_and_removed(numb
 
 
 @pytest.mark.parametrize(
-    ("message", "write"),
+    ("error", "message", "write"),
     [
-        ("cannot add rows to", lambda table, rows: dv.write_table(table, rows, mode="append")),
-        ("cannot add rows to", lambda table, rows: dv.write_table(table, rows, mode="overwrite")),
         (
-            "cannot add rows to",
+            SchemaError,
+            "cannot write values of",
+            lambda table, rows: dv.write_table(table, rows, mode="append"),
+        ),
+        (
+            SchemaError,
+            "cannot write values of",
+            lambda table, rows: dv.write_table(table, rows, mode="overwrite"),
+        ),
+        (
+            SchemaError,
+            "cannot write values of",
+            lambda table, rows: dv.write_table(table, rows, mode="overwrite", schema_mode="overwrite"),
+        ),
+        (
+            SchemaError,
+            "cannot write values of",
             lambda table, rows: (
                 dv.merge(table, rows, on="target.id = source.id").when_not_matched_insert_all().execute()
             ),
         ),
-        ("cannot change", lambda table, rows: dv.update(table, {"id": "7"})),
-        ("cannot change", lambda table, rows: dv.change_type(table, "id", "decimal(20,0)")),
+        (UnsupportedFeatureError, "cannot change", lambda table, rows: dv.update(table, {"id": "7"})),
         (
+            UnsupportedFeatureError,
+            "cannot change",
+            lambda table, rows: dv.change_type(table, "id", "decimal(20,0)"),
+        ),
+        (
+            UnsupportedFeatureError,
             "cannot change",
             lambda table, rows: (
                 dv.merge(table, rows, on="target.id = source.id").when_matched_update_all().execute()
@@ -675,11 +694,129 @@ def test_rows_of_a_table_with_an_identity_column_can_be_changed_and_removed(numb
         ),
     ],
 )
-def test_no_write_sets_an_identity_column(numbered: str, message: str, write):
+def test_no_write_sets_an_identity_column(
+    numbered: str, error: type[dv.DeltaVariantError], message: str, write
+):
     version = dv.load_snapshot(numbered).version
-    with raises_at(UnsupportedFeatureError, f"{message} .*identity column 'id'", column="id"):
+    with raises_at(error, f"{message} .*'id'", column="id"):
         write(numbered, pa.table({"id": [4], "v": ["x"]}))
     assert dv.load_snapshot(numbered).version == version
+
+
+IDENTITIES = ["id bigint GENERATED ALWAYS AS IDENTITY (START WITH 10 INCREMENT BY 5)", "v string"]
+
+
+def values(table: dv.Table) -> dict[str, int]:
+    return {row["v"]: row["id"] for row in table}
+
+
+def mark(table: dv.Table, column: int = 0) -> int | None:
+    """Return the high water mark in the log."""
+    field = json.loads(table.snapshot().metadata.schema_string)["fields"][column]
+    return field["metadata"].get("delta.identity.highWaterMark")
+
+
+@pytest.fixture
+def counting(tmp_path: Path) -> dv.Table:
+    """Return a table without rows whose column `id` is GENERATED ALWAYS AS IDENTITY."""
+    table = dv.Table(tmp_path / "counting")
+    table.create(IDENTITIES)
+    return table
+
+
+def test_each_writer_assigns_the_values_of_an_identity_column(counting: dv.Table):
+    assert mark(counting) is None
+    counting.append([{"v": "a"}, {"v": "b"}])
+    assert (values(counting), mark(counting)) == ({"a": 10, "b": 15}, 15)
+    counting.append(pa.table({"v": pa.array([], pa.string())}))
+    counting.update({"v": "'B'"}, where="v = 'b'")
+    merge = counting.merge([{"v": "a"}, {"v": "c"}, {"v": "d"}], "target.v = source.v")
+    merge.when_matched_delete().when_not_matched_insert({"v": "source.v"}).execute()
+    assert (values(counting), mark(counting)) == ({"B": 15, "c": 20, "d": 25}, 25)
+    counting.overwrite([{"v": "C"}], where="v in ('c', 'C')")
+    assert (values(counting), mark(counting)) == ({"B": 15, "C": 30, "d": 25}, 30)
+    counting.optimize()
+    counting.delete("v = 'C'")
+    counting.overwrite([{"v": "z"}])
+    assert (values(counting), mark(counting)) == ({"z": 35}, 35)
+    assert counting.audit(data=True).is_clean
+
+
+def test_many_rows_of_many_batches_and_partitions_get_different_values(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    table.create([*IDENTITIES, "p bigint", "twice bigint GENERATED ALWAYS AS (id * 2)"], partition_by="p")
+    rows = pa.table(
+        {"v": [str(number) for number in range(5000)], "p": [number % 3 for number in range(5000)]}
+    )
+    table.append(pa.RecordBatchReader.from_batches(rows.schema, rows.to_batches(max_chunksize=700)))
+    assert values(table) == {str(number): 10 + 5 * number for number in range(5000)}
+    assert all(row["twice"] == 2 * row["id"] for row in table)
+    assert mark(table) == 10 + 5 * 4999
+
+
+def test_values_that_are_given_do_not_move_the_high_water_mark(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    table.create(["id bigint GENERATED BY DEFAULT AS IDENTITY (INCREMENT BY -1)", "v string"])
+    # As Delta on Spark: -1 is assigned although the second row has it.
+    table.append([{"v": "a", "id": 50}, {"v": "b", "id": -1}, {"v": "c", "id": None}])
+    assert (values(table), mark(table)) == ({"a": 50, "b": -1, "c": None}, None)
+    table.append([{"v": "d"}, {"v": "e"}])
+    merge = table.merge([{"v": "f", "n": 7}, {"v": "g", "n": 8}], "target.v = source.v")
+    merge = merge.when_not_matched_insert({"v": "source.v", "id": "source.n"}, where="source.n = 7")
+    merge.when_not_matched_insert({"v": "source.v"}).execute()
+    found = values(table)
+    assert (found["d"], found["e"], found["f"]) == (1, 0, 7)
+    assert found["g"] < 0
+    assert mark(table) <= found["g"]
+
+
+def test_rejected_rows_leave_gaps(counting: dv.Table, tmp_path: Path):
+    dv.add_columns(counting, {"j": "variant"})
+    rows = pa.table({"v": ["a", "b", "c"], "j": ["1", "{", "2"]})
+    options = dv.JsonOptions(on_invalid="reject", rejects=tmp_path / "rejects")
+    counting.append(rows, variant_columns=["j"], json=options)
+    assert (values(counting), mark(counting)) == ({"a": 10, "c": 20}, 20)
+
+
+def test_concurrent_appends_conflict(counting: dv.Table):
+    """The same values would be assigned by both."""
+    store = commit_first(counting, lambda: counting.append([{"v": "first"}]))
+    with pytest.raises(dv.CommitConflictError):
+        dv.write_table(store, [{"v": "second"}], mode="append")
+    assert values(counting) == {"first": 10}
+    assert len(list(Path(counting.table_uri).glob("*.parquet"))) == 1
+
+
+def test_rows_for_a_table_that_another_writer_creates_get_values(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+
+    def create() -> None:
+        table.create(IDENTITIES)
+        table.append([{"v": "first"}])
+
+    dv.write_table(commit_first(table, create), [{"v": "second"}, {"v": "third"}], mode="append")
+    assert (values(table), mark(table)) == ({"first": 10, "second": 15, "third": 20}, 20)
+
+
+def test_values_beyond_bigint_are_an_error(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    table.create([f"id bigint GENERATED ALWAYS AS IDENTITY (START WITH {(1 << 63) - 2})", "v string"])
+    table.append([{"v": "a"}, {"v": "b"}])
+    with pytest.raises(ConstraintViolationError, match="bigint has no value 9223372036854775808"):
+        table.append([{"v": "c"}])
+    assert values(table) == {"a": (1 << 63) - 2, "b": (1 << 63) - 1}
+
+
+def test_a_renamed_and_a_dropped_identity_column(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    table.create(IDENTITIES, configuration={"delta.columnMapping.mode": "name"})
+    table.append([{"v": "a"}])
+    dv.rename_column(table, "id", "number")
+    table.append([{"v": "b"}])
+    assert {row["v"]: row["number"] for row in table} == {"a": 10, "b": 15}
+    dv.drop_column(table, "number")
+    table.append([{"v": "c"}])
+    assert sorted(row["v"] for row in table) == ["a", "b", "c"]
 
 
 # Constraints of deltalake, which quotes names

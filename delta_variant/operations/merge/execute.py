@@ -167,7 +167,7 @@ class MergeRows:
         pairs = Pairs(pa.nulls(len(source), pa.int64()), source)
         values = self.join.joined(NO_ROWS, pairs, clause.values)
         columns = assign(nulls, clause.assignments, values)
-        filled = {column.name for column in self.rules.computed_columns(clause.columns)}
+        filled = self.rules.filled_columns(clause.columns)
         given = {name: column for name, column in columns.items() if name not in filled}
         return pa.record_batch(list(given.values()), names=list(given))
 

@@ -22,6 +22,7 @@ from ...log.snapshot import Snapshot
 from ...read.rows import known_rows
 from ...write.assignment import Assignment
 from ...write.rewrite import RewriteResult, RewrittenFiles, commit_rewrite
+from ...write.table_changes import advance, check_given
 from .joining import Join, JoinPredicate, KeyValues, Pairs
 
 __all__ = [
@@ -180,14 +181,27 @@ class MergePlan:
         return any(clause.when == "not matched by source" for clause in self.clauses)
 
     def check(self) -> None:
-        """Raise the errors of `check_may_rewrite` if the table does not permit the merge."""
-        inserts = [clause for clause in self.clauses if clause.action == "insert"]
+        """Raise the errors of `check_may_rewrite` and `check_given` for a merge that is not permitted."""
+        inserts = self.inserts
         updates = [clause for clause in self.clauses if clause.action == "update"]
         self.snapshot.configuration.check_may_rewrite(
             removes_rows=len(inserts) < len(self.clauses),
             adds_rows=bool(inserts),
             assigned=frozenset().union(*(clause.columns for clause in updates)),
         )
+        for clause in inserts:
+            check_given(self.snapshot.configuration, clause.columns)
+
+    @property
+    def inserts(self) -> list[Clause]:
+        """Return the clauses that insert rows."""
+        return [clause for clause in self.clauses if clause.action == "insert"]
+
+    @property
+    def columns_inserted(self) -> frozenset[str]:
+        """Return the columns to which each insert gives values."""
+        given = [clause.columns for clause in self.inserts]
+        return frozenset.intersection(*given) if given else frozenset()
 
     def describe(self) -> Description:
         """Return the size of the table and the clauses; which rows match is known after a join."""
@@ -226,7 +240,7 @@ def commit_merge(
     committed = commit_rewrite(
         plan.before,
         rewritten,
-        after=plan.snapshot.configuration,
+        after=advance(plan.snapshot.configuration, plan.columns_inserted, counts.inserted),
         predicate=predicate,
         operation="MERGE",
         parameters={"predicate": plan.on, **_predicate_parameters(plan.clauses)},

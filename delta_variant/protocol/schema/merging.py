@@ -9,6 +9,7 @@ from ..._checks import nearest
 from ...errors import SchemaError
 from ..types import (
     GENERATION_EXPRESSION,
+    IDENTITY,
     VARIANT,
     VOID,
     ArrayType,
@@ -89,7 +90,8 @@ def _by_name(data: StructType, path: Path) -> dict[str, StructField]:
 def _check_absent(field: StructField, path: Path) -> None:
     where = ".".join((*path, field.name))
     default = default_of(field)
-    if not path and (default is not None or GENERATION_EXPRESSION in field.metadata):
+    filling = (GENERATION_EXPRESSION, IDENTITY)
+    if not path and (default is not None or any(key.startswith(filling) for key in field.metadata)):
         return
     if not field.nullable:
         raise SchemaError(f"the data has no column {where!r}, which is NOT NULL: add it", column=where)
