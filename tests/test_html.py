@@ -117,7 +117,7 @@ def test_an_explanation_shows_how_much_was_read(tmp_path: Path):
     explained = dv.read_table(tmp_path, where="id >= 300").explain()
     html = explained._repr_html_()
     texts = parse(html).text
-    assert texts[:3] == ["100 rows found in 100 decoded", "files", "1 of 4 read"]
+    assert texts[:3] == ["rows: 100 found in 100 decoded", "files", "1 of 4 read"]
     assert "width: 25.0%" in html
     assert "3 skipped by statistics of columns" in texts
     assert str(explained).startswith(

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 from pyarrow.dataset import InMemoryDataset, Scanner
 
+from ..errors import printable
 from ..expressions.arrow_filter import ArrowFilter
 from .explanation import ReadReport
 from .query import rows_without_columns
@@ -64,6 +65,10 @@ class ScanDataset(arrow_dataset.UnionDataset):  # type: ignore[misc]
         super().__init__(rows.schema, [arrow_dataset.FileSystemDataset([unreadable], rows.schema, layout)])
         self._rows = rows
         self._condition = condition
+
+    def __repr__(self) -> str:
+        names = ", ".join(self._rows.schema.names)
+        return printable(f"<ScanDataset of {self._rows.uri} at version {self._rows.version}: {names}>")
 
     def scanner(
         self,

@@ -138,7 +138,7 @@ class Explanation:
             bar = html_bar(read / total) if total else ""
             rows.append((name, bar, f"{read:,} of {total:,} read"))
             rows += [("", "", line) for line in (self._reasons() if name == "files" else ())]
-        return html_table(f"{self.rows:,} rows found in {self.rows_decoded:,} decoded", (), rows)
+        return html_table(f"rows: {self.rows:,} found in {self.rows_decoded:,} decoded", (), rows)
 
     def _levels(self) -> Iterator[tuple[str, int, int]]:
         """Yield the name of each level, and how much of it was read, of how much."""

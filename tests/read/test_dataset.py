@@ -59,6 +59,12 @@ def dataset_of(table: Path, **options: Any) -> Any:
 # The methods of a dataset.
 
 
+def test_a_dataset_names_its_table_and_columns(tmp_path: Path):
+    dv.write_table(tmp_path, pa.table({"id": [1]}))
+    text = f"<ScanDataset of {tmp_path} at version 0: id>"
+    assert repr(dv.read_table(tmp_path).to_dataset()) == text
+
+
 def test_a_scan_is_a_dataset_of_pyarrow(table: Path):
     dataset = dataset_of(table)
     assert isinstance(dataset, arrow_dataset.Dataset)
