@@ -33,6 +33,7 @@ from ..protocol.actions import Protocol
 from ..protocol.features import FEATURES
 from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import TableLocation
+from ..write.table_changes import change
 from .alter.alteration import load_for_alter, metadata_options, plan_alteration
 from .feature_history import CHECKPOINT_PROTECTION, FeatureHistory
 from .feature_traces import NO_TRACES, REMEDIES, REMOVALS, Removal
@@ -56,7 +57,7 @@ def drop_feature(
     """Remove a feature from the protocol of a table, so that readers and writers without it open the table.
 
     The rows stay the same. A property that enables the feature is unset, and files that use it are rewritten:
-    those with shredded Variants, or with deletion vectors. A feature that the schema, a constraint or another
+    those with shredded Variants, with deletion vectors or with narrower types. A feature that the schema, a constraint or another
     feature needs is not dropped. An interrupted call can be repeated.
 
     Earlier versions of the table keep a feature of readers, and can still be read: the protocol gains the
@@ -207,7 +208,7 @@ def _check_not_needed(snapshot: Snapshot, name: str, removal: Removal) -> None:
         )
     settings = removal.apply(snapshot.properties)
     domains = snapshot.domain_metadata.keys() - {each.domain for each in removal.domains(snapshot)}
-    uses = list(features.find_uses(name, snapshot.schema, settings, domains))
+    uses = list(features.find_uses(name, removal.columns(snapshot.schema), settings, domains))
     if uses:
         remedy = REMEDIES.get(FEATURES[name].base_name, "write the rows to a new table without it")
         raise ProtocolError(
@@ -307,10 +308,10 @@ def _after(plan: DropFeaturePlan, snapshot: Snapshot) -> TableConfiguration:
     settings = {name: text for name, text in snapshot.properties.items() if name not in plan.removal.dropped}
     if plan.protects_history:
         settings[properties.CHECKPOINT_PROTECTION_VERSION.name] = str(snapshot.version + 1)
+    columns = plan.removal.columns(snapshot.schema)
     after = replace(
-        snapshot.configuration,
+        change(snapshot.configuration, columns=columns, configuration=settings),
         protocol=features.without_feature(snapshot.protocol, plan.name, plan.added),
-        metadata=msgspec.structs.replace(snapshot.metadata, configuration=settings),
     )
     after.check_may_commit()
     return after

@@ -27,6 +27,9 @@ from ..log.load import load_with_tombstones
 from ..log.snapshot import Snapshot, TableVersion, strip_files
 from ..protocol import properties
 from ..protocol.actions import ROW_TRACKING_DOMAIN, DomainMetadata, is_absolute
+from ..protocol.schema.arrow import to_arrow_type
+from ..protocol.schema.widening import without_type_changes
+from ..protocol.types import TYPE_CHANGES, StructType, fields_of
 from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
 from ..read.shredded_columns import variants_of
 from ..storage.store import Store
@@ -39,6 +42,10 @@ FindFiles: TypeAlias = Callable[[Executor, Snapshot, Array], pa.Table]
 
 CleanFiles: TypeAlias = Callable[[Executor, Snapshot, pa.Table, str], None]
 """Commits files without the traces of the named feature in place of files with traces."""
+
+
+def _keep(schema: StructType) -> StructType:
+    return schema
 
 
 def _find_nothing(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Table:
@@ -60,33 +67,89 @@ def _find_row_ids(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Ta
 
 
 def _find_shredded(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Table:
-    files, variants = snapshot.files, list(variants_of(snapshot.schema))
-    files = files.filter(pc.invert(pc.is_in(files["path"], value_set=clean)))
-    if not variants or not files.num_rows:
-        return files.slice(0, 0)
+    variants = list(variants_of(snapshot.schema))
+    if not variants:
+        return snapshot.files.slice(0, 0)
+    return _find_by_schema(executor, snapshot, clean, partial(_is_shredded, variants))
+
+
+def _is_shredded(variants: Sequence[tuple[str, ...]], file: FileReader) -> bool:
+    schemas = map(file.shredding, variants)
+    return any(each is not None and not pa.types.is_null(each.field.type) for each in schemas)
+
+
+def _find_narrow(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Table:
+    table = snapshot.configuration
+    fields = zip(fields_of(table.schema), fields_of(table.physical_schema), strict=True)
+    widened = [
+        (name[0], physical[1:], to_arrow_type(field.type))
+        for (name, field), (physical, _) in fields
+        if TYPE_CHANGES in field.metadata
+    ]
+    if not widened:
+        return snapshot.files.slice(0, 0)
+    return _find_by_schema(executor, snapshot, clean, partial(_is_narrow, widened))
+
+
+def _is_narrow(widened: Sequence[tuple[str, tuple[str, ...], Any]], file: FileReader) -> bool:
+    """Return whether a file stores another type than the new one of a column, or of a field within it."""
+    return any(
+        _has_other_type(_type_at(file.stored_type(name), path), wanted) for name, path, wanted in widened
+    )
+
+
+def _type_at(stored: Any, path: Sequence[str]) -> Any:
+    """Return the type at a path of fields, `element`, `key` and `value`, None if a file does not have it."""
+    for step in path:
+        if stored is None:
+            return None
+        if pa.types.is_struct(stored):
+            position = stored.get_field_index(step)
+            stored = stored.field(position).type if position >= 0 else None
+        elif pa.types.is_map(stored):
+            stored = stored.key_type if step == "key" else stored.item_type
+        else:
+            stored = stored.value_type
+    return stored
+
+
+def _has_other_type(stored: Any, wanted: Any) -> bool:
+    parts: tuple[str, ...] = ()
+    if pa.types.is_map(wanted):
+        parts = ("key_type", "item_type")
+    elif pa.types.is_list(wanted):
+        parts = ("value_type",)
+    if stored is None or not parts:
+        return stored is not None and stored != wanted
+    return any(_has_other_type(getattr(stored, part), getattr(wanted, part)) for part in parts)
+
+
+def _find_by_schema(
+    executor: Executor, snapshot: Snapshot, clean: Array, check: Callable[[FileReader], bool]
+) -> pa.Table:
+    """Return the files whose schema has a trace, except those with the paths `clean`."""
+    files = snapshot.files.filter(pc.invert(pc.is_in(snapshot.files["path"], value_set=clean)))
+    if not files.num_rows:
+        return files
     shares = executor.split(files_of(files), lambda file: file.size or 0, total=total(files["size"]))
-    tasks = (FindShreddedTask(strip_files(snapshot), share, variants) for share in shares)
+    tasks = (FindFilesTask(strip_files(snapshot), share, check) for share in shares)
     found = pa.array([path for paths in executor.run(tasks) for path in paths], pa.string())
     return files.filter(pc.is_in(files["path"], value_set=found))
 
 
 @dataclass(frozen=True)
-class FindShreddedTask:
-    """Finds the files that shred one of the Variants. The version has no store."""
+class FindFilesTask:
+    """Finds the files whose schema passes a check. The version has no store."""
 
     version: TableVersion
     files: Iterable[FileEntry]
-    variants: Sequence[tuple[str, ...]]
+    check: Callable[[FileReader], bool]
 
     def run(self, store: Store, name: NameFile) -> list[str]:
         """Return the paths of these files."""
         known = PerSchema[bool]()
         opened = TableReader.of(replace(self.version, store=store)).open_all(self.files)
-        return [file.file.path for file in opened if known.of(file.native, partial(self._is_shredded, file))]
-
-    def _is_shredded(self, file: FileReader) -> bool:
-        schemas = map(file.shredding, self.variants)
-        return any(each is not None and not pa.types.is_null(each.field.type) for each in schemas)
+        return [file.file.path for file in opened if known.of(file.native, partial(self.check, file))]
 
 
 def _rewrite(
@@ -96,6 +159,9 @@ def _rewrite(
         snapshot, files, FileOptions(), reason={"dropFeature": name}, everything=everything
     )
     run_optimize(plan, executor.another())
+
+
+_rewrite_all = partial(_rewrite, everything=True)
 
 
 def _clear_row_ids(executor: Executor, snapshot: Snapshot, files: pa.Table, name: str) -> None:
@@ -134,6 +200,7 @@ class Removal:
         clean: Replaces these files.
         finish: Commits what earlier versions need when no file has traces.
         dropped: The properties that the last commit unsets, because writers may use them until then.
+        columns: Returns the schema after the last commit.
         domain: The prefix of the metadata domains that the last commit removes, None for no domain.
     """
 
@@ -142,6 +209,7 @@ class Removal:
     clean: CleanFiles = _rewrite
     finish: Callable[[Snapshot], None] = _do_nothing
     dropped: Sequence[str] = ()
+    columns: Callable[[StructType], StructType] = _keep
     domain: str | None = None
 
     def changes(self, configuration: Mapping[str, str]) -> dict[str, str | None]:
@@ -165,12 +233,14 @@ NO_TRACES = Removal({})
 
 REMOVALS: Mapping[str, Removal] = {
     "variantShredding": Removal(
-        {properties.ENABLE_VARIANT_SHREDDING.name: None}, _find_shredded, partial(_rewrite, everything=True)
+        {properties.ENABLE_VARIANT_SHREDDING.name: None}, _find_shredded, _rewrite_all
     ),
     "deletionVectors": Removal(
         {properties.ENABLE_DELETION_VECTORS.name: None}, _find_vectors, finish=_keep_vectors
     ),
-    "typeWidening": Removal({properties.ENABLE_TYPE_WIDENING.name: None}),
+    "typeWidening": Removal(
+        {properties.ENABLE_TYPE_WIDENING.name: None}, _find_narrow, _rewrite_all, columns=without_type_changes
+    ),
     "v2Checkpoint": Removal({properties.CHECKPOINT_POLICY.name: None}),
     "inCommitTimestamp": Removal(
         dict.fromkeys(

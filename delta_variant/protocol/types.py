@@ -27,6 +27,7 @@ __all__ = [
     "fields_of",
     "has_variant",
     "is_geospatial",
+    "map_fields",
     "map_parts",
     "parts_of",
     "primitive_kinds_of",
@@ -135,6 +136,18 @@ def map_parts(data_type: DataType, change: Callable[[str, DataType], DataType]) 
     if isinstance(data_type, MapType):
         return replace(data_type, key_type=parts[0], value_type=parts[1])
     return data_type
+
+
+def map_fields(schema: StructType, change: Callable[[StructField], StructField]) -> StructType:
+    """Return a schema with each field at any depth replaced by the result of `change`, parents first."""
+
+    def map_type(data_type: DataType) -> DataType:
+        if isinstance(data_type, StructType):
+            return map_fields(data_type, change)
+        return map_parts(data_type, lambda _, part: map_type(part))
+
+    changed = map(change, schema.fields)
+    return StructType(tuple(replace(each, type=map_type(each.type)) for each in changed))
 
 
 def fields_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,7 +37,13 @@ CASES: list[tuple[str, Sequence[str]]] = [
     ("rowTracking", ["alter table {t} set tblproperties ('delta.enableRowTracking' = true)"]),
     ("domainMetadata", ["alter table {t} set tblproperties ('delta.feature.domainMetadata' = 'supported')"]),
     ("inCommitTimestamp", ["alter table {t} set tblproperties ('delta.enableInCommitTimestamps' = true)"]),
-    ("typeWidening", ["alter table {t} set tblproperties ('delta.enableTypeWidening' = true)"]),
+    (
+        "typeWidening",
+        [
+            "alter table {t} set tblproperties ('delta.enableTypeWidening' = true)",
+            "alter table {t} alter column n type bigint",
+        ],
+    ),
 ]
 
 
@@ -51,7 +58,7 @@ def test_the_protocol_is_that_of_delta_without_the_feature(
     spark_with_delta: SparkSession, tmp_path: Path, feature: str, statements: Sequence[str]
 ):
     spark, table, other = spark_with_delta, tmp_path / "t", tmp_path / "other"
-    spark.range(10).write.format("delta").save(str(table))
+    spark.range(10).selectExpr("id", "int(id) n").write.format("delta").save(str(table))
     for statement in statements:
         spark.sql(statement.format(t=f"delta.`{table}`"))
     before = dv.load_snapshot(table).version
@@ -66,8 +73,14 @@ def test_the_protocol_is_that_of_delta_without_the_feature(
         expected = rows_in_spark(spark, other, version)
         assert rows_in_spark(spark, table, version) == expected
         assert sorted(dv.Table(table).as_of(version).scan().to_table()["id"].to_pylist()) == expected
-    spark.sql(f"insert into delta.`{table}` values (100)")
+    assert schema_of(table) == schema_of(other)
+    spark.sql(f"insert into delta.`{table}` values (100, 100)")
     assert 100 in dv.read_table(table).to_table()["id"].to_pylist()
+
+
+def schema_of(table: Path) -> Any:
+    """Return the last schema in the log."""
+    return json.loads(read_actions(table, "metaData")[-1]["schemaString"])
 
 
 def rows_in_spark(spark: SparkSession, table: Path, version: int | None = None) -> list[int]:

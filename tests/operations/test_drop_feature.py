@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 
@@ -348,6 +349,57 @@ def test_commits_have_no_timestamps_after_in_commit_timestamps(tmp_path: Path):
     assert "inCommitTimestamp" not in read_commit(tmp_path, 4)[0]["commitInfo"]
     assert [name for name in dv.load_snapshot(tmp_path).properties if "nCommit" in name] == []
     assert [each.version for each in dv.history(tmp_path)] == [4, 3, 2, 1, 0]
+
+
+WIDE = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("s", pa.struct([("a", pa.decimal128(12, 2)), ("b", pa.int16())])),
+        ("l", pa.list_(pa.float64())),
+        ("m", pa.map_(pa.string(), pa.timestamp("us"))),
+    ]
+)
+
+
+def test_files_with_narrow_types_are_rewritten(tmp_path: Path):
+    day = date(2026, 1, 2)
+    narrow = pa.schema(
+        [
+            ("id", pa.int32()),
+            ("s", pa.struct([("a", pa.decimal128(10, 2)), ("b", pa.int16())])),
+            ("l", pa.list_(pa.float32())),
+            ("m", pa.map_(pa.string(), pa.date32())),
+        ]
+    )
+    row = {"id": 1, "s": {"a": Decimal("1.50"), "b": 2}, "l": [0.5, None], "m": [("k", day)]}
+    dv.write_table(
+        tmp_path,
+        pa.Table.from_pylist([row], narrow),
+        configuration={"delta.enableTypeWidening": "true", "delta.columnMapping.mode": "name"},
+    )
+    changes = {"id": "bigint", "s.a": "decimal(12,2)", "l.element": "double", "m.value": "timestamp_ntz"}
+    for column, kind in changes.items():
+        dv.change_type(tmp_path, column, kind)
+    wide = {**row, "id": 2, "m": [("k", datetime(2026, 1, 2))]}
+    dv.write_table(tmp_path, pa.Table.from_pylist([wide], WIDE), mode="append")
+    [before] = dv.load_snapshot(tmp_path, 0).files["path"].to_pylist()
+    dv.drop_feature(tmp_path, "typeWidening")
+    paths = dv.load_snapshot(tmp_path).files["path"].to_pylist()
+    assert (before in paths, len(paths)) == (False, 2)
+    for path in paths:
+        columns = pq.read_schema(tmp_path / path).types
+        assert [columns[0], columns[1].field(0).type, columns[1].field(1).type] == [
+            pa.int64(),
+            pa.decimal128(12, 2),
+            pa.int16(),
+        ]
+        assert columns[2].value_type == pa.float64()
+        assert columns[3].item_type == pa.timestamp("us")
+    assert "typeChanges" not in dv.load_snapshot(tmp_path).metadata.schema_string
+    rows = dv.read_table(tmp_path).to_table().sort_by("id").to_pylist()
+    assert rows == [{**row, "m": wide["m"]}, wide]
+    assert protocol_of(tmp_path)[2] == ["columnMapping", "timestampNtz"]
+    assert dv.audit_table(tmp_path, data=True).is_clean
 
 
 # The feature, the properties and the columns that need it, and what an error says about them.

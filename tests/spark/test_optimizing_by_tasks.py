@@ -137,6 +137,15 @@ def test_the_residual_rows_of_all_tasks_have_one_file(
     assert dv.audit_table(table, data=True).is_clean
 
 
+def test_tasks_rewrite_the_files_of_a_dropped_feature(spark: SparkSession, shredded: Path):
+    before, old = rows(shredded, **COLUMNS), listed_files(shredded)
+    assert on_spark(spark, shredded).drop_feature("variantShredding").version
+    assert rows(shredded, **COLUMNS) == before == rows(dv.load_snapshot(shredded, 3), **COLUMNS)
+    assert dv.shredded_columns(shredded).keys() == {"id", "day", "event"}
+    assert listed_files(shredded).isdisjoint(old)
+    assert data_files(shredded) == listed_files(shredded) | old
+
+
 def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, shredded: Path):
     before = rows(shredded, **COLUMNS)
     done = on_spark(spark, shredded).optimize(

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from ...errors import SchemaError
 from ..properties import ColumnMappingMode
-from ..types import DataType, StructField, StructType, fields_of, map_parts
+from ..types import StructField, StructType, fields_of, map_fields
 
 __all__ = [
     "COLUMN_ID",
@@ -40,11 +40,7 @@ def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
     """Return `schema` with physical names at every depth; fields inside a Variant are never renamed."""
     if mode == "none":
         return schema
-    fields = tuple(
-        _map_field(field, lambda each: replace(each, name=physical_name(each, mode)))
-        for field in schema.fields
-    )
-    return _check_unique(StructType(fields))
+    return _check_unique(map_fields(schema, lambda each: replace(each, name=physical_name(each, mode))))
 
 
 def _check_unique(physical: StructType) -> StructType:
@@ -75,8 +71,7 @@ def assign_column_mapping(
         added = {COLUMN_ID: greatest, PHYSICAL_NAME: f"col-{new_uuid()}"}
         return replace(field, metadata={**added, **field.metadata})
 
-    assigned = StructType(tuple(_map_field(field, assign) for field in schema.fields))
-    return assigned, greatest
+    return map_fields(schema, assign), greatest
 
 
 def keep_names(schema: StructType) -> StructType:
@@ -85,18 +80,7 @@ def keep_names(schema: StructType) -> StructType:
     def keep(field: StructField) -> StructField:
         return replace(field, metadata={**field.metadata, PHYSICAL_NAME: field.name})
 
-    return StructType(tuple(_map_field(field, keep) for field in schema.fields))
-
-
-def _map_field(field: StructField, change: Callable[[StructField], StructField]) -> StructField:
-    changed = change(field)
-    return replace(changed, type=_map_type(changed.type, change))
-
-
-def _map_type(data_type: DataType, change: Callable[[StructField], StructField]) -> DataType:
-    if isinstance(data_type, StructType):
-        return StructType(tuple(_map_field(child, change) for child in data_type.fields))
-    return map_parts(data_type, lambda _, part: _map_type(part, change))
+    return map_fields(schema, keep)
 
 
 def _column_id(field: StructField) -> int:

@@ -16,6 +16,7 @@ from ..types import (
     decimal_of,
     describe,
     fields_of,
+    map_fields,
     parts_of,
 )
 from .paths import FieldPath, edit_fields, edit_type, path_text, split_at_field, type_at
@@ -27,6 +28,7 @@ __all__ = [
     "is_widening",
     "types_before",
     "widen_type",
+    "without_type_changes",
 ]
 
 INTEGERS = ("byte", "short", "integer", "long")
@@ -121,6 +123,16 @@ def _kind(data_type: PrimitiveType) -> str:
 def _record(field: StructField, change: Mapping[str, str]) -> StructField:
     changes = [*field.metadata.get(TYPE_CHANGES, ()), change]
     return replace(field, metadata={**field.metadata, TYPE_CHANGES: changes})
+
+
+def without_type_changes(schema: StructType) -> StructType:
+    """Return a schema without the record of type changes, for a table whose files have the new types."""
+
+    def forget(field: StructField) -> StructField:
+        kept = {key: value for key, value in field.metadata.items() if key != TYPE_CHANGES}
+        return replace(field, metadata=kept)
+
+    return map_fields(schema, forget)
 
 
 def check_type_changes(schema: StructType) -> None:
