@@ -57,8 +57,8 @@ def drop_feature(
     """Remove a feature from the protocol of a table, so that readers and writers without it open the table.
 
     The rows stay the same. A property that enables the feature is unset, and files that use it are rewritten:
-    those with shredded Variants, with deletion vectors or with narrower types. A feature that the schema, a constraint or another
-    feature needs is not dropped. An interrupted call can be repeated.
+    those with shredded Variants, with deletion vectors or with narrower types. A feature that the schema, a
+    constraint or another feature needs is not dropped. An interrupted call can be repeated.
 
     Earlier versions of the table keep a feature of readers, and can still be read: the protocol gains the
     feature `checkpointProtection`, which only writers have to know, and which keeps their checkpoints until

@@ -26,7 +26,8 @@ from ..log.file_tables import FILES_SCHEMA
 from ..log.load import load_with_tombstones
 from ..log.snapshot import Snapshot, TableVersion, strip_files
 from ..protocol import properties
-from ..protocol.actions import ROW_TRACKING_DOMAIN, DomainMetadata, is_absolute
+from ..protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, DomainMetadata, is_absolute
+from ..protocol.clustering import decode_clustering_columns
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.widening import without_type_changes
 from ..protocol.types import TYPE_CHANGES, StructType, fields_of
@@ -226,7 +227,13 @@ class Removal:
         prefix = self.domain
         if prefix is None:
             return []
-        return [each for name, each in snapshot.domain_metadata.items() if name.startswith(prefix)]
+        domains = (each for name, each in snapshot.domain_metadata.items() if name.startswith(prefix))
+        return [each for each in domains if not _is_used(each)]
+
+
+def _is_used(domain: DomainMetadata) -> bool:
+    """Return whether a domain has clustering columns: that of a table without them stays in the log."""
+    return domain.domain == CLUSTERING_DOMAIN and bool(decode_clustering_columns(domain.configuration))
 
 
 NO_TRACES = Removal({})
@@ -263,6 +270,7 @@ REMOVALS: Mapping[str, Removal] = {
         ),
         domain=ROW_TRACKING_DOMAIN,
     ),
+    "clustering": Removal({}, domain=CLUSTERING_DOMAIN),
     # Other features have their own domains, and are dropped before.
     "domainMetadata": Removal({}, domain=""),
     "checkpointProtection": Removal({}, dropped=(properties.CHECKPOINT_PROTECTION_VERSION.name,)),
@@ -277,5 +285,6 @@ REMEDIES: Mapping[str, str] = {
     "appendOnly": "unset it with unset_properties",
     "changeDataFeed": "unset it with unset_properties",
     "checkConstraints": "drop it with drop_constraint",
+    "clustering": "run ALTER TABLE … CLUSTER BY NONE on Spark, or write the rows to a new table",
 }
 """How the parts of a table that require a feature are removed, by the stable name of the feature."""

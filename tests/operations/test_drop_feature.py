@@ -27,6 +27,7 @@ from delta_variant.errors import (
 )
 from delta_variant.operations.checkpoint import write_checkpoint
 from delta_variant.protocol.actions import Protocol
+from delta_variant.protocol.clustering import NO_CLUSTERING
 from delta_variant.protocol.features import FEATURES, without_feature
 
 SHREDDING = dv.ShreddingSchema.of({"n": pa.int64()})
@@ -400,6 +401,20 @@ def test_files_with_narrow_types_are_rewritten(tmp_path: Path):
     assert rows == [{**row, "m": wide["m"]}, wide]
     assert protocol_of(tmp_path)[2] == ["columnMapping", "timestampNtz"]
     assert dv.audit_table(tmp_path, data=True).is_clean
+
+
+def test_clustering_is_dropped_without_clustering_columns(tmp_path: Path):
+    dv.create_table(tmp_path, ["id bigint"], cluster_by=["id"])
+    with pytest.raises(ProtocolError, match=r"it has the metadata domain .*: run ALTER TABLE … CLUSTER BY N"):
+        dv.drop_feature(tmp_path, "clustering")
+    with pytest.raises(ProtocolError, match="its features clustering require it: drop clustering first"):
+        dv.drop_feature(tmp_path, "domainMetadata")
+    none = {"domain": "delta.clustering", "configuration": NO_CLUSTERING, "removed": False}
+    rewrite_commit(commit_path(tmp_path, 1), [{"domainMetadata": none}])
+    dv.drop_feature(tmp_path, "clustering")
+    dv.drop_feature(tmp_path, "domainMetadata")
+    assert dv.load_snapshot(tmp_path).domain_metadata == {}
+    assert protocol_of(tmp_path) == (1, 2, [], [])
 
 
 # The feature, the properties and the columns that need it, and what an error says about them.
