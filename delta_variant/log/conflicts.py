@@ -64,9 +64,9 @@ class Reads:
     returns_files: bool = False
 
 
-def append_conflicts(txn: Txn | None) -> FindConflict:
-    """Return the check for a commit that only adds files."""
-    return lambda actions: _table_change(actions, txn)
+def append_conflicts(txn: Txn | None, *, changes_table: bool) -> FindConflict:
+    """Return the check for a commit that only adds files, and perhaps changes the table."""
+    return lambda actions: _table_change(actions, txn, changes_table)
 
 
 def replacement_conflicts(
@@ -75,6 +75,7 @@ def replacement_conflicts(
     domains: Sequence[DomainMetadata],
     txn: Txn | None,
     *,
+    changes_table: bool,
     changes_rows: bool,
     tolerates_appends: bool,
 ) -> FindConflict:
@@ -87,7 +88,8 @@ def replacement_conflicts(
     names = {each.domain for each in domains}
 
     def find_conflict(actions: Sequence[Action]) -> str | None:
-        found = _table_change(actions, txn) or _removal(actions, files) or _domain_change(actions, names)
+        found = _table_change(actions, txn, changes_table) or _removal(actions, files)
+        found = found or _domain_change(actions, names)
         if found is None and reads.returns_files:
             found = _vacuum(actions)
         if found or not changes_rows or (tolerates_appends and _is_blind_append(actions)):
@@ -99,14 +101,17 @@ def replacement_conflicts(
 
 def recommit_conflicts(files: pa.Table, txn: Txn | None) -> FindConflict:
     """Return the check for a commit that adds files of the table again, rows of `Snapshot.files`."""
-    return lambda actions: _table_change(actions, txn) or _file_change(actions, files)
+    return lambda actions: _table_change(actions, txn, False) or _file_change(actions, files)
 
 
-def _table_change(actions: Sequence[Action], txn: Txn | None) -> str | None:
+def _table_change(actions: Sequence[Action], txn: Txn | None, changes_table: bool) -> str | None:
+    # Other high water marks of identity columns concern only a commit that replaces the metadata.
+    infos = (action for action in actions if isinstance(action, CommitInfo))
+    is_tolerated = not changes_table and any(info.only_advances_identities for info in infos)
     for action in actions:
         if isinstance(action, Protocol):
             return "changed the protocol"
-        if isinstance(action, Metadata):
+        if isinstance(action, Metadata) and not is_tolerated:
             return "changed the metadata"
         if isinstance(action, Txn) and txn is not None and action.app_id == txn.app_id:
             return f"has a transaction of the same application {txn.app_id!r}"

@@ -18,6 +18,7 @@ import pyarrow as pa
 from ..errors import MalformedLogError, ProtocolError
 from ..protocol import properties
 from ..protocol.actions import (
+    ADVANCES_IDENTITIES,
     ROW_TRACKING_DOMAIN,
     Action,
     AddCDCFile,
@@ -30,6 +31,7 @@ from ..protocol.actions import (
     encode_commit,
     encode_parameters,
 )
+from ..protocol.identity_columns import differ_in_high_water_marks
 from ..protocol.table_configuration import TableConfiguration
 from .commit_context import CommitContext
 from .file_tables import FILES_SCHEMA, add_actions, files_table, remove_actions
@@ -42,6 +44,7 @@ __all__ = [
     "CommitText",
     "FileChanges",
     "PendingCommit",
+    "advances_identities",
     "read_high_water_mark",
     "starts_in_commit_timestamps",
 ]
@@ -69,7 +72,7 @@ class PendingCommit:
 
     `table` is the table after the commit. `table_actions` are the actions other than `commitInfo` and those
     of `files`. `starts_timestamps` states that the commit is the first one of the table with an in-commit
-    timestamp.
+    timestamp, and `advances_identities` that its metadata has other high water marks and no other change.
     """
 
     table: TableConfiguration
@@ -79,6 +82,7 @@ class PendingCommit:
     read_version: int | None
     is_blind_append: bool
     starts_timestamps: bool = False
+    advances_identities: bool = False
 
     def actions_after(self, base: Base) -> list[Action]:
         """Return the actions of the version after `base`, without those of `files`.
@@ -119,9 +123,13 @@ class PendingCommit:
             fields["readVersion"] = self.read_version
         fields["isBlindAppend"] = self.is_blind_append
         fields["operationMetrics"] = {name: str(value) for name, value in context.metrics.items()}
-        if self.table.get(properties.ENABLE_ROW_TRACKING):
+        tags = {
             # Every operation that moves rows writes their ids and versions with them.
-            fields["tags"] = {"delta.rowTracking.preserved": "true"}
+            "delta.rowTracking.preserved": self.table.get(properties.ENABLE_ROW_TRACKING),
+            ADVANCES_IDENTITIES: self.advances_identities,
+        }
+        if any(tags.values()):
+            fields["tags"] = {name: "true" for name, is_true in tags.items() if is_true}
         fields["engineInfo"] = context.engine_info
         fields["txnId"] = context.txn_id
         return CommitInfo(fields)
@@ -131,6 +139,16 @@ def starts_in_commit_timestamps(snapshot: Snapshot, pending: PendingCommit) -> b
     """Return whether a commit enables in-commit timestamps, which `snapshot` does not have."""
     tables = (pending.table, snapshot.configuration)
     return [table.enables("inCommitTimestamp") for table in tables] == [True, False]
+
+
+def advances_identities(snapshot: Snapshot, table: TableConfiguration) -> bool:
+    """Return whether a table after a commit differs only in high water marks of identity columns."""
+    metadata = msgspec.structs.replace(table.metadata, schema_string=snapshot.metadata.schema_string)
+    return (
+        table.protocol == snapshot.protocol
+        and metadata == snapshot.metadata
+        and differ_in_high_water_marks(table.schema, snapshot.schema)
+    )
 
 
 def _record_start(action: Action, version: int, info: CommitInfo) -> Action:

@@ -41,6 +41,7 @@ from .pending_commit import (
     CommitText,
     FileChanges,
     PendingCommit,
+    advances_identities,
     read_high_water_mark,
     starts_in_commit_timestamps,
 )
@@ -121,15 +122,17 @@ def add_files(
     the metadata or has a `txn` of the same application, and ProtocolError for files without `numRecords` in a
     table that supports row tracking.
     """
+    changes = tuple(_changes_of_table(snapshot, after))
     pending = PendingCommit(
         after or snapshot.configuration,
-        (*_changes_of_table(snapshot, after), *_transactions(context)),
+        (*changes, *_transactions(context)),
         FileChanges(adds, data_change=data_change),
         context,
         read_version=snapshot.version,
         is_blind_append=data_change,
     )
-    return _commit_with_retries(snapshot, pending, append_conflicts(context.txn))
+    find_conflict = append_conflicts(context.txn, changes_table=bool(changes))
+    return _commit_with_retries(snapshot, pending, find_conflict)
 
 
 def replace_files(
@@ -152,10 +155,10 @@ def replace_files(
     file of `reads`, or added one that the operation would have read. An added file does not conflict if the
     rows stay the same, or if the table is `WriteSerializable` and the concurrent commit is a blind append.
     """
-    table = after or snapshot.configuration
+    table, changed = after or snapshot.configuration, tuple(_changes_of_table(snapshot, after))
     pending = PendingCommit(
         table,
-        (*_changes_of_table(snapshot, after), *_transactions(context), *domains),
+        (*changed, *_transactions(context), *domains),
         FileChanges(adds, removed, context.clock(), data_change, changes),
         context,
         read_version=snapshot.version,
@@ -166,6 +169,7 @@ def replace_files(
         reads,
         domains,
         context.txn,
+        changes_table=bool(changed),
         changes_rows=data_change,
         tolerates_appends=(
             table.get(properties.ISOLATION_LEVEL) == "WriteSerializable"
@@ -266,7 +270,11 @@ def _attempt(
 
 def _commit_with_retries(snapshot: Snapshot, pending: PendingCommit, find_conflict: FindConflict) -> int:
     """Commit on top of everything committed since `snapshot`, unless one of those commits conflicts."""
-    pending = replace(pending, starts_timestamps=starts_in_commit_timestamps(snapshot, pending))
+    pending = replace(
+        pending,
+        starts_timestamps=starts_in_commit_timestamps(snapshot, pending),
+        advances_identities=advances_identities(snapshot, pending.table),
+    )
     with _fixed_lines(pending) as fixed:
         return _commit_lines(snapshot, pending, fixed, find_conflict)
 

@@ -17,6 +17,7 @@ import msgspec
 from ..errors import MalformedLogError
 
 __all__ = [
+    "ADVANCES_IDENTITIES",
     "CLUSTERING_DOMAIN",
     "LOCAL_ROOT",
     "LOCAL_URI",
@@ -115,6 +116,9 @@ class DeletionVector(msgspec.Struct, frozen=True, kw_only=True, rename="camel", 
         return f"{self.storage_type}{self.path_or_inline_dv}{suffix}"
 
 
+ADVANCES_IDENTITIES = "delta.identity.schemaUpdate"
+"""The tag of Delta on Spark for commits that `only_advances_identities` describes."""
+
 RESIDUAL_ROWS_TAG = "deltaVariant.residualRows"
 """The tag of files of residual rows: rows that were separated from other files. Its value is `true`."""
 
@@ -172,6 +176,12 @@ class CommitInfo(msgspec.Struct, frozen=True):
         """Return the in-commit timestamp in milliseconds since 1970, None if it is absent."""
         timestamp = self.fields.get("inCommitTimestamp")
         return timestamp if type(timestamp) is int else None
+
+    @property
+    def only_advances_identities(self) -> bool:
+        """Return whether high water marks of identity columns are all that the commit's metadata changes."""
+        tags = self.fields.get("tags")
+        return isinstance(tags, dict) and tags.get(ADVANCES_IDENTITIES) == "true"
 
 
 class Txn(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -16,6 +16,7 @@ __all__ = [
     "IdentityColumn",
     "advance_identities",
     "assigned_identities",
+    "differ_in_high_water_marks",
     "explicit_identities",
     "find_identities",
     "identity_metadata",
@@ -100,6 +101,23 @@ def advance_identities(schema: StructType, given: Collection[str], rows: int) ->
             replace(field, metadata={**field.metadata, _HIGH_WATER_MARK: marks[field.name]})
             if field.name in marks
             else field
+            for field in schema.fields
+        )
+    )
+
+
+def differ_in_high_water_marks(schema: StructType, other: StructType) -> bool:
+    """Return whether schemas differ, and only in high water marks."""
+    return schema != other and _without_marks(schema) == _without_marks(other)
+
+
+def _without_marks(schema: StructType) -> StructType:
+    return StructType(
+        tuple(
+            replace(
+                field,
+                metadata={key: each for key, each in field.metadata.items() if key != _HIGH_WATER_MARK},
+            )
             for field in schema.fields
         )
     )

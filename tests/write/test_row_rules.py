@@ -787,6 +787,44 @@ def test_concurrent_appends_conflict(counting: dv.Table):
     assert len(list(Path(counting.table_uri).glob("*.parquet"))) == 1
 
 
+@pytest.mark.parametrize("operation", ["delete", "optimize", "update"])
+def test_a_concurrent_append_does_not_conflict_with_an_operation_on_other_rows(
+    counting: dv.Table, operation: str
+):
+    dv.set_properties(counting, {"delta.isolationLevel": "WriteSerializable"})
+    counting.append([{"v": "a"}])
+    counting.append([{"v": "b"}])
+    store = commit_first(counting, lambda: counting.append([{"v": "c"}]))
+    {
+        "delete": lambda: dv.delete(store, "v = 'a'"),
+        "update": lambda: dv.update(store, {"v": "'A'"}, where="v = 'a'"),
+        "optimize": lambda: dv.optimize(store),
+    }[operation]()
+    expected = {"b": 15, "c": 20, **{"delete": {}, "update": {"A": 10}, "optimize": {"a": 10}}[operation]}
+    assert (values(counting), mark(counting)) == (expected, 20)
+    [append, *_] = [entry for entry in counting.history() if entry.operation == "WRITE"]
+    commit = Path(counting.table_uri) / "_delta_log" / f"{append.version:020}.json"
+    # Delta on Spark writes this tag, and ignores the metadata of commits that have it.
+    info = json.loads(commit.read_text().splitlines()[0])["commitInfo"]
+    assert info["tags"] == {"delta.identity.schemaUpdate": "true"}
+    assert counting.audit(data=True).is_clean
+
+
+def test_a_concurrent_change_of_the_schema_conflicts(counting: dv.Table):
+    counting.append([{"v": "a"}])
+    for write in (
+        lambda table: dv.delete(table, "v = 'a'"),
+        lambda table: dv.write_table(table, [{"v": "b"}], mode="append"),
+    ):
+        store = commit_first(counting, lambda: dv.set_properties(counting, {"owner": str(counting.version)}))
+        with pytest.raises(CommitConflictError, match="changed the metadata"):
+            write(store)
+    store = commit_first(counting, lambda: counting.append([{"v": "c"}]))
+    with pytest.raises(CommitConflictError, match="changed the metadata"):
+        dv.set_properties(store, {"owner": "us"})
+    assert mark(counting) == 15
+
+
 def test_rows_for_a_table_that_another_writer_creates_get_values(tmp_path: Path):
     table = dv.Table(tmp_path / "t")
 
