@@ -43,7 +43,7 @@ __all__ = ["DropFeaturePlan", "drop_feature", "plan_drop_feature", "run_drop_fea
 BARRIERS = 3
 """Checkpoints before the last commit: Delta on Spark gives up after three that it cannot read."""
 
-ATTEMPTS = 20
+ATTEMPTS = 100
 """How often the last commit is tried. Each time, the commits that were faster are searched for traces."""
 
 
@@ -134,7 +134,7 @@ class DropFeaturePlan:
         for name, text in settings.items():
             sentences.append(f"unset {name}" if text is None else f"set {name}={text}")
         if self.files.num_rows:
-            sentences.append(f"rewrite {count(self.files.num_rows, 'file')}")
+            sentences.append(f"remove its traces from {count(self.files.num_rows, 'file')}")
         if self.truncates:
             sentences.append("delete earlier versions that use it from the log when they are a day old")
         if self.protects_history:
@@ -276,16 +276,17 @@ def _commit_drop(plan: DropFeaturePlan, executor: Executor, clean: Array) -> int
     context = commit_context(
         "DROP FEATURE", {"featureName": plan.name, "truncateHistory": plan.truncates}, commit=plan.commit
     )
-    for attempt in range(ATTEMPTS):
+    attempts = 0
+    while True:
         snapshot = refresh(plan.snapshot)
         _check_clean(plan, executor, snapshot, clean)
         domains = [msgspec.structs.replace(each, removed=True) for each in plan.removal.domains(snapshot)]
         try:
             return transaction.change_next(snapshot, _after(plan, snapshot), context=context, domains=domains)
         except CommitConflictError:
-            if attempt == ATTEMPTS - 1:
+            attempts += 1
+            if attempts == ATTEMPTS:
                 raise
-    raise AssertionError
 
 
 def _check_clean(plan: DropFeaturePlan, executor: Executor, snapshot: Snapshot, clean: Array) -> None:

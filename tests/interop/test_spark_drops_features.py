@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,6 +94,34 @@ def tombstones_of(table: Path) -> set[str]:
     """Return the paths of deletion vectors that commits remove as files."""
     removed = {each["path"] for each in read_actions(table, "remove")}
     return {path for path in removed if path.endswith(".bin")}
+
+
+def age(table: Path) -> None:
+    """Make the log of a table older than a day."""
+    for file in (table / "_delta_log").iterdir():
+        time = file.stat().st_mtime - 25 * 3600
+        os.utime(file, (time, time))
+
+
+@pytest.mark.parametrize("feature", ["deletionVectors", "v2Checkpoint"])
+def test_history_is_truncated_as_by_delta(spark_with_delta: SparkSession, tmp_path: Path, feature: str):
+    spark, table, other = spark_with_delta, tmp_path / "t", tmp_path / "other"
+    spark.range(10).write.format("delta").save(str(table))
+    for statement in dict(CASES)[feature]:
+        spark.sql(statement.format(t=f"delta.`{table}`"))
+    shutil.copytree(table, other)
+    drop = f"alter table delta.`{other}` drop feature {feature} truncate history"
+    with pytest.raises(Exception, match="DELTA_FEATURE_DROP_WAIT_FOR_RETENTION_PERIOD"):
+        spark.sql(drop)
+    with pytest.raises(dv.RetentionDurationError):
+        dv.drop_feature(table, feature, truncate_history=True)
+    age(table)
+    age(other)
+    spark.sql("clear cache")
+    spark.sql(drop)
+    dv.drop_feature(table, feature, truncate_history=True)
+    assert protocol_of(table) == protocol_of(other) == {"minReaderVersion": 1, "minWriterVersion": 2}
+    assert rows_in_spark(spark, table) == rows_in_spark(spark, other) != []
 
 
 def test_delta_reads_and_writes_a_table_without_shredding(spark_with_delta: SparkSession, tmp_path: Path):

@@ -26,6 +26,7 @@ from delta_variant.errors import (
     VersionNotFoundError,
 )
 from delta_variant.operations.checkpoint import write_checkpoint
+from delta_variant.operations.drop_feature import plan_drop_feature
 from delta_variant.protocol.actions import Protocol
 from delta_variant.protocol.clustering import NO_CLUSTERING
 from delta_variant.protocol.features import FEATURES, without_feature
@@ -73,6 +74,20 @@ def test_tables_without_shredding_have_the_same_rows_in_other_files(table: Path)
     assert (last.version, last.operation, last.metadata) == (result.version, "DROP FEATURE", "so")
     assert last.parameters == {"featureName": "variantShredding", "truncateHistory": False}
     assert [each.metadata for each in others] == [None] * len(others)
+
+
+def test_a_plan_says_what_is_removed_and_what_remains(table: Path):
+    plan = plan_drop_feature(table, "variantShredding", truncate_history=False)
+    assert plan.describe().sentences == (
+        "version 1, drop the feature variantShredding",
+        "unset delta.enableVariantShredding",
+        "remove its traces from 1 file",
+        "write 4 checkpoints, which keep earlier versions readable",
+        "protocol: reader 3, writer 7; features: appendOnly, checkpointProtection, invariants, variantType",
+    )
+    [add] = read_actions(table, "add", 0)
+    assert plan.describe().facts["files"] == [add["path"]]
+    assert dv.load_snapshot(table).version == 1
 
 
 def test_later_writes_do_not_shred(table: Path):
