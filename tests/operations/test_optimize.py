@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -244,6 +245,17 @@ def test_an_optimization_keeps_every_row(files, sort_by, numeric):
         if numeric == "strict":
             after = dv.read_table(str(table), columns=["id", "event"]).to_table().to_pylist()
             assert sorted(after, key=lambda row: row["id"]) == sorted(whole, key=lambda row: row["id"])
+
+
+def test_reshredding_finds_values_that_recur_after_many_rows(tmp_path: Path):
+    random = Random(3)
+    documents = [{f"f{field}": random.randbytes(750).hex() for field in range(10)} for _ in range(300)]
+    written = dv.Table(tmp_path)
+    written.append([{"v": each} for each in documents * 3], variant_columns=["v"])
+    result = written.optimize(reshred=True)
+    # Each column stores its 300 texts once, in a dictionary.
+    assert result.bytes_after < result.bytes_before / 2
+    assert len(result.files[0].variants["v"]) == 10
 
 
 def test_reshredding_delivers_what_the_inferred_schema_promises(tmp_path: Path):

@@ -54,8 +54,10 @@ Shreddings: TypeAlias = Mapping[tuple[str, ...], ShreddingSchema]
 RowBatches: TypeAlias = Iterator[tuple[pa.RecordBatch, list[Any]]]
 """Batches of rows of a table, each with the values of the sort keys."""
 
-SAMPLE_BYTES = 4 << 20
 SAMPLE_ROWS = 16 << 10
+SAMPLE_BYTES = 4 << 20
+RESHRED_SAMPLE_BYTES = 32 << 20
+"""Values that recur after many rows make columns pay, which a small sample does not show."""
 
 
 @dataclass(frozen=True, order=True)
@@ -201,7 +203,8 @@ def plan_group(version: TableVersion, chosen: Bin, options: WriteOptions) -> Fil
     if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
         options = replace(options, shredding=schemas[0])
     else:
-        sample, state = _sample(version, _typical_files(chosen.files)), version.configuration
+        size = RESHRED_SAMPLE_BYTES if chosen.reshred else SAMPLE_BYTES
+        sample, state = _sample(version, _typical_files(chosen.files), size), version.configuration
         possible = [options]
         if options.shredding == "infer" and sample:
             share = min(1.0, options.files.target_file_size / max(bytes_before, 1))
@@ -275,10 +278,10 @@ def _shreds(schemas: Shreddings) -> bool:
     return any(not pa.types.is_null(each.field.type) for each in schemas.values())
 
 
-def _sample(version: TableVersion, files: pa.Table) -> list[pa.RecordBatch]:
-    """Return the first rows of each file."""
+def _sample(version: TableVersion, files: pa.Table, size: int) -> list[pa.RecordBatch]:
+    """Return the first rows of each file, with about `size` bytes in all."""
     opened = TableReader.of(version).open_all(files_of(files))
-    return [batch for file in opened for batch in _first_rows(file, files.num_rows)]
+    return [batch for file in opened for batch in _first_rows(file, files.num_rows, size)]
 
 
 def _leaves_of(version: TableVersion, options: WriteOptions) -> set[LeafPath]:
@@ -398,10 +401,10 @@ def _shreddings(version: TableVersion, options: WriteOptions) -> dict[str, Shred
     }
 
 
-def _first_rows(file: FileReader, files: int) -> Iterator[pa.RecordBatch]:
+def _first_rows(file: FileReader, files: int, size: int) -> Iterator[pa.RecordBatch]:
     """Yield the share of one file in a sample of several files."""
     columns = Scope.of(file.table.version.configuration).whole_columns()
-    rows, size = max(1, SAMPLE_ROWS // files), SAMPLE_BYTES // files
+    rows, size = max(1, SAMPLE_ROWS // files), size // files
     for batch in file.read(expression_inputs(columns.values()), [(0, rows)], "error"):
         arrays = [evaluate(each, batch) for each in columns.values()]
         rows = min(batch.num_rows, max(1, size * batch.num_rows // max(batch.nbytes, 1)))
