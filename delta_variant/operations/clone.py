@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import UUID, uuid4
 
 import msgspec
@@ -50,6 +50,9 @@ BYTES_OF_TASK = 1 << 30
 
 COPIES_AT_ONCE = 8
 """The files that a task copies at once; each that the store does not copy itself needs up to 48 MiB."""
+
+NOT_CLONED = ("encoded_path", "base_row_id", "default_row_commit_version")
+"""The columns of `Snapshot.files` that the clone decides itself."""
 
 LOG_PROPERTIES = (
     properties.CHECKPOINT_PROTECTION_VERSION.name,
@@ -229,23 +232,18 @@ class _MovedFiles:
         return pa.Table.from_batches(batches, FILES_SCHEMA)
 
     def _move_batch(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        paths: list[Any] = batch["path"].to_pylist()
-        sizes: list[Any] = batch["size"].to_pylist()
-        vectors = [vector and self._move_vector(vector) for vector in batch["deletion_vector"].to_pylist()]
-        moved: dict[str, Any] = {
+        names = ("path", "size", "deletion_vector")
+        paths, sizes, vectors = (cast(Any, batch[name].to_pylist()) for name in names)
+        moved: dict[str, list[Any]] = {
             "path": [self._move_file(path, size) for path, size in zip(paths, sizes, strict=True)],
-            "deletion_vector": vectors,
-            **dict.fromkeys(("encoded_path", "base_row_id", "default_row_commit_version"), None),
+            "deletion_vector": [vector and self._move_vector(vector) for vector in vectors],
+            **dict.fromkeys(NOT_CLONED, [None] * batch.num_rows),
         }
-        columns = [
-            batch[name]
-            if name not in moved
-            else pa.nulls(batch.num_rows, FILES_SCHEMA.field(name).type)
-            if moved[name] is None
-            else pa.array(moved[name], FILES_SCHEMA.field(name).type)
-            for name in FILES_SCHEMA.names
-        ]
-        return pa.record_batch(columns, schema=FILES_SCHEMA)
+        for name, values in moved.items():
+            index = FILES_SCHEMA.get_field_index(name)
+            column = FILES_SCHEMA.field(index)
+            batch = batch.set_column(index, column, pa.array(values, column.type))
+        return batch
 
     def _move_file(self, path: str, size: int) -> str:
         if self.is_shallow:

@@ -104,6 +104,14 @@ def test_a_shallow_clone_copies_no_file_and_is_read_if_allowed(source: Path, tmp
     assert ids(dv.Table(tmp_path / "clone", OUTSIDE)) == ids(source)
 
 
+def test_sql_of_deltalake_reads_a_shallow_clone(tmp_path: Path):
+    dv.write_table(tmp_path / "s p", rows(1, 2))
+    dv.clone(tmp_path / "s p", tmp_path / "c", shallow=True)
+    query = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(tmp_path / "c"))
+    found = query.execute("select sum(id) as total from t").read_all()
+    assert found["total"].to_pylist() == [3]
+
+
 def content_files(table: Path) -> list[Path]:
     return [file for file in table.rglob("*") if file.is_file() and "_delta_log" not in file.parts]
 
