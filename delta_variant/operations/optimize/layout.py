@@ -188,8 +188,12 @@ def _pack(rows: Sequence[Row], target: int) -> Iterator[list[Row]]:
     yield from pack_by_size(small, lambda row: int(row["size"]), target)
 
 
-def plan_group(version: TableVersion, chosen: Bin, options: WriteOptions) -> FileGroup | None:
+def plan_group(
+    version: TableVersion, chosen: Bin, options: WriteOptions, *, estimates: bool
+) -> FileGroup | None:
     """Return how the files of a bin are rewritten, None if they stay.
+
+    `estimates` requires the size of the new files, for which a sample is written.
 
     Residual files are not in the sample that a schema is inferred from. The schemas of sorted files are
     inferred again when they are written, from their rows.
@@ -202,7 +206,7 @@ def plan_group(version: TableVersion, chosen: Bin, options: WriteOptions) -> Fil
         return _group(chosen, rows, bytes_before, replace(options, is_residual=True), is_inferred)
     if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
         options = replace(options, shredding=schemas[0])
-    else:
+    elif estimates or options.shredding == "infer":
         size = RESHRED_SAMPLE_BYTES if chosen.reshred else SAMPLE_BYTES
         sample, state = _sample(version, _typical_files(chosen.files), size), version.configuration
         possible = [options]
@@ -212,9 +216,12 @@ def plan_group(version: TableVersion, chosen: Bin, options: WriteOptions) -> Fil
             sizes = [ceil(rows * share), *([None] if chosen.reshred else ())]
             possible = [infer_shared_shredding(options, sample, state, size) for size in sizes]
             is_inferred = True
-        estimates = [_estimate_bytes(sample, state, each, rows) for each in possible]
-        bytes_after = min(estimates)
-        options = possible[estimates.index(bytes_after)]
+        if estimates or len(possible) > 1:
+            estimated = [_estimate_bytes(sample, state, each, rows) for each in possible]
+            bytes_after = min(estimated)
+            options = possible[estimated.index(bytes_after)]
+        else:
+            [options] = possible
     before = {leaf for each in schemas for leaf in _leaves(version, each)}
     after = _leaves_of(version, options)
     is_mixed = options.separates and not is_separated and bytes_before >= MIN_SEPARATED_BYTES

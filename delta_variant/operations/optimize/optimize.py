@@ -220,7 +220,9 @@ def _plan_groups(plan: OptimizePlan, executor: Executor) -> list[FileGroup]:
     begin("planning", files=len(plan.bins))
     bins = [replace(each, files=each.files.select(READ_COLUMNS)) for each in plan.bins]
     shares = executor.split(bins, _size_of)
-    tasks = (PlanGroupsTask(strip_files(plan.snapshot), tuple(share), plan.options) for share in shares)
+    # Only an optimize returns the sizes.
+    estimates, version = not plan.reason, strip_files(plan.snapshot)
+    tasks = (PlanGroupsTask(version, tuple(share), plan.options, estimates) for share in shares)
     groups = [group for found in executor.run(tasks) for group in found]
     return [
         replace(group, files=each.files)
@@ -240,12 +242,13 @@ class PlanGroupsTask:
     version: TableVersion
     bins: Sequence[Bin]
     options: WriteOptions
+    estimates: bool
 
     def run(self, store: Store, name: NameFile) -> list[FileGroup | None]:
         """Return the group of each bin, None for one whose files stay."""
         version, groups = replace(self.version, store=store), []
         for each in self.bins:
-            groups.append(plan_group(version, each, self.options))
+            groups.append(plan_group(version, each, self.options, estimates=self.estimates))
             advance(files=1)
         return groups
 
