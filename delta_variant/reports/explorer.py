@@ -205,7 +205,8 @@ def _shredding_change(
 ) -> ShreddingChange | None:
     if shredded is None or not len(values) or values.null_count == len(values):
         return None
-    schemas = Counter(_schema(file, path) for file in files)
+    typical = [file for file in files if not file.is_residual] or files
+    schemas = Counter(_schema(file, path) for file in typical)
     present = schemas.most_common(1)[0][0]
     inferred = infer_shredding_schema(values)
     now = _bytes_of(shredded)
@@ -245,7 +246,8 @@ def _encoded_bytes(values: Any, schema: ShreddingSchema | None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         data = pa.Table.from_arrays([values], schema=pa.schema([marked]))
         write_table(folder, data, variant_columns=["v"], shredding=schema)
-        (shredding,) = (shredding_of(file) for file in data_files(folder, None))
+        # Residual rows are in files of their own.
+        shredding = merge([shredding_of(file) for file in data_files(folder, None)])
     return max(_bytes_of(shredding.columns["v"]), 1)
 
 

@@ -223,10 +223,7 @@ def _advice(change: ShreddingChange) -> str:
         return f"The inferred schema would save about {size_text(saved)}; {RESHRED} writes it."
     if change.added:
         paths = count(len(change.added), "more path")
-        return (
-            f"The inferred schema would save no bytes, but {paths} could be read and skipped alone; "
-            f"{RESHRED} writes it."
-        )
+        return f"The inferred schema would save no bytes, but {paths} could be read and skipped alone."
     return "The present schema is as good as the inferred one."
 
 

@@ -110,6 +110,15 @@ def test_the_bytes_of_a_schema_are_those_of_files_that_are_written_with_it(tmp_p
     assert (plain.removed, shredded.added, shredded.removed) == ((), (), ())
 
 
+@pytest.mark.usefixtures("small_files_are_shredded", "small_files_are_separated")
+def test_a_sample_with_residual_rows_has_estimates(tmp_path):
+    rows = [{"n": [number] if number % 50 == 0 else number, "k": number % 4} for number in range(2000)]
+    exploration = explore(str(write(tmp_path / "t", rows, shredding="infer")))
+    assert exploration.files == 2
+    change = exploration.columns["event"].shredding
+    assert (change.added, change.removed) == ((), ())
+
+
 def test_the_sample_has_rows_of_files_over_the_whole_table(tmp_path, monkeypatch):
     table = write(tmp_path / "t", [{"id": number} for number in range(100)], 20)
     monkeypatch.setattr(ranges, "MAX_FILES", 4)
