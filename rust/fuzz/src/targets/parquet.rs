@@ -7,6 +7,7 @@ use _native::data_file::read::{DataFileReader, Projection, What};
 use _native::data_file::stats::file_bounds;
 use _native::error::Result;
 use _native::parquet::read::{ParquetFile, Source};
+use _native::parquet::view::ViewColumn;
 use _native::parquet::{GroupReport, inspect};
 use _native::shred::OnConflict;
 use _native::value::Zone;
@@ -33,6 +34,44 @@ pub fn run(input: &[u8]) {
             reader.into_iter().flatten().for_each(drop);
         }
     }
+    views(&file, input);
+}
+
+/// Show each column as plain columns; the footer of a view describes a file that opens.
+fn views(file: &ParquetFile, input: &[u8]) {
+    let row_groups: Vec<usize> = (0..file.row_groups().len()).collect();
+    for field in file.arrow_schema().fields().iter().take(4) {
+        let typed = typed_value(field.data_type());
+        let is_variant = typed.is_some();
+        let shown = field.as_ref().clone().with_data_type(typed.unwrap_or_else(|| field.data_type().clone()));
+        let column = ViewColumn { stored: field.name().clone(), field: shown, is_variant };
+        if let Ok(Ok(view)) = file.view(&[column], &row_groups) {
+            let bytes = [&input[..view.data_end as usize], &view.footer].concat();
+            let shown =
+                ParquetFile::open(Source::Bytes(bytes.into())).expect("the footer of a view is valid");
+            let leaves = shown.metadata().file_metadata().schema_descr().num_columns();
+            shown.read(&shown.scan((0..leaves).collect(), 1024)).for_each(drop);
+        }
+    }
+}
+
+/// The type of the values of a shredded group, without the groups of shredding.
+fn typed_value(group: &DataType) -> Option<DataType> {
+    let DataType::Struct(members) = group else { return None };
+    let (_, typed) = members.find("typed_value")?;
+    Some(match typed.data_type() {
+        DataType::Struct(fields) => {
+            let plain = fields.iter().filter_map(|field| {
+                Some(field.as_ref().clone().with_data_type(typed_value(field.data_type())?))
+            });
+            DataType::Struct(plain.collect())
+        }
+        DataType::List(element) => {
+            let plain = element.as_ref().clone().with_data_type(typed_value(element.data_type())?);
+            DataType::List(Arc::new(plain))
+        }
+        other => other.clone(),
+    })
 }
 
 /// Return the memory that the columns of a whole file need, in bytes: a run or a dictionary can encode a million rows
