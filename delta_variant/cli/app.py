@@ -68,6 +68,12 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             'delta-variant sql "select name, n from users join events using (id)" \\',
             "    --table users=lake/users --table events=lake/events --json",
         ),
+        "serve": Row(
+            "read",
+            "Serve a table as plain Parquet files over HTTP, until Ctrl-C.",
+            "delta-variant serve lake/events",
+            "delta-variant serve lake/events -c user=event:user.id::bigint --port 8000",
+        ),
         "describe": Row(
             "schema",
             "Print the schema and properties of a table, or what its paths or those of a file have.",

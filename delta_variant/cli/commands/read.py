@@ -1,8 +1,9 @@
-"""The commands `read`, `sql` and `changes`."""
+"""The commands `read`, `sql`, `changes` and `serve`."""
 
 from __future__ import annotations
 
 import re
+import sys
 from typing import Annotated
 
 from ...operations.changes import read_changes
@@ -27,8 +28,9 @@ from ..progress import showing_progress
 from ..report import Report, render
 from ..rows import OutputFormat, print_rows
 from ..tables import Layout
+from ..terminal import console, print_hint, print_lines
 
-__all__ = ["changes", "read", "sql"]
+__all__ = ["changes", "read", "serve", "sql"]
 
 NAMED_EXPRESSION = re.compile(r"(?P<name>\w+)\s*=(?!=)(?P<expression>.+)", re.DOTALL)
 
@@ -127,6 +129,36 @@ def changes(
             timezone=timezone,
         )
         print_rows(scan.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))
+
+
+def serve(
+    table: Table,
+    column: Columns = None,
+    host: Annotated[
+        str, option("The address to listen on; other machines reach only others than 127.0.0.1.", "HOST")
+    ] = "127.0.0.1",
+    port: Annotated[int, option("The port; a free one by default.", "PORT", min=0)] = 0,
+    version: Version = None,
+    timestamp: Timestamp = None,
+) -> None:
+    """Serve a table as plain Parquet files over HTTP, until Ctrl-C.
+
+    Readers of Parquet open the printed URLs, with each shredded path as a plain typed column. Files are
+    served as they are, with other footers. The URLs have a secret path: who knows it reads the table.
+    """
+    # Imported here, because other commands need no server.
+    from ...views.files import View
+    from ...views.server import ViewServer
+
+    with showing_progress(if_redirected=True):
+        view = View.of(handle(table), _columns(column), version=version, timestamp=timestamp)
+        server = ViewServer(view, host, port)
+    with server:
+        out = console()
+        print_lines(out, *server.urls())
+        sys.stdout.flush()
+        print_hint(f"{server.url} lists them; press Ctrl-C to stop")
+        server.serve_forever()
 
 
 def _version_or_time(text: str | None) -> int | str | None:

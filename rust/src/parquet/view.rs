@@ -16,7 +16,8 @@ use parquet::file::metadata::{
 use parquet::schema::types::{ColumnDescPtr, SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
 
 use super::names::with_children;
-use super::read::{ParquetFile, guarded};
+use super::pages::byte_range;
+use super::read::{ParquetFile, TAIL_BYTES, guarded};
 use super::schema::members;
 use super::statistics::Statistics;
 use super::variants::check_variant_column;
@@ -81,15 +82,21 @@ impl ParquetFile {
         let kept = walk.kept;
         guarded(|| {
             let root = Type::group_type_builder("schema").with_fields(fields).build()?;
-            let footer =
-                self.footer_of(Arc::new(SchemaDescriptor::new(Arc::new(root))), &kept, row_groups)?;
-            let data_end = self.length() - super::read::TAIL_BYTES - self.footer()?.len() as u64;
+            let data_end = self.length() - TAIL_BYTES - self.footer()?.len() as u64;
+            let schema = Arc::new(SchemaDescriptor::new(Arc::new(root)));
+            let footer = self.footer_of(schema, &kept, row_groups, data_end)?;
             Ok(Ok(View { data_end, footer }))
         })
     }
 
     /// A footer of some row groups and leaves, which have other names.
-    fn footer_of(&self, schema: SchemaDescPtr, leaves: &[usize], row_groups: &[usize]) -> Result<Vec<u8>> {
+    fn footer_of(
+        &self,
+        schema: SchemaDescPtr,
+        leaves: &[usize],
+        row_groups: &[usize],
+        data_end: u64,
+    ) -> Result<Vec<u8>> {
         let metadata = self.complete_metadata()?;
         let stored = metadata.file_metadata();
         let has_orders = stored.column_orders().is_some();
@@ -99,12 +106,22 @@ impl ParquetFile {
             let Some(group) = metadata.row_groups().get(row_group) else {
                 return Err(Error::data_file(format!("the file has no row group {row_group}")));
             };
+            for leaf in leaves {
+                if byte_range(group, *leaf)?.end > data_end {
+                    return Err(Error::data_file(
+                        "the Parquet file has a column chunk that ends in its footer",
+                    ));
+                }
+            }
             let chunks = leaves.iter().zip(schema.columns());
             let chunks: Vec<ColumnChunkMetaData> = chunks
-                .map(|(&leaf, column)| renamed_chunk(group.column(leaf), column.clone(), has_orders))
+                .map(|(&leaf, column)| {
+                    renamed_chunk(group.column(leaf), column.clone(), has_orders, data_end)
+                })
                 .collect::<Result<_>>()?;
             rows += group.num_rows();
-            let bytes = chunks.iter().map(ColumnChunkMetaData::uncompressed_size).sum();
+            let sizes = chunks.iter().map(ColumnChunkMetaData::uncompressed_size);
+            let bytes = sizes.fold(0, i64::saturating_add);
             let group = RowGroupMetaData::builder(schema.clone())
                 .set_num_rows(group.num_rows())
                 .set_total_byte_size(bytes)
@@ -121,12 +138,22 @@ impl ParquetFile {
 }
 
 /// The same column chunk with another name. Without column orders, bounds of bytes are in an order that is out of use,
-/// and a new footer would state that they are not.
+/// and a new footer would state that they are not. An index that is not before `data_end` is left out.
 fn renamed_chunk(
     chunk: &ColumnChunkMetaData,
     column: ColumnDescPtr,
     has_orders: bool,
+    data_end: u64,
 ) -> Result<ColumnChunkMetaData> {
+    let within = |offset: Option<i64>, length: Option<i32>| match (offset, length.unwrap_or(0).max(0)) {
+        (Some(offset), length) if (0..=data_end as i64 - i64::from(length)).contains(&offset) => {
+            (Some(offset), (length > 0).then_some(length))
+        }
+        _ => (None, None),
+    };
+    let bloom_filter = within(chunk.bloom_filter_offset(), chunk.bloom_filter_length());
+    let offset_index = within(chunk.offset_index_offset(), chunk.offset_index_length());
+    let column_index = within(chunk.column_index_offset(), chunk.column_index_length());
     let mut builder = ColumnChunkMetaData::builder(column)
         .set_encodings_mask(*chunk.encodings_mask())
         .set_compression_codec(chunk.compression_codec())
@@ -136,18 +163,16 @@ fn renamed_chunk(
         .set_data_page_offset(chunk.data_page_offset())
         .set_dictionary_page_offset(chunk.dictionary_page_offset())
         .set_index_page_offset(chunk.index_page_offset())
-        .set_bloom_filter_offset(chunk.bloom_filter_offset())
-        .set_bloom_filter_length(chunk.bloom_filter_length())
-        .set_offset_index_offset(chunk.offset_index_offset())
-        .set_offset_index_length(chunk.offset_index_length())
+        .set_bloom_filter_offset(bloom_filter.0)
+        .set_bloom_filter_length(bloom_filter.1)
+        .set_offset_index_offset(offset_index.0)
+        .set_offset_index_length(offset_index.1)
         .set_unencoded_byte_array_data_bytes(chunk.unencoded_byte_array_data_bytes());
     if let Some(encodings) = chunk.page_encoding_stats() {
         builder = builder.set_page_encoding_stats(encodings.clone());
     }
     if has_orders {
-        builder = builder
-            .set_column_index_offset(chunk.column_index_offset())
-            .set_column_index_length(chunk.column_index_length());
+        builder = builder.set_column_index_offset(column_index.0).set_column_index_length(column_index.1);
         if let Some(statistics) = chunk.statistics() {
             builder = builder.set_statistics(statistics.clone());
         }
