@@ -318,6 +318,17 @@ def test_deleted_rows_are_not_shown(tmp_path: Path) -> None:
     assert by_pyarrow(View.of(tmp_path / "t")) == [{"event.x": 3}]
 
 
+def test_a_table_in_an_object_store_is_read_by_ranges() -> None:
+    table = "memory://test_views/t"
+    found = [{"part": "a", "event": {"x": number}} for number in range(100)]
+    dv.write_table(table, found, variant_columns=["event"], partition_by=["part"],
+                   shredding=dv.ShreddingSchema.of({"x": pa.int64()}))  # fmt: skip
+    with duckdb.connect() as connection:
+        dv.to_duckdb(connection, "view", table)
+        query = """select part, sum("event.x") from view where "event.x" > 10 group by part"""
+        assert connection.sql(query).fetchall() == [("a", sum(range(11, 100)))]
+
+
 def test_any_expression_is_a_column(tmp_path: Path) -> None:
     documents(tmp_path / "t", {"x": 1}, types={"x": pa.int64()})
     columns = {"event": "event:x::bigint + 1", "text": "to_json(event)", "x": "event:x::bigint"}
