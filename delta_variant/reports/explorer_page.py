@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .._text import count, path_step, path_text, shorten, size_text
 from ..errors import printable
-from ..operations.describe.summary import PathSummary
+from ..operations.describe.summary import EMPTY, PathSummary
 from .explorer import Column, Exploration, ShreddingChange
 from .page import (
     Row,
@@ -176,7 +176,7 @@ def _values(node: Node | None, sample: PathSummary | None) -> str:
     """Return example values, and the bounds over all files if every file has bounds."""
     parts = []
     if sample is not None and sample.examples:
-        parts.append(", ".join(map(_shown, sample.examples)))
+        parts.append(", ".join(_shown(each or EMPTY) for each in sample.examples))
     if node is not None and node.min and node.max:
         least, greatest = (bytes(bound).decode() for bound in (node.min, node.max))
         parts.append(f"from {_shown(least)} to {_shown(greatest.replace(LAST_CHARACTER, '…'))}")

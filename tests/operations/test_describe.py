@@ -91,6 +91,12 @@ def test_values_of_a_path_are_counted_and_ordered_by_their_type(tmp_path: Path):
     assert path.nulls == pytest.approx(1 / 6)
 
 
+def test_booleans_are_written_as_in_json(tmp_path: Path):
+    dv.write_table(tmp_path, [{"v": {"ok": each}} for each in (True, False, True)], variant_columns=["v"])
+    [_, path] = dv.describe(tmp_path).paths
+    assert (path.min, path.max, path.examples) == ("false", "true", ("true", "false"))
+
+
 def test_columns_have_the_types_of_the_table(tmp_path: Path):
     data = {"day": [dt.date(2026, 1, 2), None], "s": [{"a": 1}, {"a": 2}]}
     dv.write_table(tmp_path, pa.table(data))

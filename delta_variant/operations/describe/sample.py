@@ -261,4 +261,6 @@ def _type_of(value: Any) -> str:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
     return shorten(value.hex() if isinstance(value, bytes) else str(value), MAX_CHARACTERS)

@@ -13,7 +13,7 @@ from ..._html import html_table
 from ..._text import count, shorten
 from ...errors import printable
 
-__all__ = ["PathSummary", "Summary"]
+__all__ = ["EMPTY", "PathSummary", "Summary"]
 
 WIDTH = 80
 
@@ -158,6 +158,7 @@ class Summary:
 
 HEADINGS = ("path", "types", "filled", "distinct", "column", "values")
 EMPTY = '""'
+"""The empty string among values."""
 CAPS = (36, 24)
 """The greatest widths of paths and types, in characters."""
 
