@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from support.intercepted_store import commit_first
 from support.planting import Table, plant_vector, rewrite_commit
 from support.tables import append_events, commit_path, list_files, read_actions, read_by_id, read_commit
@@ -307,6 +307,21 @@ def test_the_protection_is_dropped_with_the_history(table: Path):
     assert dv.load_snapshot(table).properties == {}
     assert min(each.version for each in dv.history(table)) >= (dropped or 0)
     assert read_by_id(table) == BEFORE
+
+
+def test_other_writers_append_to_a_table_without_features(table: Path):
+    dv.drop_feature(table, "variantShredding")
+    plain = dv.read_table(table, columns={"id": "id", "event": "to_json(event)"})
+    dv.Table(table).overwrite(plain, schema_mode="overwrite")
+    dv.drop_feature(table, "variantType")
+    rows = pa.table({"id": pa.array([9], pa.int64()), "event": ["x"]})
+    with pytest.raises(Exception, match="checkpointProtection"):
+        write_deltalake(table, rows, mode="append")
+    age(table, 25)
+    truncate(table, "checkpointProtection")
+    assert protocol_of(table) == (1, 2, [], [])
+    write_deltalake(table, rows, mode="append")
+    assert read_by_id(table, "event") == {**BEFORE, 9: "x"}
 
 
 def test_history_is_not_truncated_for_features_of_writers(table: Path):
