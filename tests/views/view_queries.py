@@ -148,6 +148,9 @@ def _literal(value: Any) -> str:
         return f"date '{value}'"
     if isinstance(value, float):
         return f"cast('{value}' as double)"
+    if isinstance(value, Decimal):
+        # DataFusion takes the digits alone for a double.
+        return f"cast('{value}' as decimal(9, 2))"
     return str(value).lower()
 
 
