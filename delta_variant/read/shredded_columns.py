@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import reduce
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -11,13 +11,14 @@ import pyarrow as pa
 from .._arrow import SIMPLE_TYPES
 from .._checks import check_option
 from .._text import quote
+from ..data_file.shredding import PerSchema
 from ..expressions.coercion import common_type
 from ..expressions.types import NUMERIC, Kind, kind_of, type_name
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
 from ..protocol.types import VARIANT, StructType
 from ..storage.store import TableLocation
-from .file_reader import TableReader, files_of
+from .file_reader import FileReader, TableReader, files_of
 from .rows import load_readable
 
 __all__ = ["shredded_columns", "shredded_types", "typed_columns", "variants_of"]
@@ -101,11 +102,10 @@ def shredded_types(
     """
     found: dict[tuple[Path, Path], set[pa.DataType]] = {}
     variants = list(variants_of(snapshot.schema))
+    known: PerSchema[list[tuple[tuple[Path, Path], pa.DataType]]] = PerSchema()
     for file in TableReader.of(snapshot).open_all(files_of(files)):
-        for variant in variants:
-            schema = file.shredding(variant)
-            for path, arrow_type in () if schema is None else _paths(schema.field.type, ()):
-                found.setdefault((variant, path), set()).add(arrow_type)
+        for key, arrow_type in known.of(file.native, partial(_paths_of, file, variants)):
+            found.setdefault(key, set()).add(arrow_type)
     types: dict[tuple[Path, Path], str] = {}
     for key, each in sorted(found.items()):
         if not all(map(pa.types.is_nested, each)):
@@ -114,6 +114,17 @@ def shredded_types(
         elif lists and all(map(pa.types.is_list, each)) and (united := _united(each)) is not None:
             types[key] = type_name(united)
     return types
+
+
+def _paths_of(file: FileReader, variants: Iterable[Path]) -> list[tuple[tuple[Path, Path], pa.DataType]]:
+    """Return the Variants of a file and their shredded paths, with their types."""
+    schemas = ((variant, file.shredding(variant)) for variant in variants)
+    return [
+        ((variant, path), arrow_type)
+        for variant, schema in schemas
+        if schema is not None
+        for path, arrow_type in _paths(schema.field.type, ())
+    ]
 
 
 def _united(types: Collection[Any]) -> Any:
