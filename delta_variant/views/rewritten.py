@@ -6,7 +6,7 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -24,6 +24,11 @@ MAX_BYTES = 10 << 30
 
 MIN_SECONDS = 24 * 3600
 """… unless they were used within this time: a view needs its files while readers use it."""
+
+
+GROUP_ROWS = 1 << 18
+GROUP_BYTES = 128 << 20
+"""A row group ends at as many rows or decoded bytes, whichever come first."""
 
 
 def cached(key: str, schema: pa.Schema, rows: Callable[[], Iterable[pa.RecordBatch]]) -> Path:
@@ -47,14 +52,29 @@ def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
     with NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as sink:
         try:
             with pq.ParquetWriter(sink, schema, compression="zstd", write_page_index=True) as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
+                for group in _groups(batches):
+                    writer.write_table(pa.Table.from_batches(group, schema), row_group_size=GROUP_ROWS)
             sink.close()
             Path(sink.name).replace(path)
         except BaseException:
             sink.close()
             Path(sink.name).unlink()
             raise
+
+
+def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:
+    """Yield the batches of each row group."""
+    group: list[pa.RecordBatch] = []
+    for batch in batches:
+        group.append(batch)
+        if (
+            sum(each.num_rows for each in group) >= GROUP_ROWS
+            or sum(each.nbytes for each in group) >= GROUP_BYTES
+        ):
+            yield group
+            group = []
+    if group:
+        yield group
 
 
 def _forget(folder: Path) -> None:

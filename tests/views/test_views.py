@@ -271,6 +271,17 @@ def test_the_cache_forgets_the_files_that_were_not_used(cache: Path, monkeypatch
     assert {*cache.iterdir(), file("fourth")} - {first} == {third, file("fourth")}
 
 
+def test_row_groups_are_larger_than_batches(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    schema = pa.schema([("x", pa.int64())])
+    batches = [pa.record_batch([pa.array([0] * 100)], schema=schema)] * 25
+    monkeypatch.setattr(rewritten, "GROUP_ROWS", 1000)
+    metadata = pq.ParquetFile(rewritten.cached("rows", schema, lambda: batches)).metadata
+    assert [metadata.row_group(group).num_rows for group in range(3)] == [1000, 1000, 500]
+    monkeypatch.setattr(rewritten, "GROUP_BYTES", 1600)
+    metadata = pq.ParquetFile(rewritten.cached("bytes", schema, lambda: batches)).metadata
+    assert metadata.row_group(0).num_rows == 200
+
+
 def test_a_failed_write_leaves_no_file(cache: Path) -> None:
     schema = pa.schema([("x", pa.int64())])
 
