@@ -26,10 +26,11 @@ from ..expressions.tree import (
     walk,
 )
 from ..expressions.types import type_name
+from ..read.query import Query
 from ..read.scope import Scope
 from .functions import AGGREGATES, bind_aggregate
 from .joins import Joined, Side
-from .relations import Engine, Key, StoredRows, compute
+from .relations import Engine, Key, StoredRows
 from .relations import Source as RowSource
 from .sources import Combined, Exploded, GroupColumn, Grouped, Numbered, Sorted, WindowColumn
 from .syntax import (
@@ -298,8 +299,8 @@ class Planner:
         arrow_type = output_type(bound)
         if arrow_type is None:
             raise ExpressionError("a subquery returns a Variant: cast it")
-        schema, batches = compute(view.rows, {"value": bound})
-        return arrow_type, pa.Table.from_batches(batches, schema).column(0)
+        schema = Query.of_expressions({"value": bound}, None).schema
+        return arrow_type, pa.Table.from_batches(view.rows.read({"value": bound}), schema).column(0)
 
 
 class Resolver:
