@@ -8,7 +8,7 @@ its kind, as the estimates do.
 - Sort order: a lookup asks for the value of a row that is chosen at random. Before, it reads the files whose
   bounds cover the value, and those without bounds. Afterwards the rows are in as many files of equal size,
   and it reads those that contain the value. A value that the sample has once is assumed to be in
-  `sqrt(N / n)` rows, of which the sample has `n` and the table `N`.
+  `sqrt(N / n)` rows, where the sample has `n` rows and the table `N`.
 """
 
 from __future__ import annotations

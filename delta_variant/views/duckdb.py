@@ -83,12 +83,10 @@ def to_duckdb(
     from .filesystem import VariantFileSystem
 
     view = View.of(table, columns, strict=strict, version=version, timestamp=timestamp)
-    # One file system for all views: a connection keeps the first of a protocol, and fsspec keeps its objects.
-    filesystem = VariantFileSystem()
     if "variant" not in connection.list_filesystems():
-        connection.register_filesystem(filesystem)
+        connection.register_filesystem(VariantFileSystem())
     root = uuid4().hex
-    filesystem.add(root, view)
+    VariantFileSystem.add(root, view, connection)
     paths = [f"variant://{root}/{file.name}" for file in view.files]
     outputs = ", ".join(_output(each, view) for each in view.schema)
     source = _source(paths, view) if paths else "(select 1) where false"

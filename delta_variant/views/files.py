@@ -135,7 +135,7 @@ class View:
         version: int | None = None,
         timestamp: Timestamp | None = None,
     ) -> View:
-        """Return the view of a table; the parameters are those of `view`."""
+        """Return the view of a table, with the parameters of `to_duckdb`."""
         snapshot = load_readable(table, version, timestamp)
         return cls(snapshot, Shape.of(snapshot, columns, strict=strict))
 
@@ -172,7 +172,8 @@ class View:
         if not isinstance(shown, str):
             return ViewFile(name, self._snapshot.store, file.path, *shown)
         table = self._snapshot.metadata.id
-        key = (package_version(), table, file.path, file.size, file.deletion_vector, shape.query.outputs)
+        rows = (file.path, file.size, file.deletion_vector)
+        key = (package_version(), table, *rows, shape.query.outputs, str(shape.file_schema))
         path = cached(repr(key), shape.file_schema, lambda: self._rows(reader))
         return ViewFile(name, storage.open_store(path.parent), path.name, path.stat().st_size, b"", shown)
 

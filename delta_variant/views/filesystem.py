@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 import fsspec
 
@@ -19,8 +20,8 @@ __all__ = ["VariantFileSystem"]
 class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """The typed columns of tables as folders of Parquet files, which can be read and not written.
 
-    The folder of a table is `variant://` and its path or URI. fsspec, and with it pandas and Dask, find this
-    class by the protocol; pyarrow and DuckDB take an object of it. A table is read when its folder is listed
+    The folder of a table is `variant://` and its path or URI. fsspec, and with it pandas, find this class
+    by the protocol; pyarrow and DuckDB take an object of it. A table is read when its folder is listed
     first; `invalidate_cache` reads the latest version again.
 
     Args:
@@ -46,6 +47,9 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     protocol = "variant"
 
+    _added: ClassVar[dict[str, View]] = {}
+    """Views that each file system has, whatever its options."""
+
     def __init__(
         self,
         columns: Mapping[str, str] | Sequence[str] | None = None,
@@ -64,9 +68,11 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self._views: dict[str, View] = {}
         self._known: dict[str, dict[str, ViewFile]] = {}
 
-    def add(self, path: str, view: View) -> None:
-        """Show a view as a folder."""
-        self._views[path] = view
+    @classmethod
+    def add(cls, path: str, view: View, reader: object) -> None:
+        """Show a view as a folder, in each file system, as long as its reader exists."""
+        cls._added[path] = view
+        weakref.finalize(reader, cls._added.pop, path, None)
 
     def invalidate_cache(self, path: str | None = None) -> None:
         """Forget the tables, or the one at a path, so that their latest versions are read."""
@@ -104,7 +110,7 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def modified(self, path: str) -> datetime:
         """Return when the table of a file was read: another version may show the file with another footer."""
-        return self._views[self._table_of(self._strip_protocol(path))].created
+        return self._view_at(self._table_of(self._strip_protocol(path))).created
 
     def _open(self, path: str, mode: str = "rb", **_: Any) -> OpenFile:
         if mode != "rb":
@@ -118,7 +124,7 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """Return the table that a path is in; raises FileNotFoundError if it is in none."""
         folders = list(_folders(path))
         for folder in folders:
-            if folder in self._views:
+            if folder in self._added or folder in self._views:
                 return folder
         for folder in folders:
             try:
@@ -128,6 +134,9 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
             return folder
         raise FileNotFoundError(f"{path} is not in a Delta table")
 
+    def _view_at(self, folder: str) -> View:
+        return self._added.get(folder) or self._views[folder]
+
     def _view(self, path: str) -> View:
         store = open_store(path, self._table_options)
         at: Any = {"version": self._version, "timestamp": self._timestamp}
@@ -135,7 +144,7 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def _files(self, table: str) -> dict[str, ViewFile]:
         if table not in self._known:
-            self._known[table] = {f"{table}/{file.name}": file for file in self._views[table].files}
+            self._known[table] = {f"{table}/{file.name}": file for file in self._view_at(table).files}
         return self._known[table]
 
 

@@ -32,8 +32,7 @@ RANGE = re.compile(r"bytes=(\d*)-(\d*)", re.ASCII)
 class ViewServer(ThreadingHTTPServer):
     """Serves the files of a view below a secret path, and a list of them.
 
-    The files are those of the view: no path leads anywhere else. Pages of any origin may read them, because
-    who knows the path may.
+    No other file can be reached. Pages of any origin may read the files, because the path is the permission.
     """
 
     daemon_threads = True

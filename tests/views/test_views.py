@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import os
 import random
 from collections.abc import Iterator, Mapping, Sequence
@@ -410,6 +411,36 @@ def test_frames_have_a_column_for_each_path(tmp_path: Path) -> None:
         1,
     )
     assert dv.scan_delta(tmp_path / "t", columns=["event:y::int as y"]).collect().rows() == [(2,), (None,)]
+
+
+def test_a_cached_file_has_the_schema_of_its_view(tmp_path: Path) -> None:
+    """The struct of a Variant depends on whether the table lets it be NULL."""
+    dv.create_table(tmp_path / "t", ["event variant not null"])
+    write(tmp_path / "t", [{"event": {"x": 1}}, {"event": {"x": "2"}}], mode="append",
+          shredding=dv.ShreddingSchema.of({"x": pa.int64()}))  # fmt: skip
+    assert View.of(tmp_path / "t").places == {"event.x": ("event", "x")}
+    assert sorted(each["event.x"] for each in by_pyarrow(View.of(tmp_path / "t"))) == [1, 2]
+    dv.write_table(tmp_path / "t", [{"event": {"x": 3}}], mode="append", variant_columns=["event"])
+    (log,) = (tmp_path / "t" / "_delta_log").glob("*0.json")
+    log.write_text(log.read_text("utf-8").replace('nullable\\":false', 'nullable\\":true'), "utf-8")
+    for checksum in log.parent.glob("*.crc"):
+        checksum.unlink()
+    view = View.of(str(tmp_path / "t"))
+    assert view.places == {"event.x": ("event", "typed_value", "x")}
+    assert sorted(each["event.x"] for each in by_pyarrow(view)) == [1, 2, 3]
+
+
+def test_a_connection_may_have_another_file_system_of_views(tmp_path: Path) -> None:
+    documents(tmp_path / "t", {"x": 1}, types={"x": pa.int64()})
+    before = len(VariantFileSystem._added)
+    with duckdb.connect() as connection:
+        connection.register_filesystem(VariantFileSystem(columns=["event:x::string as other"]))
+        dv.to_duckdb(connection, "view", tmp_path / "t")
+        assert connection.sql("select * from view").fetchall() == [(1,)]
+        assert len(VariantFileSystem._added) == before + 1
+    del connection
+    gc.collect()
+    assert len(VariantFileSystem._added) == before
 
 
 class TestFileSystem:

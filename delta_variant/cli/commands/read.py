@@ -144,7 +144,7 @@ def serve(
     """Serve a table as plain Parquet files over HTTP, until Ctrl-C.
 
     Readers of Parquet open the printed URLs, with each shredded path as a plain typed column. Files are
-    served as they are, with other footers. The URLs have a secret path: who knows it reads the table.
+    served as they are, with other footers. The URLs have a secret path: anyone with a URL reads the table.
     """
     # Imported here, because other commands need no server.
     from ...views.files import View
