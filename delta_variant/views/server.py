@@ -36,6 +36,8 @@ class ViewServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    # With the default of 5, others that connect at once try again after a second or more.
+    request_queue_size = MAX_REQUESTS
 
     def __init__(self, view: View, host: str = "127.0.0.1", port: int = 0) -> None:
         """Bind a port, 0 for any that is free; raises DeltaVariantError if that is not possible."""

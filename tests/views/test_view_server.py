@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import random
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -17,9 +19,11 @@ from urllib.parse import urlsplit
 import polars as pl
 import pyarrow as pa
 import pytest
+from support.processes import start
 
 import delta_variant as dv
 from delta_variant.errors import DeltaVariantError
+from delta_variant.views import server as server_module
 from delta_variant.views.files import View
 from delta_variant.views.server import ViewServer
 
@@ -167,13 +171,49 @@ def test_a_port_that_cannot_be_bound_is_an_error(server: ViewServer, port: Any) 
         ViewServer(server.view, port=port)
 
 
-def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
-    dv.write_table(tmp_path / "t", [{"x": 1}])
+@contextmanager
+def command(table: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run `delta-variant serve` for a table of one file, and yield the process and the URL of the file."""
     program = "from delta_variant.cli import main; main()"
-    command = [sys.executable, "-c", program, "serve", str(tmp_path / "t")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    options: Any = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with start([sys.executable, "-c", program, "serve", str(table)], **options) as process:
         assert process.stdout is not None
         (url,) = process.stdout.readline().split()
+        yield process, url
+
+
+def test_the_command_serves_until_it_is_interrupted(tmp_path: Path) -> None:
+    dv.write_table(tmp_path / "t", [{"x": 1}])
+    with command(tmp_path / "t") as (process, url):
         assert pl.read_parquet(url).rows() == [(1,)]
         process.send_signal(signal.SIGINT)
         process.wait(10)
+
+
+@pytest.mark.slow
+def test_two_hundred_readers_are_served_in_bounded_memory(tmp_path: Path) -> None:
+    size = 8 << 20
+    dv.write_table(tmp_path / "t", [{"x": random.Random(0).randbytes(size)}])
+    (stored,) = (tmp_path / "t").glob("*.parquet")
+    with command(tmp_path / "t") as (process, url):
+        asked = urlsplit(url)
+
+        def peak() -> int:
+            status = Path(f"/proc/{process.pid}/status").read_text("ascii")
+            return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+
+        def answer(connection: http.client.HTTPConnection) -> http.client.HTTPResponse:
+            connection.request("GET", asked.path)
+            return connection.getresponse()
+
+        with ThreadPoolExecutor(20) as threads, ExitStack() as opened:
+            connections = [
+                opened.enter_context(closing(http.client.HTTPConnection("127.0.0.1", asked.port, timeout=60)))
+                for _ in range(200)
+            ]
+            before = peak()
+            # Each has the headers of its answer, and reads no more: the server waits to send the rest.
+            answers = list(threads.map(answer, connections))
+            assert peak() - before < 200 * 2 * server_module.CHUNK_BYTES < 200 * size // 10
+            bodies = threads.map(http.client.HTTPResponse.read, answers[::10])
+            assert {body[: size // 2] for body in bodies} == {stored.read_bytes()[: size // 2]}
