@@ -1,12 +1,14 @@
 """Rows of a query and their expressions, and queries of DuckDB over them.
 
-DuckDB sees typed columns only: it joins, groups, sorts and numbers rows. No expression of a query reaches it.
+DuckDB sees typed columns only: it joins, groups, sorts and numbers rows. No expression of a query reaches it,
+but for those of `DirectRows`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import count
 from os import getpid
@@ -35,6 +37,7 @@ from ..read.scan import Scan
 from ..read.scan_rows import TableRows
 from ..read.scope import Scope
 from ..variant.objects import is_variant
+from .direct import DirectRows
 from .functions import Aggregate
 
 __all__ = [
@@ -75,12 +78,24 @@ class Engine:
         self.is_careful = is_careful
         self._failure: BaseException | None = None
 
-    def run(self, sql: str, **relations: tuple[pa.Schema, Iterable[pa.RecordBatch]]) -> pa.Table:
-        """Return the rows of a query of DuckDB over batches by name."""
+    def run(self, sql: str, **relations: Computed) -> pa.Table:
+        """Return the rows of a query of DuckDB over relations by name."""
+        direct = {name: each.direct() for name, each in relations.items()}
+        if any(direct.values()):
+            # A value for which DuckDB has an error may have none in Spark, or another one.
+            with suppress(DeltaVariantError):
+                return self._run(sql, {name: direct[name] or each for name, each in relations.items()})
+        return self._run(sql, relations)
+
+    def _run(self, sql: str, relations: Mapping[str, Computed | DirectRows]) -> pa.Table:
         # Threads of a database do not survive a fork.
         cursor = _database(getpid()).cursor()
         try:
-            for name, (schema, batches) in relations.items():
+            for name, relation in relations.items():
+                if isinstance(relation, DirectRows):
+                    cursor.execute(f"create temp view {name} as {relation.sql(cursor)}")
+                    continue
+                schema, batches = relation.schema, relation.batches()
                 plain = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in schema])
                 rows = pa.RecordBatchReader.from_batches(plain, self._guarded(batches, plain))
                 cursor.register(name, rows)
@@ -159,12 +174,21 @@ class Relation(NamedTuple):
         return self.source.read(outputs, self.where, limit)
 
 
-def compute(relation: Relation, outputs: Mapping[str, Expression]) -> tuple[pa.Schema, Batches]:
-    """Return the schema and the values of expressions for DuckDB, which have at least one column."""
+class Computed(NamedTuple):
+    """The values of expressions that DuckDB gets, or reads itself from files."""
+
+    schema: pa.Schema
+    batches: Callable[[], Batches]
+    direct: Callable[[], DirectRows | None]
+
+
+def compute(relation: Relation, outputs: Mapping[str, Expression]) -> Computed:
+    """Return the values of expressions for DuckDB, which have at least one column."""
     wanted = dict(outputs) or {"one": Literal(pa.scalar(True))}
     if isinstance(relation.source, TableSource):
         return relation.source.compute(wanted, relation.where)
-    return Query.of_expressions(wanted, None).schema, relation.read(wanted)
+    schema = Query.of_expressions(wanted, None).schema
+    return Computed(schema, lambda: relation.read(wanted), lambda: None)
 
 
 class TableSource(Source):
@@ -180,16 +204,15 @@ class TableSource(Source):
         """Yield the values of expressions; files and pages without matching rows are skipped."""
         return Scan(self._select(outputs, predicate), limit).to_batches()
 
-    def compute(
-        self, outputs: Mapping[str, Expression], predicate: Expression | None
-    ) -> tuple[pa.Schema, Batches]:
-        """Return the schema and the values of expressions for DuckDB.
+    def compute(self, outputs: Mapping[str, Expression], predicate: Expression | None) -> Computed:
+        """Return the values of expressions for DuckDB.
 
         The text at paths is dictionaries, by which DuckDB groups and joins faster.
         """
         texts = [name for name, each in outputs.items() if is_text_path(each)]
-        rows = self._select(outputs, predicate).with_dictionaries(texts)
-        return rows.schema, Scan(rows, None).to_batches()
+        plain = self._select(outputs, predicate)
+        rows = plain.with_dictionaries(texts)
+        return Computed(rows.schema, Scan(rows, None).to_batches, lambda: DirectRows.of(self.snapshot, plain))
 
     def _select(self, outputs: Mapping[str, Expression], predicate: Expression | None) -> TableRows:
         return TableRows.of(self.snapshot, Query.of_expressions(outputs, predicate), "error")

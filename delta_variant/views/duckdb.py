@@ -18,7 +18,7 @@ from .files import View
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["to_duckdb"]
+__all__ = ["files_source", "name_text", "text_of", "to_duckdb", "type_text"]
 
 TYPES = {
     pa.binary(): "blob",
@@ -79,49 +79,56 @@ def to_duckdb(
         [(7,)]
     """
     check_installed("fsspec", "fsspec")
+    view = View.of(table, columns, strict=strict, version=version, timestamp=timestamp)
+    outputs = ", ".join(_output(each, view) for each in view.schema)
+    source = files_source(connection, view) if view.files else "(select 1) where false"
+    connection.execute(f"create or replace temp view {name_text(name)} as select {outputs} from {source}")
+
+
+def files_source(connection: DuckDBPyConnection, view: View) -> str:
+    """Return the SQL of the files of a view, at least one, which exist as long as the connection."""
     # Imported here, because fsspec is optional.
     from .filesystem import VariantFileSystem
 
-    view = View.of(table, columns, strict=strict, version=version, timestamp=timestamp)
     if "variant" not in connection.list_filesystems():
         connection.register_filesystem(VariantFileSystem())
     root = uuid4().hex
     VariantFileSystem.add(root, view, connection)
-    paths = [f"variant://{root}/{file.name}" for file in view.files]
-    outputs = ", ".join(_output(each, view) for each in view.schema)
-    source = _source(paths, view) if paths else "(select 1) where false"
-    connection.execute(f"create or replace temp view {_name(name)} as select {outputs} from {source}")
-
-
-def _output(field: pa.Field[Any], view: View) -> str:
-    if not view.files:
-        return f"null::{_type(field.type)} as {_name(field.name)}"
-    steps = view.places.get(field.name, (field.name,))
-    return f"{'.'.join(map(_name, steps))} as {_name(field.name)}"
-
-
-def _source(paths: Sequence[str], view: View) -> str:
-    listed = ", ".join(map(_text, paths))
-    types = ", ".join(f"{_text(name)}: {_type(view.schema.field(name).type)}" for name in view.partitions)
+    listed = ", ".join(text_of(f"variant://{root}/{file.name}") for file in view.files)
+    types = ", ".join(
+        f"{text_of(name)}: {type_text(view.schema.field(name).type)}" for name in view.partitions
+    )
     options = (
         f", hive_partitioning = true, hive_types = {{{types}}}" if types else ", hive_partitioning = false"
     )
     return f"read_parquet([{listed}]{options})"
 
 
-def _type(arrow_type: Any) -> str:
+def _output(field: pa.Field[Any], view: View) -> str:
+    if not view.files:
+        return f"null::{type_text(field.type)} as {name_text(field.name)}"
+    steps = view.places.get(field.name, (field.name,))
+    return f"{'.'.join(map(name_text, steps))} as {name_text(field.name)}"
+
+
+def type_text(arrow_type: Any) -> str:
+    """Return the name of a type in DuckDB."""
     if pa.types.is_list(arrow_type):
-        return f"{_type(arrow_type.value_type)}[]"
+        return f"{type_text(arrow_type.value_type)}[]"
     if pa.types.is_map(arrow_type):
-        return f"map({_type(arrow_type.key_type)}, {_type(arrow_type.item_type)})"
+        return f"map({type_text(arrow_type.key_type)}, {type_text(arrow_type.item_type)})"
     if pa.types.is_struct(arrow_type):
-        return f"struct({', '.join(f'{_name(field.name)} {_type(field.type)}' for field in arrow_type)})"
+        return (
+            f"struct({', '.join(f'{name_text(field.name)} {type_text(field.type)}' for field in arrow_type)})"
+        )
     return TYPES.get(arrow_type) or type_name(arrow_type)
 
 
-def _name(name: str) -> str:
+def name_text(name: str) -> str:
+    """Return a name as SQL of DuckDB."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(text: str) -> str:
+def text_of(text: str) -> str:
+    """Return a constant as SQL of DuckDB."""
     return "'" + text.replace("'", "''") + "'"

@@ -20,7 +20,8 @@ from .._version import package_version
 from ..errors import error_location
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
-from ..read.file_reader import FileReader, TableReader, files_of
+from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
+from ..read.query import Query
 from ..read.rows import load_readable, read_files
 from ..storage import store as storage
 from ..storage.store import Store, TableLocation
@@ -139,6 +140,19 @@ class View:
         snapshot = load_readable(table, version, timestamp)
         return cls(snapshot, Shape.of(snapshot, columns, strict=strict))
 
+    @classmethod
+    def as_stored(cls, snapshot: Snapshot, query: Query, files: pa.Table) -> View | None:
+        """Return the view of some files, rows of `Snapshot.files`, if a footer can show each of them."""
+        view = cls(snapshot, Shape.of_query(snapshot, query))
+        found: list[ViewFile] = []
+        for reader in TableReader.of(snapshot).open_all(files_of(files)):
+            file = view._shown(reader)
+            if isinstance(file, str):
+                return None
+            found.append(file)
+        view.files = found
+        return view
+
     @property
     def schema(self) -> pa.Schema:
         """Return the Arrow schema of the columns."""
@@ -160,29 +174,48 @@ class View:
         readers = TableReader.of(self._snapshot).open_all(files_of(self._snapshot.files))
         return [self._file(reader) for reader in readers]
 
+    @cached_property
+    def by_name(self) -> Mapping[str, ViewFile]:
+        """Return the files by name."""
+        return {file.name: file for file in self.files}
+
     def _file(self, reader: FileReader) -> ViewFile:
-        file, shape = reader.file, self._shape
+        shown = self._shown(reader)
+        return self._rewritten(reader, shown) if isinstance(shown, str) else shown
+
+    def _shown(self, reader: FileReader) -> ViewFile | str:
+        """Return a file with another footer, or why it needs to be rewritten."""
+        file = reader.file
+        with error_location(file=file.path):
+            shown = _footer(reader, self._shape)
+        return (
+            shown
+            if isinstance(shown, str)
+            else ViewFile(self._name(file), self._snapshot.store, file.path, *shown)
+        )
+
+    def _name(self, file: FileEntry) -> str:
         folders = [
             f"{quote(name, safe='')}={_folder(file.partition_values.get(physical))}/"
-            for name, physical in shape.partitions.items()
+            for name, physical in self._shape.partitions.items()
         ]
-        name = "".join(folders) + re.sub("[/:]", "_", file.path).removesuffix(".parquet") + ".parquet"
-        with error_location(file=file.path):
-            shown = _reason(reader, shape)
-        if not isinstance(shown, str):
-            return ViewFile(name, self._snapshot.store, file.path, *shown)
+        return "".join(folders) + re.sub("[/:]", "_", file.path).removesuffix(".parquet") + ".parquet"
+
+    def _rewritten(self, reader: FileReader, reason: str) -> ViewFile:
+        file, shape = reader.file, self._shape
         table = self._snapshot.metadata.id
         rows = (file.path, file.size, file.deletion_vector)
         key = (package_version(), table, *rows, shape.query.outputs, str(shape.file_schema))
         path = cached(repr(key), shape.file_schema, lambda: self._rows(reader))
-        return ViewFile(name, storage.open_store(path.parent), path.name, path.stat().st_size, b"", shown)
+        store = storage.open_store(path.parent)
+        return ViewFile(self._name(file), store, path.name, path.stat().st_size, b"", reason)
 
     def _rows(self, reader: FileReader) -> Iterator[pa.RecordBatch]:
         query = self._shape.query.narrow(self._shape.places.keys(), None)
         return self._shape.rows(read_files(self._snapshot, query, [reader.file], None))
 
 
-def _reason(reader: FileReader, shape: Shape) -> tuple[int, bytes] | str:
+def _footer(reader: FileReader, shape: Shape) -> tuple[int, bytes] | str:
     """Return the end of the data and the footer of a file in a view, or why it has none."""
     if shape.computed is not None:
         return f"the column {shape.computed!r} is computed"

@@ -66,7 +66,6 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         self._timestamp = timestamp
         self._table_options = table_options
         self._views: dict[str, View] = {}
-        self._known: dict[str, dict[str, ViewFile]] = {}
 
     @classmethod
     def add(cls, path: str, view: View, reader: object) -> None:
@@ -79,34 +78,30 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         known = list(self._views) if path is None else [self._table_of(self._strip_protocol(path))]
         for table in known:
             self._views.pop(table, None)
-            self._known.pop(table, None)
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         """Return the files and folders in a folder of a view."""
         path = self._strip_protocol(path)
-        table = self._table_of(path)
+        files, inner = self._find(path)
         entries: dict[str, dict[str, Any]] = {}
-        for name, file in self._files(table).items():
-            if name == path:
-                entries[name] = _entry(name, file)
-            elif name.startswith(f"{path}/"):
-                step, slash, _rest = name[len(path) + 1 :].partition("/")
+        for name, file in files.items():
+            if name == inner:
+                entries[path] = _entry(path, file)
+            elif name.startswith(_folder(inner)):
+                step, slash, _rest = name[len(_folder(inner)) :].partition("/")
                 below = f"{path}/{step}"
                 entries[below] = _entry(below, None if slash else file)
-        if not entries and path != table:
+        if inner and not entries:
             raise FileNotFoundError(path)
         return list(entries.values()) if detail else list(entries)
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         """Return the type and the size of a file or a folder."""
         path = self._strip_protocol(path)
-        table = self._table_of(path)
-        files = self._files(table)
-        if path in files:
-            return _entry(path, files[path])
-        if path != table and not any(name.startswith(f"{path}/") for name in files):
+        files, inner = self._find(path)
+        if inner and inner not in files and not any(name.startswith(_folder(inner)) for name in files):
             raise FileNotFoundError(path)
-        return _entry(path, None)
+        return _entry(path, files.get(inner))
 
     def modified(self, path: str) -> datetime:
         """Return when the table of a file was read: another version may show the file with another footer."""
@@ -115,10 +110,10 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def _open(self, path: str, mode: str = "rb", **_: Any) -> OpenFile:
         if mode != "rb":
             raise PermissionError(f"cannot write {path} because a view can only be read")
-        files = self._files(self._table_of(path))
-        if path not in files:
+        files, inner = self._find(path)
+        if inner not in files:
             raise FileNotFoundError(path)
-        return files[path].open()
+        return files[inner].open()
 
     def _table_of(self, path: str) -> str:
         """Return the table that a path is in; raises FileNotFoundError if it is in none."""
@@ -142,10 +137,10 @@ class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         at: Any = {"version": self._version, "timestamp": self._timestamp}
         return View.of(store, self._columns, strict=self._strict, **at)
 
-    def _files(self, table: str) -> dict[str, ViewFile]:
-        if table not in self._known:
-            self._known[table] = {f"{table}/{file.name}": file for file in self._view_at(table).files}
-        return self._known[table]
+    def _find(self, path: str) -> tuple[Mapping[str, ViewFile], str]:
+        """Return the files of the table that a path is in, by name, and the path in it."""
+        table = self._table_of(path)
+        return self._view_at(table).by_name, path[len(table) + 1 :]
 
 
 def _folders(path: str) -> Iterator[str]:
@@ -153,6 +148,10 @@ def _folders(path: str) -> Iterator[str]:
     while path and not path.endswith("/"):
         yield path
         path = path.rpartition("/")[0]
+
+
+def _folder(name: str) -> str:
+    return name and f"{name}/"
 
 
 def _entry(name: str, file: ViewFile | None) -> dict[str, Any]:

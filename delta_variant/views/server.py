@@ -43,7 +43,7 @@ class ViewServer(ThreadingHTTPServer):
         """Bind a port, 0 for any that is free; raises DeltaVariantError if that is not possible."""
         self.root = f"/{secrets.token_urlsafe(24)}/"
         self.view = view
-        self.files: dict[str, ViewFile] = {file.name: file for file in view.files}
+        self.files = view.by_name
         self.turns = BoundedSemaphore(MAX_REQUESTS)
         try:
             super().__init__((host, port), _Handler)

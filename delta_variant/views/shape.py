@@ -55,6 +55,11 @@ class Shape(msgspec.Struct, frozen=True):
                     f"cannot show the Variant {field.name!r} in a view: choose typed paths, such as "
                     "event:user.id::bigint, or to_json(event)"
                 )
+        return cls.of_query(snapshot, query)
+
+    @classmethod
+    def of_query(cls, snapshot: Snapshot, query: Query) -> Shape:
+        """Return the shape of a view with the outputs of a query, none of them a Variant."""
         return _Places(snapshot, query).shape()
 
     @property
