@@ -75,6 +75,7 @@ FILES = {
     "interop/test_spark_statistics.py": "long",
     "interop/test_spark_timeline.py": "long",
     "interop/test_spark_writes.py": "long",
+    "interop/test_view_writers.py": "long",
     "spark/test_core.py": "interop",
     "spark/test_executors.py": "interop",
     "spark/test_locations.py": "interop",
