@@ -1,6 +1,6 @@
 # `make` builds the package into .venv; `make test` and `make test-all` are what continuous integration runs.
 # It needs Python 3.10 or newer, cargo and the package registries; `make test` also Java 17 or 21, for Spark,
-# Chromium, which it installs as root on Debian, and npm, for Azure's emulator.
+# Chromium, which it installs as root on Debian, and npm, for Azure's emulator and a reader of Parquet in Chromium.
 
 PYTHON ?= python3
 # The tools that build wheels, by version, so that a commit builds to the same bytes.
@@ -26,6 +26,8 @@ JAVA_ENGINES := $(addprefix $(ENGINES)/,parquet-java iceberg)
 KERNEL := $(CURDIR)/.cache/kernel
 AZURITE_VERSION := 3.35.0
 AZURITE := $(CURDIR)/.cache/azurite
+# A reader of Parquet in a browser, and what it decompresses by.
+HYPARQUET := $(CURDIR)/.cache/hyparquet
 NATIVE_SOURCES := rust/Cargo.toml rust/Cargo.lock $(shell find rust/src -name '*.rs')
 
 # One Python for every build of the crate, and no libpython to link: Rust's own tests call none of it.
@@ -91,7 +93,7 @@ check: build $(ACTIONLINT)
 	$(BIN)/python rust/third_party_licenses.py --check
 	$(ACTIONLINT)
 
-test: build browser $(AZURITE)
+test: build browser $(AZURITE) $(HYPARQUET)
 	$(MAKE) test-rust
 	$(PYTEST) -m "not long and not nightly"
 	SPARK_REMOTE=$(CONNECT) $(PYTEST) tests/spark/test_core.py
@@ -167,10 +169,12 @@ $(NEWEST_PYSPARK) $(OLD_PYSPARKS): | build
 	$(BIN)/pip install --quiet --target $@.part pyspark==$(patsubst pyspark-%,%,$(@F))
 	mv $@.part $@
 
-# Tables on Azure lie in its emulator. Where npm cannot install that, their tests are skipped, and say so.
-$(AZURITE):
+# Tables on Azure lie in its emulator. Where npm cannot install a package, its tests are skipped, and say so.
+$(AZURITE): PACKAGES := azurite@$(AZURITE_VERSION)
+$(HYPARQUET): PACKAGES := hyparquet@1.33.0 hyparquet-compressors@1.1.2
+$(AZURITE) $(HYPARQUET):
 	@! command -v npm > /dev/null || { npm install --silent --no-save --fetch-timeout 60000 --prefix $@.part \
-	  azurite@$(AZURITE_VERSION) && mv $@.part $@; } || rm -rf $@.part
+	  $(PACKAGES) && mv $@.part $@; } || rm -rf $@.part
 
 ifneq ($(ACTIONLINT),)
 $(ACTIONLINT):

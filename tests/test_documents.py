@@ -24,7 +24,7 @@ PAGES = pages()
 README = PAGES[0]
 MODULES = {"dv": dv, "errors": errors, "DeltaTable": DeltaTable}
 SPARK = "dvs."
-KINDS = {"python", "sh", "python spark", "text"} | {
+KINDS = {"python", "sh", "python spark", "python readers", "html browser", "text"} | {
     f"{language} {environment}"
     for language in ("python", "sh", "sql+jinja", "yaml")
     for environment in ENVIRONMENTS

@@ -51,9 +51,10 @@ class Browser:
         session = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
         self._session = f"/session/{session['sessionId']}"
 
-    def open(self, page: Path) -> None:
-        """Show a page."""
-        self._call("POST", f"{self._session}/url", {"url": page.resolve().as_uri()})
+    def open(self, page: Path | str) -> None:
+        """Show a page: a file, or a URL."""
+        url = page if isinstance(page, str) else page.resolve().as_uri()
+        self._call("POST", f"{self._session}/url", {"url": url})
 
     def run(self, script: str) -> Any:
         """Run the body of a function in the page and return its result."""

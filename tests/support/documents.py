@@ -1,7 +1,8 @@
 """The documentation for users, page by page: the code blocks and the prose of README.md and docs/.
 
-A fence has a kind: `python` and `sh` run, `python spark` runs in a Spark session, and `text` does not run. A
-block of text follows a comment `<!-- not run: reason -->`.
+A fence has a kind: `python` and `sh` run, `python spark` runs in a Spark session, `python readers` with other
+engines, `html browser` in Chromium, and `text` does not run. A block of text follows a comment
+`<!-- not run: reason -->`.
 
 A block such as `python dbt` runs at night, in one of `ENVIRONMENTS`, which `tools/integrations.sh` installs.
 It is a file if its first line is a comment with the name of a file. `python -m support.documents` with a page
