@@ -31,6 +31,7 @@ from .objects import (
     CopiesFiles,
     DeletesInBulk,
     LocalFiles,
+    LocalUpload,
     NotWrittenError,
     Objects,
     RemoteObjects,
@@ -583,6 +584,12 @@ class Upload:
         assert isinstance(objects, AcceptsUploads), "the kernel writes files on a local disk"
         self._upload = objects.open_upload(key)
 
+    def copy(self, source: Path | None, length: int) -> int:
+        """Append the start of a local file if the system can copy it; return the number of bytes."""
+        if source is None or not isinstance(self._upload, LocalUpload):
+            return 0
+        return self._upload.copy(source, length)
+
     def write(self, data: bytes) -> None:
         """Append bytes. Send a full part, and wait while too many others are in flight."""
         with translate_errors(self._table, self._file):
@@ -599,19 +606,26 @@ class Upload:
             self._upload.abort()
 
 
-def copy(store: Store, path: str, target: Store, new_path: str) -> None:
-    """Copy a file of a table to another table; the server of an object store copies it where it can."""
+def copy(
+    store: Store, path: str, target: Store, new_path: str, *, end: int | None = None, tail: bytes = b""
+) -> None:
+    """Copy a file of a table to another table, or the bytes before `end` and then `tail`.
+
+    The server of an object store copies whole files where it can, the kernel of the system copies local ones.
+    """
     (objects, key), (others, new_key) = _locate(store, path), _locate(target, new_path)
-    if isinstance(objects, CopiesFiles):
+    if end is None and isinstance(objects, CopiesFiles):
         with translate_errors(store.uri, uri_of(store, path)):
             if objects.copy_file(key, others, new_key):
                 return
-    length = size(store, path)
+    length = size(store, path) if end is None else end
+    local = Path(key) if isinstance(objects, LocalFiles) else None
     upload = Upload(target, new_path)
     try:
-        for start in range(0, length, PART_BYTES):
+        for start in range(upload.copy(local, length), length, PART_BYTES):
             [part] = get_ranges(store, path, [(start, min(start + PART_BYTES, length))])
             upload.write(part)
+        upload.write(tail)
     except BaseException:
         upload.abort()
         raise

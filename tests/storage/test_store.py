@@ -386,3 +386,25 @@ def test_a_walk_returns_files_of_any_name_and_does_not_follow_links(tmp_path):
     store.delete(store.open_store(root), "x\ny")
     assert not (root / "x\ny").exists()
     assert store.walk(store.open_store(root / "nothing")) == []
+
+
+@pytest.mark.parametrize("copied", [None, 0, 4])
+def test_the_start_of_a_file_is_copied_with_another_end(tmp_path, monkeypatch, copied):
+    """The system copies the bytes, not at all, or some of them and then fails."""
+    original = os.copy_file_range
+
+    def copy_file_range(source: int, target: int, count: int, offset: int) -> int:
+        if offset or not copied:
+            raise OSError("not between these file systems")
+        return original(source, target, copied, offset)
+
+    if copied is not None:
+        monkeypatch.setattr(os, "copy_file_range", copy_file_range)
+    root, other = store.open_store(tmp_path / "a"), store.open_store("memory://copies/b")
+    store.put(root, "file", b"0123456789")
+    for target in (root, other):
+        store.copy(root, "file", target, "folder/new", end=8, tail=b"end")
+        assert store.read(target, "folder/new") == b"01234567end"
+        store.copy(root, "file", target, "folder/whole")
+        assert store.read(target, "folder/whole") == b"0123456789"
+    assert sorted(path.name for path in (tmp_path / "a" / "folder").iterdir()) == ["new", "whole"]
