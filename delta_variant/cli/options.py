@@ -17,6 +17,7 @@ from ..storage.store import RememberedTable, TableLocation
 from .help import COMMON_OPTIONS
 
 __all__ = [
+    "Columns",
     "Compression",
     "DryRun",
     "Expanded",
@@ -37,6 +38,7 @@ __all__ = [
     "argument",
     "handle",
     "option",
+    "parse_columns",
     "parse_pair",
     "parse_pairs",
     "parse_size",
@@ -89,6 +91,9 @@ TargetFileSize = Annotated[str, option("Target size of data files.", "SIZE")]
 Compression = Annotated[
     Literal["zstd", "snappy", "gzip", "lz4", "none"] | None,
     option("The compression of data files; by default that of the table, or zstd."),
+]
+Columns = Annotated[
+    Texts, option("A column, such as user=event:user.id::bigint; repeatable.", "SQL", "--column -c")
 ]
 VariantColumns = Annotated[
     Texts,
@@ -170,6 +175,7 @@ def with_common_options(command: Callable[..., None]) -> Callable[..., None]:
 
 # Values of options.
 
+NAMED_EXPRESSION = re.compile(r"(?P<name>\w+)\s*=(?!=)(?P<expression>.+)", re.DOTALL)
 SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|kB|MB|GB|KiB|MiB|GiB)?", re.IGNORECASE | re.ASCII)
 UNITS = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
@@ -180,6 +186,16 @@ def parse_size(text: str) -> int:
     if found is None:
         raise typer.BadParameter(f"invalid size {text!r}: expected a number of bytes or a size such as 128MB")
     return int(float(found[1]) * UNITS[(found[2] or "B").lower()])
+
+
+def parse_columns(texts: Texts) -> list[str] | None:
+    """Return columns such as user=event:user.id::bigint as SQL expressions with names."""
+    return [_select_item(text) for text in texts] if texts else None
+
+
+def _select_item(text: str) -> str:
+    found = NAMED_EXPRESSION.fullmatch(text)
+    return f"{found['expression']} as `{found['name']}`" if found else text
 
 
 def parse_pairs(option: str, texts: Texts) -> Mapping[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from ...operations.read import read_table
 from ...queries.sql import query_tables
 from ...variant.moments import UTC
 from ..options import (
+    Columns,
     Expanded,
     Table,
     Text,
@@ -22,6 +22,7 @@ from ..options import (
     argument,
     handle,
     option,
+    parse_columns,
     parse_pairs,
 )
 from ..progress import showing_progress
@@ -32,11 +33,6 @@ from ..terminal import console, print_hint, print_lines
 
 __all__ = ["changes", "read", "serve", "sql"]
 
-NAMED_EXPRESSION = re.compile(r"(?P<name>\w+)\s*=(?!=)(?P<expression>.+)", re.DOTALL)
-
-Columns = Annotated[
-    Texts, option("A column, such as user=event:user.id::bigint; repeatable.", "SQL", "--column -c")
-]
 Where = Annotated[Text, option("Print only rows that match.", "SQL")]
 RowLimit = Annotated[int | None, option("Maximum number of rows.", "N", min=0)]
 Format = Annotated[OutputFormat, option("Output format; json prints one object per line.", names="--format")]
@@ -64,7 +60,7 @@ def read(
     with showing_progress(if_redirected=True):
         scan = read_table(
             handle(table),
-            columns=_columns(column),
+            columns=parse_columns(column),
             where=where,
             lateral=lateral,
             timezone=timezone,
@@ -124,7 +120,7 @@ def changes(
             handle(table),
             start=_version_or_time(start),
             end=_version_or_time(end),
-            columns=_columns(column),
+            columns=parse_columns(column),
             where=where,
             timezone=timezone,
         )
@@ -151,7 +147,7 @@ def serve(
     from ...views.server import ViewServer
 
     with showing_progress(if_redirected=True):
-        view = View.of(handle(table), _columns(column), version=version, timestamp=timestamp)
+        view = View.of(handle(table), parse_columns(column), version=version, timestamp=timestamp)
         server = ViewServer(view, host, port)
     with server:
         out = console()
@@ -163,12 +159,3 @@ def serve(
 
 def _version_or_time(text: str | None) -> int | str | None:
     return int(text) if text is not None and text.isdecimal() else text
-
-
-def _columns(texts: Texts) -> list[str] | None:
-    return [_select_item(text) for text in texts] if texts else None
-
-
-def _select_item(text: str) -> str:
-    found = NAMED_EXPRESSION.fullmatch(text)
-    return f"{found['expression']} as `{found['name']}`" if found else text
