@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from .variant.shredding import ShreddingSchema, infer_shredding_schema, shred, unshred
     from .variant.values import Variant, parse_json, to_json
     from .views.duckdb import to_duckdb
+    from .views.export import ExportResult, export
     from .views.frames import read_delta, scan_delta
     from .write.commit import WriteResult
     from .write.rewrite import RewriteResult
@@ -108,6 +109,7 @@ __all__ = [
     "DataFileError",
     "DeltaVariantError",
     "Explanation",
+    "ExportResult",
     "ExpressionError",
     "FileOptions",
     "FileRepairResult",
@@ -169,6 +171,7 @@ __all__ = [
     "drop_column",
     "drop_constraint",
     "drop_feature",
+    "export",
     "file_stats",
     "history",
     "infer_shredding_schema",
@@ -309,6 +312,7 @@ _LAZY = {
         "to_json",
     ),
     "views.duckdb": ("to_duckdb",),
+    "views.export": ("ExportResult", "export"),
     "views.frames": ("read_delta", "scan_delta"),
     "write.commit": ("WriteResult",),
     "write.rewrite": ("RewriteResult",),

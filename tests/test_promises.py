@@ -82,6 +82,7 @@ TEST_OF_ROW = {
     "delta.parquet.compression.codec": "test_compression_codec.test_new_files_have_the_codec_of_the_table",
     "delta.randomizeFilePrefixes": "test_promises.test_random_folders_replace_those_of_partitions",
     "deltaVariant.compatibility": "test_compatibility.test_each_operation_follows_the_property",
+    "deltaVariant.export": "test_export.test_this_library_does_not_change_rows_of_an_export",
     "delta.autoOptimize": "spark/test_auto_compaction.test_the_deprecated_property_compacts_too",
     "delta.targetFileSize": "test_promises.test_an_ignored_property_changes_no_write",
     "delta.setTransactionRetentionDuration": "test_promises.test_an_ignored_property_changes_no_write",

@@ -93,6 +93,12 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "delta-variant clone lake/events backup/events --version 3",
             "delta-variant clone lake/events trial/events --shallow",
         ),
+        "export": Row(
+            "convert",
+            "Create or refresh an ordinary Delta table with the columns and the shredded paths of a table.",
+            "delta-variant export lake/events plain/events",
+            "delta-variant export lake/events plain/users -c user=event:user.id::bigint",
+        ),
     },
     "Change rows": {
         "delete": Row(

@@ -39,6 +39,7 @@ __all__ = [
     "drop_files",
     "drop_files_at_once",
     "files_table",
+    "key_texts",
     "path_keys",
     "pool_for_files",
     "remove_actions",
@@ -255,7 +256,7 @@ class FileKeys(msgspec.Struct, frozen=True):
     """Keys of logical files, which may have duplicates.
 
     Most files have no deletion vector, so that their paths identify them: `paths`. `texts` are the keys of
-    the others, as `_key_texts` returns them.
+    the others, as `key_texts` returns them.
     """
 
     paths: pa.ChunkedArray[Any] = msgspec.field(default_factory=_no_texts)
@@ -276,7 +277,7 @@ class FileKeys(msgspec.Struct, frozen=True):
             is_plain = pc.is_null(batch["deletion_vector"])
             paths.append(path_keys(batch).filter(is_plain))
             if is_plain.true_count < batch.num_rows:
-                texts.append(_key_texts(batch.filter(pc.invert(is_plain))))
+                texts.append(key_texts(batch.filter(pc.invert(is_plain))))
         return cls(pa.chunked_array(paths, pa.string()), pa.chunked_array(texts, pa.string()))
 
     def __len__(self) -> int:
@@ -329,7 +330,7 @@ def _are_in(batches: Sequence[pa.RecordBatch], keys: FileKeys) -> list[pa.Boolea
     vectors = pa.chunked_array([batch["deletion_vector"] for batch in batches])
     found: Any = pc.and_(pc.is_in(paths, value_set=keys.paths), pc.is_null(vectors))
     if len(keys.texts) and vectors.null_count < len(vectors):
-        texts = pa.chunked_array([_key_texts(batch) for batch in batches], pa.string())
+        texts = pa.chunked_array([key_texts(batch) for batch in batches], pa.string())
         found = pc.or_(found, pc.is_in(texts, value_set=keys.texts))
     mask = pa.concat_arrays([pa.array([], pa.bool_()), *found.chunks])
     sizes = [batch.num_rows for batch in batches]
@@ -351,8 +352,8 @@ def path_keys(files: pa.RecordBatch) -> pa.Array[Any]:
     return keys
 
 
-def _key_texts(files: pa.RecordBatch) -> pa.Array[Any]:
-    """Return the key of each logical file as text."""
+def key_texts(files: pa.RecordBatch) -> pa.Array[Any]:
+    """Return the key of each logical file as text: its path key, NUL, and the id of its deletion vector."""
     vectors = files["deletion_vector"]
     offset = pc.struct_field(vectors, "offset")
     unique_id = pc.binary_join_element_wise(

@@ -36,6 +36,7 @@ __all__ = [
     "ENABLE_ROW_TRACKING",
     "ENABLE_TYPE_WIDENING",
     "ENABLE_VARIANT_SHREDDING",
+    "EXPORT",
     "IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP",
     "IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION",
     "ISOLATION_LEVEL",
@@ -318,6 +319,8 @@ COLUMN_MAPPING_MODE: TableProperty[ColumnMappingMode] = _choice(
 )
 # A property of this library: other writers ignore names that do not begin with `delta.`.
 COMPATIBILITY: TableProperty[Compatibility] = _choice("deltaVariant.compatibility", "default", "unshredded")
+EXPORT = _text("deltaVariant.export")
+"""What a table was exported from, as JSON text. It is read-only for this library."""
 COMPRESSION_CODEC: TableProperty[Codec | None] = TableProperty(
     "delta.parquet.compression.codec",
     _compression,
@@ -408,6 +411,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         ENABLE_ROW_TRACKING,
         ENABLE_TYPE_WIDENING,
         ENABLE_VARIANT_SHREDDING,
+        EXPORT,
         IN_COMMIT_TIMESTAMP_ENABLEMENT_TIMESTAMP,
         IN_COMMIT_TIMESTAMP_ENABLEMENT_VERSION,
         ISOLATION_LEVEL,

@@ -232,6 +232,12 @@ class TableConfiguration:
             )
 
     def _check_supported(self, operation: str, finders: Iterable[FindUnsupported]) -> None:
+        if self.get(properties.EXPORT) is not None:
+            raise UnsupportedFeatureError(
+                f"cannot {operation} {self.uri} because it was exported from another table: change that one "
+                f"and export it again, or unset the table property {properties.EXPORT.name} of this one",
+                table=self.uri,
+            )
         unsupported = [each for find in finders for each in find(self.properties, self.schema)]
         if unsupported:
             names = ", ".join(each.name for each in unsupported)

@@ -145,7 +145,7 @@ class View:
         """Return the view of some files, rows of `Snapshot.files`, if a footer can show each of them."""
         view = cls(snapshot, Shape.of_query(snapshot, query))
         found: list[ViewFile] = []
-        for reader in TableReader.of(snapshot).open_all(files_of(files)):
+        for reader in view.reader.open_all(files_of(files)):
             file = view._shown(reader)
             if isinstance(file, str):
                 return None
@@ -164,22 +164,37 @@ class View:
         return self._shape.places
 
     @property
-    def partitions(self) -> Sequence[str]:
-        """Return the columns whose values are in the names of folders."""
-        return list(self._shape.partitions)
+    def partitions(self) -> Mapping[str, str]:
+        """Return the columns whose values are in the names of folders, and their names in the log."""
+        return self._shape.partitions
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        """Return the schema of the files."""
+        return self._shape.file_schema
+
+    @property
+    def table_schema(self) -> pa.Schema:
+        """Return the schema of a table of the files, with its partition columns."""
+        return self._shape.table_schema
+
+    @cached_property
+    def reader(self) -> TableReader:
+        """Return the reader of the data files."""
+        return TableReader.of(self._snapshot)
 
     @cached_property
     def files(self) -> list[ViewFile]:
         """Return the files. Those that no footer can show are written to the cache first."""
-        readers = TableReader.of(self._snapshot).open_all(files_of(self._snapshot.files))
-        return [self._file(reader) for reader in readers]
+        return list(map(self.file, self.reader.open_all(files_of(self._snapshot.files))))
 
     @cached_property
     def by_name(self) -> Mapping[str, ViewFile]:
         """Return the files by name."""
         return {file.name: file for file in self.files}
 
-    def _file(self, reader: FileReader) -> ViewFile:
+    def file(self, reader: FileReader) -> ViewFile:
+        """Return the file for a data file, which is written to the cache if no footer can show it."""
         shown = self._shown(reader)
         return self._rewritten(reader, shown) if isinstance(shown, str) else shown
 
@@ -194,12 +209,15 @@ class View:
             else ViewFile(self._name(file), self._snapshot.store, file.path, *shown)
         )
 
-    def _name(self, file: FileEntry) -> str:
-        folders = [
+    def folder(self, file: FileEntry) -> str:
+        """Return the folder of a file, which has its partition values, with a slash at its end."""
+        return "".join(
             f"{quote(name, safe='')}={_folder(file.partition_values.get(physical))}/"
-            for name, physical in self._shape.partitions.items()
-        ]
-        return "".join(folders) + re.sub("[/:]", "_", file.path).removesuffix(".parquet") + ".parquet"
+            for name, physical in self.partitions.items()
+        )
+
+    def _name(self, file: FileEntry) -> str:
+        return self.folder(file) + re.sub("[/:]", "_", file.path).removesuffix(".parquet") + ".parquet"
 
     def _rewritten(self, reader: FileReader, reason: str) -> ViewFile:
         file, shape = reader.file, self._shape

@@ -16,7 +16,7 @@ from ..read.query import Query
 from ..read.shredded_columns import shredded_types, typed_columns
 from ..variant.objects import contains_variants
 
-__all__ = ["Shape", "typed_paths"]
+__all__ = ["Shape", "plain_columns", "typed_paths"]
 
 Steps: TypeAlias = tuple[str, ...]
 """A column of a file and the fields below it."""
@@ -47,7 +47,7 @@ class Shape(msgspec.Struct, frozen=True):
     ) -> Shape:
         """Return the shape of a view; raises ExpressionError for a column that is a Variant."""
         if columns is None:
-            columns = _without_variants(snapshot, typed_paths(snapshot, strict=strict))
+            columns = plain_columns(snapshot, strict=strict)
         query = Query.of(snapshot.configuration, columns, None)
         for field in query.schema:
             if contains_variants(field):
@@ -71,6 +71,13 @@ class Shape(msgspec.Struct, frozen=True):
                 for _, is_variant, field in self.stored
             ]
         )
+
+    @property
+    def table_schema(self) -> pa.Schema:
+        """Return the schema of a table of the files: their columns and the partition columns, in order."""
+        fields = {field.name: field for field in (*self.query.schema, *self.file_schema)}
+        names = dict.fromkeys(self.places.get(each, (each,))[0] for each in self.query.outputs)
+        return pa.schema([fields[name] for name in names])
 
     def rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows of the view as rows of its files; the objects around a value are never null."""
@@ -161,7 +168,9 @@ def typed_paths(snapshot: Snapshot, *, strict: bool) -> dict[str, str]:
     return typed_columns(snapshot, shredded_types(snapshot, snapshot.files, lists=True), strict=strict)
 
 
-def _without_variants(snapshot: Snapshot, columns: Mapping[str, str]) -> dict[str, str]:
+def plain_columns(snapshot: Snapshot, *, strict: bool) -> dict[str, str]:
+    """Return the columns of a view by default: `typed_paths`, without the columns that have Variants."""
+    columns = typed_paths(snapshot, strict=strict)
     query = Query.of(snapshot.configuration, columns, None)
     return {name: columns[name] for name in columns if not contains_variants(query.schema.field(name))}
 

@@ -787,6 +787,23 @@ def test_every_destructive_function_has_a_dry_run():
         assert {"yes", "dry_run"} <= names
 
 
+def test_export_reports_the_version_and_the_files(table: str, tmp_path: Path):
+    target = str(tmp_path / "e")
+    assert (
+        f"{target}: version 0 with version 0 of {table}, 1 file added" in run("export", table, target).stdout
+    )
+    assert f"{target}: has version 0 of {table} already" in run("export", table, target).stdout
+    found = run("export", table, target, "--column", "id", "--full-refresh", "--no-strict", "--json")
+    result = json.loads(found.stdout)
+    assert (result["version"], result["exported"], result["files_added"], result["files_removed"]) == (
+        1,
+        0,
+        1,
+        1,
+    )
+    assert dv.read_table(target).to_table().column_names == ["id"]
+
+
 def test_clone_reports_the_version_and_the_files(table: str, tmp_path: Path):
     dv.write_table(table, ROWS, variant_columns=["event"], mode="append")
     found = run("clone", table, str(tmp_path / "c"), "--version", "0", "--json")

@@ -1,4 +1,4 @@
-"""The commands `convert`, `clone` and `migrate`, which make a table or files from existing ones."""
+"""The commands `convert`, `clone`, `export` and `migrate`, which make a table or files from existing ones."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ...operations.convert import convert as convert_to_table
 from ...operations.legacy.migration import MigratedFile, Migration, migrate_legacy
 from ..interrupts import all_or_nothing
 from ..options import (
+    Columns,
     Compression,
     Json,
     ResidualRows,
@@ -23,6 +24,7 @@ from ..options import (
     argument,
     handle,
     option,
+    parse_columns,
     parse_pairs,
     parse_size,
 )
@@ -31,7 +33,7 @@ from ..report import Report, facts, render
 from ..tables import Heading
 from .write import parse_shredding, report_of
 
-__all__ = ["clone", "convert", "migrate"]
+__all__ = ["clone", "convert", "export", "migrate"]
 
 
 def convert(
@@ -96,6 +98,44 @@ def clone(
         Report({"table": table, "target": target, **facts(result, "version cloned files bytes")}, [done]),
         json=json,
     )
+
+
+def export(
+    table: Table,
+    target: Annotated[str, argument("TARGET", "The path or URI of the table to create or to refresh.")],
+    column: Columns = None,
+    no_strict: Annotated[
+        bool, option("NULL for a value that cannot be cast to the type of its path.", names="--no-strict")
+    ] = False,
+    full_refresh: Annotated[
+        bool, option("Export all files again, with the shredded paths of now.", names="--full-refresh")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Create or refresh an ordinary Delta table with the columns and the shredded paths of a table.
+
+    Readers that know no Variants open it. Repeat the command to bring the target to the current version of
+    the table: it reads new files only.
+    """
+    # Imported here, because other commands need no views.
+    from ...views.export import export as export_table
+
+    with all_or_nothing(), showing_progress():
+        result = export_table(
+            handle(table),
+            handle(target),
+            columns=parse_columns(column),
+            strict=not no_strict,
+            full_refresh=full_refresh,
+        )
+    if result.version is None:
+        done = f"{target}: has version {result.exported} of {table} already"
+    else:
+        added = f"{count(result.files_added, 'file')} added, {size_text(result.bytes_added)}"
+        done = f"{target}: version {result.version} with version {result.exported} of {table}, {added}"
+        done += f", {count(result.files_removed, 'file')} removed"
+    names = "version exported files_added files_rewritten files_removed bytes_added"
+    render(Report({"table": table, "target": target, **facts(result, names)}, [done]), json=json)
 
 
 def migrate(
