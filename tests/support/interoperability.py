@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,9 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
 }
 """The columns of the page, and the options that a table is written with."""
 
+VIEWS = ("reader", "`variant://`", "URLs", "`dv.export`")
+"""The heading of the table of views."""
+
 FIELDS_OF_BYTES = {"metadata", "value"}
 FIELDS_OF_SHREDDING = {"metadata", "value", "typed_value"}
 
@@ -37,13 +40,17 @@ def write(table: Path, kind: str) -> None:
     dv.write_table(table, rows, variant_columns=["event"], **options)
 
 
+def cells(heading: Sequence[str], engine: str) -> list[str]:
+    """Return the row of an engine in the table of the page with a heading."""
+    lines = [line for line in PAGE.text.splitlines() if line.startswith("| ")]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    found = next(row for row in rows[rows.index(list(heading)) + 1 :] if row[0] == engine)
+    return found[1:]
+
+
 def expected(engine: str) -> dict[str, str]:
     """Return the outcome that the page shows for each kind."""
-    lines = [line for line in PAGE.text.splitlines() if line.startswith("| ")]
-    cells_of_lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
-    rows = cells_of_lines[cells_of_lines.index(["engine", *KINDS]) + 1 :]
-    (cells,) = (row[1:] for row in rows if row[0] == engine)
-    return dict(zip(KINDS, cells, strict=True))
+    return dict(zip(KINDS, cells(["engine", *KINDS], engine), strict=True))
 
 
 def outcome(read: Callable[[Path], Any], table: Path) -> str:
