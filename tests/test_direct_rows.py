@@ -126,6 +126,10 @@ class Queries:
 
     def aggregate(self) -> str:
         value, name = self.value()
+        if name == "at" and self.source.random() < 0.4:
+            return f"max(date({value}))"
+        if self.source.random() < 0.1:
+            return f"max(coalesce({value}, {self.literal(name)}))"
         if name == "number" and self.source.random() < 0.4:
             return self.source.choice(["min({})", "max(hour({}))"]).format(f"timestamp_micros({value})")
         return self.source.choice(
@@ -151,6 +155,10 @@ class Queries:
             return f"{value} is {self.source.choice(['', 'not '])}null"
         if self.source.random() < 0.2:
             return f"{value} in ({self.literal(name)}, {self.literal(name)})"
+        if name == "day" and self.source.random() < 0.3:
+            return f"{self.source.choice(['year', 'month', 'day'])}({value}) < 1000"
+        if name in ("number", "ratio") and self.source.random() < 0.2:
+            return f"{value} {self.source.choice('+-*')} {self.literal(name)} > {self.literal(name)}"
         if name in ("at", "number") and self.source.random() < 0.3:
             moment = value if name == "at" else f"timestamp_micros({value})"
             return f"{self.source.choice(['year', 'month', 'day', 'hour'])}({moment}) > 5"

@@ -44,15 +44,24 @@ COMPARISONS = {each: each for each in ("=", "<>", "<", "<=", ">", ">=")} | {"<=>
 
 DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 
+FLOATS = (pa.float32(), pa.float64())
+
 MOMENT = pa.timestamp("us", UTC)
+
+PARTS = ("year", "month", "day", "hour")
 
 FUNCTIONS: dict[tuple[str, tuple[Any, ...]], str] = {
     ("timestamp_micros", (pa.int64(),)): "make_timestamptz({})",
+    # A moment without a time zone, so that the one of the session does not matter.
+    **{(part, (MOMENT,)): f"{part}(make_timestamp(epoch_us({{}})))::integer" for part in PARTS},
+    # Dates of DuckDB may be infinite.
     **{
-        # Without a time zone of the session.
-        (part, (MOMENT,)): f"{part}(make_timestamp(epoch_us({{}})))::integer"
-        for part in ("year", "month", "day", "hour")
+        (part, (pa.date32(),)): f"if(isfinite({{0}}), {part}({{0}}), error('infinite'))::integer"
+        for part in PARTS[:3]
     },
+    ("cast", (MOMENT, pa.date32())): "make_timestamp(epoch_us({}))::date",
+    # DuckDB may leave out the operation on integers that overflows.
+    **{(operator, (pa.float64(),) * 2): f"({{}} {operator} {{}})" for operator in "+-*"},
 }
 """The SQL of a function, by its name and the types of its arguments. Parts of a moment are those of UTC."""
 
@@ -106,16 +115,15 @@ def _is_shown(source: Input) -> bool:
     """Return whether a view may have an input as a column that is the same in DuckDB."""
     if isinstance(source, Extraction) and (source.as_json or source.fields or not source.path):
         return False
-    return source.type is not None and (_is_comparable(source.type) or pa.types.is_floating(source.type))
+    return _is_comparable(source.type)
 
 
 def _is_comparable(arrow_type: Any) -> bool:
-    """Return whether DuckDB compares values, and prunes by their bounds, as Spark does."""
+    """Return whether DuckDB has the values of a type, and compares them as Spark does."""
     return (
-        pa.types.is_boolean(arrow_type)
+        arrow_type in (pa.bool_(), pa.string(), pa.date32(), pa.timestamp("us"), MOMENT, *FLOATS)
         or pa.types.is_signed_integer(arrow_type)
         or pa.types.is_decimal128(arrow_type)
-        or arrow_type in (pa.string(), pa.date32(), pa.timestamp("us"), MOMENT)
     )
 
 
@@ -128,6 +136,8 @@ def _sql(expression: Expression, inputs: Mapping[Input, str]) -> str:
             return _literal(value)
         case Cast(operand, arrow_type) if _is_wider(output_type(operand), arrow_type):
             return f"{_sql(operand, inputs)}::{type_text(arrow_type)}"
+        case Cast(operand, arrow_type, _, timezone):
+            return _function("cast", [_sql(operand, inputs)], (output_type(operand), arrow_type), timezone)
         case Call(function, arguments, _, timezone):
             types = tuple(map(output_type, arguments))
             texts = [_sql(each, inputs) for each in arguments]
@@ -143,15 +153,20 @@ def _call(function: str, texts: list[str], types: tuple[Any, ...], timezone: str
         return f"(not {texts[0]})"
     if function == "is null":
         return f"({texts[0]} is null)"
-    if function in COMPARISONS or function == "in":
-        if len(set(types)) > 1 or not _is_comparable(types[0]):
-            raise _NotDirectError
-        if function == "in":
-            return f"({texts[0]} in ({', '.join(texts[1:])}))"
-        return f"({texts[0]} {COMPARISONS[function]} {texts[1]})"
-    if timezone != UTC or (function, types) not in FUNCTIONS:
+    if function not in (*COMPARISONS, "in", "coalesce"):
+        return _function(function, texts, types, timezone)
+    if len(set(types)) > 1 or not _is_comparable(types[0]):
         raise _NotDirectError
-    return FUNCTIONS[function, types].format(*texts)
+    if function in COMPARISONS:
+        return f"({texts[0]} {COMPARISONS[function]} {texts[1]})"
+    first = 1 if function == "in" else 0
+    return f"({' '.join(texts[:first])} {function} ({', '.join(texts[first:])}))"
+
+
+def _function(name: str, texts: list[str], types: tuple[Any, ...], timezone: str) -> str:
+    if timezone != UTC or (name, types) not in FUNCTIONS:
+        raise _NotDirectError
+    return FUNCTIONS[name, types].format(*texts)
 
 
 def _is_wider(old: Any, new: Any) -> bool:

@@ -51,7 +51,9 @@ def cached(key: str, schema: pa.Schema, rows: Callable[[], Iterable[pa.RecordBat
 def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
     with NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as sink:
         try:
-            with pq.ParquetWriter(sink, schema, compression="zstd", write_page_index=True) as writer:
+            bounded: Any = _bounded_leaves(schema)
+            options: Any = {"compression": "zstd", "write_page_index": True, "write_statistics": bounded}
+            with pq.ParquetWriter(sink, schema, **options) as writer:
                 for group in _groups(batches):
                     writer.write_table(pa.Table.from_batches(group, schema), row_group_size=GROUP_ROWS)
             sink.close()
@@ -60,6 +62,15 @@ def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
             sink.close()
             Path(sink.name).unlink()
             raise
+
+
+def _bounded_leaves(schema: pa.Schema) -> list[str]:
+    """Return all leaves but floating-point numbers: pyarrow bounds them without NaN, which is greater."""
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    stored = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
+    leaves = map(stored.column, range(len(stored.names)))
+    return [leaf.path for leaf in leaves if leaf.physical_type not in ("FLOAT", "DOUBLE")]
 
 
 def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]:

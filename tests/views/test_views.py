@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from deltalake import convert_to_deltalake
 from support.planting import plant_vector
 from support.views import by_duckdb, by_pyarrow, sorted_rows
 from view_queries import differences
@@ -357,6 +358,22 @@ def test_a_view_of_duckdb_skips_what_statistics_exclude(tmp_path: Path) -> None:
         assert "Scanning Files: 1/1" in plan[0][1]
         assert "Filters: event.typed_value.x = 5" in plan[0][1]
         assert connection.sql("select count(*) from other").fetchall() == [(1000,)]
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_rows_with_nan_are_not_skipped(tmp_path: Path, shown: bool) -> None:
+    # NaN is greater than all numbers, in Spark and in DuckDB; pyarrow writes bounds of the other numbers.
+    numbers = pa.array([1.0, float("nan"), 4.0])
+    table = tmp_path / "t"
+    table.mkdir()
+    pq.write_table(pa.table({"x": numbers, "f": numbers.cast(pa.float32())}), table / "0.parquet")
+    convert_to_deltalake(table)
+    columns = {"x": "x" if shown else "x + 0", "f": "f"}
+    connection = duckdb.connect()
+    dv.to_duckdb(connection, "t", table, columns=columns)
+    assert [file.rewritten is None for file in View.of(table, columns).files] == [shown]
+    for condition in ("x > 5", "f >= 5", "x = 'nan'::double", "not (f <= 5)"):
+        assert connection.sql(f"select count(*) from t where {condition}").fetchall() == [(1,)], condition
 
 
 def test_a_file_of_the_cache_that_is_opened_was_used(tmp_path: Path, cache: Path) -> None:

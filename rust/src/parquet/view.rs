@@ -15,6 +15,7 @@ use parquet::file::metadata::{
 };
 use parquet::schema::types::{ColumnDescPtr, SchemaDescPtr, SchemaDescriptor, Type, TypePtr};
 
+use super::copy::CREATED_BY;
 use super::names::with_children;
 use super::pages::byte_range;
 use super::read::{ParquetFile, TAIL_BYTES, guarded};
@@ -100,6 +101,8 @@ impl ParquetFile {
         let metadata = self.complete_metadata()?;
         let stored = metadata.file_metadata();
         let has_orders = stored.column_orders().is_some();
+        let counts_nan =
+            stored.created_by().is_some_and(|name| COUNT_NAN.iter().any(|known| name.starts_with(known)));
         let mut groups = Vec::with_capacity(row_groups.len());
         let mut rows = 0;
         for &row_group in row_groups {
@@ -116,7 +119,10 @@ impl ParquetFile {
             let chunks = leaves.iter().zip(schema.columns());
             let chunks: Vec<ColumnChunkMetaData> = chunks
                 .map(|(&leaf, column)| {
-                    renamed_chunk(group.column(leaf), column.clone(), has_orders, data_end)
+                    let is_float =
+                        matches!(column.physical_type(), PhysicalType::FLOAT | PhysicalType::DOUBLE);
+                    let has_bounds = has_orders && (counts_nan || !is_float);
+                    renamed_chunk(group.column(leaf), column.clone(), has_bounds, data_end)
                 })
                 .collect::<Result<_>>()?;
             rows += group.num_rows();
@@ -137,12 +143,16 @@ impl ParquetFile {
     }
 }
 
+/// The writers whose files have no bounds of floating-point numbers with a NaN. Those of others are bounds of the other
+/// numbers, by which readers prune rows with a NaN, which is greater.
+const COUNT_NAN: [&str; 2] = [CREATED_BY, "parquet-mr version"];
+
 /// The same column chunk with another name. Without column orders, bounds of bytes are in an order that is out of use,
 /// and a new footer would state that they are not. An index that is not before `data_end` is left out.
 fn renamed_chunk(
     chunk: &ColumnChunkMetaData,
     column: ColumnDescPtr,
-    has_orders: bool,
+    has_bounds: bool,
     data_end: u64,
 ) -> Result<ColumnChunkMetaData> {
     let within = |offset: Option<i64>, length: Option<i32>| match (offset, length.unwrap_or(0).max(0)) {
@@ -171,7 +181,7 @@ fn renamed_chunk(
     if let Some(encodings) = chunk.page_encoding_stats() {
         builder = builder.set_page_encoding_stats(encodings.clone());
     }
-    if has_orders {
+    if has_bounds {
         builder = builder.set_column_index_offset(column_index.0).set_column_index_length(column_index.1);
         if let Some(statistics) = chunk.statistics() {
             builder = builder.set_statistics(statistics.clone());
