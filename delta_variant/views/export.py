@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any, NamedTuple
 from uuid import uuid4
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from .._arrow import total
 from .._checks import check_option, options_of
 from .._progress import advance, begin
 from .._threads import Threads
-from ..data_file.reader import NativeFile, open_file
+from ..data_file.reader import open_file
 from ..errors import CommitConflictError, TableExistsError
 from ..execution import new_name
 from ..log import transaction
@@ -23,7 +28,7 @@ from ..log.commit_context import CommitContext, CommitOptions, CommitResult, com
 from ..log.conflicts import Reads
 from ..log.file_tables import FILES_SCHEMA, key_texts
 from ..log.snapshot import Snapshot
-from ..protocol import features, properties, statistics
+from ..protocol import features, properties
 from ..protocol.actions import AddFile, Format, Metadata, encode_path
 from ..protocol.schema.arrow import from_arrow, to_arrow
 from ..protocol.schema.json_text import to_json
@@ -38,11 +43,14 @@ from ..storage.store import (
     copy,
     discard,
     open_latest,
+    open_store,
     removing_new_folders,
+    storage_options_of,
 )
 from ..write.commit import NOT_COMMITTED
 from ..write.preparation import load_existing
-from .files import View
+from .files import View, ViewFile
+from .footer_statistics import footer_statistics, leaves_of
 from .shape import plain_columns
 
 __all__ = ["ExportResult", "export"]
@@ -51,6 +59,11 @@ NO_FILES = pa.Table.from_batches([], FILES_SCHEMA)
 
 FILES_AT_ONCE = 8
 """The files that are copied at once; each that is not on a local disk needs up to 48 MiB."""
+
+MIN_SHARE = 0.25
+MIN_BYTES = 64 << 10
+"""A data file of this size is copied if the columns of the view have this share of its bytes. The rows of
+others are written again: that takes less space, and little time, because few bytes are decoded."""
 
 ATTEMPTS = 5
 """How often an export begins again because another one was committed first."""
@@ -109,10 +122,10 @@ def export(
 
     Readers that know no Variants open the target, because it has neither Variants nor their features. Its
     data files are those of the table with other footers, as in `to_duckdb`: bytes are copied, not decoded,
-    and on a local disk whose file system can do so, such as XFS, blocks are shared. The rows of a file with a
-    deletion vector, with values of other types than that of their path, or of another shredding are written
-    again as plain columns. A Variant is a struct of its paths below `typed_value`; partition columns and
-    statistics stay.
+    and on a local disk whose file system can do so, such as XFS, blocks are shared. The rows of other files
+    are written again as plain columns: of those with a deletion vector, with values of other types than that
+    of their path, with another shredding, and of those whose columns are less than a quarter of their bytes.
+    A Variant is a struct of its paths below `typed_value`; partition columns and statistics stay.
 
     Called again, it brings the target to the current version of the table by one commit: files are removed
     and added, and only new files are read. The columns stay those of the first export, until `columns` has
@@ -121,7 +134,7 @@ def export(
 
     Args:
         table: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`: the source.
-        target: The path or the URI of the target, or its handle.
+        target: The path or the URI of the target, or its handle. A path uses the storage options of `table`.
         columns: SQL expressions, as in `read_table`. None, the default, is the columns of the last export; or
             for the first one, each column that has no Variant and each shredded path, as in `to_duckdb`.
             Others replace all files of the target.
@@ -159,7 +172,8 @@ def export(
     for name, value in (("strict", strict), ("full_refresh", full_refresh)):
         check_option(name, value, (True, False))
     commit = without_txn(options_of("commit", commit, CommitOptions), "export")
-    store = open_latest(target)
+    options = None if isinstance(table, Snapshot) else storage_options_of(table)
+    store = open_store(target, options) if isinstance(target, str | PathLike) else open_latest(target)
     for attempts_left in reversed(range(ATTEMPTS)):
         plan = _plan(load_readable(table, None), store, columns, strict, full_refresh)
         try:
@@ -304,32 +318,53 @@ class _Written(NamedTuple):
 
 def _write(plan: _Plan, entries: Sequence[FileEntry], paths: Sequence[str]) -> list[_Written]:
     """Write the files of the view for data files."""
-    view, store, leaves = plan.view, plan.store, _leaves_of(plan)
+    view, store, keys = plan.view, plan.store, _keys_of_source(plan.added).to_pylist()
+    indexed = {tuple(field.name for field in chain) for chain in plan.after.stats_columns}
+    leaves = [leaf for leaf in leaves_of(view.file_schema) if leaf.path in indexed]
+    rewriting = Lock()
     begin("exporting", files=len(entries), bytes_=total(plan.added["size"]))
 
     def write(entry: FileEntry, path: str, key: str) -> _Written:
-        file = view.file(view.reader.open(entry))
+        reader = view.reader.open(entry)
+        file = view.shown(reader)
+        if isinstance(file, str) or _is_mostly_unused(file):
+            # The rows of a file need up to a few hundred MB.
+            with rewriting:
+                reason = file if isinstance(file, str) else "few of its columns are exported"
+                file = view.rewritten(reader, reason, Path(folder))
         copy(file.store, file.path, store, path, end=file.data_end, tail=file.footer)
+        if file.rewritten is not None:
+            Path(folder, file.path).unlink()
         source, _, vector = key.partition("\0")
-        values = {name: entry.partition_values.get(stored) for name, stored in view.partitions.items()}
         add = AddFile(
             path=encode_path(path),
-            partition_values=values,
+            partition_values={
+                name: entry.partition_values.get(stored) for name, stored in view.partitions.items()
+            },
             size=file.size,
             modification_time=now(),
             data_change=True,
-            stats=_statistics(open_file(store, path), leaves),
+            stats=footer_statistics(open_file(store, path), leaves).to_json(),
             tags={PATH_TAG: source, **({VECTOR_TAG: vector} if vector else {})},
         )
         return _Written(add, file.rewritten is not None)
 
     files = []
-    with Threads(FILES_AT_ONCE) as threads:
-        done = threads.map(write, entries, paths, _keys_of_source(plan.added).to_pylist())
-        for entry, file in zip(entries, done, strict=True):
+    with TemporaryDirectory() as folder, Threads(FILES_AT_ONCE) as threads:
+        for entry, file in zip(entries, threads.map(write, entries, paths, keys), strict=True):
             files.append(file)
             advance(files=1, bytes_=entry.size or 0)
     return files
+
+
+def _is_mostly_unused(file: ViewFile) -> bool:
+    """Return whether the columns of a view have a small part of a data file, so that a copy is too large."""
+    if file.data_end < MIN_BYTES:
+        return False
+    metadata = pq.read_metadata(pa.BufferReader(file.footer))
+    groups = map(metadata.row_group, range(metadata.num_row_groups))
+    chunks = (group.column(number) for group in groups for number in range(group.num_columns))
+    return sum(chunk.total_compressed_size for chunk in chunks) < MIN_SHARE * file.data_end
 
 
 def _context(plan: _Plan, metrics: Mapping[str, int], commit: CommitOptions) -> CommitContext:
@@ -351,70 +386,3 @@ def _commit(plan: _Plan, adds: Sequence[AddFile], context: CommitContext) -> int
     return transaction.replace_files(
         plan.present, plan.removed, adds, context=context, reads=reads, after=plan.after
     )
-
-
-class _Leaf(NamedTuple):
-    """A leaf column of exported files: its position, its path, and its type."""
-
-    position: int
-    path: tuple[str, ...]
-    type: Any
-
-
-def _leaves_of(plan: _Plan) -> list[_Leaf]:
-    """Return the leaves that get statistics, without those in lists and maps."""
-    indexed = {tuple(field.name for field in chain) for chain in plan.after.stats_columns}
-    leaves = (leaf for field in plan.view.file_schema for leaf in _walk(field, ()))
-    return [
-        _Leaf(position, path, arrow_type)
-        for position, (path, arrow_type) in enumerate(leaves)
-        if path in indexed
-    ]
-
-
-def _walk(field: pa.Field[Any], parents: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the path and the type of each leaf of a field; those in lists and maps have the path ()."""
-    path, arrow_type = (*parents, field.name), field.type
-    if not pa.types.is_nested(arrow_type):
-        yield path, arrow_type
-    for number in range(arrow_type.num_fields):
-        for found, leaf in _walk(arrow_type.field(number), path):
-            yield (found if pa.types.is_struct(arrow_type) else ()), leaf
-
-
-class _Statistics(NamedTuple):
-    """The statistics of a leaf as the kernel reports those of other files."""
-
-    path: tuple[str, ...]
-    nulls: int
-    min: pa.Array[Any] | None
-    max: pa.Array[Any] | None
-
-
-def _statistics(file: NativeFile, leaves: Sequence[_Leaf]) -> str:
-    """Return the statistics that the footer of a file proves."""
-    _, bounds = file.units([(list(leaf.path), None, leaf.type) for leaf in leaves])
-    found = []
-    for leaf, (least, greatest, all_null, _) in zip(leaves, bounds, strict=True):
-        nulls = [count for count, _ in file.null_counts(leaf.position) if count is not None]
-        if len(nulls) < len(file.row_groups):
-            continue
-        ends = (_extreme(least, all_null, pc.min), _extreme(greatest, all_null, pc.max))
-        found.append(_Statistics(leaf.path, sum(nulls), *(ends if _has_order(leaf.type) else (None, None))))
-    return statistics.from_report(file.num_rows, [found], [""], None).to_json()
-
-
-def _has_order(arrow_type: Any) -> bool:
-    """Return whether a footer has bounds of a type that engines skip files by: NaN has no place in them."""
-    return not any(
-        is_type(arrow_type) for is_type in (pa.types.is_boolean, pa.types.is_binary, pa.types.is_floating)
-    )
-
-
-def _extreme(bounds: Any, all_null: Any, pick: Callable[[Any], Any]) -> Any:
-    """Return the least or the greatest bound of row groups, None if that of one with values is unknown."""
-    if len(bounds) == 1:
-        # Calls of Arrow take longer than all else for a small file.
-        return None if bounds.null_count else bounds
-    known = bounds.filter(pc.invert(all_null))
-    return None if not len(known) or known.null_count else pa.repeat(pick(known), 1)

@@ -146,7 +146,7 @@ class View:
         view = cls(snapshot, Shape.of_query(snapshot, query))
         found: list[ViewFile] = []
         for reader in view.reader.open_all(files_of(files)):
-            file = view._shown(reader)
+            file = view.shown(reader)
             if isinstance(file, str):
                 return None
             found.append(file)
@@ -186,19 +186,18 @@ class View:
     @cached_property
     def files(self) -> list[ViewFile]:
         """Return the files. Those that no footer can show are written to the cache first."""
-        return list(map(self.file, self.reader.open_all(files_of(self._snapshot.files))))
+        return list(map(self._file, self.reader.open_all(files_of(self._snapshot.files))))
 
     @cached_property
     def by_name(self) -> Mapping[str, ViewFile]:
         """Return the files by name."""
         return {file.name: file for file in self.files}
 
-    def file(self, reader: FileReader) -> ViewFile:
-        """Return the file for a data file, which is written to the cache if no footer can show it."""
-        shown = self._shown(reader)
-        return self._rewritten(reader, shown) if isinstance(shown, str) else shown
+    def _file(self, reader: FileReader) -> ViewFile:
+        shown = self.shown(reader)
+        return self.rewritten(reader, shown) if isinstance(shown, str) else shown
 
-    def _shown(self, reader: FileReader) -> ViewFile | str:
+    def shown(self, reader: FileReader) -> ViewFile | str:
         """Return a file with another footer, or why it needs to be rewritten."""
         file = reader.file
         with error_location(file=file.path):
@@ -219,12 +218,13 @@ class View:
     def _name(self, file: FileEntry) -> str:
         return self.folder(file) + re.sub("[/:]", "_", file.path).removesuffix(".parquet") + ".parquet"
 
-    def _rewritten(self, reader: FileReader, reason: str) -> ViewFile:
+    def rewritten(self, reader: FileReader, reason: str, folder: Path | None = None) -> ViewFile:
+        """Return a file with the rows as plain columns in a folder, by default that of the cache."""
         file, shape = reader.file, self._shape
         table = self._snapshot.metadata.id
         rows = (file.path, file.size, file.deletion_vector)
         key = (package_version(), table, *rows, shape.query.outputs, str(shape.file_schema))
-        path = cached(repr(key), shape.file_schema, lambda: self._rows(reader))
+        path = cached(repr(key), shape.file_schema, lambda: self._rows(reader), folder)
         store = storage.open_store(path.parent)
         return ViewFile(self._name(file), store, path.name, path.stat().st_size, b"", reason)
 

@@ -31,13 +31,15 @@ GROUP_BYTES = 128 << 20
 """A row group ends at as many rows or decoded bytes, whichever come first."""
 
 
-def cached(key: str, schema: pa.Schema, rows: Callable[[], Iterable[pa.RecordBatch]]) -> Path:
-    """Return the file of a key, which is written if it is not there yet.
+def cached(
+    key: str, schema: pa.Schema, rows: Callable[[], Iterable[pa.RecordBatch]], folder: Path | None = None
+) -> Path:
+    """Return the file of a key in a folder, by default that of the cache. It is written if it is not there.
 
     Processes share the files: each one is complete once it has its name. A file that is removed while a
     reader has it open stays readable to it.
     """
-    folder = _folder()
+    folder = folder or _folder()
     path = folder / f"{hashlib.sha256(key.encode()).hexdigest()}.parquet"
     try:
         os.utime(path)

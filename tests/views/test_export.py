@@ -175,6 +175,17 @@ def test_the_bytes_of_a_clean_file_are_those_of_the_data_file(tmp_path: Path) ->
     assert pq.ParquetFile(copied).metadata.row_group(0).column(0).statistics.max == 999
 
 
+def test_a_file_with_few_bytes_of_the_columns_is_not_copied(tmp_path: Path) -> None:
+    made = random.Random(1)
+    small(tmp_path / "s", *({"x": n, "text": made.randbytes(60).hex()} for n in range(2000)))
+    result = dv.export(tmp_path / "s", tmp_path / "t")
+    assert result.files_rewritten == 1
+    assert result.bytes_added < dv.load_snapshot(tmp_path / "s").num_bytes / 4
+    assert exported(tmp_path / "t") == sorted(({"x": n} for n in range(2000)), key=repr)
+    # Views may be of any size, and their cache is limited.
+    assert not (tmp_path / "cache").exists()
+
+
 def test_a_refresh_opens_only_new_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         small(tmp_path / "s", {"x": number}, **({"mode": "append"} if number else {}))
