@@ -53,6 +53,7 @@ from .read.shredded_columns import shredded_columns as _shredded_columns
 from .storage.store import LATEST, HasTableUri, Memo, storage_options_of
 from .storage.store import table_uri as uri_of_table
 from .variant.objects import VariantForm
+from .views.export import export as _export
 from .write.commit import WriteResult
 from .write.preparation import PartitionOverwriteMode, SchemaMode
 
@@ -329,6 +330,7 @@ class Table:
     describe = _describe
     create = _create_table
     clone = _clone
+    export = _export
     history = _history
     audit = _audit_table
     delete = _delete

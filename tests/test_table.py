@@ -33,6 +33,7 @@ METHODS = {
                 "shredded_columns",
                 "describe",
                 "clone",
+                "export",
                 "history",
                 "delete",
                 "delete_all",

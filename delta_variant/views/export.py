@@ -14,7 +14,6 @@ from uuid import uuid4
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from .._arrow import total
 from .._checks import check_option, options_of
@@ -136,8 +135,8 @@ def export(
         table: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`: the source.
         target: The path or the URI of the target, or its handle. A path uses the storage options of `table`.
         columns: SQL expressions, as in `read_table`. None, the default, is the columns of the last export; or
-            for the first one, each column that has no Variant and each shredded path, as in `to_duckdb`.
-            Others replace all files of the target.
+            while the target has no files, each column that has no Variant and each shredded path, as in
+            `to_duckdb`. Others replace all files of the target.
         strict: Whether a value that cannot be cast to the type of its path is an error, True by default, or
             NULL. It applies to the paths of the first export, without `columns`.
         full_refresh: Export all files again, with the shredded paths of now unless `columns` are given. False
@@ -174,14 +173,15 @@ def export(
     commit = without_txn(options_of("commit", commit, CommitOptions), "export")
     options = None if isinstance(table, Snapshot) else storage_options_of(table)
     store = open_store(target, options) if isinstance(target, str | PathLike) else open_latest(target)
-    for attempts_left in reversed(range(ATTEMPTS)):
+    attempt = 1
+    while True:
         plan = _plan(load_readable(table, None), store, columns, strict, full_refresh)
         try:
             return _run(plan, commit)
         except (CommitConflictError, TableExistsError):
-            if not attempts_left:
+            if attempt == ATTEMPTS:
                 raise
-    raise AssertionError("the last attempt returns or raises")
+            attempt += 1
 
 
 @dataclass(frozen=True)
@@ -214,24 +214,28 @@ def _plan(
     full_refresh: bool,
 ) -> _Plan:
     present = load_existing(store, "append")
-    known = None if present is None else _origin_of(present, source)
+    known = None if present is None else _known_columns(present, source)
+    if full_refresh:
+        known = None
     if columns is None:
-        columns = plain_columns(source, strict=strict) if known is None or full_refresh else known.columns
+        columns = plain_columns(source, strict=strict) if known is None else known
     view = View.of(source, columns)
     texts = dict(columns) if isinstance(columns, Mapping) else list(columns)
-    if known is None or present is None or full_refresh or known.columns != texts or _differs(present, view):
+    if present is None or known != texts or _differs(present, view):
         after = _configure(view, store, present, _Origin(source.uri, source.metadata.id, texts))
-        return _Plan(
-            source, view, store, present, after, source.files, present.files if present else NO_FILES
-        )
+        removed = NO_FILES if present is None else present.files
+        return _Plan(source, view, store, present, after, source.files, removed)
     wanted, found = _keys_of_source(source.files), _keys_of_target(present.files)
     added = source.files.filter(pc.invert(pc.is_in(wanted, value_set=found)))
     removed = present.files.filter(pc.invert(pc.is_in(found, value_set=wanted)))
     return _Plan(source, view, store, present, present.configuration, added, removed)
 
 
-def _origin_of(target: Snapshot, source: Snapshot) -> _Origin:
-    """Return what a target was exported from; raises TableExistsError if that is not the source."""
+def _known_columns(target: Snapshot, source: Snapshot) -> dict[str, str] | list[str] | None:
+    """Return the columns of a target, None if it has no files, which might have other paths.
+
+    Raises TableExistsError for a target of another source, and the errors of `check_may_commit`.
+    """
     target.configuration.check_may_commit()
     text = target.configuration.get(properties.EXPORT)
     origin = None if text is None else msgspec.json.decode(text, type=_Origin)
@@ -241,7 +245,7 @@ def _origin_of(target: Snapshot, source: Snapshot) -> _Origin:
             f"cannot export {source.uri} to {target.uri} because the table there {found}: pass another path",
             table=target.uri,
         )
-    return origin
+    return origin.columns if target.num_files else None
 
 
 def _differs(target: Snapshot, view: View) -> bool:
@@ -361,6 +365,9 @@ def _is_mostly_unused(file: ViewFile) -> bool:
     """Return whether the columns of a view have a small part of a data file, so that a copy is too large."""
     if file.data_end < MIN_BYTES:
         return False
+    # Imported here, because it takes long, and few programs export.
+    import pyarrow.parquet as pq
+
     metadata = pq.read_metadata(pa.BufferReader(file.footer))
     groups = map(metadata.row_group, range(metadata.num_row_groups))
     chunks = (group.column(number) for group in groups for number in range(group.num_columns))

@@ -1,4 +1,4 @@
-"""The statistics of the log that the footer of a plain file proves."""
+"""The statistics of the log that the footer of a file of a view proves."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Report(NamedTuple):
 def footer_statistics(file: NativeFile, leaves: Sequence[Leaf]) -> FileStatistics:
     """Return the statistics of some leaves, without those that the footer lacks.
 
-    Booleans, binary values and floats have no bounds: a footer does not tell whether there are NaNs.
+    The footer of a view has no bounds of floats that a NaN exceeds. Delta has none of booleans and bytes.
     """
     _, bounds = file.units([(list(leaf.path), None, leaf.type) for leaf in leaves])
     found = []
@@ -63,9 +63,7 @@ def footer_statistics(file: NativeFile, leaves: Sequence[Leaf]) -> FileStatistic
 
 
 def _has_bounds(arrow_type: Any) -> bool:
-    return not any(
-        is_type(arrow_type) for is_type in (pa.types.is_boolean, pa.types.is_binary, pa.types.is_floating)
-    )
+    return not (pa.types.is_boolean(arrow_type) or pa.types.is_binary(arrow_type))
 
 
 def _extreme(bounds: Any, all_null: Any, pick: Callable[[Any], Any]) -> Any:

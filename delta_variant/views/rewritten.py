@@ -12,7 +12,6 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 __all__ = ["cached"]
 
@@ -51,6 +50,9 @@ def cached(
 
 
 def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+    # Imported here, because it takes long, and many views write no file.
+    import pyarrow.parquet as pq
+
     with NamedTemporaryFile(dir=path.parent, suffix=".tmp", delete=False) as sink:
         try:
             bounded: Any = _bounded_leaves(schema)
@@ -68,6 +70,8 @@ def _write(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> 
 
 def _bounded_leaves(schema: pa.Schema) -> list[str]:
     """Return all leaves but floating-point numbers: pyarrow bounds them without NaN, which is greater."""
+    import pyarrow.parquet as pq
+
     sink = pa.BufferOutputStream()
     pq.ParquetWriter(sink, schema).close()
     stored = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
