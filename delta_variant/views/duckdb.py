@@ -9,6 +9,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from .._checks import check_installed
+from ..errors import ExpressionError
 from ..expressions.types import type_name
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
@@ -61,7 +62,8 @@ def to_duckdb(
         ModuleNotFoundError: fsspec is not installed.
         TableNotFoundError: There is no table at this location.
         VersionNotFoundError: The log does not have the version or the timestamp.
-        ExpressionError: An expression cannot be parsed or bound to the table, or is a whole Variant.
+        ExpressionError: An expression cannot be parsed or bound to the table, or is a whole Variant, or there
+            are no columns.
         UnsupportedFeatureError: This version cannot read the table.
         DataFileError: A file cannot be opened.
         CastError: A value of a file that is written again cannot be cast.
@@ -80,6 +82,11 @@ def to_duckdb(
     """
     check_installed("fsspec", "fsspec")
     view = View.of(table, columns, strict=strict, version=version, timestamp=timestamp)
+    if not view.schema.names:
+        raise ExpressionError(
+            "cannot create a view without columns: for Variants without shredded paths, "
+            "pass columns, such as {'user': 'event:user.id::bigint'}"
+        )
     outputs = ", ".join(_output(each, view) for each in view.schema)
     source = files_source(connection, view) if view.files else "(select 1) where false"
     connection.execute(f"create or replace temp view {name_text(name)} as select {outputs} from {source}")

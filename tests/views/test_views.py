@@ -337,6 +337,14 @@ def test_a_whole_variant_is_rejected(tmp_path: Path) -> None:
         View.of(tmp_path / "t", ["event"])
 
 
+def test_a_view_of_duckdb_needs_a_column(tmp_path: Path) -> None:
+    dv.write_table(tmp_path / "t", [{"event": {"a": 1}}], variant_columns=["event"], shredding=None)
+    with pytest.raises(ExpressionError, match=r"cannot create a view without columns: .* pass columns"):
+        dv.to_duckdb(duckdb.connect(), "t", tmp_path / "t")
+    dv.to_duckdb(connection := duckdb.connect(), "t", tmp_path / "t", columns={"a": "event:a::bigint"})
+    assert connection.sql("select a from t").fetchall() == [(1,)]
+
+
 def test_an_empty_table_is_an_empty_view_of_its_types(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("tags", pa.list_(pa.string()))])
     dv.create_table(tmp_path / "t", schema)
