@@ -44,11 +44,26 @@ def measure(work: Callable[[], Result]) -> tuple[Cost, Result]:
     CPU is user and system time of this process and its descendants. The peak is the sum of the peaks of these
     processes, so it is exact if one process does the work.
     """
-    cpu, read, start = _cpu_seconds(), _megabytes_in(), time.perf_counter()
+    read, children = _megabytes_in(), _cpu_seconds_of_children()
+    own, start = time.process_time(), time.perf_counter()
     result = work()
-    wall = time.perf_counter() - start
-    cpu, read = _cpu_seconds() - cpu, _megabytes_in() - read
+    wall, own = time.perf_counter() - start, time.process_time() - own
+    cpu = own + _cpu_seconds_of_children() - children
+    read = _megabytes_in() - read
     return Cost(round(cpu, 4), round(wall, 4), round(_peak_megabytes(), 1), round(read, 3)), result
+
+
+def busy_processors(seconds: float = 2) -> float:
+    """Return how many processors were busy, on average over some seconds."""
+
+    def busy() -> int:
+        fields = [int(text) for text in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+        # Idle and waiting for a disk; the last two are part of the first two.
+        return sum(fields[:8]) - fields[3] - fields[4]
+
+    before = busy()
+    time.sleep(seconds)
+    return round((busy() - before) / os.sysconf("SC_CLK_TCK") / seconds, 2)
 
 
 def size_of(path: Path) -> int:
@@ -101,12 +116,11 @@ def _last_words(text: str) -> str:
     )[:160]
 
 
-def _cpu_seconds() -> float:
+def _cpu_seconds_of_children() -> float:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    # Fields 14 to 17 of /proc/PID/stat: user and system time of the process, then of its children. The clock
-    # of this process is finer.
+    # Fields 14 to 17 of /proc/PID/stat: user and system time of the process, then of its children.
     running = sum(sum(map(int, _stat(process)[11:15])) for process in _processes() if process != os.getpid())
-    return time.process_time() + ended.ru_utime + ended.ru_stime + running / TICKS_PER_SECOND
+    return ended.ru_utime + ended.ru_stime + running / TICKS_PER_SECOND
 
 
 def _peak_megabytes() -> float:

@@ -14,7 +14,18 @@ from typing import Any
 
 from pairs import PAIRS, Target
 
-PACKAGES = ("delta-variant", "deltalake", "duckdb", "pyspark", "pysail", "chdb", "pyarrow", "orjson")
+PACKAGES = (
+    "delta-variant",
+    "deltalake",
+    "duckdb",
+    "polars",
+    "datafusion",
+    "pyspark",
+    "pysail",
+    "chdb",
+    "pyarrow",
+    "orjson",
+)
 TITLES = {
     "write": "JSON lines to a shredded table",
     "residual-rows": "Rows with values of another type in files of their own",
@@ -47,7 +58,10 @@ METHOD = """\
 of a pair run once, in alternating order, each in its own process with two threads. Figures are medians over
 the rounds, in brackets the least and the greatest. CPU seconds are user and system time with all child
 processes. Imports and the start of a JVM or a server are left out, but for the command line. A ratio above 1
-means that this library is faster."""
+means that this library is faster.
+
+[variant/RESULTS.md](variant/RESULTS.md) compares JSON strings, Variants, shredded Variants and views in each
+engine."""
 RATES = {"rows_per_cpu_second": "rows per CPU second", "rows_per_second": "rows per second"}
 FACTS = {
     "ratio": "ratio",

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import time
@@ -24,7 +23,7 @@ from pathlib import Path
 import generate_log
 import startup
 from chart import chart
-from measure import Outcome, run_worker
+from measure import Outcome, busy_processors, run_worker
 from pairs import PAIRS, Flow, Pair
 from results import machine, render, summary
 from sources import CACHE, HERE, forget_own_tables, source_of
@@ -117,19 +116,6 @@ def wait_for_quiet() -> float:
     while (load := busy_processors()) > QUIET_LOAD and time.monotonic() < end:
         time.sleep(5)
     return load
-
-
-def busy_processors(seconds: float = 2) -> float:
-    """Return how many processors were busy, on average over some seconds."""
-
-    def busy() -> int:
-        fields = [int(text) for text in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
-        # Idle and waiting for a disk; the last two are part of the first two.
-        return sum(fields[:8]) - fields[3] - fields[4]
-
-    before = busy()
-    time.sleep(seconds)
-    return round((busy() - before) / os.sysconf("SC_CLK_TCK") / seconds, 2)
 
 
 def run(flow: Flow, source: Path, rows: int) -> Outcome:

@@ -33,6 +33,22 @@ def ours_unshredded(source: Path, target: Path) -> Work:
     return _ours(source, target, None)
 
 
+def ours_string(source: Path, target: Path) -> Work:
+    """Write a column of JSON text, which is not parsed."""
+    dv = engines.ours()
+    from pyarrow import csv
+
+    write_table = dv.write_table
+
+    def work() -> None:
+        whole_lines = csv.ParseOptions(delimiter="\x01", quote_char=False)
+        names = csv.ReadOptions(column_names=["event"], block_size=16 << 20)
+        lines = csv.open_csv(source, read_options=names, parse_options=whole_lines)
+        write_table(str(target), lines, shredding=None)
+
+    return work
+
+
 def _ours(
     source: Path,
     target: Path,
@@ -76,12 +92,20 @@ def orjson(source: Path, target: Path) -> Work:
 
 
 def duckdb(source: Path, target: Path) -> Work:
+    return _duckdb(source, target, "VARIANT")
+
+
+def duckdb_string(source: Path, target: Path) -> Work:
+    return _duckdb(source, target, "VARCHAR")
+
+
+def _duckdb(source: Path, target: Path, kind: str) -> Work:
     connection = engines.duckdb_connection()
     target.mkdir()
 
     def work() -> None:
         connection.execute(
-            f"COPY (SELECT json::VARIANT AS event FROM read_ndjson_objects('{source}')) "
+            f"COPY (SELECT json::{kind} AS event FROM read_ndjson_objects('{source}')) "
             f"TO '{target}/events.parquet' (FORMAT parquet)"
         )
 
@@ -89,8 +113,20 @@ def duckdb(source: Path, target: Path) -> Work:
 
 
 def spark(source: Path, target: Path) -> Work:
-    session = engines.spark_session()
-    events = session.read.text(str(source)).selectExpr("parse_json(value) AS event")
+    return _spark(source, target, "parse_json(value)")
+
+
+def spark_unshredded(source: Path, target: Path) -> Work:
+    return _spark(source, target, "parse_json(value)", "false")
+
+
+def spark_string(source: Path, target: Path) -> Work:
+    return _spark(source, target, "value")
+
+
+def _spark(source: Path, target: Path, expression: str, shredding: str = "true") -> Work:
+    session = engines.spark_session({"spark.sql.variant.writeShredding.enabled": shredding})
+    events = session.read.text(str(source)).selectExpr(f"{expression} AS event")
     return lambda: events.write.parquet(str(target))
 
 
@@ -168,10 +204,14 @@ ENGINES: dict[str, Callable[[Path, Path], Work]] = {
     "ours": ours,
     "ours-inline": ours_inline,
     "ours-unshredded": ours_unshredded,
+    "ours-string": ours_string,
     "command-line": command_line,
     "orjson": orjson,
     "duckdb": duckdb,
+    "duckdb-string": duckdb_string,
     "spark": spark,
+    "spark-unshredded": spark_unshredded,
+    "spark-string": spark_string,
     "ours-on-spark": ours_on_spark,
     "sail": sail,
     "clickhouse": clickhouse,

@@ -33,6 +33,7 @@ include_patterns = [
     "CONTRIBUTING.md",
     "SECURITY.md",
     "benchmarks/RESULTS.md",
+    "benchmarks/variant/*.md",
     "protocol_fixtures/*.md",
     "tests/README.md",
 ]
