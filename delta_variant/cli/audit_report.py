@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeAlias
 
+import typer
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
@@ -22,9 +25,11 @@ from .terminal import console, print_hint, print_json, print_lines, wrapped
 
 __all__ = [
     "Selection",
+    "place_of",
     "print_findings",
     "print_findings_json",
     "print_summary",
+    "read_places",
     "supports_links",
 ]
 
@@ -166,6 +171,31 @@ def print_findings_json(audit: Audit, selection: Selection = EVERYTHING) -> None
 def _summary(summary: RuleSummary) -> dict[str, Any]:
     names = "rule severity count files remedy"
     return {**facts(summary, names), "example": dict(_present(summary.example))}
+
+
+Place: TypeAlias = tuple[str | int | None, ...]
+"""The rule of a finding, and where it is."""
+
+PLACE = ("rule", "version", "file_path", "column", "path_key", "row")
+
+
+def place_of(finding: Finding) -> Place:
+    """Return the rule of a finding, and where it is."""
+    return tuple(getattr(finding, name) for name in PLACE)
+
+
+def read_places(path: str | None) -> frozenset[Place]:
+    """Return the places of the findings in a file with the output of `print_findings_json`, none without one.
+
+    Raises BadParameter for another file.
+    """
+    if path is None:
+        return frozenset()
+    try:
+        found = json.loads(Path(path).read_text("utf-8"))["findings"]
+        return frozenset(tuple(each.get(name) for name in PLACE) for each in found)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise typer.BadParameter(f"expected the output of `audit --json` in {path}: {error}") from error
 
 
 def _present(finding: Finding) -> Iterator[tuple[str, Any]]:

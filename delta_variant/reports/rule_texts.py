@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ["RuleText", "rule_text", "rule_url", "rules"]
+__all__ = ["RuleText", "first_text", "rule_text", "rule_url", "rules"]
 
 CATALOGUE = "blob/main/docs/audit-rules.md"
 """The location of the catalogue below the address of the sources."""
@@ -35,6 +35,11 @@ def _texts() -> dict[tuple[str, str], RuleText]:
 def rules() -> list[str]:
     """Return the ids of all rules, in the order of the catalogue."""
     return list(dict.fromkeys(rule for rule, _ in _texts()))
+
+
+def first_text(rule: str) -> RuleText:
+    """Return the first row of the catalogue for a rule."""
+    return next(text for (name, _), text in _texts().items() if name == rule)
 
 
 def rule_text(rule: str, severity: str) -> RuleText:

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from email.message import Message
+from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
@@ -118,7 +119,7 @@ def test_findings_are_selected_by_severity_and_rule(faulty):
     assert rules() == ["AU11", "T3"]
     assert rules("--severity", "error") == ["AU11"]
     assert rules("--severity", "warning") == ["AU11"]
-    assert rules("--severity", "note") == ["AU11", "T3"]
+    assert rules("--severity", "info") == ["AU11", "T3"]
     assert rules("--rule", "t3") == ["T3"]
     assert rules("--rule", "T3", "--rule", "AU11") == ["AU11", "T3"]
     assert rules("--rule", "T3", "--all") == ["T3"]
@@ -202,6 +203,64 @@ def test_an_audit_writes_a_page(faulty, tmp_path):
     page = tmp_path / "audit.html"
     assert run("audit", faulty.path, "--html", page).exit_code == 1
     assert page.read_text("utf-8").startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(("fail_on", "expected"), [("error", 1), ("warning", 1), ("info", 1), ("never", 0)])
+def test_the_exit_status_follows_the_least_severity(faulty, fail_on, expected):
+    assert run("audit", faulty.path, "--fail-on", fail_on).exit_code == expected
+    assert run("audit", faulty.path, "--ignore", "au11", "--fail-on", fail_on).exit_code == (
+        fail_on == "info"
+    )
+
+
+def test_an_audit_leaves_out_the_findings_of_a_baseline(faulty, tmp_path):
+    baseline = tmp_path / "known.json"
+    baseline.write_text(run("audit", faulty.path, "--json").stdout, encoding="utf-8")
+    result = run("audit", faulty.path, "--baseline", baseline)
+    assert result.exit_code == 0
+    assert result.stdout.endswith("nothing found\n")
+    assert result.stderr == "2 findings left out: ignored, or in the baseline\n"
+    faulty.edit_stats(lambda statistics: statistics.pop("numRecords"))
+    report = json.loads(run("audit", faulty.path, "--baseline", baseline, "--json").stdout)
+    assert {each["rule"] for each in report["findings"]}.isdisjoint({"T3"})
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"findings": [1]}'])
+def test_another_file_is_not_a_baseline(table, tmp_path, text):
+    (tmp_path / "known.json").write_text(text, encoding="utf-8")
+    result = run("audit", table.path, "--baseline", tmp_path / "known.json")
+    assert result.exit_code == 2
+    assert "expected the output of `audit --json`" in " ".join(result.stderr.split())
+
+
+def test_an_audit_does_not_check_the_files_of_a_version_again(faulty):
+    dv.Table(faulty.path).append([{"id": 1}])
+    assert run("audit", faulty.path, "--since", "0").exit_code == 0
+    assert "1 file, 1 row " in run("audit", faulty.path, "--since", "0").stdout
+    assert run("audit", faulty.path).exit_code == 1
+    assert "has no version 7" in str(run("audit", faulty.path, "--since", "7").exception)
+
+
+def test_an_audit_writes_sarif(faulty, tmp_path):
+    run("audit", faulty.path, "--sarif", tmp_path / "audit.sarif")
+    (found,) = json.loads((tmp_path / "audit.sarif").read_text(encoding="utf-8"))["runs"]
+    assert [rule["id"] for rule in found["tool"]["driver"]["rules"]] == ["T3", "AU11"]
+    assert found["originalUriBaseIds"]["TABLE"]["uri"] == f"{faulty.path.as_uri()}/"
+    places = {
+        each["ruleId"]: (each["level"], each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"])
+        for each in found["results"]
+    }
+    assert places == {"T3": ("note", "_delta_log/"), "AU11": ("error", faulty.file.name)}
+
+
+def test_an_audit_writes_a_test_case_for_each_rule(faulty, tmp_path):
+    run("audit", faulty.path, "--junit", tmp_path / "audit.xml")
+    suite = ElementTree.parse(tmp_path / "audit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == (str(len(suite)), "1")
+    assert len(suite) == len(rule_texts.rules())
+    (failed,) = [case for case in suite if case.find("failure") is not None]
+    assert failed.get("name", "").startswith("AU11: ")
+    assert "numRecords is 7, but the file has 4 rows" in (failed.find("failure").text or "")
 
 
 def test_hostile_names_cannot_control_the_terminal(table):

@@ -2,40 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 
 from ..._text import count
-from ...operations.audit import audit_table
+from ...operations.audit import Audit, audit_table
+from ...operations.audit.findings import SEVERITIES, Severity
 from ...operations.file_repair import plan_file_repair, run_file_repair
 from ...operations.statistics_repair import FileRepair, RepairResult
 from ...operations.statistics_repair import repair_statistics as repair_statistics_of
+from ...reports.audit_formats import audit_junit, audit_sarif
 from ...reports.audit_page import audit_page
 from ...reports.rule_texts import rules
-from ..audit_report import Selection, print_findings, print_findings_json, print_summary
+from ..audit_report import (
+    Selection,
+    place_of,
+    print_findings,
+    print_findings_json,
+    print_summary,
+    read_places,
+)
 from ..confirmation import confirm
 from ..interrupts import all_or_nothing
-from ..options import DryRun, Json, Page, Table, Texts, Version, Yes, handle, option
+from ..options import DryRun, Json, Page, Table, Text, Texts, Version, Yes, handle, option
 from ..output import FINDINGS, write_page
 from ..progress import showing_progress
 from ..report import Report, facts, render
+from ..terminal import print_hint
 
 __all__ = ["audit", "repair_files", "repair_statistics"]
+
+
+FailOn: TypeAlias = Literal["error", "warning", "info", "never"]
 
 
 def audit(
     table: Table,
     data: Annotated[bool, option("Check every row, too.", names="--data")] = False,
     file: Annotated[Texts, option("Check only this data file; repeatable.", "FILE")] = None,
+    since: Annotated[
+        int | None, option("Do not check the data files of this version, audited before.", "N", min=0)
+    ] = None,
     version: Version = None,
     html: Page = None,
-    severity: Annotated[
-        Literal["error", "warning", "note"], option("Print only findings of at least this severity.")
-    ] = "note",
+    sarif: Annotated[Text, option("Write the findings in SARIF.", "FILE")] = None,
+    junit: Annotated[Text, option("Write a test case for each rule as JUnit XML.", "FILE")] = None,
+    severity: Annotated[Severity, option("Print only findings of at least this severity.")] = "info",
     rule: Annotated[Texts, option("Print only findings of this rule; repeatable.", "ID")] = None,
+    ignore: Annotated[Texts, option("Leave out the findings of this rule; repeatable.", "ID")] = None,
+    baseline: Annotated[
+        Text, option("Leave out the findings in the output of --json of an audit before.", "FILE")
+    ] = None,
+    fail_on: Annotated[
+        FailOn, option("The least severity of a finding for exit status 1.", names="--fail-on")
+    ] = "warning",
     limit: Annotated[int | None, option("Maximum number of lines of findings.", "N", min=1)] = None,
     list_all: Annotated[
         bool, option("Print every finding by file instead of a line per rule.", names="--all")
@@ -45,20 +69,34 @@ def audit(
     """Check the log, protocol, schema, files and statistics of a table.
 
     Prints a line per violated rule, errors first. Exit status 1 means that a finding is an error or a
-    warning, whatever is printed.
+    warning, or what --fail-on says, whatever is printed.
     """
-    selection = Selection("info" if severity == "note" else severity, _known(rule or ()))
+    selection = Selection(severity, _known(rule or ()))
+    ignored, known = _known(ignore or ()), read_places(baseline)
     with showing_progress():
-        found = audit_table(handle(table), data=data, files=file, version=version)
-    if html is not None:
-        write_page(html, audit_page(found))
+        found = audit_table(handle(table), data=data, files=file, since=since, version=version)
+    kept = [each for each in found.findings if each.rule not in ignored and place_of(each) not in known]
+    if len(kept) < len(found.findings):
+        print_hint(
+            f"{count(len(found.findings) - len(kept), 'finding')} left out: ignored, or in the baseline"
+        )
+    found = replace(found, findings=tuple(kept))
+    writers: list[tuple[str | None, Callable[[Audit], str]]] = [
+        (html, audit_page),
+        (sarif, audit_sarif),
+        (junit, audit_junit),
+    ]
+    for path, text in writers:
+        if path is not None:
+            write_page(path, text(found))
     if json:
         print_findings_json(found, selection)
     elif list_all:
         print_findings(found, selection, limit)
     else:
         print_summary(found, selection, limit)
-    if not found.is_clean:
+    failing = SEVERITIES[: SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()
+    if any(found.count(each) for each in failing):
         raise typer.Exit(FINDINGS)
 
 

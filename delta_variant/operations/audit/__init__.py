@@ -15,7 +15,7 @@ from ..._progress import advance, begin
 from ..._threads import Threads
 from ...errors import printable
 from ...execution import ROUNDS, Executor, NameFile, executor_of
-from ...log.load import open_to_read, version_to_read
+from ...log.load import load_snapshot, open_to_read, version_to_read
 from ...log.snapshot import Snapshot, TableVersion, strip_files
 from ...log.timestamps import version_at
 from ...protocol.actions import is_residual
@@ -211,6 +211,7 @@ def audit_table(
     *,
     data: bool = False,
     files: Collection[str] | None = None,
+    since: int | None = None,
     version: int | None = None,
 ) -> Audit:
     """Check a table against the rules of docs/audit-rules.md, and return the violations.
@@ -222,6 +223,8 @@ def audit_table(
         table: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`.
         data: Also read and check every row. Without it, the audit reads the log and the footers of the files.
         files: Decoded paths of the data files to check, relative to the table. None checks all.
+        since: A version that was audited: the data files that it has are not checked again. None, the
+            default, checks all. The log and the table are always checked.
         version: The version to audit. None audits the latest.
 
     Returns:
@@ -229,7 +232,7 @@ def audit_table(
 
     Raises:
         TableNotFoundError: There is no Delta log at `table`.
-        VersionNotFoundError: The table does not have `version`.
+        VersionNotFoundError: The table does not have `version` or `since`.
         StoreError: The log cannot be listed.
         ValueError: A path in `files` is not a data file of the table.
 
@@ -246,6 +249,9 @@ def audit_table(
     log = survey_log(store, version)
     subject = TableSubject(log)
     selected = select_files(log.files, files, store.uri)
+    if since is not None:
+        known = set(map(_file_key, load_snapshot(store, since).files.to_pylist()))
+        selected = [file for file in selected if _file_key(file) not in known]
     findings = [
         *apply_rules(LOG_RULES, log),
         *apply_rules(SUBJECT_RULES, subject),
@@ -258,6 +264,10 @@ def audit_table(
     return Audit(
         store.uri, log.version, data, tuple(file for file, _ in audited), tuple(findings), log.snapshot
     )
+
+
+def _file_key(file: Mapping[str, Any]) -> tuple[str, str]:
+    return file["path"], repr(file["deletion_vector"])
 
 
 def _version_to_audit(table: TableLocation | Snapshot, version: int | None) -> tuple[Store, int | None]:

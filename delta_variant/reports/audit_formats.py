@@ -1,0 +1,97 @@
+"""The findings of an audit in the formats of tools that show results of checks: SARIF and JUnit XML."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from .._version import package_version
+from ..errors import printable
+from ..operations.audit import Audit
+from ..operations.audit.findings import Finding
+from .rule_texts import first_text, rule_url, rules
+
+__all__ = ["audit_junit", "audit_sarif"]
+
+LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+"""The levels of SARIF."""
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+MAX_LINES = 100
+"""A failure of JUnit lists at most as many findings."""
+
+
+def audit_sarif(audit: Audit) -> str:
+    """Return the findings as SARIF 2.1.0, with a location relative to the table, `TABLE`."""
+    found = sorted({each.rule for each in audit.findings}, key=rules().index)
+    driver = {
+        "name": "delta-variant",
+        "version": package_version(),
+        "rules": [dict(_sarif_rule(rule)) for rule in found],
+    }
+    run = {
+        "tool": {"driver": driver},
+        "originalUriBaseIds": {"TABLE": {"uri": f"{_absolute(audit.uri)}/"}},
+        "results": [_sarif_result(each) for each in audit.findings],
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
+
+
+def _absolute(uri: str) -> str:
+    return uri.rstrip("/") if "://" in uri else Path(uri).absolute().as_uri()
+
+
+def _sarif_rule(rule: str) -> Iterator[tuple[str, Any]]:
+    text = first_text(rule)
+    yield "id", rule
+    yield "shortDescription", {"text": text.must_hold}
+    yield "defaultConfiguration", {"level": LEVELS[text.severity]}
+    if (url := rule_url(rule)) is not None:
+        yield "helpUri", url
+
+
+def _sarif_result(finding: Finding) -> dict[str, Any]:
+    log = "_delta_log/" if finding.version is None else f"_delta_log/{finding.version:020}.json"
+    path = log if finding.file_path is None else finding.file_path
+    place = [str(each) for each in (finding.column, finding.path_key) if each is not None]
+    location: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": quote(path), "uriBaseId": "TABLE"}}
+    }
+    if place:
+        location["logicalLocations"] = [{"fullyQualifiedName": " ".join(place)}]
+    identity = repr((finding.rule, path, *place, finding.row))
+    return {
+        "ruleId": finding.rule,
+        "level": LEVELS[finding.severity],
+        "message": {"text": finding.sentence},
+        "locations": [location],
+        "partialFingerprints": {"finding/v1": hashlib.sha256(identity.encode()).hexdigest()},
+    }
+
+
+def audit_junit(audit: Audit) -> str:
+    """Return JUnit XML with a test case for each rule, which fails with an error or a warning."""
+    by_rule: dict[str, list[Finding]] = {rule: [] for rule in rules()}
+    for each in audit.findings:
+        by_rule[each.rule].append(each)
+    suite = ElementTree.Element("testsuite", name=f"audit of {audit.uri}", tests=str(len(by_rule)))
+    failed = 0
+    for rule, findings in by_rule.items():
+        case = ElementTree.SubElement(
+            suite, "testcase", classname="delta-variant audit", name=f"{rule}: {first_text(rule).must_hold}"
+        )
+        lines = "\n".join(printable(each.sentence) for each in findings[:MAX_LINES])
+        if any(each.severity != "info" for each in findings):
+            failed += 1
+            title = f"{len(findings)} x {rule}"
+            ElementTree.SubElement(case, "failure", type=findings[0].severity, message=title).text = lines
+        elif findings:
+            ElementTree.SubElement(case, "system-out").text = lines
+    suite.set("failures", str(failed))
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
