@@ -43,7 +43,7 @@ class ViewServer(ThreadingHTTPServer):
         """Bind a port, 0 for any that is free; raises DeltaVariantError if that is not possible."""
         self.root = f"/{secrets.token_urlsafe(24)}/"
         self.view = view
-        self.files = view.by_name
+        self.files: dict[str, ViewFile] = {unquote(file.name): file for file in view.files}
         self.turns = BoundedSemaphore(MAX_REQUESTS)
         try:
             super().__init__((host, port), _Handler)
@@ -58,7 +58,7 @@ class ViewServer(ThreadingHTTPServer):
 
     def urls(self) -> list[str]:
         """Return the URL of each file."""
-        return [self.url + _escape(name) for name in self.files]
+        return [self.url + _escape(file) for file in self.files.values()]
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -99,7 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._send_file(file, with_body=with_body)
 
     def _send_list(self, *, with_body: bool) -> None:
-        files = [{"name": _escape(name), "bytes": file.size} for name, file in self.server.files.items()]
+        files = [{"name": _escape(file), "bytes": file.size} for file in self.server.files.values()]
         columns = {name: list(steps) for name, steps in self.server.view.places.items()}
         text = json.dumps({"files": files, "columns": columns}).encode()
         self.send_response(HTTPStatus.OK)
@@ -158,9 +158,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
 
-def _escape(name: str) -> str:
-    """Return a name in a URL, with the equals signs by which readers find partitions."""
-    return quote(name, safe="/=")
+def _escape(file: ViewFile) -> str:
+    """Return the name of a file in a URL: readers decode the values of partitions once, as in a path."""
+    return quote(file.name, safe="/=%")
 
 
 def _tag(file: ViewFile) -> str:

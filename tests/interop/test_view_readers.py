@@ -28,11 +28,10 @@ from support.browser import open_browser
 from support.documents import Page, run_page
 from support.interoperability import VIEWS, cells
 from support.locations import ROOT
+from support.views import serve
 
 import delta_variant as dv
-from delta_variant.views.files import View
 from delta_variant.views.filesystem import VariantFileSystem
-from delta_variant.views.server import ViewServer
 
 GUIDE = Page("docs/guides/views.md")
 PACKAGES = ROOT / ".cache" / "hyparquet"
@@ -56,13 +55,9 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def url(table: str) -> Iterator[str]:
-    with ViewServer(View.of(table)) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
+    with serve(Path(table)) as server:
         (url,) = server.urls()
         yield url
-        server.shutdown()
-        thread.join()
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,11 @@
-"""The rows of views, as DuckDB and pyarrow read them."""
+"""A server of views, and their rows, as DuckDB and pyarrow read them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import duckdb
@@ -13,6 +15,7 @@ import pyarrow.parquet as pq
 
 import delta_variant as dv
 from delta_variant.views.files import View
+from delta_variant.views.server import ViewServer
 
 
 def by_duckdb(path: Path, schema: pa.Schema, **options: Any) -> list[dict[str, Any]]:
@@ -38,3 +41,16 @@ def by_pyarrow(view: View) -> list[dict[str, Any]]:
 
 def sorted_rows(found: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
     return sorted(repr([each[name] for name in columns]) for each in found)
+
+
+@contextmanager
+def serve(table: Path) -> Iterator[ViewServer]:
+    """Serve a table in another thread."""
+    with ViewServer(View.of(table)) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()

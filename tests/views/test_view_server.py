@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,11 +19,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from support.processes import start
+from support.views import serve
 
 import delta_variant as dv
 from delta_variant.errors import DeltaVariantError
 from delta_variant.views import server as server_module
-from delta_variant.views.files import View
 from delta_variant.views.server import ViewServer
 
 
@@ -33,12 +32,8 @@ def server(tmp_path: Path) -> Iterator[ViewServer]:
     rows = [{"day": "monday", "event": {"x": number}} for number in range(1000)]
     shredding = dv.ShreddingSchema.of({"x": pa.int64()})
     dv.write_table(tmp_path / "t", rows, variant_columns=["event"], shredding=shredding, partition_by=["day"])
-    with ViewServer(View.of(tmp_path / "t")) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
+    with serve(tmp_path / "t") as server:
         yield server
-        server.shutdown()
-        thread.join()
 
 
 def ask(
@@ -66,6 +61,15 @@ def test_polars_reads_a_file(server: ViewServer) -> None:
     values = pl.col("event").struct.field("typed_value").struct.field("x")
     assert frame.filter(values > 990).select(pl.len()).collect().item() == 9
     assert frame.select("day").unique().collect().to_series().to_list() == ["monday"]
+
+
+def test_values_of_partitions_are_encoded_once(tmp_path: Path) -> None:
+    days = ["a b/ü%41", "a%20b", "x=y", "", None]
+    dv.write_table(tmp_path / "t", [{"day": day, "n": 1} for day in days], partition_by=["day"])
+    with serve(tmp_path / "t") as server:
+        found = pl.scan_parquet(server.urls(), hive_partitioning=True).collect()
+    # Delta has no empty value of a partition.
+    assert sorted(found["day"], key=repr) == sorted([*days[:3], None, None], key=repr)
 
 
 def test_the_list_has_the_names_and_the_places_of_columns(server: ViewServer) -> None:
