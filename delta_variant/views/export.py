@@ -232,7 +232,7 @@ def _plan(
 
 
 def _known_columns(target: Snapshot, source: Snapshot) -> dict[str, str] | list[str] | None:
-    """Return the columns of a target, None if it has no files, which might have other paths.
+    """Return the columns of a target, None without files, because the first ones may have other paths.
 
     Raises TableExistsError for a target of another source, and the errors of `check_may_commit`.
     """

@@ -319,6 +319,21 @@ def test_files_that_the_server_does_not_copy_are_read_and_written(bucket: Bucket
     assert rows(proxied.table("clone"), proxied) == expected(1, 2)
 
 
+def test_deltalake_reads_an_export_and_its_refresh(bucket: Bucket):
+    source, target = dv.Table(bucket.table("events %41"), bucket.options), bucket.table("plain %41")
+    shredding = dv.ShreddingSchema.of({"n": pa.int64(), "user": {"name": pa.string()}})
+    for number in range(3):
+        source.append(events(number), shredding=shredding)
+        # A path as the target takes the options of the source.
+        result = source.export(target)
+        assert (result.version, result.files_added, result.files_rewritten) == (number, 1, 0)
+    found = DeltaTable(target, storage_options=bucket.options).to_pyarrow_table().to_pylist()
+    assert sorted((row["id"], row["event"]["typed_value"]) for row in found) == [
+        (number, {"n": number, "user": {"name": f"user {number}"}}) for number in range(3)
+    ]
+    assert dv.Table(target, bucket.options).audit(data=True).is_clean
+
+
 def test_a_shallow_clone_in_another_bucket_is_read(bucket: Bucket):
     source, other = dv.Table(bucket.table("a source"), bucket.options), new_bucket(bucket.endpoint)
     source.append(events(1, 2))

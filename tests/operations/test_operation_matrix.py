@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from support.planting import plant_vector
 
 import delta_variant as dv
@@ -178,6 +179,17 @@ def run_clones(table: Path) -> None:
         assert clone.audit(data=True).is_clean
 
 
+def run_export(table: Path) -> None:
+    target = table.with_name("export")
+    columns = {"id": "id", "day": "day", "event": "to_json(event)", "n": "event:n::bigint"}
+    dv.export(table, target, columns=columns)
+    found = DeltaTable(target).to_pyarrow_table().to_pylist()
+    assert {row["id"]: (row["day"], json.loads(row["event"])) for row in found} == read(table)
+    # A path is below the name of its Variant, which a column has here.
+    assert all(row["event_"]["typed_value"] == {"n": row["id"]} for row in found)
+    assert dv.audit_table(target, data=True).is_clean
+
+
 def run_vacuum(table: Path) -> None:
     dv.optimize(str(table), sort_by="id")
     result = dv.vacuum(str(table), 0, dry_run=False, enforce_retention_duration=False)
@@ -218,6 +230,7 @@ OPERATIONS = {
     ),
     "history": Operation(run_history),
     "clone": Operation(run_clones),
+    "export": Operation(run_export),
     "repair": Operation(run_repair, options={"files": dv.FileOptions(max_variant_stats_paths=0)}),
     "audit": Operation(run_audit),
 }
