@@ -286,9 +286,11 @@ def _keys_of_source(files: pa.Table) -> Any:
 
 
 def _keys_of_target(files: pa.Table) -> Any:
-    """Return the keys of the logical files that files of the target have the rows of, null if unknown."""
+    """Return the keys of the logical files whose rows files of the target have, null for those of others."""
     path, vector = (pc.map_lookup(files["tags"], tag, "first") for tag in (PATH_TAG, VECTOR_TAG))
-    return pc.binary_join_element_wise(path, pc.coalesce(vector, ""), "\0")
+    keys = pc.binary_join_element_wise(path, pc.coalesce(vector, ""), "\0")
+    # Another writer has deleted rows.
+    return pc.if_else(pc.is_null(files["deletion_vector"]), keys, None)
 
 
 def _run(plan: _Plan, commit: CommitOptions) -> ExportResult:

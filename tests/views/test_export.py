@@ -335,6 +335,16 @@ def test_changes_of_other_writers_are_undone(tmp_path: Path) -> None:
     assert exported(tmp_path / "t") == [{"x": number} for number in range(3)]
 
 
+def test_deletion_vectors_of_other_writers_are_undone(tmp_path: Path) -> None:
+    small(tmp_path / "s", {"x": 0}, {"x": 1})
+    dv.export(tmp_path / "s", tmp_path / "t")
+    plant_vector(tmp_path / "t", 0, 1)
+    assert dv.read_table(tmp_path / "t").to_table().num_rows == 1
+    result = dv.export(tmp_path / "s", tmp_path / "t")
+    assert (result.files_added, result.files_removed) == (1, 1)
+    assert exported(tmp_path / "t") == [{"x": 0}, {"x": 1}]
+
+
 @pytest.mark.parametrize("is_new", [True, False])
 def test_an_export_that_loses_a_race_finds_the_work_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_new: bool
