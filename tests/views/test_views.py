@@ -501,5 +501,5 @@ class TestFileSystem:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_engines_find_the_same_rows(tmp_path: Path, seed: int) -> None:
+def test_engines_return_the_same_rows(tmp_path: Path, seed: int) -> None:
     assert not list(differences(seed, 12, tmp_path))
