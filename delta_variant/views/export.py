@@ -20,7 +20,7 @@ from .._checks import check_option, options_of
 from .._progress import advance, begin
 from .._threads import Threads
 from ..data_file.reader import open_file
-from ..errors import CommitConflictError, TableExistsError
+from ..errors import CommitConflictError, SchemaError, TableExistsError
 from ..execution import new_name
 from ..log import transaction
 from ..log.commit_context import CommitContext, CommitOptions, CommitResult, commit_context, now, without_txn
@@ -150,7 +150,8 @@ def export(
         TableNotFoundError: There is no table at the source.
         TableExistsError: The target is a table that was not exported from the source.
         ExpressionError: An expression cannot be parsed or bound to the table, or is a whole Variant.
-        SchemaError: Two columns or fields differ only by case, which Delta does not allow.
+        SchemaError: Two columns or fields differ only by case, which Delta does not allow, or there is no
+            column.
         CastError: A value cannot be cast to the type of its column.
         UnsupportedFeatureError: This version cannot read the table, or cannot commit to the target.
         StoreError: A file cannot be read or written.
@@ -219,6 +220,12 @@ def _plan(
         known = None
     if columns is None:
         columns = plain_columns(source, strict=strict) if known is None else known
+    if not columns:
+        raise SchemaError(
+            f"cannot export {source.uri} because its columns have Variants without shredded paths: pass "
+            "columns, such as event:user.id::bigint",
+            table=source.uri,
+        )
     view = View.of(source, columns)
     texts = dict(columns) if isinstance(columns, Mapping) else list(columns)
     if present is None or known != texts or _differs(present, view):

@@ -290,6 +290,14 @@ def test_names_that_differ_only_by_case_are_rejected(tmp_path: Path) -> None:
     assert not (tmp_path / "t").exists()
 
 
+def test_a_table_without_shredded_paths_needs_columns(tmp_path: Path) -> None:
+    dv.write_table(tmp_path / "s", [{"event": {"x": 1}}], variant_columns=["event"], shredding=None)
+    with pytest.raises(SchemaError, match=r"pass columns, such as event:user\.id::bigint"):
+        dv.export(tmp_path / "s", tmp_path / "t")
+    dv.export(tmp_path / "s", tmp_path / "t", columns=["event:x::int as x"])
+    assert exported(tmp_path / "t") == [{"x": 1}]
+
+
 def test_a_target_of_another_source_is_rejected(tmp_path: Path) -> None:
     for name in ("s", "other"):
         small(tmp_path / name, {"x": 1})
