@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timezone
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
@@ -21,6 +23,7 @@ from .engines import ENGINES
 from .grade import Result
 from .history import load_history
 from .page import html_page
+from .process import worker_command
 from .report import json_report, matrix_rows, text_lines
 from .runner import OURS, Run, run
 
@@ -36,8 +39,16 @@ def conformance(
             "PATH",
         ),
     ] = None,
+    case: Annotated[
+        Texts, option("Run only cases with this id, such as 'decode/primitive_*'; repeatable.", "PATTERN")
+    ] = None,
     engine: Annotated[
-        Texts, option(f"One of {', '.join(ENGINES)}; repeatable. Default: all.", "NAME")
+        Texts,
+        option(
+            f"One of {', '.join(ENGINES)}, or a name of your own and the command of its worker; repeatable. "
+            "Default: all.",
+            "NAME[=COMMAND]",
+        ),
     ] = None,
     packages: Annotated[
         Text,
@@ -61,13 +72,11 @@ def conformance(
     The exit status is about the engines of --engine, or about this library: 1 means that a case failed, 2
     that an engine did not start.
     """
-    unknown = [name for name in engine or () if name not in ENGINES]
-    if unknown:
-        raise typer.BadParameter(f"unknown engine {unknown[0]!r}: expected one of {', '.join(ENGINES)}")
+    commands = dict(map(_command, engine or ENGINES))
     if history is not None:
         # An invalid file is an error before the engines run.
         load_history(Path(history))
-    found = _run(cases, engine, packages, timeout)
+    found = _run(cases, case, commands, packages, timeout)
     # With --json, standard output has nothing else.
     out = console(stderr=json)
     if history is not None:
@@ -77,21 +86,41 @@ def conformance(
     if json:
         print_json(json_report(found))
     _print_text(found, out)
-    _exit_with_status(found, engine or [OURS])
+    _exit_with_status(found, list(commands) if engine else [OURS])
 
 
-def _run(paths: Texts, engines: Texts, packages: Text, seconds: float) -> Run:
+def _command(engine: str) -> tuple[str, Sequence[str]]:
+    """Return the name of an engine and the command of its worker. Raise BadParameter for an unknown one."""
+    name, separator, command = engine.partition("=")
+    if separator and name and name not in ENGINES and (words := shlex.split(command)):
+        return name, words
+    if engine not in ENGINES:
+        raise typer.BadParameter(
+            f"unknown engine {engine!r}: expected one of {', '.join(ENGINES)}, or another name and the "
+            "command of a worker, such as mine='python worker.py'"
+        )
+    return engine, worker_command(engine)
+
+
+def _run(
+    paths: Texts, patterns: Texts, commands: Mapping[str, Sequence[str]], packages: Text, seconds: float
+) -> Run:
     status = console(stderr=True).status("")
 
     def show(result: Result) -> None:
         status.update(printable(f"{result.engine}: {result.case.id}"))
 
     with open_cases(map(Path, paths) if paths else [find_own_cases()]) as cases, status:
+        if patterns:
+            cases = [each for each in cases if any(fnmatchcase(each.id, pattern) for pattern in patterns)]
+            if not cases:
+                raise typer.BadParameter(f"no case has an id such as {', '.join(patterns)}")
         return run(
             cases,
-            engines or ENGINES,
+            commands,
             timeout_seconds=seconds,
             packages=None if packages is None else Path(packages),
+            command=commands.__getitem__,
             on_result=show,
         )
 

@@ -72,12 +72,20 @@ def _grade_content(case: Case, engine: str, content: Any, expected: str) -> Resu
     if not case.has_answer:
         return Result(case, engine, "accepted", expected, got)
     try:
-        notes = tuple(GRADERS[case.kind](case, content))
+        notes = tuple(_notes_of(case, content))
     except _WrongError as wrong:
         effect: Effect = "lost" if _is_lost(case, content) else "altered"
         got = f"{wrong}; the whole answer: {got}"
         return Result(case, engine, "wrong value", expected, got, effect=effect)
     return Result(case, engine, "pass", expected, got, notes)
+
+
+def _notes_of(case: Case, content: Any) -> Iterator[str]:
+    """Yield notes on a correct answer; raises _WrongError for another one, or one of another form."""
+    try:
+        yield from GRADERS[case.kind](case, content)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise _WrongError(f"expected an answer of the kind {case.kind}, got {error!r}") from error
 
 
 def _is_lost(case: Case, content: Any) -> bool:
@@ -132,11 +140,15 @@ def _is_variant(content: Any) -> bool:
 
 
 def _variant(content: Any) -> Mapping[str, Any]:
-    metadata, value = content[VARIANT_KEY]
+    parts = content[VARIANT_KEY]
     try:
-        return decode(bytes.fromhex(metadata), bytes.fromhex(value))
+        metadata, value = map(bytes.fromhex, parts)
+    except (TypeError, ValueError) as error:
+        raise _WrongError(f"expected metadata and value in hex, got {parts!r}") from error
+    try:
+        return decode(metadata, value)
     except NotAVariantError as error:
-        raise _WrongError(f"invalid Variant {metadata} {value}: {error}") from error
+        raise _WrongError(f"invalid Variant {metadata.hex()} {value.hex()}: {error}") from error
 
 
 def _notes(differences: Iterator[Difference], where: str = "") -> Iterator[str]:

@@ -21,7 +21,7 @@ from .case import Case
 from .engine import Engine, NotOfferedError, Query, VariantBytes
 from .parquet_footer import annotate
 
-__all__ = ["VARIANT_KEY", "Answer", "invoke"]
+__all__ = ["VARIANT_KEY", "Answer", "invoke", "stored_columns"]
 
 VARIANT_KEY = "$variant"
 """The only key of an object that represents a Variant: a list of metadata and value in hex."""
@@ -100,7 +100,7 @@ def _shred(engine: Engine, case: Case, scratch: Path) -> Any:
     shred = _require(engine.shred, engine, "shred by a given schema")
     out = scratch / "shredded.parquet"
     shred(case.folder / case.input["file"], case.column, case.input["schema"], out, **case.options)
-    return {"columns": _plain(shredded_columns.read(out, case.column))}
+    return stored_columns(case, {"file": str(out)})
 
 
 def _read(engine: Engine, case: Case, scratch: Path) -> Any:
@@ -128,13 +128,24 @@ def _select(engine: Engine, case: Case, scratch: Path) -> Any:
     return {"rows": _plain(_by_id([dict(row) for row in rows]))}
 
 
+def stored_columns(case: Case, content: Any) -> Any:
+    """Return the columns of a file or a table that an engine wrote, instead of its path; else the content.
+
+    The kit reads them itself, so that the reader of an engine cannot hide a loss.
+    """
+    if case.kind == "shred" and content is not None and "file" in content:
+        return {"columns": _plain(shredded_columns.read(Path(content["file"]), case.column))}
+    if case.kind == "rewrite" and content is not None and "table" in content:
+        return {"files": _plain(shredded_columns.read_stored(Path(content["table"]), case.column))}
+    return content
+
+
 def _rewrite(engine: Engine, case: Case, scratch: Path) -> Any:
-    """Return the columns that the engine stored, so that its own reader cannot hide a loss."""
     rewrite = _require(engine.rewrite, engine, "rewrite the files of a Delta table")
     table = scratch / "table"
     shutil.copytree(case.folder / case.input["table"], table)
     rewrite(table, case.input.get("delete"), **case.options)
-    return {"files": _plain(shredded_columns.read_stored(table, case.column))}
+    return stored_columns(case, {"table": str(table)})
 
 
 def _call_on_table(function: Callable[..., Any], case: Case) -> Any:

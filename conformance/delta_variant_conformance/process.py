@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from .case import Case
-from .invoke import Answer
+from .invoke import Answer, stored_columns
 
 __all__ = ["AbsentError", "EngineProcess", "case_line", "resident_bytes", "worker_command"]
 
@@ -83,6 +83,8 @@ class EngineProcess:
             self.version = str(message["ready"])
             return
         reason = self._running.error_output() if message is None else str(message.get("absent"))
+        if message is None and not reason:
+            reason = f"no line with `ready` within {self._start_seconds:g} seconds from its worker"
         self.stop()
         raise AbsentError(f"{self._name} did not start: {_one_line(reason)}")
 
@@ -96,8 +98,8 @@ class EngineProcess:
         self._running.send(case_line(self._number, case))
         try:
             while (message := self._running.message(deadline - time.monotonic())) is not None:
-                if message.pop("number", None) == self._number:
-                    return Answer(**{**message, "error_classes": tuple(message["error_classes"])})
+                if message.get("number") == self._number:
+                    return _answer(case, message)
         except _MemoryLimitError as error:
             self.stop()
             return Answer("crashed", message=str(error))
@@ -122,6 +124,23 @@ class EngineProcess:
         if self._running is not None:
             self._running.kill()
             self._running = None
+
+
+def _answer(case: Case, message: Mapping[str, Any]) -> Answer:
+    """Return the answer in a message, with the columns of what the engine wrote; a crash in another form."""
+    outcome, content = message.get("outcome"), message.get("content")
+    text = str(message.get("message") or "")
+    if outcome == "refused":
+        classes = message.get("error_classes")
+        return Answer("refused", message=text, error_classes=tuple(map(str, classes or ())))
+    if outcome == "not offered":
+        return Answer("not offered", message=text)
+    if outcome != "answered" or not isinstance(content, Mapping):
+        return Answer("crashed", message=f"expected an answer of WORKERS.md, got {json.dumps(message)[:200]}")
+    try:
+        return Answer("answered", stored_columns(case, content))
+    except Exception as error:  # any error of a file that the engine wrote
+        return Answer("refused", message=f"cannot read what the engine wrote: {error}")
 
 
 def _environment(packages: Path | None) -> dict[str, str]:

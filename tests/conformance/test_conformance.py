@@ -236,7 +236,7 @@ def test_a_crash_reports_signal_and_output(tmp_path: Path, cases: list[Case]):
             "liar did not start: ImportError: No module named spoons",
         ),
         ("import os; print('no memory', flush=True); os._exit(9)", "liar did not start: no memory"),
-        ("time.sleep(60)", "liar did not start: "),
+        ("time.sleep(60)", "liar did not start: no line with `ready` within 5 seconds from its worker"),
     ],
 )
 def test_an_engine_that_does_not_start_is_absent(

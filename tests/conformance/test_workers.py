@@ -1,0 +1,122 @@
+"""Workers of any language, by protocol_fixtures/WORKERS.md: right answers, and answers of another form."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.documents import ROOT
+from support.locations import OWN_CASES
+from typer.testing import CliRunner
+
+from delta_variant.cli.app import app
+from delta_variant_conformance.case import Case, load_cases
+from delta_variant_conformance.runner import run
+
+ADAPTER = ROOT / "protocol_fixtures" / "adapters" / "pyarrow_adapter.py"
+
+WORKER = """
+import json, sys
+print(json.dumps({"ready": "1"}), flush=True)
+for line in sys.stdin:
+    number = json.loads(line)["number"]
+    print("rubbish")
+    print(json.dumps({"number": number - 1, "outcome": "refused"}))
+    print(json.dumps({"number": number, **json.loads(sys.argv[1])}), flush=True)
+"""
+
+
+def kit(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["conformance", *arguments, "--json"])
+
+
+def results(text: str) -> dict[str, Any]:
+    """Return what each engine did in each case, by its name."""
+    engines = json.loads(text)["engines"]
+    return {
+        each["name"]: {case["case"]: (case["status"], case["got"]) for case in each["results"]}
+        for each in engines
+    }
+
+
+def test_a_worker_by_the_page_does_as_the_adapter_of_the_kit() -> None:
+    command = shlex.join([sys.executable, str(ADAPTER)])
+    cases = ["--case", "file/*", "--case", "unshred/typed_*", "--case", "log/*"]
+    done = kit(*cases, "--engine", f"mine={command}", "--engine", "pyarrow")
+    found = results(done.stdout)
+    assert {case: status for case, (status, _) in found["mine"].items()} == {
+        case: status for case, (status, _) in found["pyarrow"].items()
+    }
+    assert len({status for status, _ in found["mine"].values()}) >= 3
+    assert done.exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--engine", "mine"], "unknown engine 'mine'"),
+        (["--engine", "mine="], "unknown engine 'mine='"),
+        (["--engine", "duckdb=cat"], "unknown engine 'duckdb=cat'"),
+        (["--engine", "ours", "--case", "decode/nothing"], "no case has an id such as decode/nothing"),
+    ],
+)
+def test_a_name_that_nothing_has_is_rejected(arguments: list[str], message: str) -> None:
+    done = CliRunner().invoke(app, ["conformance", *arguments])
+    assert done.exit_code == 2
+    assert message in " ".join(done.stderr.replace("\u2502", " ").split())
+
+
+def case_of(name: str) -> Case:
+    """Return a case by its id."""
+    return next(each for each in load_cases(OWN_CASES) if each.id == name)
+
+
+def status_of(case: Case, answer: dict[str, Any], folder: Path) -> tuple[str, str]:
+    script = folder / "worker.py"
+    script.write_text(WORKER, encoding="utf-8")
+    command = [sys.executable, str(script), json.dumps(answer)]
+    [engine] = run([case], ["mine"], command=lambda name: command).engines
+    [found] = engine.results
+    return found.status, found.got
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "text"),
+    [
+        ({"outcome": "refused"}, "refused", ""),
+        ({"outcome": "refused", "message": "no", "error_classes": ["E"]}, "refused", "E: no"),
+        ({"outcome": "not offered", "message": "none"}, "not offered", "none"),
+        ({}, "crashed", "expected an answer of WORKERS.md, got"),
+        ({"outcome": "answered"}, "crashed", "expected an answer of WORKERS.md, got"),
+        ({"outcome": "answered", "content": [1]}, "crashed", "expected an answer of WORKERS.md, got"),
+        ({"outcome": "answered", "content": {}}, "wrong value", "expected an answer of the kind file"),
+        ({"outcome": "answered", "content": {"rows": 1}}, "wrong value", "expected an answer of the kind"),
+        ({"outcome": "answered", "content": {"rows": [{"$variant": [1]}] * 9}}, "wrong value", "expected"),
+    ],
+)
+def test_an_answer_has_the_form_of_the_page(
+    tmp_path: Path, answer: dict[str, Any], status: str, text: str
+) -> None:
+    found, got = status_of(case_of("file/annotated"), answer, tmp_path)
+    assert (found, got[: len(text)]) == (status, text)
+
+
+def test_the_kit_reads_the_file_that_an_engine_wrote(tmp_path: Path) -> None:
+    case = case_of("shred/boolean_alone")
+    file = tmp_path / "shredded.parquet"
+    pq.write_table(pa.table({"v": [1]}), file)
+    answer = {"outcome": "answered", "content": {"file": str(file)}}
+    assert status_of(case, answer, tmp_path) == (
+        "refused",
+        "cannot read what the engine wrote: expected the column 'v' to be a Variant, got int64",
+    )
+    unshredded = pq.read_table(case.folder / case.input["file"])
+    pq.write_table(unshredded, file)
+    # A writer may leave scalars in `value`.
+    assert status_of(case, answer, tmp_path)[0] == "pass"
