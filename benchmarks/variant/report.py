@@ -21,8 +21,9 @@ INTRODUCTION = """\
 
 `run.py` writes this file from `results/`, which has the figures of every round; README.md explains the
 questions, and has the figures that others published. All engines read the same files of {rows:,} documents,
-which this library wrote. Figures are medians over the rounds. CPU time is user and system
-time of the process and its child processes; a start, and the time to open a table or a view, are left out.
+which this library wrote. Figures are medians over the rounds. CPU time is user and system time of the process
+and its child processes; a start, and the time to open a table or a view, are left out. Compare wall times
+only if the machine was quiet: *Machine* has how many processors were busy before.
 """
 
 
@@ -127,7 +128,8 @@ def _machines(results: Sequence[Result]) -> Iterator[str]:
     engines: dict[str, list[str]] = {}
     for result in results:
         rounds, load = len(result["rounds"]), result["load_before"]
-        run = f"{result['date']}, {rounds} rounds, {load} processors busy before, {result['machine']}"
+        count = f"{rounds} round{'s' * (rounds > 1)}, {load} processors busy before"
+        run = f"{result['date']}, {count}, {result['machine']}"
         engines.setdefault(run, []).append(result["engine"])
     for run, names in engines.items():
         yield f"- {', '.join(names)}: {run}"

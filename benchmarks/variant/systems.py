@@ -106,7 +106,7 @@ def polars(folder: Path) -> Mapping[str, Ask]:
         return dv.scan_delta(shredded, columns=columns)
 
     def own(layout: str) -> Ask:
-        return ask(lambda question: pl.scan_delta(str(folder / layout)))
+        return ask(lambda question: pl.read_delta(str(folder / layout)).lazy())
 
     return {
         "string": ask(texts),
