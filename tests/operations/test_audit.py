@@ -89,6 +89,15 @@ def test_a_table_of_this_library_has_no_findings(tmp_path, corpora, options):
     assert dv.audit_table(tmp_path / "table", data=True).findings == ()
 
 
+def test_findings_are_a_table(tmp_path):
+    table = Table.write(tmp_path / "t")
+    table.edit_stats(lambda statistics: statistics.update(numRecords=7))
+    found = dv.audit_table(table.path, data=True)
+    assert found.to_table().to_pylist() == [vars(each) for each in found.findings]
+    assert found.to_table()["rule"].to_pylist() == ["AU11"]
+    assert dv.audit_table(Table.write(tmp_path / "u").path).to_table().schema == found.to_table().schema
+
+
 def test_a_table_that_cannot_be_loaded_is_audited(tmp_path):
     table = Table.write(tmp_path / "table")
     table.commit.write_text(table.commit.read_text("utf-8") + "{\n", "utf-8")
