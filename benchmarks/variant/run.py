@@ -3,7 +3,7 @@
     python benchmarks/variant/run.py [--rows 250000] [--engines duckdb,spark] [--rounds 3] [--folder FOLDER]
 
 In each round, every engine runs once, in a process of its own, in alternating order. `results/` has a file
-for each engine with the figures of all rounds, and RESULTS.md the tables of all files there. Other numbers of
+for each engine with the figures of its rounds, and RESULTS.md the tables of all files there. Other numbers of
 rows write no results, and print the tables.
 """
 
@@ -42,30 +42,22 @@ def main() -> None:
         raise SystemExit(f"there is no engine {min(unknown)}: {', '.join(ENGINES)}")
     folder = (arguments.folder / str(arguments.rows)).absolute()
     prepare(folder, arguments.rows)
-    load = busy_processors()
-    rounds: dict[str, list[Any]] = {name: [] for name in names}
+    is_saved = arguments.rows == FULL_ROWS
+    facts = {"rows": arguments.rows, "load_before": busy_processors(), "machine": machine()}
+    results: dict[str, Any] = {name: {"engine": name, "rounds": [], **facts} for name in names}
     for number in range(arguments.rounds):
         for name in names[:: (-1) ** number]:
             print(f"round {number + 1}: {name} …", file=sys.stderr, flush=True)
-            rounds[name].append(ask(name, folder, number) | {"writes": write(name, folder)})
-    results = {
-        name: {
-            "engine": name,
-            "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
-            "rows": arguments.rows,
-            "load_before": load,
-            "machine": machine(),
-            "rounds": found,
-        }
-        for name, found in rounds.items()
-    }
-    if arguments.rows == FULL_ROWS:
-        RESULTS.mkdir(exist_ok=True)
-        for name, result in results.items():
-            (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
-        results = {file.stem: json.loads(file.read_text("utf-8")) for file in sorted(RESULTS.glob("*.json"))}
+            result = results[name]
+            result["date"] = f"{datetime.now(timezone.utc):%Y-%m-%d}"
+            result["rounds"].append(ask(name, folder, number) | {"writes": write(name, folder)})
+            if is_saved:
+                RESULTS.mkdir(exist_ok=True)
+                (RESULTS / f"{name}.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    if is_saved:
+        results = {file.stem: json.loads(file.read_text("utf-8")) for file in RESULTS.glob("*.json")}
     text = "\n".join(report([results[name] for name in ENGINES if name in results])) + "\n"
-    if arguments.rows == FULL_ROWS:
+    if is_saved:
         (HERE / "RESULTS.md").write_text(text, "utf-8")
     print(text)
 
