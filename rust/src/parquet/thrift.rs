@@ -5,6 +5,9 @@
 //! the schema, the paths of column chunks and the lengths of pages. It checks that every list is complete, that nesting is
 //! bounded, that every group has its children, and that column chunks have the paths of the schema. The decoder skips those
 //! paths, although they are all that shows a damaged name: a column that a file lacks is read as nulls.
+//!
+//! The decoder reads a field that it knows by its id, whatever type its header has. So a known field has the type of the
+//! format: otherwise the decoder reads other structures than this walk, which it has not checked.
 
 use std::ops::Range;
 
@@ -12,6 +15,8 @@ use parquet::file::page_index::offset_index::PageLocation;
 
 use super::MAX_SCHEMA_DEPTH;
 use crate::error::{Error, Result};
+
+const OTHER_TYPE: &str = "has a field of another type than the format defines";
 
 /// Nesting of Thrift structures; a Parquet footer needs fewer than ten.
 const MAX_THRIFT_DEPTH: usize = 32;
@@ -56,6 +61,160 @@ const DEFINITION_LEVELS_LENGTH: i64 = 5;
 const REPETITION_LEVELS_LENGTH: i64 = 6;
 const IS_COMPRESSED: i64 = 7;
 
+/// A type of the format.
+#[derive(Clone, Copy)]
+enum Known {
+    Boolean,
+    Byte,
+    I16,
+    I32,
+    I64,
+    Double,
+    Binary,
+    List(&'static Known),
+    Struct(Fields),
+}
+
+/// The fields of a structure of the format, by their ids.
+type Fields = &'static [(i64, Known)];
+
+const EMPTY: Known = Known::Struct(&[]);
+const FILE: Fields = &[
+    (1, Known::I32),
+    (FILE_SCHEMA, Known::List(&Known::Struct(ELEMENT))),
+    (3, Known::I64),
+    (FILE_ROW_GROUPS, Known::List(&Known::Struct(ROW_GROUP))),
+    (5, Known::List(&KEY_VALUE)),
+    (6, Known::Binary),
+    (7, Known::List(&Known::Struct(&[(1, EMPTY), (2, EMPTY)]))),
+    (8, Known::Struct(ENCRYPTION)),
+    (9, Known::Binary),
+];
+const KEY_VALUE: Known = Known::Struct(&[(1, Known::Binary), (2, Known::Binary)]);
+const ENCRYPTION: Fields = &[(1, AES), (2, AES)];
+const AES: Known = Known::Struct(&[(1, Known::Binary), (2, Known::Binary), (3, Known::Boolean)]);
+const ELEMENT: Fields = &[
+    (1, Known::I32),
+    (2, Known::I32),
+    (3, Known::I32),
+    (ELEMENT_NAME, Known::Binary),
+    (ELEMENT_NUM_CHILDREN, Known::I32),
+    (6, Known::I32),
+    (7, Known::I32),
+    (8, Known::I32),
+    (9, Known::I32),
+    (10, Known::Struct(LOGICAL_TYPE)),
+];
+const LOGICAL_TYPE: Fields = &[
+    (1, EMPTY),
+    (2, EMPTY),
+    (3, EMPTY),
+    (4, EMPTY),
+    (5, Known::Struct(&[(1, Known::I32), (2, Known::I32)])),
+    (6, EMPTY),
+    (7, TIME),
+    (8, TIME),
+    (10, Known::Struct(&[(1, Known::Byte), (2, Known::Boolean)])),
+    (11, EMPTY),
+    (12, EMPTY),
+    (13, EMPTY),
+    (14, EMPTY),
+    (15, EMPTY),
+    (16, Known::Struct(&[(1, Known::Byte)])),
+    (17, Known::Struct(&[(1, Known::Binary)])),
+    (18, Known::Struct(&[(1, Known::Binary), (2, Known::I32)])),
+];
+const TIME: Known =
+    Known::Struct(&[(1, Known::Boolean), (2, Known::Struct(&[(1, EMPTY), (2, EMPTY), (3, EMPTY)]))]);
+const ROW_GROUP: Fields = &[
+    (COLUMNS, Known::List(&Known::Struct(COLUMN_CHUNK))),
+    (2, Known::I64),
+    (3, Known::I64),
+    (4, Known::List(&Known::Struct(&[(1, Known::I32), (2, Known::Boolean), (3, Known::Boolean)]))),
+    (5, Known::I64),
+    (6, Known::I64),
+    (7, Known::I16),
+];
+const COLUMN_CHUNK: Fields = &[
+    (1, Known::Binary),
+    (2, Known::I64),
+    (META_DATA, Known::Struct(COLUMN_METADATA)),
+    (4, Known::I64),
+    (5, Known::I32),
+    (6, Known::I64),
+    (7, Known::I32),
+    (8, Known::Struct(&[(1, EMPTY), (2, Known::Struct(COLUMN_KEY))])),
+    (9, Known::Binary),
+];
+const COLUMN_KEY: Fields = &[(1, Known::List(&Known::Binary)), (2, Known::Binary)];
+const COLUMN_METADATA: Fields = &[
+    (1, Known::I32),
+    (2, Known::List(&Known::I32)),
+    (PATH_IN_SCHEMA, Known::List(&Known::Binary)),
+    (4, Known::I32),
+    (5, Known::I64),
+    (6, Known::I64),
+    (7, Known::I64),
+    (8, Known::List(&KEY_VALUE)),
+    (9, Known::I64),
+    (10, Known::I64),
+    (11, Known::I64),
+    (12, STATISTICS),
+    (13, Known::List(&Known::Struct(&[(1, Known::I32), (2, Known::I32), (3, Known::I32)]))),
+    (14, Known::I64),
+    (15, Known::I32),
+    (16, Known::Struct(&[(1, Known::I64), (2, Known::List(&Known::I64)), (3, Known::List(&Known::I64))])),
+    (17, Known::Struct(&[(1, Known::Struct(BOX)), (2, Known::List(&Known::I32))])),
+];
+const BOX: Fields = &[
+    (1, Known::Double),
+    (2, Known::Double),
+    (3, Known::Double),
+    (4, Known::Double),
+    (5, Known::Double),
+    (6, Known::Double),
+    (7, Known::Double),
+    (8, Known::Double),
+];
+const STATISTICS: Known = Known::Struct(&[
+    (1, Known::Binary),
+    (2, Known::Binary),
+    (3, Known::I64),
+    (4, Known::I64),
+    (5, Known::Binary),
+    (6, Known::Binary),
+    (7, Known::Boolean),
+    (8, Known::Boolean),
+    (9, Known::I64),
+]);
+const PAGE_HEADER: Fields = &[
+    (1, Known::I32),
+    (UNCOMPRESSED_PAGE_SIZE, Known::I32),
+    (COMPRESSED_PAGE_SIZE, Known::I32),
+    (PAGE_CHECKSUM, Known::I32),
+    (DATA_PAGE_HEADER, Known::Struct(PAGE_HEADER_V1)),
+    (6, EMPTY),
+    (7, Known::Struct(&[(1, Known::I32), (2, Known::I32), (3, Known::Boolean)])),
+    (DATA_PAGE_HEADER_V2, Known::Struct(PAGE_HEADER_V2)),
+];
+const PAGE_HEADER_V1: Fields = &[
+    (NUM_VALUES, Known::I32),
+    (ENCODING, Known::I32),
+    (DEFINITION_LEVEL_ENCODING, Known::I32),
+    (4, Known::I32),
+    (5, STATISTICS),
+];
+const PAGE_HEADER_V2: Fields = &[
+    (NUM_VALUES, Known::I32),
+    (2, Known::I32),
+    (3, Known::I32),
+    (ENCODING_V2, Known::I32),
+    (DEFINITION_LEVELS_LENGTH, Known::I32),
+    (REPETITION_LEVELS_LENGTH, Known::I32),
+    (IS_COMPRESSED, Known::Boolean),
+    (8, STATISTICS),
+];
+
 /// Check that `bytes` are a footer which can be decoded within bounds.
 pub(super) fn check_footer(bytes: &[u8]) -> Result<()> {
     let mut walk = Walk { rest: bytes };
@@ -65,7 +224,7 @@ pub(super) fn check_footer(bytes: &[u8]) -> Result<()> {
         match (id, kind) {
             (FILE_SCHEMA, LIST) => leaves = walk.schema()?,
             (FILE_ROW_GROUPS, LIST) => walk.each_struct(|walk, _| walk.row_group(&leaves))?,
-            _ => walk.value(kind, MAX_THRIFT_DEPTH)?,
+            _ => walk.member(FILE, id, kind, MAX_THRIFT_DEPTH)?,
         }
     }
     Ok(())
@@ -245,10 +404,15 @@ impl<'a> Walk<'a> {
     /// Type and id of the next field of a structure, or none at its end.
     fn field(&mut self, last_id: i64) -> Result<Option<(u8, i64)>> {
         let header = self.byte()?;
-        match (header & 0x0f, header >> 4) {
-            (STOP, _) => Ok(None),
-            (kind, 0) => Ok(Some((kind, self.zigzag()?))),
-            (kind, delta) => Ok(Some((kind, last_id.saturating_add(delta.into())))),
+        let (kind, id) = match (header & 0x0f, header >> 4) {
+            (STOP, _) => return Ok(None),
+            (kind, 0) => (kind, self.zigzag()?),
+            (kind, delta) => (kind, last_id + i64::from(delta)),
+        };
+        // The decoder has ids of 16 bits.
+        match i16::try_from(id) {
+            Ok(_) => Ok(Some((kind, id))),
+            Err(_) => Err(bad("has a field of an impossible id")),
         }
     }
 
@@ -276,7 +440,7 @@ impl<'a> Walk<'a> {
         let (element, count) = self.list()?;
         (0..count).try_for_each(|index| match element {
             STRUCT => read(self, index as usize),
-            _ => self.element(element, MAX_THRIFT_DEPTH),
+            _ => Err(bad(OTHER_TYPE)),
         })
     }
 
@@ -293,7 +457,7 @@ impl<'a> Walk<'a> {
             id = next;
             match (id, kind) {
                 (COLUMNS, LIST) => self.each_struct(|walk, index| walk.column_chunk(leaves.get(index)))?,
-                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+                _ => self.member(ROW_GROUP, id, kind, MAX_THRIFT_DEPTH)?,
             }
         }
         Ok(())
@@ -305,7 +469,7 @@ impl<'a> Walk<'a> {
             id = next;
             match (id, kind) {
                 (META_DATA, STRUCT) => self.column_metadata(leaf)?,
-                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+                _ => self.member(COLUMN_CHUNK, id, kind, MAX_THRIFT_DEPTH)?,
             }
         }
         Ok(())
@@ -317,7 +481,7 @@ impl<'a> Walk<'a> {
             id = next;
             match (id, kind) {
                 (PATH_IN_SCHEMA, LIST) => self.path_in_schema(leaf)?,
-                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+                _ => self.member(COLUMN_METADATA, id, kind, MAX_THRIFT_DEPTH)?,
             }
         }
         Ok(())
@@ -327,8 +491,10 @@ impl<'a> Walk<'a> {
     fn path_in_schema(&mut self, leaf: Option<&PathHash>) -> Result<()> {
         let start = self.rest;
         let (element, count) = self.list()?;
-        if element != BINARY || count == 0 {
-            return (0..count).try_for_each(|_| self.element(element, MAX_THRIFT_DEPTH));
+        match (element, count) {
+            (_, 0) => return Ok(()),
+            (BINARY, _) => {}
+            _ => return Err(bad(OTHER_TYPE)),
         }
         let mut path = PathHash::ROOT;
         for _ in 0..count {
@@ -365,6 +531,40 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(page)
+    }
+
+    /// The value of a field of a structure.
+    fn member(&mut self, fields: Fields, id: i64, kind: u8, depth: usize) -> Result<()> {
+        match fields.iter().find(|(known, _)| *known == id) {
+            Some((_, known)) => self.known(*known, kind, depth),
+            None => self.value(kind, depth),
+        }
+    }
+
+    /// A value of a type of the format.
+    fn known(&mut self, known: Known, kind: u8, depth: usize) -> Result<()> {
+        match (known, kind) {
+            (Known::Boolean, BOOLEAN_TRUE | BOOLEAN_FALSE)
+            | (Known::Byte, BYTE)
+            | (Known::I16, I16)
+            | (Known::I32, I32)
+            | (Known::I64, I64)
+            | (Known::Double, DOUBLE)
+            | (Known::Binary, BINARY) => self.value(kind, depth),
+            (Known::List(known), LIST) => {
+                let (element, count) = self.list()?;
+                (0..count).try_for_each(|_| self.known(*known, element, depth - 1))
+            }
+            (Known::Struct(fields), STRUCT) => {
+                let mut id = 0;
+                while let Some((kind, next)) = self.field(id)? {
+                    id = next;
+                    self.member(fields, id, kind, depth - 1)?;
+                }
+                Ok(())
+            }
+            _ => Err(bad(OTHER_TYPE)),
+        }
     }
 
     fn value(&mut self, kind: u8, depth: usize) -> Result<()> {
@@ -433,7 +633,7 @@ impl<'a> Walk<'a> {
                     let header = self.page_header_v2()?;
                     (levels, is_compressed, encodings) = (header.0, header.1, Some(header.2));
                 }
-                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+                _ => self.member(PAGE_HEADER, id, kind, MAX_THRIFT_DEPTH)?,
             }
         }
         match (unpacked, stored) {
@@ -452,7 +652,7 @@ impl<'a> Walk<'a> {
                 (NUM_VALUES, I32) => encodings.count = self.zigzag()?,
                 (ENCODING, I32) => encodings.values = self.zigzag()?,
                 (DEFINITION_LEVEL_ENCODING, I32) => encodings.levels = self.zigzag()?,
-                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+                _ => self.member(PAGE_HEADER_V1, id, kind, MAX_THRIFT_DEPTH)?,
             }
         }
         Ok(encodings)
@@ -469,7 +669,7 @@ impl<'a> Walk<'a> {
                 (NUM_VALUES, I32) => encodings.count = self.zigzag()?,
                 (ENCODING_V2, I32) => encodings.values = self.zigzag()?,
                 (IS_COMPRESSED, BOOLEAN_TRUE | BOOLEAN_FALSE) => is_compressed = kind == BOOLEAN_TRUE,
-                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+                _ => self.member(PAGE_HEADER_V2, id, kind, MAX_THRIFT_DEPTH)?,
             }
         }
         Ok((levels, is_compressed, encodings))
@@ -531,7 +731,7 @@ impl<'a> Walk<'a> {
                     children =
                         u64::try_from(self.zigzag()?).map_err(|_| bad("has a negative count of children"))?;
                 }
-                _ => self.value(kind, MAX_THRIFT_DEPTH)?,
+                _ => self.member(ELEMENT, id, kind, MAX_THRIFT_DEPTH)?,
             }
         }
         Ok((name, children))
@@ -586,6 +786,22 @@ mod tests {
         let page = [0x15, 0, 0x15, 0x80, 0x80, 0x80, 0x80, 0x10, 0x15, 0, 0];
         let expected = "the Parquet file's metadata has a page of an impossible size";
         assert_eq!(pages(&page).unwrap_err(), Error::data_file(expected));
+    }
+
+    #[test]
+    fn a_known_field_of_another_type_is_rejected() {
+        // A schema of one element with a logical type: a union, and an integer.
+        let footer = |logical_type: &[u8]| [&[0x29, 0x1c, 0x48, 1, b's'], logical_type, &[0, 0]].concat();
+        assert_eq!(check_footer(&footer(&[0x6c, 0x1c, 0, 0])), Ok(()));
+        for other in [[0x64, 0x1c].as_slice(), &[0x6c, 0x15, 2, 0]] {
+            assert_eq!(check_footer(&footer(other)), Err(bad(OTHER_TYPE)));
+        }
+    }
+
+    #[test]
+    fn an_id_of_more_than_16_bits_is_rejected() {
+        let footer = [0x29, 0x1c, 0x48, 1, b's', 0, 0x05, 0x80, 0x80, 0x08, 0, 0];
+        assert_eq!(check_footer(&footer), Err(bad("has a field of an impossible id")));
     }
 
     #[test]

@@ -290,6 +290,9 @@ impl Walk<'_> {
     }
 
     fn object(&mut self, typed: &Place, found: &Fields, wanted: &Fields, at: &At) -> Viewed<TypePtr> {
+        if wanted.is_empty() {
+            return no_view(format!("the type at {} has no fields", at.path));
+        }
         let places = places(members(typed.stored), typed.leaf);
         let mut fields = Vec::with_capacity(wanted.len());
         for field in wanted {
