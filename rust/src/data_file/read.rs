@@ -39,7 +39,7 @@ use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::text_buffers::TextBuffers;
 use crate::shred::unshred::unshred;
 use crate::value::Zone;
-use crate::value::cast::Casting;
+use crate::value::cast::{Casting, variant_fields};
 use crate::value::column::is_text_dictionary;
 use crate::value::path::Step;
 
@@ -612,7 +612,7 @@ impl Query {
         self.projections.iter().any(|projection| match projection.what {
             What::Column => has_variant(&projection.field),
             What::Path { .. } | What::Position | What::Stored => false,
-            What::Json { .. } => true,
+            What::Json { ref path, .. } => path.is_empty(),
         })
     }
 
@@ -694,8 +694,7 @@ impl Query {
         if path.is_empty() {
             return Ok(Arc::new(to_json_in_buffers(group, self.on_conflict, zone, &self.buffers)?));
         }
-        let variant = DataType::Struct(crate::value::cast::variant_fields());
-        let values = extract(group, path, &variant, &Casting::utc(true), self.on_conflict)?;
+        let values = extract(group, path, &variant_type(), &Casting::utc(true), self.on_conflict)?;
         Ok(Arc::new(to_json_in_buffers(values.as_struct(), self.on_conflict, zone, &self.buffers)?))
     }
 
@@ -896,15 +895,22 @@ impl Needed {
         let none = Needed { leaves: Vec::new(), metadata: None };
         let Some((first, field)) = locate(fields, &projection.column) else { return Ok(none) };
         let all = Needed { leaves: (first..first + leaf_count(field.data_type())).collect(), metadata: None };
-        match (&projection.what, field.data_type()) {
+        let needed = match (&projection.what, field.data_type()) {
             (What::Path { path, .. }, DataType::Struct(group)) => {
-                let needed = leaves_needed(group, path, projection.target())?;
-                let leaves = needed.leaves.iter().map(|leaf| first + leaf).collect();
-                Ok(Needed { leaves, metadata: needed.metadata.map(|leaf| first + leaf) })
+                leaves_needed(group, path, projection.target())?
             }
-            _ => Ok(all),
-        }
+            (What::Json { path, .. }, DataType::Struct(group)) if !path.is_empty() => {
+                leaves_needed(group, path, &variant_type())?
+            }
+            _ => return Ok(all),
+        };
+        let leaves = needed.leaves.iter().map(|leaf| first + leaf).collect();
+        Ok(Needed { leaves, metadata: needed.metadata.map(|leaf| first + leaf) })
     }
+}
+
+fn variant_type() -> DataType {
+    DataType::Struct(variant_fields())
 }
 
 /// The group of the Variant at the end of `path`, null where a struct on the way is; `None` where the file has no
