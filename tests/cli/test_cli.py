@@ -493,6 +493,8 @@ def test_read_explains_what_was_read_and_skipped(tmp_path):
     assert "files       1 of 2 read\n            1 skipped by bounds of Variants\n" in shown
     report = json.loads(run(*query, "--json").stdout)
     assert (report["files_read"], report["files_by_variant_bounds"], report["rows"]) == (1, 1, 4)
+    assert [run(*query, "--max-files", most).exit_code for most in ("0", "1")] == [1, 0]
+    assert run("read", table, "--max-files", "1").exit_code == 2
 
 
 @pytest.mark.usefixtures("small_files_are_shredded")

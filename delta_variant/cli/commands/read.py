@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
+import typer
+
 from ...operations.changes import read_changes
 from ...operations.read import read_table
 from ...queries.sql import query_tables
@@ -25,6 +27,7 @@ from ..options import (
     parse_columns,
     parse_pairs,
 )
+from ..output import FINDINGS
 from ..progress import showing_progress
 from ..report import Report, render
 from ..rows import OutputFormat, print_rows
@@ -55,8 +58,14 @@ def read(
     explain: Annotated[
         bool, option("Print what is read and skipped instead of the rows.", names="--explain")
     ] = False,
+    max_files: Annotated[
+        int | None,
+        option("With --explain: exit status 1 if more files are read.", "N", names="--max-files", min=0),
+    ] = None,
 ) -> None:
     """Print rows of a table, or columns and Variant paths."""
+    if max_files is not None and not explain:
+        raise typer.BadParameter("--max-files needs --explain")
     with showing_progress(if_redirected=True):
         scan = read_table(
             handle(table),
@@ -70,6 +79,8 @@ def read(
         if explain:
             found = scan.explain()
             render(Report(found, str(found).splitlines()), json=json)
+            if max_files is not None and found.files_read > max_files:
+                raise typer.Exit(FINDINGS)
         else:
             print_rows(scan.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))
 
