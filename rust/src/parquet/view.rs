@@ -143,8 +143,8 @@ impl ParquetFile {
     }
 }
 
-/// The writers whose files have no bounds of floating-point numbers with a NaN. Those of others are bounds of the other
-/// numbers, by which readers prune rows with a NaN, which is greater.
+/// The writers whose bounds of floating-point numbers count a NaN: this library writes none then, and parquet-mr has NaN as
+/// the greatest value. Others bound the other numbers, by which readers prune rows with a NaN, which is greater.
 const COUNT_NAN: [&str; 2] = [CREATED_BY, "parquet-mr version"];
 
 /// The same column chunk with another name. Without column orders, bounds of bytes are in an order that is out of use,
