@@ -12,11 +12,12 @@ from .decoding import NotAVariantError, decode
 from .invoke import VARIANT_KEY, Answer
 from .shredded_columns import assemble, typed_pair
 from .typed_values import Difference, Schema, TypedValue, compare, describe
+from .written_layout import Violation
 
 __all__ = ["STATUSES", "Effect", "Result", "Status", "grade"]
 
 Status: TypeAlias = Literal[
-    "pass", "wrong value", "accepted", "refused", "crashed", "timed out", "not offered"
+    "pass", "wrong value", "wrong layout", "accepted", "refused", "crashed", "timed out", "not offered"
 ]
 
 Effect: TypeAlias = Literal["lost", "altered"]
@@ -44,6 +45,10 @@ class Result:
     def is_finding(self) -> bool:
         """Return whether the result is a defect of the engine."""
         return self.status not in ("pass", "not offered")
+
+
+class _LayoutError(Exception):
+    """A written file or table with the right values that violates rules; the message names them."""
 
 
 class _WrongError(Exception):
@@ -77,6 +82,8 @@ def _grade_content(case: Case, engine: str, content: Any, expected: str) -> Resu
         effect: Effect = "lost" if _is_lost(case, content) else "altered"
         got = f"{wrong}; the whole answer: {got}"
         return Result(case, engine, "wrong value", expected, got, effect=effect)
+    except _LayoutError as wrong:
+        return Result(case, engine, "wrong layout", "no violation of docs/audit-rules.md", str(wrong))
     return Result(case, engine, "pass", expected, got, notes)
 
 
@@ -227,6 +234,20 @@ def _grade_shred(case: Case, content: Any) -> Iterator[str]:
     schema = case.input["schema"]
     for row, (pair, other) in enumerate(zip(wanted, found, strict=True)):
         yield from _compare_pairs(schema, typed_pair(schema, pair), other, f"row {row}")
+    yield from _layout_notes(content["violations"])
+
+
+def _layout_notes(violations: Sequence[Violation]) -> Iterator[str]:
+    """Yield the violations that are warnings; raises _LayoutError if there are errors."""
+    texts = {
+        severity: [
+            f"{each['rule']}: {each['message']}" for each in violations if each["severity"] == severity
+        ]
+        for severity in ("error", "warning")
+    }
+    if texts["error"]:
+        raise _LayoutError("; ".join(texts["error"]))
+    yield from texts["warning"]
 
 
 def _compare_pairs(schema: Schema, wanted: Any, found: Any, where: str) -> Iterator[str]:
@@ -267,7 +288,7 @@ def _grade_rewrite(case: Case, content: Any) -> Iterable[str]:
             list(_notes(compare(value, stored), f"{where}, "))
         elif value is not stored:
             raise _WrongError.of(where, value, stored)
-    return ()
+    return _layout_notes(content["violations"])
 
 
 def _check_ids(wanted: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> None:

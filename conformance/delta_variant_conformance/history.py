@@ -18,6 +18,7 @@ __all__ = ["Change", "History", "Record", "load_history"]
 CODES: Mapping[Status, str] = {
     "pass": ".",
     "wrong value": "w",
+    "wrong layout": "l",
     "accepted": "a",
     "refused": "r",
     "crashed": "c",

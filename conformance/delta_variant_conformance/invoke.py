@@ -20,6 +20,7 @@ from . import shredded_columns
 from .case import Case
 from .engine import Engine, NotOfferedError, Query, VariantBytes
 from .parquet_footer import annotate
+from .written_layout import file_violations, table_violations
 
 __all__ = ["VARIANT_KEY", "Answer", "invoke", "stored_columns"]
 
@@ -129,14 +130,19 @@ def _select(engine: Engine, case: Case, scratch: Path) -> Any:
 
 
 def stored_columns(case: Case, content: Any) -> Any:
-    """Return the columns of a file or a table that an engine wrote, instead of its path; else the content.
+    """Return the columns of a file or a table that an engine wrote, and violations, instead of its path.
 
-    The kit reads them itself, so that the reader of an engine cannot hide a loss.
+    The kit reads them itself, so that the reader of an engine cannot hide a loss. Other content is returned.
     """
     if case.kind == "shred" and content is not None and "file" in content:
-        return {"columns": _plain(shredded_columns.read(Path(content["file"]), case.column))}
+        file = Path(content["file"])
+        columns = _plain(shredded_columns.read(file, case.column))
+        return {"columns": columns, "violations": file_violations(file, case.column)}
     if case.kind == "rewrite" and content is not None and "table" in content:
-        return {"files": _plain(shredded_columns.read_stored(Path(content["table"]), case.column))}
+        table = Path(content["table"])
+        files = _plain(shredded_columns.read_stored(table, case.column))
+        violations = table_violations(table, case.folder / case.input["table"])
+        return {"files": files, "violations": violations}
     return content
 
 

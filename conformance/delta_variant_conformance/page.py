@@ -22,6 +22,7 @@ NOTE: Literal["note"] = "note"
 CLASSES: Mapping[str, str] = {
     "pass": "pass",
     "wrong value": "wrong",
+    "wrong layout": "layout",
     "accepted": "accepted",
     "refused": "refused",
     "crashed": "crashed",
@@ -35,7 +36,8 @@ DETAILS: tuple[str, ...] = (*FINDINGS, NOTE)
 SCORING = (
     "A cell shows the passed cases of those that an engine offers. The score is 100 if all of them pass. "
     "A pass counts 1, an unexpected error (refused) 0, an answer instead of the expected error (accepted) "
-    "-1/2, a crash or a timeout -1, a wrong value -2. Cases that are not offered do not count."
+    "-1/2, a crash, a timeout or a wrong layout of what it wrote -1, a wrong value -2. Cases that are not "
+    "offered do not count."
 )
 
 NAMED = 4

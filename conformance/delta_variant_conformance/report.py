@@ -25,17 +25,18 @@ __all__ = [
 
 NONE = "-"
 
-FINDINGS: tuple[Status, ...] = ("wrong value", "crashed", "timed out", "accepted", "refused")
+FINDINGS: tuple[Status, ...] = ("wrong value", "wrong layout", "crashed", "timed out", "accepted", "refused")
 """The statuses that are defects of an engine, worst first."""
 
 # A user notices an error but not a wrong value. An answer instead of an expected error may be the stored
-# value, but the user does not learn that the data is damaged.
+# value, but the user does not learn that the data is damaged. A wrong layout makes other readers fail.
 POINTS = {
     "pass": 1.0,
     "refused": 0.0,
     "accepted": -0.5,
     "crashed": -1.0,
     "timed out": -1.0,
+    "wrong layout": -1.0,
     "wrong value": -2.0,
 }
 
@@ -53,8 +54,8 @@ def score(results: Iterable[Result]) -> int | None:
 def score_of(statuses: Iterable[Status]) -> int | None:
     """Return the points of the cases that an engine offers, of at most 100; None if it offers none.
 
-    A pass counts 1, an unexpected error 0, an answer instead of the expected error -1/2, a crash or a timeout
-    -1, a wrong value -2. The score may be negative.
+    A pass counts 1, an unexpected error 0, an answer instead of the expected error -1/2, a crash, a timeout
+    or a wrong layout -1, a wrong value -2. The score may be negative.
     """
     points = [POINTS[status] for status in statuses if status in POINTS]
     return round(100 * sum(points) / len(points)) if points else None

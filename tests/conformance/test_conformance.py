@@ -326,7 +326,8 @@ def test_value_of_a_fully_shredded_object_may_be_empty(tmp_path: Path, value: st
     [case] = load_cases([tmp_path])
     left = {"$variant": ["0101000161", value]}
     typed_value = {"a": {"value": None, "typed_value": {"$typed": {"int64": 1}}}}
-    answer = Answer("answered", {"columns": [{"value": left, "typed_value": typed_value}]})
+    pairs = [{"value": left, "typed_value": typed_value}]
+    answer = Answer("answered", {"columns": pairs, "violations": []})
     result = grade(case, "other", answer)
     assert (result.status, len(result.notes)) == (status, status == "pass"), result
 
@@ -694,13 +695,14 @@ def test_the_command_prints_the_matrix_and_exits_with_0_if_all_pass(tmp_path: Pa
         "unshred 3",
         "all",
         "wrong value",
+        "wrong layout",
         "crashed",
         "timed out",
         "accepted",
         "refused",
         "score",
     ]
-    assert row[1:] == ["3/3", "3/3", "-", "-", "-", "-", "-", "100"]
+    assert row[1:] == ["3/3", "3/3", "-", "-", "-", "-", "-", "-", "100"]
     assert row[0].startswith("ours ")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 

@@ -88,8 +88,8 @@ def test_the_file_keeps_each_status_of_each_engine_and_version(tmp_path: Path):
     assert load_history(file) == history
     content = json.loads(file.read_text(encoding="utf-8"))
     first, second = content["engines"]["duckdb"]
-    assert first["outcomes"] == {"decode": ".warct-", "file": " "}
-    assert second["outcomes"] == {"decode": " " * 7, "file": "."}
+    assert first["outcomes"] == {"decode": ".wlarct-", "file": " "}
+    assert second["outcomes"] == {"decode": " " * 8, "file": "."}
     assert second["counts"] == {"pass": 1}
 
 
