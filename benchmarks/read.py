@@ -53,7 +53,7 @@ def ours(target: Path) -> dict[str, Query]:
     def stats() -> int:
         files = sorted(target.glob("*.parquet"))
         for file in files:
-            dv.file_stats(file)
+            dv.compute_stats(file)
         return sum(_leaf_values(file) for file in files)
 
     def files() -> int:

@@ -45,7 +45,7 @@ from .errors import (
 if TYPE_CHECKING:
     from ._progress_bar import progress
     from .data_file.options import FileOptions, JsonOptions
-    from .data_file.statistics import file_stats
+    from .data_file.statistics import compute_stats
     from .expressions.variant_get import try_variant_get, variant_get
     from .input.files import read_csv
     from .input.json_lines import read_json
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from .operations.describe.summary import Summary
     from .operations.drop_feature import drop_feature
     from .operations.file_repair import FileRepairResult, repair_files
+    from .operations.file_stats import file_stats
     from .operations.history import HistoryEntry, history
     from .operations.legacy.migration import Migration, migrate_legacy
     from .operations.log_cleanup import LogCleanupResult, clean_up_log
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
     from .operations.update import update
     from .operations.vacuum import VacuumResult, vacuum
     from .operations.write import write_table
+    from .protocol.statistics import decode_bound, encode_bound
     from .queries.sql import QueryResult, sql
     from .read.aggregate import Aggregation, aggregate
     from .read.explanation import Explanation
@@ -163,14 +165,17 @@ __all__ = [
     "change_type",
     "clean_up_log",
     "clone",
+    "compute_stats",
     "convert",
     "create_table",
+    "decode_bound",
     "delete",
     "delete_all",
     "describe",
     "drop_column",
     "drop_constraint",
     "drop_feature",
+    "encode_bound",
     "export",
     "file_stats",
     "history",
@@ -216,7 +221,7 @@ _LAZY = {
         "FileOptions",
         "JsonOptions",
     ),
-    "data_file.statistics": ("file_stats",),
+    "data_file.statistics": ("compute_stats",),
     "expressions.variant_get": (
         "try_variant_get",
         "variant_get",
@@ -256,6 +261,7 @@ _LAZY = {
         "FileRepairResult",
         "repair_files",
     ),
+    "operations.file_stats": ("file_stats",),
     "operations.history": (
         "HistoryEntry",
         "history",
@@ -291,6 +297,7 @@ _LAZY = {
         "vacuum",
     ),
     "operations.write": ("write_table",),
+    "protocol.statistics": ("decode_bound", "encode_bound"),
     "queries.sql": ("QueryResult", "sql"),
     "read.aggregate": (
         "Aggregation",

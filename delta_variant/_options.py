@@ -31,7 +31,7 @@ Floats: TypeAlias = Literal["decimal", "double"]
 """The Variant type of a JSON number with a fraction."""
 
 PageVersion: TypeAlias = Literal[1, 2]
-JsonKind: TypeAlias = Literal["number", "string"]
+JsonKind: TypeAlias = Literal["number", "string", "boolean"]
 
 Numeric: TypeAlias = Literal["value", "strict"]
 """Which exact numbers to shred: those that the column can hold without loss, or those of its own type."""

@@ -38,6 +38,7 @@ from .operations.delete import delete_all as _delete_all
 from .operations.describe.describe import describe as _describe
 from .operations.drop_feature import drop_feature as _drop_feature
 from .operations.file_repair import repair_files as _repair_files
+from .operations.file_stats import file_stats as _file_stats
 from .operations.history import history as _history
 from .operations.log_cleanup import clean_up_log as _clean_up_log
 from .operations.merge.builder import merge as _merge
@@ -328,6 +329,7 @@ class Table:
     changes = _read_changes
     shredded_columns = _shredded_columns
     describe = _describe
+    file_stats = _file_stats
     create = _create_table
     clone = _clone
     export = _export

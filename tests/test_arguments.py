@@ -222,7 +222,7 @@ WRONG_TYPES: list[tuple[Callable[[str, Any], object], list[Any]]] = [
         lambda t, value: append(t, commit=dv.CommitOptions(txn=value)),
         ["s", b"s", {"s": 1}, 5, ("a", "1"), (5, 1)],
     ),
-    (lambda t, value: dv.file_stats(value), [b"x", {"x": 1}, 5, None]),
+    (lambda t, value: dv.compute_stats(value), [b"x", {"x": 1}, 5, None]),
     (lambda t, value: dv.migrate_legacy(value, f"{t}-new"), [b"x", {"x": 1}, 5, None]),
     (lambda t, value: dv.migrate_legacy(t, value), [b"x", {"x": 1}, 5, None]),
     (lambda t, value: dv.read_json(value), [b"x", {"x": 1}, 5, None, iter("x"), [5]]),
@@ -372,7 +372,7 @@ def test_a_negative_number_of_paths_is_rejected(table: str):
     with pytest.raises(
         ValueError, match=r"max_variant_stats_paths: expected an integer from 0 to .*, got -1"
     ):
-        dv.file_stats(file, max_variant_stats_paths=-1)
+        dv.compute_stats(file, max_variant_stats_paths=-1)
 
 
 @pytest.mark.parametrize("source", [io.StringIO("1\n"), b"1\n", bytearray(b"1"), None, 5, [b"1"]])

@@ -33,7 +33,7 @@ def test_this_library_decodes_and_encodes_the_examples_alike():
 
     for text, value in script().examples(FOLDER):
         decoded = decode_bound(text)
-        assert encode_bound(decoded.metadata + decoded.value) == text
+        assert encode_bound(decoded) == text
         found = decoded.to_python()
         assert {path: str(each) for path, each in found.items() if path != "$['at']"} == {
             path: str(each) for path, each in value.items() if path != "$['at']"

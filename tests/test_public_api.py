@@ -115,7 +115,7 @@ def conflict() -> object:
 
 
 def no_parquet() -> object:
-    return delta_variant.file_stats(__file__)
+    return delta_variant.compute_stats(__file__)
 
 
 def no_text() -> object:

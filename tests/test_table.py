@@ -32,6 +32,7 @@ METHODS = {
                 "aggregate",
                 "shredded_columns",
                 "describe",
+                "file_stats",
                 "clone",
                 "export",
                 "history",
@@ -88,7 +89,9 @@ def test_every_method_is_a_function_or_selects_a_version():
         "read_json",
         "convert",
         "sql",
-        "file_stats",
+        "compute_stats",
+        "decode_bound",
+        "encode_bound",
         "migrate_legacy",
         "progress",
     }

@@ -74,16 +74,17 @@ def drop_output(descriptor: int = 1) -> None:
         os.dup2(nowhere.fileno(), descriptor)
 
 
-def write_page(path: str | os.PathLike[str], text: str) -> None:
-    """Write a page to a file. Raise StoreError if that fails."""
+def write_page(path: str | os.PathLike[str], content: str | bytes) -> None:
+    """Write a page or other content to a file. Raise StoreError if that fails."""
     # Imported here, because the start of every command imports this module.
     from .._text import size_text
     from ..storage.store import local_location
     from .terminal import print_hint
 
-    local = local_location("the page", path)
+    local = local_location("the output", path)
+    data = content if isinstance(content, bytes) else content.encode()
     try:
-        local.write_text(text, encoding="utf-8")
+        local.write_bytes(data)
     except OSError as error:
         raise StoreError(f"cannot write {path}: {reason_of(error)}", file=str(path)) from error
-    print_hint(f"wrote {path}, {size_text(len(text.encode()))}")
+    print_hint(f"wrote {path}, {size_text(len(data))}")

@@ -16,10 +16,10 @@ from ..storage.store import local_location
 from .options import MAX_STATS_BYTES, MAX_STATS_PATHS
 from .shredding import variant_paths
 
-__all__ = ["compute_stats", "file_stats"]
+__all__ = ["compute_stats", "stats_of"]
 
 
-def file_stats(
+def compute_stats(
     path: str | PathLike[str], *, max_variant_stats_paths: int = MAX_STATS_PATHS
 ) -> FileStatistics:
     """Compute the statistics of a Parquet file from its data, in the form of `AddFile.stats`.
@@ -40,17 +40,17 @@ def file_stats(
     Example:
         >>> import pyarrow as pa, pyarrow.parquet as pq
         >>> pq.write_table(pa.table({"id": [1, 2]}), "ids.parquet")
-        >>> file_stats("ids.parquet").num_records
+        >>> compute_stats("ids.parquet").num_records
         2
     """
     check_path("path", path)
     name = str(local_location("a Parquet file", path))
     with error_location(file=name):
         file = _native.DataFile(name, name)
-        return compute_stats(file, list(variant_paths(file)), max_variant_stats_paths=max_variant_stats_paths)
+        return stats_of(file, list(variant_paths(file)), max_variant_stats_paths=max_variant_stats_paths)
 
 
-def compute_stats(
+def stats_of(
     file: _native.DataFile,
     variants: Sequence[Path],
     *,

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from .._checks import options_of, to_integer
 from .._progress import advance, begin
 from ..data_file.options import MAX_STATS_BYTES, MAX_STATS_PATHS
-from ..data_file.statistics import compute_stats
+from ..data_file.statistics import stats_of
 from ..errors import DeltaVariantError
 from ..execution import ROUNDS, NameFile, executor_of
 from ..log import transaction
@@ -74,7 +74,7 @@ def _repair_file(
 
 def _compute(subject: FileSubject, max_variant_stats_paths: int) -> FileStatistics:
     variants = [column.path for column in subject.table.variants if column.has_bounds]
-    stats = compute_stats(
+    stats = stats_of(
         subject.opened,
         variants,
         max_variant_stats_paths=max_variant_stats_paths,

@@ -152,9 +152,21 @@ def leaves_of(values: Nested, parents: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield (*parents, name), value
 
 
-def encode_bound(data: bytes) -> str:
-    """Return `metadata‖value` as the z85 text of a statistics entry."""
-    return z85.encode(data)
+def encode_bound(bounds: Variant) -> str:
+    """Return the text of a Variant column in `minValues` or `maxValues`, the inverse of `decode_bound`.
+
+    Args:
+        bounds: An object that maps normalized paths, such as `$['user']['id']`, to values.
+
+    Returns:
+        Metadata and value, padded with zeros to blocks of four bytes, as z85 text.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> dv.encode_bound(dv.Variant.from_python({"$['user']": 7}))
+        '5DI>rbWhTsB7Gwtt(>3b00iMl'
+    """
+    return z85.encode(bounds.metadata + bounds.value)
 
 
 def variant_bytes(text_bytes: int) -> int:
@@ -163,9 +175,21 @@ def variant_bytes(text_bytes: int) -> int:
 
 
 def decode_bound(text: str) -> Variant:
-    """Return the Variant in a statistics entry, in either of the forms that `z85.decode` reads.
+    """Return the bounds of a Variant column, whose text is an entry of `minValues` or `maxValues`.
 
-    Raises InvalidStatisticsError.
+    Args:
+        text: z85 text, also in the form of the examples in PROTOCOL.md, whose last block is cut.
+
+    Returns:
+        An object that maps normalized paths (PROTOCOL.md, "Variant Statistics") to values.
+
+    Raises:
+        InvalidStatisticsError: The text is not z85, or its bytes are not a Variant.
+
+    Example:
+        >>> import delta_variant as dv
+        >>> dv.decode_bound("5DI>rbWhTsB7Gwtt(>3b00iMl").to_python()
+        {"$['user']": 7}
     """
     try:
         return from_concatenated(z85.decode(text))
@@ -280,9 +304,7 @@ def from_report(
 def _leaves(name: str, column: Any, ends: tuple[Shorten, Shorten]) -> list[tuple[Path, int, Any, Any]]:
     if isinstance(column, dict):
         least, greatest = column["bounds"] or (None, None)
-        return [
-            ((name,), column["nulls"], least and encode_bound(least), greatest and encode_bound(greatest))
-        ]
+        return [((name,), column["nulls"], least and z85.encode(least), greatest and z85.encode(greatest))]
     return [
         (tuple(leaf.path), leaf.nulls, _bound(leaf.min, ends[0]), _bound(leaf.max, ends[1]))
         for leaf in column
@@ -301,7 +323,7 @@ def _bound(row: Any, shorten: Shorten) -> Any:
     if row is None:
         return None
     if isinstance(row, bytes):
-        return encode_bound(row)
+        return z85.encode(row)
     if pa.types.is_timestamp(row.type):
         return _timestamp(row[0].value, row.type)
     if pa.types.is_date32(row.type):

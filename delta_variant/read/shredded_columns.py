@@ -21,7 +21,7 @@ from ..storage.store import TableLocation
 from .file_reader import FileReader, TableReader, files_of
 from .rows import load_readable
 
-__all__ = ["shredded_columns", "shredded_types", "typed_columns", "variants_of"]
+__all__ = ["path_name", "shredded_columns", "shredded_types", "typed_columns", "variants_of"]
 
 Path: TypeAlias = tuple[str, ...]
 
@@ -87,7 +87,7 @@ def typed_columns(
     function = "variant_get" if strict else "try_variant_get"
     for (variant, path), sql_type in types.items():
         if (text := _path_text(path)) is not None:
-            name = ".".join(variant) + _name(path)
+            name = ".".join(variant) + path_name(path)
             column = ".".join(map(quote, variant))
             columns.setdefault(name, f"{function}({column}, {_literal(text)}, '{sql_type}')")
     return columns
@@ -195,7 +195,8 @@ def _step(name: str) -> str:
     return f"['{name}']" if "'" not in name else f'["{name}"]'
 
 
-def _name(path: Sequence[str]) -> str:
+def path_name(path: Sequence[str]) -> str:
+    """Return a path as it follows the name of its Variant in the names of columns: `.user.id`."""
     return "".join(f".{name}" if name.isidentifier() else f"[{name!r}]" for name in path)
 
 

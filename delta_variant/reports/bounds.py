@@ -114,8 +114,7 @@ def encode(text: str) -> str:
     names = parse_json([msgspec.json.encode(dict.fromkeys(values)).decode()]).field("metadata")
     parts = [names, pa.nulls(1, pa.binary()), objects]
     shredded = pa.StructArray.from_arrays(parts, ["metadata", "value", "typed_value"])
-    metadata, value = (part[0].as_py() for part in unshred(shredded).flatten())
-    return encode_bound(metadata + value)
+    return encode_bound(Variant(*(part[0].as_py() for part in unshred(shredded).flatten())))
 
 
 def _column(value: msgspec.Raw) -> pa.StructArray:

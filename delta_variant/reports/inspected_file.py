@@ -11,7 +11,7 @@ from .._progress import advance, begin
 from ..data_file.options import MAX_STATS_BYTES, MAX_STATS_PATHS
 from ..data_file.reader import open_file, table_columns
 from ..data_file.shredding import variant_columns
-from ..data_file.statistics import compute_stats, file_stats
+from ..data_file.statistics import compute_stats, stats_of
 from ..errors import InvalidStatisticsError, error_location
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
@@ -60,7 +60,7 @@ def data_files(target: TableLocation, version: int | None, *, exact: bool = Fals
     folder, name = open_store(file.absolute().parent), file.name
     with error_location(file=name):
         variants = variant_columns(open_file(folder, name))
-    yield InspectedFile(folder, name, file_stats(file), {(column,): column for column in variants})
+    yield InspectedFile(folder, name, compute_stats(file), {(column,): column for column in variants})
 
 
 def files_of(snapshot: Snapshot) -> Iterator[InspectedFile]:
@@ -86,7 +86,7 @@ def _compute_statistics(snapshot: Snapshot, files: Iterable[InspectedFile]) -> I
     stored = table_columns(physical_schema(snapshot.schema, table.mapping_mode), table.mapping_mode)
     begin("computing statistics", files=snapshot.num_files)
     for file in files:
-        stats = compute_stats(
+        stats = stats_of(
             open_file(snapshot.store, file.path, stored),
             [column for column, data_type in types.items() if data_type == VARIANT],
             max_variant_stats_paths=MAX_STATS_PATHS if table.supports_shredding else 0,

@@ -516,7 +516,7 @@ def test_unreadable_column_names_are_errors_that_name_file_and_column(tmp_path: 
     shutil.copy(file, plain)
     expected = re.escape(f"{file.name}: {sentence}")
     for operate in (
-        lambda: dv.file_stats(file),
+        lambda: dv.compute_stats(file),
         lambda: read_legacy_file(file),
         lambda: migrate_legacy(plain, tmp_path / "migrated"),
     ):
@@ -538,7 +538,7 @@ def test_a_column_that_a_file_has_twice_is_an_error_that_names_file_and_column(t
     plain.mkdir()
     shutil.copy(file, plain)
     for operate in (
-        lambda: dv.file_stats(file),
+        lambda: dv.compute_stats(file),
         lambda: read_legacy_file(file),
         lambda: migrate_legacy(plain, tmp_path / "migrated"),
     ):
@@ -558,7 +558,7 @@ def test_two_fields_of_a_struct_with_one_name_have_no_statistics(tmp_path: Path)
     struct = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["x", "x"])
     pq.write_table(pa.table({"s": struct}), tmp_path / "f.parquet")
     with pytest.raises(DataFileError, match=r"f\.parquet: ambiguous column 's\.x'"):
-        dv.file_stats(tmp_path / "f.parquet")
+        dv.compute_stats(tmp_path / "f.parquet")
 
 
 def test_a_struct_with_a_nul_in_a_name_is_not_read(tmp_path: Path):

@@ -136,7 +136,7 @@ def test_a_file_has_the_values_that_duckdb_reads(outcome: FileOutcome, corpora: 
 def test_a_file_is_inspected_and_has_statistics(outcome: FileOutcome, corpora: Path):
     file = corpora / FOLDER / outcome.file
     known = pq.read_table(file, columns=["id"])["id"].to_pylist()
-    statistics = dv.file_stats(file)
+    statistics = dv.compute_stats(file)
     assert (statistics.num_records, statistics.null_count["id"]) == (int(outcome.rows), 0)
     assert (statistics.min_values["id"], statistics.max_values["id"]) == (min(known), max(known))
     opened = open_file(open_store(file.parent), file.name)

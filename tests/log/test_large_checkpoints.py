@@ -37,6 +37,7 @@ from delta_variant.log.checkpoints import ordering, reading, summaries, writing
 from delta_variant.log.file_set import FileSet, Summary
 from delta_variant.log.load import load_snapshot
 from delta_variant.log.snapshot import Snapshot
+from delta_variant.protocol import z85
 from delta_variant.protocol.actions import (
     AddFile,
     CommitInfo,
@@ -48,7 +49,6 @@ from delta_variant.protocol.actions import (
     Sidecar,
     encode_commit,
 )
-from delta_variant.protocol.statistics import encode_bound
 from delta_variant.read.plan import FilePlan, plan_files, prune_files
 from delta_variant.read.query import Query
 from delta_variant.storage import store
@@ -111,7 +111,7 @@ def metadata(*partition_columns: str, **configuration: str) -> Metadata:
 def variant_bound(members: dict[str, Any]) -> str:
     rows = dv.parse_json(pa.array([json.dumps({f"$['{name}']": value for name, value in members.items()})]))
     metadata, value = (rows.field(name)[0].as_py() for name in ("metadata", "value"))
-    return encode_bound(metadata + value)
+    return z85.encode(metadata + value)
 
 
 def statistics(number: int, **others: Any) -> str:

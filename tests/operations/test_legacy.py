@@ -497,7 +497,7 @@ def old(tmp_path: Path) -> Path:
 def test_statistics_of_a_legacy_file_are_rejected(old: Path):
     """O14. The values of `typed_value` alone are not bounds."""
     with pytest.raises(errors.ShreddingError, match=MIGRATE) as caught:
-        dv.file_stats(old)
+        dv.compute_stats(old)
     assert (caught.value.file, caught.value.column) == (str(old), "v")
 
 
@@ -520,7 +520,7 @@ def test_a_table_with_a_legacy_file_is_rejected(tmp_path: Path, old: Path):
 def test_a_struct_with_a_field_object_is_not_in_the_legacy_layout(tmp_path: Path):
     struct = pa.array([{"object": "x", "array": [1], "value": 2}])
     pq.write_table(pa.table({"s": struct}), tmp_path / "f.parquet")
-    assert dv.file_stats(tmp_path / "f.parquet").num_records == 1
+    assert dv.compute_stats(tmp_path / "f.parquet").num_records == 1
     with raises_at(errors.DataFileError, "no column in the legacy layout", file=str(tmp_path / "f.parquet")):
         read_legacy_file(tmp_path / "f.parquet")
 

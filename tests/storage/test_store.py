@@ -200,7 +200,7 @@ def test_the_error_for_a_remote_uri_requires_a_local_path(tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     one = pa.table({"id": [1]})
     for operate in (
-        lambda: dv.file_stats(location),
+        lambda: dv.compute_stats(location),
         lambda: dv.migrate_legacy(location, "target"),
         lambda: dv.migrate_legacy(tmp_path, location),
         lambda: legacy.read_legacy_file(location),

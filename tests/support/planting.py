@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import delta_variant as dv
 from delta_variant.log.checkpoints import writing as checkpoint_writing
 from delta_variant.protocol import z85
-from delta_variant.protocol.statistics import encode_bound
 from delta_variant.reports import bounds
 from delta_variant.storage.store import open_store
 
@@ -192,7 +191,7 @@ def bound_of(value: bytes, keys: list[str]) -> str:
     names = [key.encode() for key in keys]
     offsets = [sum(map(len, names[:count])) for count in range(len(names) + 1)]
     metadata = bytes([1, len(names), *offsets]) + b"".join(names)
-    return encode_bound(metadata + value)
+    return z85.encode(metadata + value)
 
 
 def inline_vector(*rows: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from delta_variant.data_file import reader
 from delta_variant.data_file.options import FileOptions, WriteOptions
 from delta_variant.data_file.reader import LegacyMode, Projection, open_file
-from delta_variant.data_file.statistics import file_stats
+from delta_variant.data_file.statistics import compute_stats
 from delta_variant.data_file.writer import FileSeries
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.delete import delete
@@ -145,11 +145,11 @@ def _decode_stats(text: str) -> VariantBytes:
 
 
 def _encode_stats(given: VariantBytes) -> str:
-    return encode_bound(given.metadata + given.value)
+    return encode_bound(variant_values.Variant(given.metadata, given.value))
 
 
 def _collect_stats(file: Path, column: str) -> Mapping[str, Any]:
-    found = file_stats(file)
+    found = compute_stats(file)
     sides = {"min": found.min_values.get(column), "max": found.max_values.get(column)}
     bounds = {side: None if text is None else _decode_stats(text) for side, text in sides.items()}
     return {**bounds, "null_count": found.null_count.get(column)}

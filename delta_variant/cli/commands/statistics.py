@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
+import pyarrow as pa
 import typer
 
 from ..._text import count, fill, path_step, path_text, size_text
 from ...errors import InvalidStatisticsError
+from ...operations.file_stats import file_stats
 from ...protocol.statistics import leaves_of, value_at
 from ...reports import bounds
 from ...reports.explorer import explore
@@ -34,6 +36,7 @@ from ..options import (
 from ..output import FINDINGS, write_page
 from ..progress import showing_progress
 from ..report import Report, render
+from ..rows import print_rows
 from ..tables import Heading, Layout
 from ..terminal import console, print_hint, print_json, print_lines
 
@@ -119,6 +122,13 @@ def stats(
         int | None,
         option(f"Maximum number of files; {SHOWN_FILES} by default, all with --json.", "N", min=1),
     ] = None,
+    csv: Annotated[bool, option("Print a row per file of a table as CSV.", names="--csv")] = False,
+    parquet: Annotated[
+        Text, option("Write a row per file of a table to a Parquet file.", "FILE", "--parquet")
+    ] = None,
+    long: Annotated[
+        bool, option("With --csv or --parquet: a row per file and column or path.", names="--long")
+    ] = False,
     wide: Wide = False,
     expanded: Expanded = False,
     json: Json = False,
@@ -127,6 +137,13 @@ def stats(
 
     With --json, one object per file. Exit status 1 means that bounds of these files cannot be decoded.
     """
+    if csv or parquet is not None:
+        if exact or json or Path(target).is_file():
+            raise typer.BadParameter("--csv and --parquet have the statistics in the log of a table")
+        _write_rows(file_stats(handle(target), long=long, version=version), limit, csv, parquet)
+        return
+    if long:
+        raise typer.BadParameter("--long needs --csv or --parquet")
     messages: list[str] = []
     shown = SHOWN_FILES if limit is None and not json else limit
     with showing_progress(if_redirected=True):
@@ -144,6 +161,18 @@ def stats(
     if messages:
         print_lines(console(stderr=True), *messages)
         raise typer.Exit(FINDINGS)
+
+
+def _write_rows(rows: pa.Table, limit: int | None, csv: bool, parquet: str | None) -> None:
+    rows = rows if limit is None else rows.slice(0, limit)
+    if csv:
+        print_rows(rows.to_reader(), "csv", None)
+    if parquet is not None:
+        import pyarrow.parquet as pq
+
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows, sink)
+        write_page(parquet, sink.getvalue().to_pybytes())
 
 
 BOUNDS: tuple[Heading, ...] = (

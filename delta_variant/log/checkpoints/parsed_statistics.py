@@ -25,9 +25,10 @@ from ...errors import (
     ShreddingError,
     UnsupportedFeatureError,
 )
+from ...protocol import z85
 from ...protocol.schema.arrow import to_arrow_type
 from ...protocol.schema.partition_values import partition_value_from_string
-from ...protocol.statistics import decode_bound, encode_bound, put_at
+from ...protocol.statistics import decode_bound, put_at
 from ...protocol.types import DataType, PrimitiveType, is_geospatial
 from ...variant import shredding
 from ...variant import values as variant_values
@@ -260,7 +261,7 @@ def _write_variant(array: Any) -> Any:
     data = pc.binary_join_element_wise(
         decode(pc.struct_field(variants, "metadata")), pc.struct_field(variants, "value"), b""
     ).dictionary_encode()
-    texts = pa.array([encode_bound(each) for each in data.dictionary.to_pylist()], pa.string())
+    texts = pa.array([z85.encode(each) for each in data.dictionary.to_pylist()], pa.string())
     return _join('"', texts.take(data.indices), '"')
 
 

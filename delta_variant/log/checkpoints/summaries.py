@@ -18,7 +18,6 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ... import _native
 from ..._arrow import Array, total
 from ..._options import JsonKind
 from ...errors import InvalidStatisticsError
@@ -38,6 +37,7 @@ from ...protocol.statistics import (
     widen_moments,
 )
 from ...protocol.types import VARIANT, DataType
+from ...variant.values import Variant
 from ..file_set import PartitionValues, Summary
 from ..snapshot import Snapshot
 
@@ -244,9 +244,7 @@ def _widened(leaf: StatsLeaf, extreme: Any, sign: int) -> Any:
 
 
 def _encoded(members: dict[str, Any]) -> str:
-    variants = _native.from_python([members], False)
-    metadata, value = (variants.field(name)[0].as_py() for name in ("metadata", "value"))
-    return encode_bound(metadata + value)
+    return encode_bound(Variant.from_python(members))
 
 
 def _distinct(files: pa.Table, partitions: Sequence[str]) -> PartitionValues | None:

@@ -19,7 +19,7 @@ from ...data_file.reader import (
     read,
     table_columns,
 )
-from ...data_file.statistics import compute_stats
+from ...data_file.statistics import stats_of
 from ...errors import DeltaVariantError, InvalidStatisticsError, ProtocolError, SchemaError
 from ...log import deletion_vectors
 from ...protocol import features, properties
@@ -366,7 +366,7 @@ class FileSubject:
             return None
         try:
             variants = [column.path for column in self.table.variants]
-            return self.without_mismatches(compute_stats(self.opened, variants, shorten=False))
+            return self.without_mismatches(stats_of(self.opened, variants, shorten=False))
         except DeltaVariantError as error:
             return error
 

@@ -16,6 +16,7 @@ const MAX_DEPTH: usize = 1000;
 pub enum Kind {
     Number,
     Text,
+    Boolean,
 }
 
 /// The requested names below one object, as a tree.
@@ -59,8 +60,8 @@ enum Found {
     Text(String),
 }
 
-/// Return one column of text for each of `paths`, which differ: the string or the digits of the number there. Null
-/// stands for a missing value, one of another kind, and text that is not JSON.
+/// Return one column of text for each of `paths`, which differ: the string, the digits of the number or the literal
+/// there. Null stands for a missing value, one of another kind, and text that is not JSON.
 pub fn json_leaves(texts: &StringArray, paths: &[(Vec<String>, Kind)]) -> Vec<ArrayRef> {
     let mut wanted = Wanted::default();
     paths.iter().enumerate().for_each(|(column, (path, _))| wanted.insert(path, column));
@@ -72,8 +73,8 @@ pub fn json_leaves(texts: &StringArray, paths: &[(Vec<String>, Kind)]) -> Vec<Ar
         let is_json = reader.read(text.as_bytes(), &wanted).is_ok();
         for ((column, found), (_, kind)) in columns.iter_mut().zip(&reader.found).zip(paths) {
             match (found, kind) {
-                (Found::Token(start, end), Kind::Number) if is_json => {
-                    column.append_option(text.get(*start..*end).filter(|token| is_number(token)))
+                (Found::Token(start, end), kind) if is_json => {
+                    column.append_option(text.get(*start..*end).filter(|token| kind.is_of(token)))
                 }
                 (Found::Text(value), Kind::Text) if is_json => column.append_value(value),
                 _ => column.append_null(),
@@ -83,9 +84,15 @@ pub fn json_leaves(texts: &StringArray, paths: &[(Vec<String>, Kind)]) -> Vec<Ar
     columns.into_iter().map(|mut column| Arc::new(column.finish()) as ArrayRef).collect()
 }
 
-/// Return whether a token is a number, not a literal such as `true`, `false`, or the `NaN` that some writers print.
-fn is_number(token: &str) -> bool {
-    token.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit())
+impl Kind {
+    /// Return whether a number or literal is of this kind. The `NaN` that some writers print is of none.
+    fn is_of(self, token: &str) -> bool {
+        match self {
+            Kind::Number => token.trim_start_matches('-').starts_with(|first: char| first.is_ascii_digit()),
+            Kind::Boolean => token == "true" || token == "false",
+            Kind::Text => false,
+        }
+    }
 }
 
 struct Reader {
@@ -239,16 +246,21 @@ mod tests {
 
     #[test]
     fn a_value_of_another_kind_is_absent() {
-        for (text, number, string) in [
-            (r#"{"a": 3}"#, Some("3"), None),
-            (r#"{"a": -3.5e1}"#, Some("-3.5e1"), None),
-            (r#"{"a": "3"}"#, None, Some("3")),
-            (r#"{"a": true}"#, None, None),
-            (r#"{"a": NaN}"#, None, None),
-            (r#"{"a": -Infinity}"#, None, None),
+        for (text, kind, value) in [
+            (r#"{"a": 3}"#, Some(Kind::Number), "3"),
+            (r#"{"a": -3.5e1}"#, Some(Kind::Number), "-3.5e1"),
+            (r#"{"a": "3"}"#, Some(Kind::Text), "3"),
+            (r#"{"a": "true"}"#, Some(Kind::Text), "true"),
+            (r#"{"a": true}"#, Some(Kind::Boolean), "true"),
+            (r#"{"a": false}"#, Some(Kind::Boolean), "false"),
+            (r#"{"a": truer}"#, None, ""),
+            (r#"{"a": NaN}"#, None, ""),
+            (r#"{"a": -Infinity}"#, None, ""),
         ] {
-            assert_eq!(leaf_of(Kind::Number, &[Some(text)], &["a"]), [number.map(str::to_owned)], "{text}");
-            assert_eq!(leaf_of(Kind::Text, &[Some(text)], &["a"]), [string.map(str::to_owned)], "{text}");
+            for asked in [Kind::Number, Kind::Text, Kind::Boolean] {
+                let expected = (kind == Some(asked)).then(|| value.to_owned());
+                assert_eq!(leaf_of(asked, &[Some(text)], &["a"]), [expected], "{text} as {asked:?}");
+            }
         }
     }
 

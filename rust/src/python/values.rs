@@ -266,7 +266,11 @@ pub fn json_leaves(
     texts: PyArray,
     paths: Vec<(Vec<String>, String)>,
 ) -> PyResult<Vec<PyArray>> {
-    let kinds = [("number", leaves::Kind::Number), ("string", leaves::Kind::Text)];
+    let kinds = [
+        ("number", leaves::Kind::Number),
+        ("string", leaves::Kind::Text),
+        ("boolean", leaves::Kind::Boolean),
+    ];
     let paths = paths
         .into_iter()
         .map(|(path, kind)| Ok((path, choice(&kind, "a kind of JSON value", &kinds)?)))
