@@ -16,7 +16,7 @@ from typing import Any
 
 from .typed_values import TypedValue
 
-__all__ = ["equal", "is_text_of", "parse"]
+__all__ = ["as_float", "equal", "is_text_of", "parse"]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MOMENT = re.compile(
@@ -83,10 +83,11 @@ def _is_float(kind: str, payload: Any, found: Any) -> bool:
     if isinstance(found, bool) or not _are_numbers(found):
         return False
     # A float may be printed with the digits of a double, or with the fewest that identify it.
-    return float(found) == number or (kind == "float" and _as_float(float(found)) == _as_float(number))
+    return float(found) == number or (kind == "float" and as_float(float(found)) == as_float(number))
 
 
-def _as_float(number: float) -> float:
+def as_float(number: float) -> float:
+    """Return the nearest number of 32 bits."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", number))[0])
     except OverflowError:

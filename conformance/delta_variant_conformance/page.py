@@ -13,7 +13,7 @@ from delta_variant.reports.page import document
 
 from .case import Case
 from .grade import STATUSES, Result, Status
-from .report import FINDINGS, counts, kinds_of, of_kind, score
+from .report import FINDINGS, SCORES, counts, kinds_of, of_kind, scores_text
 from .runner import EngineRun, Run
 
 __all__ = ["html_page"]
@@ -34,10 +34,10 @@ DETAILS: tuple[str, ...] = (*FINDINGS, NOTE)
 """What the details list, worst first."""
 
 SCORING = (
-    "A cell shows the passed cases of those that an engine offers. The score is 100 if all of them pass. "
-    "A pass counts 1, an unexpected error (refused) 0, an answer instead of the expected error (accepted) "
-    "-1/2, a crash, a timeout or a wrong layout of what it wrote -1, a wrong value -2. Cases that are not "
-    "offered do not count."
+    "A cell shows the passed cases of those that an engine offers. The score is 100 if all cases pass. "
+    "A pass counts 1, an unexpected error (refused) and a case that is not offered 0, an answer instead of "
+    "the expected error (accepted) -1/2, a crash, a timeout or a wrong layout of what it wrote -1, a wrong "
+    "value -2. The score of offered leaves out the cases that are not offered."
 )
 
 NAMED = 4
@@ -88,7 +88,7 @@ def _summary(run: Run) -> Iterator[str]:
     kinds = kinds_of(run)
     yield f'<p class="legend">{"".join(map(_chip, (*STATUSES, NOTE)))}</p>'
     yield '<section><div class="wide"><table class="matrix"><thead><tr><th>engine</th>'
-    yield '<th class="number">score</th><th class="number">all</th>'
+    yield "".join(f'<th class="number">{name}</th>' for name in (*SCORES, "all"))
     yield "".join(f'<th class="number count">{status}</th>' for status in FINDINGS)
     yield f"{''.join(_kind_heading(run, kind) for kind in kinds)}</tr></thead><tbody>"
     for number, engine in enumerate(run.engines):
@@ -109,13 +109,13 @@ def _kind_heading(run: Run, kind: str) -> str:
 def _matrix_row(number: int, engine: EngineRun, kinds: Sequence[str]) -> Iterator[str]:
     name = f"<th>{_text(engine.name)} <small>{_text(engine.version)}</small>"
     if engine.absent:
-        columns = 2 + len(kinds) + len(FINDINGS)
+        columns = 1 + len(SCORES) + len(kinds) + len(FINDINGS)
         yield f'<tr>{name}</th><td colspan="{columns}" class="quiet">absent: {_text(engine.absent)}</td></tr>'
         return
-    points = score(engine.results)
     yield f"<tr>{name}{_bar(engine.results)}</th>"
     found = counts(engine.results)
-    yield f'<td class="number score">{"" if points is None else points}</td>'
+    of_all, of_offered = scores_text(engine.results)
+    yield f'<td class="number score">{of_all}</td><td class="number">{of_offered}</td>'
     yield _cell(engine.results, marked=())
     yield "".join(f'<td class="number count">{_mark(status, found)}</td>' for status in FINDINGS)
     yield f"{''.join(_cell(of_kind(engine, kind)) for kind in kinds)}</tr>"

@@ -1,4 +1,4 @@
-"""Report a run: the matrix as text, and all results as JSON."""
+"""Report a run: the matrix and the causes of findings as text, and all results as JSON."""
 
 from __future__ import annotations
 
@@ -7,23 +7,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from .case import KINDS
+from .causes import Cause, causes_of
 from .grade import Result, Status
 from .runner import EngineRun, Run
 
 __all__ = [
     "FINDINGS",
+    "causes",
     "counts",
     "json_report",
     "kinds_of",
     "matrix_rows",
     "of_kind",
     "score",
-    "score_of",
-    "status_text",
+    "score_of_offered",
     "text_lines",
 ]
 
 NONE = "-"
+SCORES = ("score", "of offered")
+
+CAUSES = 25
+"""Causes of an engine in the text."""
 
 FINDINGS: tuple[Status, ...] = ("wrong value", "wrong layout", "crashed", "timed out", "accepted", "refused")
 """The statuses that are defects of an engine, worst first."""
@@ -46,19 +51,25 @@ def counts(results: Iterable[Result]) -> Counter[Status]:
     return Counter(result.status for result in results)
 
 
-def score(results: Iterable[Result]) -> int | None:
-    """Return the score of results, as `score_of` does."""
-    return score_of(result.status for result in results)
+def score(statuses: Iterable[Status]) -> int | None:
+    """Return the points of all cases, of at most 100; None if the engine offers none.
 
-
-def score_of(statuses: Iterable[Status]) -> int | None:
-    """Return the points of the cases that an engine offers, of at most 100; None if it offers none.
-
-    A pass counts 1, an unexpected error 0, an answer instead of the expected error -1/2, a crash, a timeout
-    or a wrong layout -1, a wrong value -2. The score may be negative.
+    A pass counts 1, an unexpected error and a case that is not offered 0, an answer instead of the expected
+    error -1/2, a crash, a timeout or a wrong layout -1, a wrong value -2. The score may be negative.
     """
-    points = [POINTS[status] for status in statuses if status in POINTS]
-    return round(100 * sum(points) / len(points)) if points else None
+    found = list(statuses)
+    points = [POINTS[status] for status in found if status in POINTS]
+    return round(100 * sum(points) / len(found)) if points else None
+
+
+def score_of_offered(statuses: Iterable[Status]) -> int | None:
+    """Return the score without the cases that are not offered, None if the engine offers none."""
+    return score(status for status in statuses if status in POINTS)
+
+
+def causes(engine: EngineRun) -> list[Cause]:
+    """Return the causes of the findings of an engine, worst first."""
+    return causes_of(engine, FINDINGS)
 
 
 def kinds_of(run: Run) -> list[str]:
@@ -80,17 +91,23 @@ def passes_text(results: Sequence[Result]) -> str:
 
 
 def matrix_rows(run: Run) -> Iterator[tuple[str, ...]]:
-    """Yield a heading and a row for each engine: passes by kind, findings by status, and the score."""
+    """Yield a heading and a row for each engine: passes by kind, findings by status, and the scores."""
     kinds = kinds_of(run)
-    yield ("engine", *(f"{kind} {_number(run, kind)}" for kind in kinds), "all", *FINDINGS, "score")
+    yield ("engine", *(f"{kind} {_number(run, kind)}" for kind in kinds), "all", *FINDINGS, *SCORES)
     for engine in run.engines:
         name = f"{engine.name} {engine.version or '(absent)'}"
         by_kind = [passes_text(of_kind(engine, kind)) for kind in kinds]
         found = counts(engine.results)
         findings = [str(found[status] or NONE) for status in FINDINGS]
-        points = score(engine.results)
-        shown = NONE if points is None else str(points)
-        yield (name, *by_kind, passes_text(engine.results), *findings, shown)
+        yield (name, *by_kind, passes_text(engine.results), *findings, *scores_text(engine.results))
+
+
+def scores_text(results: Sequence[Result]) -> list[str]:
+    """Return the score of all cases, and that of the offered ones."""
+    statuses = [result.status for result in results]
+    return [
+        NONE if points is None else str(points) for points in (score(statuses), score_of_offered(statuses))
+    ]
 
 
 def _number(run: Run, kind: str) -> int:
@@ -98,22 +115,26 @@ def _number(run: Run, kind: str) -> int:
 
 
 def text_lines(run: Run) -> Iterator[str]:
-    """Yield a line for each absent engine, and a few lines for each finding."""
+    """Yield a line for each absent engine, and a few lines for each cause of findings, worst first."""
     for engine in run.engines:
         if engine.absent:
             yield f"absent: {engine.absent}"
     for engine in run.engines:
-        for result in engine.findings:
-            yield f"{engine.name}: {status_text(result)} in {result.case.id}: {result.case.about}"
-            yield f"  expected {_shorten(result.expected)}"
-            yield f"  got      {_shorten(result.got)}"
+        found = causes(engine)
+        for cause in found[:CAUSES]:
+            yield from _cause_lines(engine, cause)
+        if more := found[CAUSES:]:
+            yield f"{engine.name}: {len(more)} more causes; --html and --json have all"
 
 
-def status_text(result: Result) -> str:
-    """Return the status, the kind of a wrong answer, and the bugs that the case guards."""
-    effect = f" ({result.effect})" if result.effect else ""
-    guards = f" [{', '.join(result.case.guards)}]" if result.case.guards else ""
-    return f"{result.status}{effect}{guards}"
+def _cause_lines(engine: EngineRun, cause: Cause) -> Iterator[str]:
+    example, number = cause.example, len(cause.results)
+    rules, cases = ", ".join(cause.rules), "1 case" if number == 1 else f"{number:,} cases"
+    yield f"{engine.name}: {cause.status} in {cases} of {rules}: {_shorten(cause.title)}"
+    guards = f" [{', '.join(example.case.guards)}]" if example.case.guards else ""
+    yield f"  {'' if number == 1 else 'such as '}{example.case.id}: {example.case.about}{guards}"
+    yield f"  expected {_shorten(example.expected)}"
+    yield f"  got      {_shorten(example.got)}"
 
 
 def _shorten(text: str, length: int = 300) -> str:
@@ -143,12 +164,24 @@ def _case(case: Any) -> Mapping[str, Any]:
 
 
 def _engine(engine: EngineRun) -> Mapping[str, Any]:
+    statuses = [result.status for result in engine.results]
     return {
         "name": engine.name,
         "version": engine.version,
         "absent": engine.absent,
         "counts": counts(engine.results),
-        "score": score(engine.results),
+        "score": score(statuses),
+        "score_of_offered": score_of_offered(statuses),
+        "causes": [
+            {
+                "status": cause.status,
+                "title": cause.title,
+                "rules": cause.rules,
+                "example": cause.example.case.id,
+                "cases": [result.case.id for result in cause.results],
+            }
+            for cause in causes(engine)
+        ],
         "results": [
             {
                 "case": result.case.id,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .case import Case
+from .differences import Difference, find_difference
 from .engines import ENGINES
 from .grade import Result, grade
 from .invoke import Answer
@@ -24,12 +25,16 @@ OURS = "ours"
 
 @dataclass(frozen=True)
 class EngineRun:
-    """The results of an engine; `absent` is the reason if it did not start."""
+    """The results of an engine; `absent` is the reason if it did not start.
+
+    `differences` has how wrong answers differ from the expected ones, by the ids of their cases.
+    """
 
     name: str
     version: str = ""
     results: tuple[Result, ...] = ()
     absent: str | None = None
+    differences: Mapping[str, Difference] = field(default_factory=dict)
 
     @property
     def findings(self) -> tuple[Result, ...]:
@@ -86,6 +91,7 @@ def _run_engine(
     on_result: Callable[[Result], None],
 ) -> EngineRun:
     results: list[Result] = []
+    differences: dict[str, Difference] = {}
     try:
         process.start()
     except AbsentError as error:
@@ -94,10 +100,12 @@ def _run_engine(
         for case in cases:
             answer = _invoke(process, case, timeout_seconds)
             results.append(grade(case, name, answer, is_ours=name == OURS))
+            if results[-1].status == "wrong value" and (found := find_difference(case, answer.content)):
+                differences[case.id] = found
             on_result(results[-1])
     finally:
         process.stop()
-    return EngineRun(name, process.version, tuple(results))
+    return EngineRun(name, process.version, tuple(results), differences=differences)
 
 
 def _invoke(process: EngineProcess, case: Case, timeout_seconds: float) -> Answer:

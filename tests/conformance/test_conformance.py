@@ -32,7 +32,14 @@ from delta_variant_conformance.grade import Result, grade
 from delta_variant_conformance.invoke import Answer, invoke
 from delta_variant_conformance.page import html_page
 from delta_variant_conformance.parquet_footer import annotate
-from delta_variant_conformance.report import FINDINGS, counts, json_report, matrix_rows, score
+from delta_variant_conformance.report import (
+    FINDINGS,
+    counts,
+    json_report,
+    matrix_rows,
+    score,
+    score_of_offered,
+)
 from delta_variant_conformance.runner import EngineRun, Run, run
 from delta_variant_conformance.typed_values import compare, describe, find_problem
 from delta_variant_conformance.worker import case_from_line
@@ -667,12 +674,14 @@ def test_the_score_ranks_wrong_values_below_crashes_accepted_and_refused(
     cases: list[Case],
 ):
     def scored(*statuses: Any) -> int | None:
-        return score(Result(cases[0], "x", status, "") for status in statuses)
+        return score(statuses)
 
-    assert scored("pass", "pass", "not offered") == 100
+    assert scored("pass", "pass") == 100
     assert scored("pass", "wrong value") < scored("pass", "crashed") < scored("pass", "accepted")
     assert scored("pass", "accepted") < scored("pass", "refused") == 50
-    assert scored("not offered") is None
+    assert scored("not offered") is score_of_offered(["not offered"]) is None
+    assert scored("pass", "not offered") == 50
+    assert score_of_offered(["pass", "not offered"]) == 100
     assert counts(Result(cases[0], "x", "pass", "") for _ in range(2)) == {"pass": 2}
 
 
@@ -701,8 +710,9 @@ def test_the_command_prints_the_matrix_and_exits_with_0_if_all_pass(tmp_path: Pa
         "accepted",
         "refused",
         "score",
+        "of offered",
     ]
-    assert row[1:] == ["3/3", "3/3", "-", "-", "-", "-", "-", "-", "100"]
+    assert row[1:] == ["3/3", "3/3", "-", "-", "-", "-", "-", "-", "100", "100"]
     assert row[0].startswith("ours ")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
@@ -723,7 +733,7 @@ def test_the_command_exits_with_1_if_a_requested_engine_has_findings(tmp_path: P
         "refused",
         "pass",
     ]
-    assert "pyarrow: refused in unshred/read_1" in result.stderr
+    assert "pyarrow: refused in 2 cases of " in result.stderr
 
 
 def test_the_command_exits_with_2_for_an_engine_that_does_not_start(

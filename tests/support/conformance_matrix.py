@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from delta_variant_conformance.engines import ENGINES
 from delta_variant_conformance.history import Record, load_history
-from delta_variant_conformance.report import FINDINGS, score_of
+from delta_variant_conformance.report import FINDINGS, SCORES, score, score_of_offered
 from support.locations import ROOT
 
 HISTORY = ROOT / "docs" / "about" / "conformance-history.json"
@@ -35,7 +35,7 @@ def matrix() -> str:
     records = [(name, engines[name][-1]) for name in ENGINES if name in engines]
     groups = sorted({case.partition("/")[0] for _, record in records for case in record.statuses})
     cases = {case for _, record in records for case in record.statuses}
-    heading = ("engine", *groups, "all", *FINDINGS, "score")
+    heading = ("engine", *groups, "all", *FINDINGS, *SCORES)
     lines = [
         f"{len(cases):,} cases and {len(records)} engines, run until {max(r.date for _, r in records)}.\n",
         row(heading),
@@ -57,7 +57,7 @@ def cells(name: str, record: Record, groups: list[str]) -> Iterator[str]:
     yield passed(statuses)
     counts = Counter(statuses)
     yield from (str(counts[status] or "–") for status in FINDINGS)
-    yield str(score_of(statuses))
+    yield from (str(score(statuses)), str(score_of_offered(statuses)))
 
 
 def passed(statuses: list[str]) -> str:
