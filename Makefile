@@ -1,6 +1,7 @@
 # `make` builds the package into .venv; `make test` and `make test-all` are what continuous integration runs.
 # It needs Python 3.10 or newer, cargo and the package registries; `make test` also Java 17 or 21, for Spark,
-# Chromium, which it installs as root on Debian, and npm, for Azure's emulator and a reader of Parquet in Chromium.
+# Chromium, which it installs as root on Debian, npm, for Azure's emulator and a reader of Parquet in Chromium, and Go,
+# for an adapter of the conformance kit.
 
 PYTHON ?= python3
 # The tools that build wheels, by version, so that a commit builds to the same bytes.
@@ -28,6 +29,8 @@ AZURITE_VERSION := 3.35.0
 AZURITE := $(CURDIR)/.cache/azurite
 # A reader of Parquet in a browser, and what it decompresses by.
 HYPARQUET := $(CURDIR)/.cache/hyparquet
+# Adapters of the conformance kit in other languages, built: the one in Java runs from its source.
+ADAPTERS := $(CURDIR)/.cache/adapters
 NATIVE_SOURCES := rust/Cargo.toml rust/Cargo.lock $(shell find rust/src -name '*.rs')
 
 # One Python for every build of the crate, and no libpython to link: Rust's own tests call none of it.
@@ -60,7 +63,7 @@ RUST_FLOOR := 89
 LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
-.PHONY: build check test test-all spark-connect newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser jars \
+.PHONY: adapters build check test test-all spark-connect newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser jars \
   bench docs demo demo-spark wheel dist clean
 .DEFAULT_GOAL := build
 
@@ -93,7 +96,7 @@ check: build $(ACTIONLINT)
 	$(BIN)/python rust/third_party_licenses.py --check
 	$(ACTIONLINT)
 
-test: build browser $(AZURITE) $(HYPARQUET)
+test: build browser adapters $(AZURITE) $(HYPARQUET)
 	$(MAKE) test-rust
 	$(PYTEST) -m "not long and not nightly"
 	SPARK_REMOTE=$(CONNECT) $(PYTEST) tests/spark/test_core.py
@@ -175,6 +178,12 @@ $(HYPARQUET): PACKAGES := hyparquet@1.33.0 hyparquet-compressors@1.1.2
 $(AZURITE) $(HYPARQUET):
 	@! command -v npm > /dev/null || { npm install --silent --no-save --fetch-timeout 60000 --prefix $@.part \
 	  $(PACKAGES) && mv $@.part $@; } || rm -rf $@.part
+
+# Without Go, the tests of its adapter are skipped, and say so. Compiling without optimization takes half the time.
+adapters: FLAGS := -ldflags='-s -w' -gcflags='all=-N -l'
+adapters:
+	@! command -v go > /dev/null || CGO_ENABLED=0 go build -C protocol_fixtures/adapters/go $(FLAGS) -o $(ADAPTERS)/ .
+	$(CARGO) build --quiet --manifest-path protocol_fixtures/adapters/rust/Cargo.toml --target-dir $(ADAPTERS)/rust
 
 ifneq ($(ACTIONLINT),)
 $(ACTIONLINT):
