@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from .operations.history import HistoryEntry, history
     from .operations.legacy.migration import Migration, migrate_legacy
     from .operations.log_cleanup import LogCleanupResult, clean_up_log
+    from .operations.log_repair import LogRepairResult, repair_log
     from .operations.merge.builder import Merge, merge
     from .operations.optimize.optimize import OptimizeResult, optimize
     from .operations.read import read_table
@@ -122,6 +123,7 @@ __all__ = [
     "InvalidZ85Error",
     "JsonOptions",
     "LogCleanupResult",
+    "LogRepairResult",
     "MalformedLogError",
     "MalformedVariantError",
     "Merge",
@@ -193,6 +195,7 @@ __all__ = [
     "read_table",
     "rename_column",
     "repair_files",
+    "repair_log",
     "repair_statistics",
     "restore",
     "scan_delta",
@@ -274,6 +277,7 @@ _LAZY = {
         "LogCleanupResult",
         "clean_up_log",
     ),
+    "operations.log_repair": ("LogRepairResult", "repair_log"),
     "operations.merge.builder": (
         "Merge",
         "merge",

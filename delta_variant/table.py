@@ -41,6 +41,7 @@ from .operations.file_repair import repair_files as _repair_files
 from .operations.file_stats import file_stats as _file_stats
 from .operations.history import history as _history
 from .operations.log_cleanup import clean_up_log as _clean_up_log
+from .operations.log_repair import repair_log as _repair_log
 from .operations.merge.builder import merge as _merge
 from .operations.optimize.optimize import optimize as _optimize
 from .operations.read import read_table as _read_table
@@ -355,6 +356,7 @@ class Table:
     restore = _restore
     repair_statistics = _repair_statistics
     repair_files = _repair_files
+    repair_log = _repair_log
 
     @_explained_by_write_table
     def append(

@@ -25,6 +25,7 @@ METHODS = {
     "create": "create_table",
     "checkpoint": "write_checkpoint",
     "repair_files": "repair_files",
+    "repair_log": "repair_log",
     **{
         name: name
         for name in (

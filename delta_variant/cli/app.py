@@ -201,6 +201,12 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "delta-variant repair-files lake/events --dry-run",
             "delta-variant repair-files lake/events --yes",
         ),
+        "repair-log": Row(
+            "audit",
+            "Move checkpoints and checksums that contradict the commits out of the log.",
+            "delta-variant repair-log lake/events --dry-run",
+            "delta-variant repair-log lake/events --yes",
+        ),
         "inspect": Row(
             "statistics",
             "Print how Variant columns are shredded: type, fill rate, bytes and bounds of each path.",

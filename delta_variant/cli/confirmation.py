@@ -23,6 +23,7 @@ Destructive: TypeAlias = Literal[
     "drop-feature",
     "merge",
     "repair-files",
+    "repair-log",
     "restore",
     "update",
     "vacuum",
@@ -41,6 +42,7 @@ DESTRUCTIVE: Mapping[Destructive, str] = {
     "drop-feature": "a feature, and with --truncate-history the log of earlier versions",
     "restore": "what was written after the restored version",
     "repair-files": "the entries of lost files",
+    "repair-log": "checkpoints and checksums that contradict the commits",
     "vacuum": "files of earlier versions",
     "clean-up-log": "the log of earlier versions",
 }
@@ -49,8 +51,8 @@ DESTRUCTIVE: Mapping[Destructive, str] = {
 RULE = (
     "A command that removes something from the latest version of a table, or deletes files of earlier "
     "versions, shows its plan and asks: delete, update, merge, write --mode overwrite, alter --drop-column, "
-    "drop-feature, restore, repair-files, vacuum, clean-up-log. Without a terminal it requires --yes. "
-    "--dry-run prints the plan only. All other commands run at once."
+    "drop-feature, restore, repair-files, repair-log, vacuum, clean-up-log. Without a terminal it requires "
+    "--yes. --dry-run prints the plan only. All other commands run at once."
 )
 
 

@@ -146,6 +146,7 @@ DESTROYING = {
     "vacuum": ["vacuum", "TABLE", "--retention-hours", "0", "--no-enforce-retention"],
     "clean-up-log": ["clean-up-log", "TABLE"],
     "repair-files": ["repair-files", "TABLE"],
+    "repair-log": ["repair-log", "TABLE"],
 }
 PLANS = {
     "delete": "version 1, delete rows where id = 1: 1 row",
@@ -158,6 +159,7 @@ PLANS = {
     "vacuum": "delete 1 file, ",
     "clean-up-log": "versions before 1 can no longer be loaded",
     "repair-files": "remove 1 lost file of 1, which had 3 rows",
+    "repair-log": "move 1 file from _delta_log to _log_set_aside",
 }
 
 
@@ -168,6 +170,8 @@ def prepared(tmp_path: Path, table: str, request: pytest.FixtureRequest) -> dict
         for file in Path(table).glob("part-*.parquet"):
             file.unlink()
     dv.set_properties(table, {"team": "us", "delta.checkpointInterval": "1"})
+    if request.node.callspec.params.get("name") == "repair-log":
+        (Path(table) / "_delta_log" / f"{0:020}.crc").write_text("{}")
     for file in (Path(table) / "_delta_log").glob("0*"):
         os.utime(file, (0, 0))
     pq.write_table(pa.table({"id": [1]}), tmp_path / "source.parquet")
@@ -213,6 +217,8 @@ def test_a_destructive_command_runs_with_yes(prepared, name):
     assert result.exit_code == 0, result.output
     if name == "clean-up-log":
         assert [entry.version for entry in dv.history(prepared["TABLE"])] == [1]
+    elif name == "repair-log":
+        assert not (Path(prepared["TABLE"]) / "_delta_log" / f"{0:020}.crc").exists()
     else:
         # A restore of version 0 changes only the properties.
         assert dv.load_snapshot(prepared["TABLE"]).version > 1

@@ -1,4 +1,4 @@
-"""The commands `audit`, `repair-statistics` and `repair-files`."""
+"""The commands `audit`, `repair-statistics`, `repair-files` and `repair-log`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..._text import count
 from ...operations.audit import Audit, audit_table
 from ...operations.audit.findings import SEVERITIES, Severity
 from ...operations.file_repair import plan_file_repair, run_file_repair
+from ...operations.log_repair import plan_log_repair, run_log_repair
 from ...operations.statistics_repair import FileRepair, RepairResult
 from ...operations.statistics_repair import repair_statistics as repair_statistics_of
 from ...reports.audit_formats import audit_junit, audit_sarif
@@ -34,7 +35,7 @@ from ..progress import showing_progress
 from ..report import Report, facts, render
 from ..terminal import print_hint
 
-__all__ = ["audit", "repair_files", "repair_statistics"]
+__all__ = ["audit", "repair_files", "repair_log", "repair_statistics"]
 
 
 FailOn: TypeAlias = Literal["error", "warning", "info", "never"]
@@ -140,6 +141,22 @@ def repair_files(table: Table, yes: Yes = False, dry_run: DryRun = False, json: 
     version = "" if result.version is None else f"version {result.version}, "
     done = f"{table}: {version}{count(len(result.files), 'lost file')} removed"
     render(Report({"table": table, **facts(result, "version files rows")}, [done]), json=json)
+
+
+def repair_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: Json = False) -> None:
+    """Move checkpoints and checksums that contradict the commits out of the log.
+
+    They are kept in _log_set_aside, and a new checkpoint takes the place of a wrong one.
+    """
+    make = partial(plan_log_repair, handle(table))
+    plan = confirm("repair-log", table, make, yes=yes, dry_run=dry_run, json=json)
+    if plan is None:
+        return
+    with all_or_nothing(), showing_progress():
+        result = run_log_repair(plan)
+    done = f"{table}: {count(len(result.files), 'file')} moved to {result.folder}"
+    lines = [done if result.files else f"{table}: no file of the log contradicts its commits"]
+    render(Report({"table": table, **facts(result, "files folder checkpoint")}, lines), json=json)
 
 
 MAX_SHOWN_FILES = 10

@@ -13,7 +13,7 @@ import msgspec
 from ...data_file.reader import open_file
 from ...errors import DeltaVariantError, ProtocolError
 from ...log.checkpoints.reading import sidecars_of
-from ...log.listing import LAST_CHECKPOINT, CheckpointFiles, listing_of
+from ...log.listing import LAST_CHECKPOINT, LOG, CheckpointFiles, listing_of
 from ...protocol import properties
 from ...protocol.actions import (
     Action,
@@ -29,46 +29,59 @@ from ...protocol.actions import (
 from ...storage import store as storage
 from . import log_survey
 from .findings import Rule, Violation
-from .log_survey import Commit, LogSurvey
+from .log_survey import Commit, Compaction, LogSurvey
 
-__all__ = ["LOG_RULES"]
+__all__ = ["LOG_RULES", "wrong_files"]
 
 Key = tuple[Any, ...]
 
 
-def _unreconciled(subject: LogSurvey) -> Iterator[Violation]:
+def wrong_files(subject: LogSurvey) -> list[str]:
+    """Return the paths of the files derived from the commits that contradict them or are incomplete."""
+    compactions = (
+        compaction.span.path
+        for compaction in subject.compactions
+        if _unreconciled(subject, compaction) or _contradiction(subject, compaction)
+    )
+    parts = (f"{LOG}/{name}" for _, _, names in log_survey.incomplete(subject) for name in names)
+    hint = (LAST_CHECKPOINT for _ in _last_checkpoint(subject))
+    return sorted({*subject.replay.wrong_files, *compactions, *parts, *hint})
+
+
+def _of_compactions(
+    check: Callable[[LogSurvey, Compaction], str | None],
+) -> Callable[[LogSurvey], Iterator[Violation]]:
+    def violations(subject: LogSurvey) -> Iterator[Violation]:
+        for compaction in subject.compactions:
+            if (message := check(subject, compaction)) is not None:
+                yield Violation(f"the log compaction {compaction.name} {message}", compaction.span.last)
+
+    return violations
+
+
+def _unreconciled(_: LogSurvey, compaction: Compaction) -> str | None:
     """L10: a log compaction file can be read and has one action for each reconciliation key."""
-    for compaction in subject.compactions:
-        if compaction.read_error is not None:
-            yield Violation(
-                f"the log compaction {compaction.name} cannot be read ({compaction.read_error})",
-                compaction.span.last,
-            )
-        elif compaction.duplicates:
-            key = reconciliation_key(compaction.duplicates[0]) or ()
-            yield Violation(
-                f"the log compaction {compaction.name} is not reconciled: it has more than one action for "
-                f"{_describe(key)} ({len(compaction.duplicates):,} duplicates)",
-                compaction.span.last,
-            )
+    if compaction.read_error is not None:
+        return f"cannot be read ({compaction.read_error})"
+    if not compaction.duplicates:
+        return None
+    key = reconciliation_key(compaction.duplicates[0]) or ()
+    return (
+        f"is not reconciled: it has more than one action for {_describe(key)} "
+        f"({len(compaction.duplicates):,} duplicates)"
+    )
 
 
-def _compaction_contradictions(subject: LogSurvey) -> Iterator[Violation]:
+def _contradiction(subject: LogSurvey, compaction: Compaction) -> str | None:
     """L11: a log compaction file has the same reconciled actions as the commits that it covers."""
-    for compaction in subject.compactions:
-        first, last = compaction.span.first, compaction.span.last
-        commits = [each for each in subject.commits if first <= each.version <= last]
-        is_comparable = len(commits) == last - first + 1 and not any(each.violations for each in commits)
-        if compaction.read_error is not None or not is_comparable:
-            continue
-        found = list(_differences((each.actions for each in commits), compaction.actions))
-        if found:
-            more = f", and {len(found) - 1:,} more differences" if len(found) > 1 else ""
-            yield Violation(
-                f"the log compaction {compaction.name} differs from the commits that it covers: "
-                f"{found[0]}{more}",
-                last,
-            )
+    first, last = compaction.span.first, compaction.span.last
+    commits = [each for each in subject.commits if first <= each.version <= last]
+    is_comparable = len(commits) == last - first + 1 and not any(each.violations for each in commits)
+    if compaction.read_error is not None or not is_comparable:
+        return None
+    found = list(_differences((each.actions for each in commits), compaction.actions))
+    more = f", and {len(found) - 1:,} more differences" if len(found) > 1 else ""
+    return f"differs from the commits that it covers: {found[0]}{more}" if found else None
 
 
 def _differences(commits: Iterable[Iterable[Action]], compacted: Iterable[Action]) -> Iterator[str]:
@@ -290,16 +303,16 @@ def _change_files(*, expired: bool) -> Callable[[LogSurvey], Iterator[Violation]
 
 
 NEW_CHECKPOINT = (
-    "if the log has all commits up to its version, move the checkpoint out of the log, keep it, and write a "
-    "new one; otherwise restore it from a backup"
+    "if the log has all commits up to its version, run repair-log, which moves the checkpoint out of the log "
+    "and writes a new one; otherwise restore it from a backup"
 )
 COMPARE_CHECKSUM = (
     "readers use the log, but either can be wrong: keep both until you know which, and restore the log from "
     "a backup if the file is right"
 )
 KEEP_DERIVED = (
-    "if the version checksums agree with the commits (L8), these are right: move the file out of the log, "
-    "keep it, and write a new one"
+    "if the version checksums agree with the commits (L8), these are right: run repair-log, which moves the "
+    "file out of the log and writes a new checkpoint for a wrong one"
 )
 
 LOG_RULES: tuple[Rule[LogSurvey], ...] = (
@@ -337,14 +350,14 @@ LOG_RULES: tuple[Rule[LogSurvey], ...] = (
     Rule(
         "L10",
         "error",
-        _unreconciled,
+        _of_compactions(_unreconciled),
         "readers can return removed rows: if the log has the commits that the file covers, move it out of "
         "the log and keep it; otherwise restore them from a backup",
     ),
     Rule(
         "L11",
         "error",
-        _compaction_contradictions,
+        _of_compactions(_contradiction),
         "readers that use the file see another table than the commits have: " + KEEP_DERIVED,
     ),
     Rule(

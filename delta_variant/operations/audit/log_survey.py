@@ -304,19 +304,22 @@ def no_protocol_or_metadata(subject: LogSurvey) -> Iterator[Violation]:
 
 def incomplete_checkpoints(subject: LogSurvey) -> Iterator[Violation]:
     """L5: checkpoints have all their parts."""
-    parts: dict[tuple[int, int], set[int]] = {}
+    for version, count, names in incomplete(subject):
+        missing = count - len(names)
+        yield Violation(f"the checkpoint of version {version} lacks {missing} of its {count} parts", version)
+
+
+def incomplete(subject: LogSurvey) -> Iterator[tuple[int, int, list[str]]]:
+    """Yield the version, the number of parts and the existing files of each checkpoint that lacks parts."""
+    parts: dict[tuple[int, int], list[str]] = {}
     for name in subject.names:
         found = checkpoint_name(name)
-        if found is None or found.version > subject.version:
+        if found is None or found.version > subject.version or found.part is None or found.parts is None:
             continue
-        if found.part is not None and found.parts is not None:
-            parts.setdefault((found.version, found.parts), set()).add(found.part)
-    for (version, count), existing in parts.items():
-        missing = count - sum(1 <= part <= count for part in existing)
-        if missing:
-            yield Violation(
-                f"the checkpoint of version {version} lacks {missing} of its {count} parts", version
-            )
+        names = parts.setdefault((found.version, found.parts), [])
+        if 1 <= found.part <= found.parts:
+            names.append(name)
+    yield from ((*key, names) for key, names in parts.items() if len(names) < key[1])
 
 
 def odd_names(subject: LogSurvey) -> Iterator[Violation]:

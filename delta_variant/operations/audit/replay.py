@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...data_file.reader import open_file
 from ...errors import DeltaVariantError, ProtocolError, SchemaError, StoreError
 from ...log.checkpoints.reading import read_checkpoint, sidecars_of
-from ...log.checksum import checksum_discrepancies, differences
+from ...log.checksum import checksum_discrepancies, checksum_path, differences
 from ...log.file_tables import FileKey, add_actions
 from ...log.listing import LOG, CheckpointFiles
 from ...log.replay import Checkpoint, ReplayedState
@@ -54,7 +54,8 @@ MAX_DIFFERENCES = 3
 class Replay:
     """The violations that a replay of a log finds, and its state at the last version, None if unknown.
 
-    `file_counts` are the numbers of files at the versions with checkpoints.
+    `file_counts` are the numbers of files at the versions with checkpoints. `wrong_files` are the versions of
+    the checkpoints and checksums with violations by their paths, without those that a replay begins with.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Replay:
         self.state: ReplayedState | None = None
         self.violations: list[RuleViolation] = []
         self.file_counts: dict[int, int] = {}
+        self.wrong_files: dict[str, int] = {}
         self._store = store
         self._checkpoints = checkpoints
         self._written = written
@@ -89,7 +91,8 @@ class Replay:
     def compare(self, version: int, checksum: bytes | StoreError | None) -> None:
         """Compare the checkpoints and the checksum of a version with the state after its commit."""
         for files in self._checkpoints.get(version, ()):
-            name = files.paths[0].removeprefix(f"{LOG}/")
+            name, known = files.paths[0].removeprefix(f"{LOG}/"), len(self.violations)
+            is_base = self.state is None
             try:
                 checkpoint = read_checkpoint(self._store, files)
                 self._report_footers(version, files)
@@ -100,11 +103,16 @@ class Replay:
                 self.file_counts[version] = len(self.state.files)
             except DeltaVariantError as error:
                 self.report("L5", f"the checkpoint {name} cannot be read ({error.message})", version)
+            if len(self.violations) > known and not is_base:
+                self.wrong_files.update(dict.fromkeys(files.paths, version))
+        messages: list[str] = []
         if isinstance(checksum, StoreError):
-            self.report("L8", str(checksum), version)
+            messages = [str(checksum)]
         elif checksum is not None and self.state is not None:
-            for message in checksum_discrepancies(checksum, self.state):
-                self.report("L8", message, version)
+            messages = checksum_discrepancies(checksum, self.state)
+        for message in messages:
+            self.report("L8", message, version)
+            self.wrong_files[checksum_path(version)] = version
 
     def _report_footers(self, version: int, files: CheckpointFiles) -> None:
         """Report statistics of a checkpoint that exclude actions; readers skip its row groups by them."""
