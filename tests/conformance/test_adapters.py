@@ -52,7 +52,7 @@ ADAPTERS = {
     "rust": Adapter(
         "cargo",
         [str(BUILT / "rust" / "debug" / "arrow-rs-adapter")],
-        {"decode": 131, "encode": 40, "file": 51, "shred": 33, "unshred": 105},
+        {"decode": 131, "encode": 40, "file": 51, "shred": 0, "unshred": 105},
         {
             "decode/cut_uuid": "crashed",
             "decode/empty_name": "refused",
@@ -62,6 +62,8 @@ ADAPTERS = {
             "shred/boolean_alone": "wrong value",
             "shred/decimal_9_2_without_loss": "wrong value",
             "shred/int64_by_value": "wrong value",
+            # The annotation VARIANT of each file lacks the version, without which Spark refuses the file.
+            "shred/objects": "wrong layout",
             "unshred/field_twice_in_value": "accepted",
             "unshred/shredded_name_not_in_metadata": "crashed",
         },

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -120,3 +122,38 @@ def test_the_kit_reads_the_file_that_an_engine_wrote(tmp_path: Path) -> None:
     pq.write_table(unshredded, file)
     # A writer may leave scalars in `value`.
     assert status_of(case, answer, tmp_path)[0] == "pass"
+
+
+PACKAGE = """
+from delta_variant_conformance.engine import Engine, VariantBytes
+
+class Adapter:
+    def parse_json(self, text):
+        return VariantBytes(b"\\x01\\x00\\x00", b"\\x00")
+
+def start(scratch):
+    return Engine.of("mine", "1.2.3", Adapter())
+"""
+
+
+def test_a_package_adds_an_engine_by_an_entry_point(tmp_path: Path) -> None:
+    (tmp_path / "my_package.py").write_text(PACKAGE, encoding="utf-8")
+    metadata = tmp_path / "my_package-1.2.3.dist-info"
+    metadata.mkdir()
+    # An engine of the kit keeps its name.
+    entries = "[delta_variant_conformance.engines]\nmine = my_package:start\nours = my_package:start\n"
+    (metadata / "entry_points.txt").write_text(entries, encoding="utf-8")
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: my_package\nVersion: 1.2.3\n", "utf-8")
+    program = "from delta_variant.cli.app import app; app()"
+    cases = ["--case", "encode/null", "--case", "encode/true", "--engine", "mine", "--engine", "ours"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, "conformance", *cases, "--json"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    found = {
+        name: [status for status, _ in outcomes.values()] for name, outcomes in results(done.stdout).items()
+    }
+    assert found == {"mine": ["pass", "wrong value"], "ours": ["pass", "pass"]}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
 from ..engine import Engine
 
 __all__ = ["ENGINES", "start"]
 
-ENGINES: Mapping[str, str] = {
+GROUP = "delta_variant_conformance.engines"
+"""The entry points by which other packages add engines."""
+
+OWN = {
     "ours": "ours:start",
     "spark": "spark:start_spark",
     "spark-newest": "spark:start_spark_newest",
@@ -26,7 +29,13 @@ ENGINES: Mapping[str, str] = {
     "polars": "polars:start",
     "pyarrow": "pyarrow:start",
 }
-"""The module of each engine and the function that starts it."""
+"""The module of each engine in this package and the function that starts it."""
+
+ENGINES: Mapping[str, EntryPoint] = {
+    **{found.name: found for found in entry_points(group=GROUP)},
+    **{name: EntryPoint(name, f"{__name__}.{function}", GROUP) for name, function in OWN.items()},
+}
+"""The function that starts each engine. A package cannot replace an engine of this one."""
 
 
 def start(name: str, scratch: Path) -> Engine:
@@ -34,6 +43,5 @@ def start(name: str, scratch: Path) -> Engine:
 
     `scratch` is an empty folder that exists as long as the engine.
     """
-    module, _, function = ENGINES[name].partition(":")
-    engine: Engine = getattr(import_module(f".{module}", __name__), function)(scratch)
+    engine: Engine = ENGINES[name].load()(scratch)
     return engine
