@@ -269,6 +269,11 @@ def _where(folder: Path, value: Any) -> None:
     )
 
 
+def _versions(folder: Path, value: Any) -> None:
+    _check(isinstance(value, list) and len(value) == 2, "expected versions to be the first and the last one")
+    _list_of("versions", _check_count("a version"))(folder, value)
+
+
 def _true(folder: Path, value: Any) -> None:
     _check(value is True, "expected compact to be true")
 
@@ -313,6 +318,7 @@ KINDS: Mapping[str, Kind] = {
     "table": Kind(
         {"table": _table}, {"version": _check_count("version")}, {"rows": _list_of("rows", _object)}
     ),
+    "changes": Kind({"table": _table, "versions": _versions}, {}, {"rows": _list_of("rows", _object)}),
     "select": Kind(
         {"table": _table, "path": _check_texts("path"), "type": _schema},
         {"where": _where, **_COLUMN},
@@ -321,7 +327,11 @@ KINDS: Mapping[str, Kind] = {
     "rewrite": Kind(
         {"table": _table},
         {"compact": _true, "delete": _check_count("delete"), **_COLUMN},
-        {"rows": _list_of("rows", _object)},
+        {
+            "rows": _list_of("rows", _object),
+            "row_ids": _list_of("row_ids", _check_count("a row id")),
+            "changes": _list_of("changes", _object),
+        },
         one_of=("compact", "delete"),
     ),
     "stats": Kind(

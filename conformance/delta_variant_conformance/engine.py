@@ -76,6 +76,8 @@ class Engine:
     """`(file, column)`: the rows of a Variant column of a Parquet file."""
     read_table: Callable[..., Sequence[Mapping[str, Cell]]] | None = None
     """`(folder, version)`: all rows of a Delta table; version None is the latest."""
+    read_changes: Callable[..., Sequence[Mapping[str, Cell]]] | None = None
+    """`(folder, first, last)`: the rows that commits changed, with `_change_type` and `_commit_version`."""
     select: Callable[..., Sequence[Mapping[str, Cell]]] | None = None
     """`(folder, query)`: the rows of a Query on a Delta table of all Parquet files in the folder."""
     rewrite: Callable[..., None] | None = None

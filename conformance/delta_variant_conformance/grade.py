@@ -97,7 +97,9 @@ def _notes_of(case: Case, content: Any) -> Iterator[str]:
 
 def _is_lost(case: Case, content: Any) -> bool:
     try:
-        found = {"rows": _stored_rows(case, content)} if case.kind == "rewrite" else _decoded(content)
+        found = (
+            {"rows": _stored_rows(case, content["files"])} if case.kind == "rewrite" else _decoded(content)
+        )
     except _WrongError:
         return False
     return any(_lacks(found.get(key), wanted) for key, wanted in case.expect.items() if key in found)
@@ -278,17 +280,31 @@ def _grade_select(case: Case, content: Any) -> Iterator[str]:
 
 
 def _grade_rewrite(case: Case, content: Any) -> Iterable[str]:
-    wanted, found = case.expect["rows"], _stored_rows(case, content)
+    rows = _stored_rows(case, content["files"])
+    _compare_stored(case, case.expect["rows"], rows)
+    if "row_ids" in case.expect:
+        wanted, found = case.expect["row_ids"], [row["row_id"] for row in rows]
+        if wanted != found:
+            raise _WrongError.of("row ids", wanted, found)
+    if "changes" in case.expect:
+        changes = _stored_rows(case, content["changes"])
+        kinds = [[row["_change_type"] for row in each] for each in (case.expect["changes"], changes)]
+        if kinds[0] != kinds[1]:
+            raise _WrongError.of("changes", *kinds)
+        _compare_stored(case, case.expect["changes"], changes)
+    return _layout_notes(content["violations"])
+
+
+def _compare_stored(case: Case, wanted: Sequence[Any], found: Sequence[Any]) -> None:
+    """Compare the Variants of rows; an engine may store another physical type."""
     _check_ids(wanted, found)
     for row, other in zip(wanted, found, strict=True):
         value, stored = row[case.column], other[case.column]
         where = f"row {row['id']}"
         if value is not None and stored is not None:
-            # An engine may store another physical type.
             list(_notes(compare(value, stored), f"{where}, "))
         elif value is not stored:
             raise _WrongError.of(where, value, stored)
-    return _layout_notes(content["violations"])
 
 
 def _check_ids(wanted: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]) -> None:
@@ -297,17 +313,17 @@ def _check_ids(wanted: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str,
         raise _WrongError(f"expected the rows {ids}, got {others}")
 
 
-def _stored_rows(case: Case, content: Any) -> list[Mapping[str, Any]]:
-    """Return the rows of all files by `id`, with their Variants assembled from the stored columns."""
+def _stored_rows(case: Case, files: Any) -> list[Mapping[str, Any]]:
+    """Return the rows of files by `id`, with their Variants assembled from the stored columns."""
     rows = []
-    for file in content["files"]:
+    for file in files:
         for row in file["rows"]:
             pair = _decoded(row["pair"])
             # Columns that are both null in a row that is not SQL NULL are a Variant null.
             null = None if pair is None else {"null": None}
             value = pair and _assembled(file["schema"], pair, f"row {row['id']}")
-            rows.append({"id": row["id"], case.column: value or null})
-    return sorted(rows, key=lambda row: row["id"])
+            rows.append({**row, case.column: value or null})
+    return sorted(rows, key=lambda row: (row["id"], row.get("_change_type", "")))
 
 
 def _grade_stats(case: Case, content: Any) -> Iterator[str]:
@@ -341,6 +357,7 @@ GRADERS: Mapping[str, Callable[[Case, Any], Iterable[str]]] = {
     "unshred": _grade_rows,
     "file": _grade_rows,
     "table": _grade_rows,
+    "changes": _grade_rows,
     "select": _grade_select,
     "rewrite": _grade_rewrite,
     "stats": _grade_stats,

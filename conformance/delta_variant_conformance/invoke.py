@@ -16,7 +16,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import shredded_columns
+from . import shredded_columns, stored_tables
 from .case import Case
 from .engine import Engine, NotOfferedError, Query, VariantBytes
 from .parquet_footer import annotate
@@ -115,6 +115,16 @@ def _table(engine: Engine, case: Case, scratch: Path) -> Any:
     return {"rows": _plain(_by_id(rows))}
 
 
+def _changes(engine: Engine, case: Case, scratch: Path) -> Any:
+    read_changes = _require(engine.read_changes, engine, "read the changes of a Delta table")
+    table, versions = case.folder / case.input["table"], case.input["versions"]
+    rows = [dict(row) for row in read_changes(table, *versions, **case.options)]
+    for row in rows:
+        row.pop("_commit_timestamp", None)
+    rows.sort(key=lambda row: (row["_commit_version"], row["id"], row["_change_type"]))
+    return {"rows": _plain(rows)}
+
+
 def _by_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if all("id" in row for row in rows):
         rows.sort(key=lambda row: (row["id"] is None, row["id"]))
@@ -140,9 +150,12 @@ def stored_columns(case: Case, content: Any) -> Any:
         return {"columns": columns, "violations": file_violations(file, case.column)}
     if case.kind == "rewrite" and content is not None and "table" in content:
         table = Path(content["table"])
-        files = _plain(shredded_columns.read_stored(table, case.column))
-        violations = table_violations(table, case.folder / case.input["table"])
-        return {"files": files, "violations": violations}
+        before = case.folder / case.input["table"]
+        return {
+            "files": _plain(stored_tables.read_stored(table, case.column)),
+            "changes": _plain(stored_tables.read_changes(table, before, case.column)),
+            "violations": table_violations(table, before, case.column),
+        }
     return content
 
 
@@ -183,6 +196,7 @@ INVOKERS: Mapping[str, Callable[[Engine, Case, Path], Any]] = {
     "unshred": _read,
     "file": _read,
     "table": _table,
+    "changes": _changes,
     "select": _select,
     "rewrite": _rewrite,
     "stats": _stats,

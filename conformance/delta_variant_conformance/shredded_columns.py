@@ -5,11 +5,9 @@ pyarrow does not interpret Variants, so that no engine is involved.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
-from urllib.parse import unquote
 from uuid import UUID
 
 import pyarrow as pa
@@ -18,7 +16,7 @@ import pyarrow.parquet as pq
 from .engine import VariantBytes
 from .typed_values import DECIMAL_DIGITS, Schema, TypedValue, payload_type
 
-__all__ = ["TYPED_KEY", "assemble", "read", "read_stored", "schema_of", "typed_pair"]
+__all__ = ["TYPED_KEY", "assemble", "read", "schema_of", "typed_pair"]
 
 TYPED_KEY = "$typed"
 """The only key of an object that represents a leaf of `typed_value`: its typed value."""
@@ -126,38 +124,6 @@ LEAVES: Mapping[pa.DataType, tuple[str, Callable[[Any], Any]]] = {
     pa.string(): ("string", _python),
     pa.binary(16): ("uuid", lambda scalar: str(UUID(bytes=scalar.as_py()))),
 }
-
-
-def read_stored(table: Path, column: str) -> list[Mapping[str, Any]]:
-    """Return `schema` and `rows` of each file: `id`, and the columns of the Variant, as `read`.
-
-    The log has only commits in JSON, as that of a case after one more commit.
-    """
-    return [_stored_file(table / unquote(path), column) for path in sorted(_live_files(table))]
-
-
-def _live_files(table: Path) -> set[str]:
-    live: set[str] = set()
-    for action in _actions(table):
-        if "add" in action:
-            live.add(action["add"]["path"])
-        elif "remove" in action:
-            live.discard(action["remove"]["path"])
-    return live
-
-
-def _actions(table: Path) -> Iterator[Mapping[str, Any]]:
-    for commit in sorted((table / "_delta_log").glob("*[0-9].json")):
-        # The adds of a commit follow its removes here, because one commit may replace a file by itself.
-        actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines() if line]
-        yield from sorted(actions, key=lambda action: "add" in action)
-
-
-def _stored_file(path: Path, column: str) -> Mapping[str, Any]:
-    pairs = read(path, column)
-    ids = pq.read_table(path, columns=["id"]).column("id").to_pylist()
-    rows = [{"id": number, "pair": pair} for number, pair in zip(ids, pairs, strict=True)]
-    return {"schema": schema_of(path, column), "rows": rows}
 
 
 def typed_pair(schema: Schema, pair: Any) -> Any:

@@ -15,6 +15,8 @@ from typing import Any, TypeAlias
 from delta_variant import audit_table
 from delta_variant.operations.audit.findings import Finding
 
+from .shredded_columns import schema_of
+
 __all__ = ["Violation", "file_violations", "table_violations"]
 
 Violation: TypeAlias = Mapping[str, str]
@@ -30,6 +32,14 @@ SEVERITIES: Mapping[tuple[str, str], str] = {
     ("P-T", "warning"): "info",
 }
 """Severities of an engine's files, if not those of an audit."""
+
+PROPERTY = "delta.enableVariantShredding"
+SHREDDED: Violation = {
+    "rule": "H3",
+    "severity": "error",
+    "message": f"a new file is shredded, but {PROPERTY} is not true",
+}
+"""The rule of the README of the cases: an audit cannot know the property of the time of writing."""
 
 FEATURES = ["variantType", "variantShredding"]
 
@@ -54,7 +64,7 @@ def _actions_of(name: str, size: int, column: str) -> list[Mapping[str, Any]]:
         "format": {"provider": "parquet", "options": {}},
         "schemaString": json.dumps({"type": "struct", "fields": [field]}),
         "partitionColumns": [],
-        "configuration": {"delta.enableVariantShredding": "true"},
+        "configuration": {PROPERTY: "true"},
     }
     add = {"path": name, "partitionValues": {}, "size": size, "modificationTime": 0, "dataChange": True}
     features = {"readerFeatures": FEATURES, "writerFeatures": FEATURES}
@@ -62,12 +72,16 @@ def _actions_of(name: str, size: int, column: str) -> list[Mapping[str, Any]]:
     return [{"protocol": protocol}, {"metaData": metadata}, {"add": add}]
 
 
-def table_violations(table: Path, before: Path) -> list[Violation]:
+def table_violations(table: Path, before: Path, column: str) -> list[Violation]:
     """Return the violations of a table that an engine changed, without those of the table before."""
     known = audit_table(str(before))
     own = {(finding.rule, finding.message) for finding in known.findings}
     audit = audit_table(str(table), data=True, since=known.version)
-    return _violations(each for each in audit.findings if (each.rule, each.message) not in own)
+    found = _violations(each for each in audit.findings if (each.rule, each.message) not in own)
+    is_enabled = audit.snapshot is None or audit.snapshot.properties.get(PROPERTY, "").lower() == "true"
+    if not is_enabled and any(schema_of(table / file.path, column) is not None for file in audit.files):
+        found.append(SHREDDED)
+    return found
 
 
 def _violations(findings: Iterable[Finding]) -> list[Violation]:

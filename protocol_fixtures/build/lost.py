@@ -6,7 +6,7 @@ Tables of a few rows in the layouts in which engines lost or altered values. Nee
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ FILE_STATISTICS = "PROTOCOL.md, Per-file Statistics"
 RECONSTRUCTION = "VariantShredding.md, Reconstructing a Shredded Variant"
 OBJECTS = "VariantShredding.md, Objects"
 FIELD_ORDER = "VariantEncoding.md, Object field ID order and uniqueness"
+EQUAL = "VariantEncoding.md, Encoding types"
 COMPATIBILITY = "VariantShredding.md, Backward and forward compatibility"
 
 INT, STRING, BINARY_TYPE = pa.int64(), pa.string(), pa.binary()
@@ -49,6 +50,8 @@ class File:
     """The rows as groups, if not those of `shredded`."""
     change: Callable[[Path], None] = field(default=lambda path: None)
     """A change of the written file."""
+    parquet: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the writer."""
 
     def columns(self) -> pa.Array:
         if self.typed is None:
@@ -65,7 +68,7 @@ def write_table(table: Path, *files: File) -> None:
         name = f"part-{number}.parquet"
         ids = pa.array(range(first, first + len(file.rows)), INT)
         columns = pa.table({"id": ids, "v": file.columns()})
-        write_parquet(table / name, columns, row_group_size=file.row_group_size)
+        write_parquet(table / name, columns, row_group_size=file.row_group_size, **file.parquet)
         annotate(table / name, "v")
         file.change(table / name)
         size = (table / name).stat().st_size
@@ -201,6 +204,72 @@ def other_types() -> None:
         File([obj(a=int64(1)), obj(a={"int8": 7}), obj(a=int64(9)), obj(a=int64(7))], A, row_group_size=2),
         where=("=", 7),
     )
+
+
+PAGES = {"write_page_index": True, "data_page_size": 1}
+"""Each batch of rows is a page, whose bounds are in the page index."""
+
+
+def pages() -> None:
+    """Q2: pages are skipped by the statistics of `typed_value` only where `value` is null."""
+    rows: list[Json | None] = [obj(a=int64(number)) for number in range(1, 25)]
+    rows[5], rows[11], rows[13] = obj(a={"int16": 2000}), obj(b=text("x")), obj(a={"int8": 3})
+    rows[16:20] = [obj(a={"int16": 2000 + number}) for number in range(4)]
+    about = "A page has a matching value in `value`, and none within the bounds of `typed_value`"
+    for size in (4, 1):
+        file = File(
+            rows, A, parquet={**PAGES, "write_batch_size": size, "data_page_size": 1 if size > 1 else 24}
+        )
+        for name, where, ids in (
+            ("equal", ("=", 2000), [6, 17]),
+            ("above", (">", 23), [6, 17, 18, 19, 20, 24]),
+            ("below", ("<", 4), [1, 2, 3, 14]),
+            ("null", ("is null",), [12]),
+            ("not_null", ("is not null",), [number for number in range(1, 25) if number != 12]),
+        ):
+            named = f"value_of_another_type_in_a_page_{name}" if size > 1 else f"pages_of_other_rows_{name}"
+            selected(named, "Q1 Q2", SKIPPING, about, ["a"], "int64", ids, file, where=where)
+
+
+def equal_numbers() -> None:
+    """E-Q1: numbers that are equal have one text."""
+    numbers = (
+        {"int8": 123},
+        {"int64": 123},
+        {"decimal4": "123"},
+        {"decimal4": "123.00"},
+        {"decimal16": "123.0"},
+    )
+    about = "The text of a number is that of every equal integer and decimal"
+    for name, kind in (("unshredded", None), ("beside_another_type", INT), ("shredded", pa.decimal128(9, 2))):
+        rows = [obj(a=number) for number in numbers]
+        file = File(rows, kind and pa.struct({"a": kind}))
+        selected(f"text_of_equal_numbers_{name}", "E-Q1", EQUAL, about, ["a"], "string", ["123"] * 5, file)
+
+
+def draft_layouts() -> None:
+    """O14: a reader of the Spark draft may skip only where `untyped_value` is null."""
+    leaf = pa.struct([("untyped_value", BINARY_TYPE), ("typed_value", INT)])
+    kind = pa.struct([("untyped_value", BINARY_TYPE), ("object", pa.struct({"a": leaf}))])
+    rows = [int64(1), {"int16": 2000}, int64(3), int64(4)]
+    groups = [
+        {"untyped_value": b"".join(encode(row)), "typed_value": None}
+        if "int16" in row
+        else {"untyped_value": None, "typed_value": row["int64"]}
+        for row in rows
+    ]
+    section = "Spark Variant shredding draft, Statistics"
+    about = "The draft layout is rejected, or skipped by `typed_value` only where `untyped_value` is null"
+    for name, where, ids in (("equal", ("=", 2000), [2]), ("above", (">", 3), [2, 4])):
+        given = {"table": "table", "path": ["a"], "type": "int64", "where": list(where)}
+        expect = {"rows": [{"id": each} for each in ids], "error": "ShreddingError"}
+        case = new_case("select", f"draft_row_groups_{name}", "O14", "keeps", section, about, given, expect)
+        table = case / "table"
+        column = pa.array([{"untyped_value": None, "object": {"a": group}} for group in groups], kind)
+        columns = pa.table({"id": pa.array(range(1, 5), INT), "v": column})
+        size = write_parquet(table / "part-0.parquet", columns, row_group_size=2)
+        enabled = {"delta__enableVariantShredding": "true"}
+        commit(table, 0, protocol(*SHREDDING), metadata(**enabled), add("part-0.parquet", size))
 
 
 def projections() -> None:
@@ -532,6 +601,9 @@ def _rewritten(name: str, about: str, given: Json, rows: Sequence[Json], files: 
 
 if __name__ == "__main__":
     other_types()
+    pages()
+    equal_numbers()
+    draft_layouts()
     projections()
     other_layouts()
     not_objects()

@@ -49,7 +49,8 @@ READ = """
 decode/array_values_out_of_order decode/bytes_after_* decode/decimal4_of_10_digits decode/object_fields_*
 decode/object_of_fields_that_share_a_value decode/object_with_gaps
 file/annotated_without_a_version file/not_annotated* file/underscored_*
-table/default_of_a_variant table/mapped_by_id_without_ids table/property_of_another_word
+table/clustered_by_a_variant table/default_of_a_variant table/generated_variant
+table/mapped_by_id_without_ids table/property_of_another_word
 table/property_without_the_feature table/shredded_without_the_feature
 unshred/element_group_null unshred/empty_object_in_value unshred/metadata_alone unshred/no_value_*
 unshred/null_value_of_an_unshredded_row unshred/object_in_value unshred/rest_in_utf16_order

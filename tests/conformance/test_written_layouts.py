@@ -1,8 +1,10 @@
-"""The layout of what an engine writes: each planted bug is found by its rule, next to right values."""
+"""What an engine writes: planted bugs in schema, log, row ids and changes are found next to right values."""
 
 from __future__ import annotations
 
 import json
+import re
+import struct
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +17,7 @@ from support.locations import OWN_CASES
 
 from delta_variant.protocol.z85 import decode, encode
 from delta_variant_conformance.case import load_cases
+from delta_variant_conformance.deletion_vectors import deleted_rows
 from delta_variant_conformance.engine import Engine
 from delta_variant_conformance.engines import start
 from delta_variant_conformance.grade import Result, grade
@@ -213,3 +216,110 @@ def test_a_bound_that_readers_ignore_is_a_note(ours: Engine, tmp_path: Path, cha
 
     result = result_of(replace(ours, rewrite=rewrite), "rewrite/compact_shredded_files", tmp_path)
     assert (result.status, [note.split(": ")[0] for note in result.notes]) == ("pass", [rule])
+
+
+@pytest.mark.parametrize(
+    ("case", "pattern", "other", "status", "message"),
+    [
+        ("compact_property_off", 'Shredding":"false', 'Shredding":"true', "wrong layout", "H3: "),
+        (
+            "delete_with_deletion_vectors",
+            r',"deletionVector":\{.*?\}',
+            "",
+            "wrong value",
+            "expected the rows [4, 5, 6, 7, 8], got [2, 3, ",
+        ),
+    ],
+)
+def test_an_engine_that_ignores_a_part_of_the_log_is_found(
+    ours: Engine, tmp_path: Path, case: str, pattern: str, other: str, status: str, message: str
+) -> None:
+    def rewrite(folder: Path, deleted: int | None) -> None:
+        log = folder / "_delta_log" / f"{0:020}.json"
+        before = log.read_text(encoding="utf-8")
+        changed, times = re.subn(pattern, other, before)
+        assert times == 1
+        log.write_text(changed, encoding="utf-8")
+        ours.rewrite(folder, deleted)
+        log.write_text(before, encoding="utf-8")
+
+    result = result_of(replace(ours, rewrite=rewrite), f"rewrite/{case}", tmp_path)
+    assert (result.status, result.got[: len(message)]) == (status, message)
+
+
+def without_ids(table: Path) -> None:
+    """Remove the materialized row ids of all files."""
+    for file in table.glob("*.parquet"):
+        stored = pq.read_table(file)
+        pq.write_table(stored.select([name for name in stored.column_names if name != "_row-id"]), file)
+
+
+def commit_change(change: Callable[[list[Action]], list[Action]]) -> Callable[[Path], None]:
+    """Replace the actions of the last commit."""
+
+    def in_table(table: Path) -> None:
+        log = sorted((table / "_delta_log").glob("*[0-9].json"))[-1]
+        actions = change([json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()])
+        log.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+
+    return in_table
+
+
+@pytest.mark.parametrize(
+    ("case", "change", "message"),
+    [
+        (
+            "rewrite/delete_with_change_data",
+            commit_change(lambda actions: [each for each in actions if "cdc" not in each]),
+            'changes: expected ["delete"], got ["delete", ',
+        ),
+        (
+            "rewrite/delete_row_ids",
+            without_ids,
+            "row ids: expected [1, 2, 3, 4, 5, 6, 7], got ",
+        ),
+    ],
+)
+def test_lost_ids_and_wrong_changes_are_found(
+    ours: Engine, tmp_path: Path, case: str, change: Any, message: str
+) -> None:
+    def rewrite(folder: Path, deleted: int | None) -> None:
+        ours.rewrite(folder, deleted)
+        change(folder)
+
+    result = result_of(replace(ours, rewrite=rewrite), case, tmp_path)
+    assert (result.status, result.got[: len(message)]) == ("wrong value", message)
+
+
+# Deletion vectors
+
+
+def inline(*bitmaps: bytes) -> Action:
+    """Return a descriptor of bitmaps under the high bits 0 and 1."""
+    parts = [struct.pack("<I", high) + bitmap for high, bitmap in enumerate(bitmaps)]
+    data = struct.pack("<iq", 1681511377, len(parts)) + b"".join(parts)
+    return {
+        "storageType": "i",
+        "pathOrInlineDv": encode(data + bytes(-len(data) % 4)),
+        "sizeInBytes": len(data),
+    }
+
+
+ARRAY = struct.pack("<IIHHIHH", 12346, 1, 0, 1, 16, 3, 5)
+RUN = struct.pack("<IBHHHHH", 12347, 1, 2, 4, 1, 10, 4)
+BITMAP = struct.pack("<IIHHI", 12346, 1, 0, 4096, 16) + b"\xff" * 512 + b"\1" + bytes(7679)
+
+
+@pytest.mark.parametrize(
+    ("bitmaps", "rows"),
+    [
+        ([ARRAY], {3, 5}),
+        ([RUN], {131082, 131083, 131084, 131085, 131086}),
+        ([BITMAP], set(range(4097))),
+        ([ARRAY, ARRAY], {3, 5, 2**32 + 3, 2**32 + 5}),
+    ],
+)
+def test_the_kit_reads_each_container_of_a_deletion_vector(
+    tmp_path: Path, bitmaps: list[bytes], rows: set[int]
+) -> None:
+    assert deleted_rows(tmp_path, inline(*bitmaps)) == rows

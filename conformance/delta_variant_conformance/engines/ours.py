@@ -16,6 +16,7 @@ from delta_variant.data_file.reader import LegacyMode, Projection, open_file
 from delta_variant.data_file.statistics import compute_stats
 from delta_variant.data_file.writer import FileSeries
 from delta_variant.log.load import load_snapshot
+from delta_variant.operations.changes import read_changes
 from delta_variant.operations.delete import delete
 from delta_variant.operations.optimize.optimize import optimize
 from delta_variant.operations.read import read_table
@@ -44,6 +45,7 @@ def start(scratch: Path) -> Engine:
         shred=_shred,
         read=_read,
         read_table=_read_table,
+        read_changes=_read_changes,
         select=_select,
         rewrite=_rewrite,
         decode_stats=_decode_stats,
@@ -122,6 +124,10 @@ LEAVES: Mapping[str, pa.DataType] = {
 
 def _read_table(folder: Path, version: int | None, **options: Any) -> Sequence[Mapping[str, Cell]]:
     return table_cells(read_table(str(folder), version=version, **options).to_table())
+
+
+def _read_changes(folder: Path, first: int, last: int) -> Sequence[Mapping[str, Cell]]:
+    return table_cells(read_changes(str(folder), start=first, end=last).to_table())
 
 
 def _select(folder: Path, query: Query) -> Sequence[Mapping[str, Cell]]:

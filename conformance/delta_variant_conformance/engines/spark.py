@@ -126,6 +126,11 @@ class _SessionWithDelta(_Session):
             reader = reader.option("versionAsOf", version)
         return _row_cells(reader.load(str(folder)).collect())
 
+    def read_changes(self, folder: Path, first: int, last: int) -> Sequence[Mapping[str, Cell]]:
+        reader = self.session.read.format("delta").option("readChangeFeed", "true")
+        versions = reader.option("startingVersion", first).option("endingVersion", last)
+        return _row_cells(versions.load(str(folder)).collect())
+
     def select(self, folder: Path, query: Query) -> Sequence[Mapping[str, Cell]]:
         return select_rows(self.session.read.format("delta").load(str(folder)), query)
 
