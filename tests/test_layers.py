@@ -83,7 +83,7 @@ KIT_OWNERS = {
     "chdb": {"engines.chdb"},
     "datafusion": {"engines.datafusion"},
     "delta_kernel_rust_sharing_wrapper": {"engines.delta_kernel"},
-    "delta_variant": {"case", "command", "engines.ours", "page", "written_layout"},
+    "delta_variant": {"case", "command", "engines.ours", "page", "results", "written_layout"},
     "deltalake": {"engines.datafusion", "engines.deltalake"},
     "duckdb": {"engines.duckdb"},
     "polars": {"engines.polars"},

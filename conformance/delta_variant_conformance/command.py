@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timezone
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
@@ -12,19 +12,22 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from delta_variant.cli.interrupts import Interrupted
 from delta_variant.cli.options import Json, Text, Texts, option
 from delta_variant.cli.output import ERROR, FINDINGS, write_page
 from delta_variant.cli.tables import Heading, print_table
 from delta_variant.cli.terminal import console, print_json, print_lines
 from delta_variant.errors import printable
 
+from .case import Case
 from .corpus import find_own_cases, open_cases
 from .engines import ENGINES
 from .grade import Result
-from .history import load_history
+from .history import Change, load_history
 from .page import html_page
 from .process import worker_command
 from .report import json_report, matrix_rows, text_lines
+from .results import badge, run_junit
 from .runner import OURS, Run, run
 
 __all__ = ["conformance"]
@@ -42,6 +45,7 @@ def conformance(
     case: Annotated[
         Texts, option("Run only cases with this id, such as 'decode/primitive_*'; repeatable.", "PATTERN")
     ] = None,
+    rule: Annotated[Texts, option("Run only cases of this rule, such as E-M2; repeatable.", "ID")] = None,
     engine: Annotated[
         Texts,
         option(
@@ -64,29 +68,57 @@ def conformance(
         ),
     ] = None,
     html: Annotated[Text, option("Write an HTML page with all details.", "FILE")] = None,
+    junit: Annotated[Text, option("Write a test case for each case as JUnit XML.", "FILE")] = None,
+    badges: Annotated[
+        Text, option("Write an SVG image with the passed cases of each engine to a folder.", "DIR")
+    ] = None,
     timeout: Annotated[float, option("Seconds per case.", "N", min=0.1)] = 60,
     json: Json = False,
 ) -> None:
     """Run engines on the specification cases for reading and writing Variants.
 
     The exit status is about the engines of --engine, or about this library: 1 means that a case failed, 2
-    that an engine did not start.
+    that an engine did not start. An interrupted run reports the results until then.
     """
     commands = dict(map(_command, engine or ENGINES))
     if history is not None:
         # An invalid file is an error before the engines run.
         load_history(Path(history))
-    found = _run(cases, case, commands, packages, timeout)
+    found = _run(cases, Selection(case or (), rule or ()), commands, packages, timeout)
     # With --json, standard output has nothing else.
     out = console(stderr=json)
-    if history is not None:
-        _record_history(found, Path(history), out)
+    changes = [] if history is None else _record_history(found, Path(history), out)
     if html is not None:
-        write_page(html, html_page(found))
+        write_page(html, html_page(found, changes))
+    if junit is not None:
+        write_page(junit, run_junit(found))
+    if badges is not None:
+        _write_badges(found, Path(badges))
     if json:
         print_json(json_report(found))
     _print_text(found, out)
     _exit_with_status(found, list(commands) if engine else [OURS])
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Patterns of ids, and rules: a case is selected by one of each; none select all."""
+
+    patterns: Sequence[str]
+    rules: Sequence[str]
+
+    def of(self, cases: Sequence[Case]) -> list[Case]:
+        """Return the selected cases. Raise BadParameter if there are none."""
+        found = [
+            each
+            for each in cases
+            if (not self.patterns or any(fnmatchcase(each.id, pattern) for pattern in self.patterns))
+            and (not self.rules or set(each.rules) & set(self.rules))
+        ]
+        if not found:
+            wanted = [*self.patterns, *(f"the rule {rule}" for rule in self.rules)]
+            raise typer.BadParameter(f"no case has an id such as {' and '.join(wanted)}")
+        return found
 
 
 def _command(engine: str) -> tuple[str, Sequence[str]]:
@@ -103,7 +135,11 @@ def _command(engine: str) -> tuple[str, Sequence[str]]:
 
 
 def _run(
-    paths: Texts, patterns: Texts, commands: Mapping[str, Sequence[str]], packages: Text, seconds: float
+    paths: Texts,
+    selection: Selection,
+    commands: Mapping[str, Sequence[str]],
+    packages: Text,
+    seconds: float,
 ) -> Run:
     status = console(stderr=True).status("")
 
@@ -111,12 +147,8 @@ def _run(
         status.update(printable(f"{result.engine}: {result.case.id}"))
 
     with open_cases(map(Path, paths) if paths else [find_own_cases()]) as cases, status:
-        if patterns:
-            cases = [each for each in cases if any(fnmatchcase(each.id, pattern) for pattern in patterns)]
-            if not cases:
-                raise typer.BadParameter(f"no case has an id such as {', '.join(patterns)}")
         return run(
-            cases,
+            selection.of(cases),
             commands,
             timeout_seconds=seconds,
             packages=None if packages is None else Path(packages),
@@ -125,12 +157,21 @@ def _run(
         )
 
 
-def _record_history(found: Run, file: Path, out: Console) -> None:
-    """Add a run to a history, and print what changed in each engine since its last record."""
+def _record_history(found: Run, file: Path, out: Console) -> list[Change]:
+    """Add a run to a history, print what changed in each engine since its last record, and return it."""
     history = load_history(file)
-    for change in history.add(found, datetime.now(timezone.utc).date().isoformat()):
+    changes = history.add(found, found.date)
+    for change in changes:
         print_lines(out, *change.lines())
     history.save(file)
+    return changes
+
+
+def _write_badges(found: Run, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for engine in found.engines:
+        if not engine.absent:
+            write_page(folder / f"{engine.name}.svg", badge(engine))
 
 
 def _print_text(found: Run, out: Console) -> None:
@@ -143,6 +184,9 @@ def _print_text(found: Run, out: Console) -> None:
 
 
 def _exit_with_status(found: Run, names: Sequence[str]) -> None:
+    if found.is_interrupted:
+        answered = sum(len(engine.results) for engine in found.engines)
+        raise Interrupted(f"interrupted after {answered:,} results")
     engines = [engine for engine in found.engines if engine.name in names]
     if any(engine.absent for engine in engines):
         raise typer.Exit(ERROR)

@@ -13,12 +13,14 @@ from delta_variant.reports.page import document
 
 from .case import Case
 from .grade import STATUSES, Result, Status
-from .report import FINDINGS, SCORES, counts, kinds_of, of_kind, scores_text
+from .history import Change
+from .report import FINDINGS, SCORES, causes, counts, kinds_of, of_kind, scores_text
 from .runner import EngineRun, Run
 
 __all__ = ["html_page"]
 
 NOTE: Literal["note"] = "note"
+NOT_RUN: Literal["not run"] = "not run"
 CLASSES: Mapping[str, str] = {
     "pass": "pass",
     "wrong value": "wrong",
@@ -29,6 +31,7 @@ CLASSES: Mapping[str, str] = {
     "timed out": "timeout",
     "not offered": "none",
     NOTE: "note",
+    NOT_RUN: "none",
 }
 DETAILS: tuple[str, ...] = (*FINDINGS, NOTE)
 """What the details list, worst first."""
@@ -47,13 +50,19 @@ TEXT, GIST = 600, 120
 """Characters of an answer and of its start, so that a page can have 20,000. JSON has whole answers."""
 
 
-def html_page(run: Run) -> str:
-    """Return a page with the matrix, the rules, and the details of each finding."""
+def html_page(run: Run, changes: Iterable[Change] = ()) -> str:
+    """Return a page with the matrix, changes since another run, causes, rules, and each finding."""
     title = "Variant conformance"
-    subtitle = f"{len(run.cases):,} cases of Variant in Parquet and Delta, for each engine."
-    parts = (*_summary(run), *_filters(run), *_rules(run), *_details(run))
+    tables = (*_summary(run), *_by_kind(run), *_changes(changes), *_causes(run))
+    parts = (*tables, *_filters(run), *_rules(run), *_details(run))
     style = Path(__file__).with_name("page.css").read_text("utf-8") + _filter_style(len(run.engines))
-    return document(title, title, subtitle, parts, style=style, has_script=False)
+    return document(title, title, _subtitle(run), parts, style=style, has_script=False)
+
+
+def _subtitle(run: Run) -> str:
+    cases = f"{len(run.cases):,} cases of Variant in Parquet and Delta, for each engine"
+    place = f", run on {run.date} on {run.machine}" if run.date else ""
+    return f"{cases}{place}{'. The run was interrupted.' if run.is_interrupted else '.'}"
 
 
 def _text(value: object) -> str:
@@ -85,16 +94,48 @@ def _filter_style(engines: int) -> str:
 
 
 def _summary(run: Run) -> Iterator[str]:
-    kinds = kinds_of(run)
     yield f'<p class="legend">{"".join(map(_chip, (*STATUSES, NOTE)))}</p>'
     yield '<section><div class="wide"><table class="matrix"><thead><tr><th>engine</th>'
     yield "".join(f'<th class="number">{name}</th>' for name in (*SCORES, "all"))
     yield "".join(f'<th class="number count">{status}</th>' for status in FINDINGS)
-    yield f"{''.join(_kind_heading(run, kind) for kind in kinds)}</tr></thead><tbody>"
-    for number, engine in enumerate(run.engines):
-        yield from _matrix_row(number, engine, kinds)
+    yield "</tr></thead><tbody>"
+    for engine in run.engines:
+        yield from _matrix_row(engine)
     yield "</tbody></table></div>"
     yield f'<p class="quiet">{SCORING}</p></section>'
+
+
+def _by_kind(run: Run) -> Iterator[str]:
+    """Yield the passed cases of each kind, with the mark of the worst finding, narrow enough for a window."""
+    kinds = kinds_of(run)
+    yield '<section><div class="wide"><table class="matrix kinds"><thead><tr><th>engine</th>'
+    yield f"{''.join(_kind_heading(run, kind) for kind in kinds)}</tr></thead><tbody>"
+    for engine in run.engines:
+        if not engine.absent:
+            cells = "".join(_cell(of_kind(engine, kind)) for kind in kinds)
+            yield f"<tr><th>{_text(engine.name)}</th>{cells}</tr>"
+    yield "</tbody></table></div></section>"
+
+
+def _changes(changes: Iterable[Change]) -> Iterator[str]:
+    lines = [line for change in changes for line in change.lines()]
+    if lines:
+        yield '<details class="rules"><summary><h2>Changes</h2> since the last run of an engine</summary>'
+        yield f"<pre>{_text(chr(10).join(lines))}</pre></details>"
+
+
+def _causes(run: Run) -> Iterator[str]:
+    """Yield the causes of each engine, worst first."""
+    yield '<details class="rules"><summary><h2>Causes</h2> findings that fail alike, worst first</summary>'
+    yield '<div class="wide"><table><thead><tr><th>engine</th><th>status</th><th class="number">cases</th>'
+    yield "<th>rules</th><th>cause</th><th>smallest case</th></tr></thead><tbody>"
+    for engine in run.engines:
+        for cause in causes(engine):
+            cells = (" ".join(cause.rules), cause.title, cause.example.case.id)
+            texts = "".join(f'<td class="text">{_text(cell)}</td>' for cell in cells)
+            yield f"<tr><th>{_text(engine.name)}</th><td>{_chip(cause.status)}</td>"
+            yield f'<td class="number">{len(cause.results):,}</td>{texts}</tr>'
+    yield "</tbody></table></div></details>"
 
 
 def _chip(status: str) -> str:
@@ -106,10 +147,10 @@ def _kind_heading(run: Run, kind: str) -> str:
     return f'<th class="number"><a href="#kind-{kind}">{kind}</a> <small>{number}</small></th>'
 
 
-def _matrix_row(number: int, engine: EngineRun, kinds: Sequence[str]) -> Iterator[str]:
+def _matrix_row(engine: EngineRun) -> Iterator[str]:
     name = f"<th>{_text(engine.name)} <small>{_text(engine.version)}</small>"
     if engine.absent:
-        columns = 1 + len(SCORES) + len(kinds) + len(FINDINGS)
+        columns = 1 + len(SCORES) + len(FINDINGS)
         yield f'<tr>{name}</th><td colspan="{columns}" class="quiet">absent: {_text(engine.absent)}</td></tr>'
         return
     yield f"<tr>{name}{_bar(engine.results)}</th>"
@@ -118,7 +159,7 @@ def _matrix_row(number: int, engine: EngineRun, kinds: Sequence[str]) -> Iterato
     yield f'<td class="number score">{of_all}</td><td class="number">{of_offered}</td>'
     yield _cell(engine.results, marked=())
     yield "".join(f'<td class="number count">{_mark(status, found)}</td>' for status in FINDINGS)
-    yield f"{''.join(_cell(of_kind(engine, kind)) for kind in kinds)}</tr>"
+    yield "</tr>"
 
 
 def _bar(results: Sequence[Result]) -> str:
@@ -130,13 +171,14 @@ def _bar(results: Sequence[Result]) -> str:
 
 
 def _cell(results: Sequence[Result], *, marked: Sequence[Status] = FINDINGS) -> str:
+    """Return the passed of the offered cases, with the mark of the first of the statuses that is found."""
     found = counts(results)
     offered = len(results) - found["not offered"]
     if not offered:
         return '<td class="number quiet" title="not offered">·<span class="hidden">not offered</span></td>'
     whole = " whole" if found["pass"] == offered else ""
-    marks = "".join(_mark(status, found) for status in marked)
-    return f'<td class="number{whole}">{found["pass"]}<small>/{offered}</small> {marks}</td>'
+    mark = next((_mark(status, found) for status in marked if found[status]), "")
+    return f'<td class="number{whole}">{found["pass"]}<small>/{offered}</small> {mark}</td>'
 
 
 def _mark(status: Status, found: Mapping[Status, int]) -> str:
@@ -169,7 +211,7 @@ def _rules(run: Run) -> Iterator[str]:
     yield "".join(f'<th class="number">{_text(engine.name)}</th>' for engine in engines)
     yield "</tr></thead><tbody>"
     for rule, cases in _by_rule(run.cases).items():
-        cells = [_worst([results[case.id] for case in cases]) for results in by_case]
+        cells = [_worst([results[case.id] for case in cases if case.id in results]) for results in by_case]
         yield f'<tr><th>{_text(rule)}</th><td class="number">{len(cases)}</td>{"".join(cells)}</tr>'
     yield "</tbody></table></div></details>"
 
@@ -192,7 +234,7 @@ SEVERITY: tuple[Status, ...] = (*FINDINGS, "pass", "not offered")
 
 def _worst(results: Sequence[Result]) -> str:
     found = counts(results)
-    worst = next(status for status in SEVERITY if found[status])
+    worst = next((status for status in SEVERITY if found[status]), SEVERITY[-1])
     number = "" if worst in ("pass", "not offered") else found[worst]
     hidden = f'<span class="hidden">{worst}</span>'
     return (
@@ -200,21 +242,25 @@ def _worst(results: Sequence[Result]) -> str:
     )
 
 
-Row: TypeAlias = tuple[Status | Literal["note"], ...]
-"""What each engine does in a case. A correct answer that differs from the expected one is a note."""
+Outcome: TypeAlias = Status | Literal["note", "not run"]
+"""A status. A correct answer that differs from the expected one is a note."""
+
+Row: TypeAlias = tuple[Outcome, ...]
+"""What each engine does in a case."""
 
 
 def _details(run: Run) -> Iterator[str]:
     engines = [(number, engine) for number, engine in enumerate(run.engines) if not engine.absent]
-    by_case: dict[str, list[tuple[int, Result]]] = {case.id: [] for case in run.cases}
+    by_case: dict[str, dict[int, Result]] = {case.id: {} for case in run.cases}
     for number, engine in engines:
         for result in engine.results:
-            by_case[result.case.id].append((number, result))
+            by_case[result.case.id][number] = result
     for kind in kinds_of(run):
         cases = [case for case in run.cases if case.kind == kind]
         groups: dict[Row, list[Case]] = {}
         for case in cases:
-            groups.setdefault(tuple(_status(result) for _, result in by_case[case.id]), []).append(case)
+            row = tuple(_status(by_case[case.id].get(number)) for number, _ in engines)
+            groups.setdefault(row, []).append(case)
         yield f'<section class="kind"><h2 id="kind-{kind}">{kind} <small>{len(cases):,} cases</small></h2>'
         yield _engine_heading(engines)
         for row, members in sorted(groups.items(), key=_severity_of_group):
@@ -222,7 +268,9 @@ def _details(run: Run) -> Iterator[str]:
         yield "</section>"
 
 
-def _status(result: Result) -> Status | Literal["note"]:
+def _status(result: Result | None) -> Outcome:
+    if result is None:
+        return NOT_RUN
     return NOTE if result.status == "pass" and result.notes else result.status
 
 
@@ -243,7 +291,7 @@ def _engine_heading(engines: Sequence[tuple[int, EngineRun]]) -> str:
 def _group(
     row: Row,
     cases: Sequence[Case],
-    by_case: Mapping[str, Sequence[tuple[int, Result]]],
+    by_case: Mapping[str, Mapping[int, Result]],
     engines: Sequence[tuple[int, EngineRun]],
 ) -> Iterator[str]:
     """Yield the cases in which each engine does the same, as one line that opens."""
@@ -264,7 +312,7 @@ def _group(
     )
     yield f"{''.join(marks)}</summary>"
     for case in cases:
-        yield from _case(case, by_case[case.id])
+        yield from _case(case, list(by_case[case.id].items()))
     yield "</details>"
 
 

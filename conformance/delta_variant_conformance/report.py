@@ -21,6 +21,8 @@ __all__ = [
     "of_kind",
     "score",
     "score_of_offered",
+    "scores_text",
+    "status_text",
     "text_lines",
 ]
 
@@ -95,7 +97,7 @@ def matrix_rows(run: Run) -> Iterator[tuple[str, ...]]:
     kinds = kinds_of(run)
     yield ("engine", *(f"{kind} {_number(run, kind)}" for kind in kinds), "all", *FINDINGS, *SCORES)
     for engine in run.engines:
-        name = f"{engine.name} {engine.version or '(absent)'}"
+        name = f"{engine.name} {'(absent)' if engine.absent else engine.version}"
         by_kind = [passes_text(of_kind(engine, kind)) for kind in kinds]
         found = counts(engine.results)
         findings = [str(found[status] or NONE) for status in FINDINGS]
@@ -137,6 +139,13 @@ def _cause_lines(engine: EngineRun, cause: Cause) -> Iterator[str]:
     yield f"  got      {_shorten(example.got)}"
 
 
+def status_text(result: Result) -> str:
+    """Return the status, the kind of a wrong answer, and the bugs that the case guards."""
+    effect = f" ({result.effect})" if result.effect else ""
+    guards = f" [{', '.join(result.case.guards)}]" if result.case.guards else ""
+    return f"{result.status}{effect}{guards}"
+
+
 def _shorten(text: str, length: int = 300) -> str:
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[:length]}…"
@@ -145,6 +154,9 @@ def _shorten(text: str, length: int = 300) -> str:
 def json_report(run: Run) -> Mapping[str, Any]:
     """Return the run as JSON values."""
     return {
+        "date": run.date,
+        "machine": run.machine,
+        "interrupted": run.is_interrupted,
         "cases": [_case(each) for each in run.cases],
         "engines": [_engine(engine) for engine in run.engines],
     }

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 
 from .case import Case
@@ -27,7 +30,8 @@ OURS = "ours"
 class EngineRun:
     """The results of an engine; `absent` is the reason if it did not start.
 
-    `differences` has how wrong answers differ from the expected ones, by the ids of their cases.
+    An interrupted engine has the results until then. `differences` has how wrong answers differ from the
+    expected ones, by the ids of their cases.
     """
 
     name: str
@@ -35,6 +39,7 @@ class EngineRun:
     results: tuple[Result, ...] = ()
     absent: str | None = None
     differences: Mapping[str, Difference] = field(default_factory=dict)
+    is_interrupted: bool = False
 
     @property
     def findings(self) -> tuple[Result, ...]:
@@ -44,10 +49,17 @@ class EngineRun:
 
 @dataclass(frozen=True)
 class Run:
-    """The results of all engines for the same cases."""
+    """The results of all engines for the same cases; an interrupt leaves out the engines after it."""
 
     cases: tuple[Case, ...]
     engines: tuple[EngineRun, ...] = field(default=())
+    date: str = ""
+    machine: str = ""
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Return whether an interrupt ended the run."""
+        return any(engine.is_interrupted for engine in self.engines)
 
 
 def run(
@@ -64,7 +76,8 @@ def run(
     """Return the result of each engine in each case.
 
     `command` returns the command of the worker of an engine by its name. `on_result` is called after each
-    case. An engine whose processes exceed `memory_gb` is killed (Linux only), as is one that times out.
+    case. A KeyboardInterrupt ends the run, which keeps its results. An engine whose processes exceed
+    `memory_gb` is killed (Linux only), as is one that times out.
     `packages` contains a folder for each engine that has packages of its own, by the engine's name.
     """
 
@@ -77,10 +90,17 @@ def run(
             packages=None if packages is None else packages / name,
         )
 
-    runs = [
-        _run_engine(cases, process(name), name, timeout_seconds, on_result) for name in dict.fromkeys(engines)
-    ]
-    return Run(tuple(cases), tuple(runs))
+    runs: list[EngineRun] = []
+    for name in dict.fromkeys(engines):
+        runs.append(_run_engine(cases, process(name), name, timeout_seconds, on_result))
+        if runs[-1].is_interrupted:
+            break
+    today = datetime.now(timezone.utc).date().isoformat()
+    return Run(tuple(cases), tuple(runs), today, _machine())
+
+
+def _machine() -> str:
+    return f"{platform.system()} {platform.release()}, {platform.machine()}, {os.cpu_count()} CPUs"
 
 
 def _run_engine(
@@ -92,20 +112,24 @@ def _run_engine(
 ) -> EngineRun:
     results: list[Result] = []
     differences: dict[str, Difference] = {}
+    is_interrupted = False
     try:
         process.start()
-    except AbsentError as error:
-        return EngineRun(name, absent=str(error))
-    try:
         for case in cases:
             answer = _invoke(process, case, timeout_seconds)
             results.append(grade(case, name, answer, is_ours=name == OURS))
             if results[-1].status == "wrong value" and (found := find_difference(case, answer.content)):
                 differences[case.id] = found
             on_result(results[-1])
+    except AbsentError as error:
+        return EngineRun(name, absent=str(error))
+    except KeyboardInterrupt:
+        is_interrupted = True
     finally:
         process.stop()
-    return EngineRun(name, process.version, tuple(results), differences=differences)
+    return EngineRun(
+        name, process.version, tuple(results), differences=differences, is_interrupted=is_interrupted
+    )
 
 
 def _invoke(process: EngineProcess, case: Case, timeout_seconds: float) -> Answer:

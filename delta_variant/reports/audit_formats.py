@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
-from xml.etree import ElementTree
 
 from .._version import package_version
 from ..errors import printable
 from ..operations.audit import Audit
 from ..operations.audit.findings import Finding
+from .junit import Check, junit_xml
 from .rule_texts import first_text, rule_url, rules
 
 __all__ = ["audit_junit", "audit_sarif"]
@@ -80,18 +80,14 @@ def audit_junit(audit: Audit) -> str:
     by_rule: dict[str, list[Finding]] = {rule: [] for rule in rules()}
     for each in audit.findings:
         by_rule[each.rule].append(each)
-    suite = ElementTree.Element("testsuite", name=f"audit of {audit.uri}", tests=str(len(by_rule)))
-    failed = 0
-    for rule, findings in by_rule.items():
-        case = ElementTree.SubElement(
-            suite, "testcase", classname="delta-variant audit", name=f"{rule}: {first_text(rule).must_hold}"
-        )
-        lines = "\n".join(printable(each.sentence) for each in findings[:MAX_LINES])
-        if any(each.severity != "info" for each in findings):
-            failed += 1
-            title = f"{len(findings)} x {rule}"
-            ElementTree.SubElement(case, "failure", type=findings[0].severity, message=title).text = lines
-        elif findings:
-            ElementTree.SubElement(case, "system-out").text = lines
-    suite.set("failures", str(failed))
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
+    return junit_xml(f"audit of {audit.uri}", [_check(rule, found) for rule, found in by_rule.items()])
+
+
+def _check(rule: str, findings: Sequence[Finding]) -> Check:
+    group, name = "delta-variant audit", f"{rule}: {first_text(rule).must_hold}"
+    if not findings:
+        return Check(group, name)
+    text = "\n".join(printable(each.sentence) for each in findings[:MAX_LINES])
+    if all(each.severity == "info" for each in findings):
+        return Check(group, name, "system-out", text=text)
+    return Check(group, name, "failure", findings[0].severity, f"{len(findings)} x {rule}", text)

@@ -95,6 +95,17 @@ def test_nothing_is_wider_than_the_window(browser: Browser, page: Path, size: st
     assert narrow == 0
 
 
+def test_no_column_of_the_matrix_is_cut(browser: Browser, page: Path):
+    browser.resize(1400, 900)
+    browser.open(page)
+    widths = browser.run(
+        "return [...document.querySelectorAll('.matrix')]"
+        ".map(each => [each.scrollWidth, each.parentElement.clientWidth])"
+    )
+    assert len(widths) == 2
+    assert all(table <= window for table, window in widths), widths
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_the_names_of_the_engines_stay_above_their_columns(browser: Browser, page: Path, size: str):
     open_page(browser, page, size)
