@@ -71,7 +71,7 @@ def test_a_mistake_is_one_cause_that_names_what_is_wrong_and_the_rule(cases: lis
     assert len(cause.results) == len(engine.findings)
     lines = list(text_lines(Run(tuple(cases), (engine,))))
     assert len(lines) == 4
-    assert lines[0].startswith("faulty: wrong value in ")
+    assert lines[0].startswith("faulty: wrong value ")
     assert lines[0].endswith(f": {title}")
 
 
