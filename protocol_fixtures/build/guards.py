@@ -9,15 +9,21 @@ __all__ = ["guards_of"]
 # Issues and pull requests on GitHub and commits of this library, with cases, in which `*` matches any text.
 GUARDS = {
     "ClickHouse#95948": "shred/name_that_begins_like_a_shredded_one",
+    "ClickHouse#114873": "select/name_like_an_operator_*",
     "ClickHouse#117938": "select/path_below_the_paths_with_bounds",
     "ClickHouse#119321": "select/path_below_the_paths_with_bounds",
     "ClickHouse#119592": "select/name_with_a_dot* select/path_that_a_name_with_a_dot_resembles",
     "ClickHouse#119767": "select/missing_path_*",
     "comet#4084": "select/path_in_part_of_an_object_* select/path_within_typed_objects",
     "delta#6668": "select/bound_on_the_*_side_only select/bounds_of_different_paths table/stats_of_one_side",
+    "delta#7692": "rewrite/compact_property_*",
+    "delta-kernel-rs#3354": "table/shredding_feature_without_type_feature",
     "delta_variant@27803ab": "select/last_timestamp select/timestamp_above_its_bound",
     "delta_variant@e390afb": "table/compaction_newest_first table/compaction",
     "duckdb#21200": "select/path_of_sporadic_objects unshred/missing_null_and_set_fields",
+    "duckdb#21814": (
+        "unshred/decimal_of_4_digits_in_int32 unshred/nothing_at_the_root unshred/nothing_in_an_array"
+    ),
     "duckdb#23303": "select/field_of_scalars select/field_of_texts",
     "duckdb#24293": "shred/a_field_twice* encode/object_with_a_name_twice*",
     "duckdb#24297": "shred/names_that_differ_in_case",
@@ -38,6 +44,7 @@ GUARDS = {
     ),
     "spark#54598": "select/value_of_another_type_*",
     "spark#58239": "select/names_in_utf8_order*",
+    "trino#25666": "table/compacted_by_spark",
 }
 
 

@@ -414,6 +414,25 @@ def other_paths() -> None:
     )
 
 
+def names_like_operators() -> None:
+    """Q3: a name is a name, also if an engine has a meaning for its first characters."""
+    names = ["@`a`", "^`a`", "`a`", "a[0]", "$.a"]
+    rows = [{"object": {"a": int64(5), **{name: int64(number) for number, name in enumerate(names)}}}]
+    about = "A name that resembles the syntax of a path has no bounds of that path"
+    for number, name in enumerate(names):
+        selected(
+            f"name_like_an_operator_{number}",
+            "Q3",
+            STATISTICS,
+            about,
+            [name],
+            "int64",
+            [1],
+            File(rows, A, least={key("a"): int64(5)}, greatest={key("a"): int64(5)}),
+            where=("=", number),
+        )
+
+
 def one_sided() -> None:
     """Q4: a bound on one side says nothing of the other."""
     rows = [obj(a=int64(1)), obj(a=int64(10))]
@@ -608,6 +627,7 @@ if __name__ == "__main__":
     other_layouts()
     not_objects()
     other_paths()
+    names_like_operators()
     one_sided()
     orders()
     timestamps()

@@ -735,6 +735,7 @@ VALUES = {
     ),
     "typed_uuid": typed("uuid", pa.binary(16), [UUID], [UUID_TEXT], logical(logical_type("UUID"))),
     "decimal_in_int32": decimals(9, 2, **AS_INTEGERS),
+    "decimal_of_4_digits_in_int32": decimals(4, 2, **AS_INTEGERS),
     "decimal_in_int64": decimals(18, 18, **AS_INTEGERS),
     "typed_string_not_utf8": breaks(
         "P-T6 E-V2",

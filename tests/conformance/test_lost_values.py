@@ -32,15 +32,17 @@ BUGS = sorted({bug for case in CASES for bug in case.guards})
 
 # Issues and pull requests that the group covers, by project, and commits of this library.
 PUBLISHED = {
-    "ClickHouse": [117938, 119321],
+    "ClickHouse": [114873, 117938, 119321],
     "comet": [4084],
-    "delta": [6668],
-    "duckdb": [24293, 25872],
+    "delta-kernel-rs": [3354],
+    "delta": [6668, 7692],
+    "duckdb": [21814, 24293, 25872],
     "hudi": [19556, 19567],
     "iceberg": [15086, 16880, 17397],
     "paimon": [6936],
     "parquet-format": [562, 565, 574],
     "spark": [54598],
+    "trino": [25666],
 }
 OWN = {"delta_variant@27803ab", "delta_variant@e390afb"}
 
