@@ -63,7 +63,7 @@ RUST_FLOOR := 89
 LLVM_COV_VERSION := 0.9.1
 LLVM_COV := $(CURDIR)/.cache/cargo/bin/cargo-llvm-cov
 
-.PHONY: adapters build check test test-all spark-connect newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser jars \
+.PHONY: adapters archive build check test test-all spark-connect newest-spark old-spark test-rust coverage coverage-rust coverage-python corpora browser jars \
   bench docs demo demo-spark wheel dist clean
 .DEFAULT_GOAL := build
 
@@ -146,8 +146,8 @@ $(WHEEL_ENV)/created: .venv/created pyproject.toml
 	$(BIN)/python -m venv $(WHEEL_ENV)
 	touch $@
 
-# The time of the commit in the list of crates, instead of that of the build: a commit builds to the same bytes.
-wheel dist: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
+# The time of the commit, instead of that of the build: a commit builds to the same bytes.
+archive wheel dist: export SOURCE_DATE_EPOCH := $(shell git log -1 --format=%ct)
 
 # The library is that of `build`. It runs on Linux systems with the C library of this one or a newer one; `make dist`
 # builds for older ones, and compiles everything again.
@@ -155,9 +155,13 @@ wheel: build
 	rm -rf .cache/wheels
 	$(BIN)/maturin build --release --locked --compatibility linux --interpreter $(PYO3_PYTHON) --out .cache/wheels
 
-# The sdist, wheels for Linux with glibc and with musl, and the wheel of the conformance kit, which is for any system. zig is the linker and the C compiler for any target and version of the C library.
+# The archive of the conformance cases, for other projects.
+archive: build
+	$(BIN)/python protocol_fixtures/build/archive.py dist
+
+# The archive, the sdist, wheels for Linux with glibc and with musl, and the wheel of the conformance kit, which is for any system. zig is the linker and the C compiler for any target and version of the C library.
 dist: TARGETS := $(foreach libc,gnu musl,x86_64-unknown-linux-$(libc) aarch64-unknown-linux-$(libc))
-dist: .venv/created
+dist: archive .venv/created
 	$(BIN)/pip install --quiet '$(MATURIN)' '$(ZIG)'
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist ./conformance
@@ -182,7 +186,7 @@ $(AZURITE) $(HYPARQUET):
 # Without Go, the tests of its adapter are skipped, and say so. Compiling without optimization takes half the time.
 adapters: FLAGS := -ldflags='-s -w' -gcflags='all=-N -l'
 adapters:
-	@! command -v go > /dev/null || CGO_ENABLED=0 go build -C protocol_fixtures/adapters/go $(FLAGS) -o $(ADAPTERS)/ .
+	@! command -v go > /dev/null || CGO_ENABLED=0 go build -C protocol_fixtures/adapters/go $(FLAGS) -o $(ADAPTERS)/ ./...
 	$(CARGO) build --quiet --manifest-path protocol_fixtures/adapters/rust/Cargo.toml --target-dir $(ADAPTERS)/rust
 
 ifneq ($(ACTIONLINT),)

@@ -57,6 +57,7 @@ FOLDERS = {
 FILES = {
     "cli/test_cli_terminal.py": "long",
     "conformance/test_adapters.py": "interop",
+    "conformance/test_archive.py": "interop",
     "faults/test_concurrent_writers.py": "long",
     "faults/test_unity_catalog.py": "long",
     "interop/test_conformance_java.py": "long",
