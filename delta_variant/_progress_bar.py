@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -21,7 +21,10 @@ from rich.progress import (
 from ._progress import observe
 from ._text import count, size_text
 
-__all__ = ["Meter", "progress", "show_bar"]
+__all__ = ["Meter", "progress", "show_bar", "show_lines"]
+
+LINE_SECONDS = 10.0
+"""The seconds between the lines in a log without a terminal."""
 
 NARROW = 100
 """A terminal with fewer characters has a shorter bar."""
@@ -29,10 +32,12 @@ NARROW = 100
 
 @dataclass
 class Meter:
-    """Counts the work of a phase of an operation, and shows the counts in a bar, if any."""
+    """Counts the work of a phase of an operation, and shows the counts in a bar or in lines, if any."""
 
     bar: Progress | None = None
     is_narrow: bool = False
+    print_line: Callable[[str], None] | None = None
+    phase: str = ""
     files: int = 0
     bytes: int = 0
     rows: int = 0
@@ -40,9 +45,11 @@ class Meter:
     total_bytes: int | None = None
     total_rows: int | None = None
     started: float = field(default_factory=time.monotonic)
+    printed: float = field(default_factory=time.monotonic)
 
     def begin(self, phase: str, files: int | None, bytes_: int | None, rows: int | None) -> None:
         """Start another phase with its own bar."""
+        self.phase = phase
         self.files = self.bytes = self.rows = 0
         self.total_files, self.total_bytes, self.total_rows = files, bytes_, rows
         self.started = time.monotonic()
@@ -68,6 +75,9 @@ class Meter:
     def _show(self) -> None:
         if self.bar is not None and self.bar.task_ids:
             self.bar.update(self.bar.task_ids[0], completed=self._measure()[0], done=self.text())
+        if self.print_line is not None and time.monotonic() - self.printed >= LINE_SECONDS:
+            self.printed = time.monotonic()
+            self.print_line(f"{self.phase}: {self.text()}")
 
     def text(self) -> str:
         """Return the counts with their totals and rates: `3/12 files  40.1 of 99.0 MB, 8.1 MB/s`.
@@ -112,6 +122,13 @@ def progress() -> Iterator[None]:
     console = Console(stderr=True)
     with show_bar(console if console.is_terminal or console.is_jupyter else None):
         yield
+
+
+@contextmanager
+def show_lines(print_line: Callable[[str], None]) -> Iterator[Meter]:
+    """Observe the operations in the block, and print a line with their counts now and then."""
+    with observe(meter := Meter(print_line=print_line)):
+        yield meter
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from .log.timestamps import Timestamp
 from .operations.alter.columns import ColumnPath, Columns
 from .operations.audit import AuditedFile
 from .operations.audit.findings import RuleSummary, Severity
+from .operations.audit.sampling import AuditSample
 from .operations.describe.summary import PathSummary
 from .operations.history import History
 from .operations.legacy.files import FilePath
@@ -34,6 +35,7 @@ from .write.preparation import Mode, SchemaMode
 
 __all__ = [
     "ArrowArray",
+    "AuditSample",
     "AuditedFile",
     "ColumnPath",
     "Columns",

@@ -159,6 +159,7 @@ def print_findings_json(audit: Audit, selection: Selection = EVERYTHING) -> None
     found = selection.of(audit.findings)
     report = {
         **facts(audit, "uri version data"),
+        **({} if audit.sample is None else {"sample": asdict(audit.sample)}),
         "clean": audit.is_clean,
         "counts": {severity: audit.count(severity) for severity in SEVERITIES},
         "files": [asdict(file) for file in audit.files],

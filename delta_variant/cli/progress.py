@@ -6,24 +6,29 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from .._progress import advance, begin
-from .._progress_bar import Meter, show_bar
-from .terminal import console
+from .._progress_bar import Meter, show_bar, show_lines
+from .terminal import console, print_lines
 
 __all__ = ["Intake", "showing_progress"]
 
 
 @contextmanager
 def showing_progress(*, if_redirected: bool = False) -> Iterator[Meter]:
-    """Observe the operations in the block, and show their progress if standard error is a terminal.
+    """Observe the operations in the block, and show their progress: a bar, or lines without a terminal.
 
     `if_redirected=True` shows nothing while standard output is a terminal, because the results appear there.
     """
     err = console(stderr=True)
     is_quiet = not logging.getLogger("delta_variant").isEnabledFor(logging.WARNING)
-    is_hidden = not err.is_terminal or is_quiet or (if_redirected and console().is_terminal)
-    with show_bar(None if is_hidden else err) as meter:
+    is_hidden = is_quiet or (if_redirected and console().is_terminal)
+    if is_hidden or err.is_terminal:
+        showing = show_bar(None if is_hidden else err)
+    else:
+        showing = show_lines(partial(print_lines, err))
+    with showing as meter:
         yield meter
 
 

@@ -66,7 +66,20 @@ def scope_of(audit: Audit) -> str:
     if residual := [file.rows or 0 for file in audit.files if file.is_residual]:
         own = count(len(residual), "file")
         counts = f"{counts}, {count(sum(residual), 'residual row')} separated into {own}"
-    return f"{audit.uri}: version {audit.version}, {counts} ({what})"
+    return f"{audit.uri}: version {audit.version}, {counts} ({what}){_sample(audit)}"
+
+
+def _sample(audit: Audit) -> str:
+    """Return what a sample says about all files."""
+    sample = audit.sample
+    if sample is None:
+        return ""
+    found = "none has" if not sample.wrong else f"{sample.wrong:,} {'has' if sample.wrong == 1 else 'have'}"
+    share = f"{sample.wrong_at_most / max(sample.files, 1):.2%}"
+    return (
+        f"; {sample.checked:,} random files of {sample.files:,}: {found} an error or a warning, and with "
+        f"95 % confidence at most {count(sample.wrong_at_most, 'file')} of all ({share})"
+    )
 
 
 def _files(audit: Audit) -> Iterator[InspectedFile]:

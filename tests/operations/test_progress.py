@@ -15,10 +15,13 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 from rich.progress import Progress
+from typer.testing import CliRunner
 
 import delta_variant as dv
+from delta_variant import _progress_bar
 from delta_variant._progress import advance, begin, observe
 from delta_variant._progress_bar import Meter, show_bar
+from delta_variant.cli.app import app
 from delta_variant.operations.audit import THREADS, check_files
 
 
@@ -215,3 +218,25 @@ def test_the_bar_has_a_rate_at_any_width(monkeypatch, counts: dict[str, int], wi
     monkeypatch.setattr("time.monotonic", lambda: 12.0)
     assert Meter(started=10.0, **counts).text() == wide
     assert Meter(started=10.0, is_narrow=True, **counts).text() == narrow
+
+
+def test_a_log_without_a_terminal_gets_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch):
+    now = [100.0]
+    monkeypatch.setattr(_progress_bar.time, "monotonic", lambda: now[0])
+    lines: list[str] = []
+    with observe(Meter(print_line=lines.append, started=100.0, printed=100.0)):
+        begin("checking files", files=4)
+        for second in (4, 11, 15, 22):
+            now[0] = 100.0 + second
+            advance(files=1)
+    assert lines == ["checking files: 2/4 files", "checking files: 4/4 files"]
+
+
+def test_a_command_prints_its_progress_without_a_terminal_and_a_quiet_one_does_not(
+    table: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(_progress_bar, "LINE_SECONDS", 0)
+    done = CliRunner().invoke(app, ["audit", table])
+    assert "checking files: 3/3 files" in done.stderr
+    assert "checking files" not in done.stdout
+    assert "checking" not in CliRunner().invoke(app, ["--quiet", "audit", table]).stderr

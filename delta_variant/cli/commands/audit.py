@@ -48,6 +48,9 @@ def audit(
     since: Annotated[
         int | None, option("Do not check the data files of this version, audited before.", "N", min=0)
     ] = None,
+    sample: Annotated[
+        int | None, option("Check N random data files, and say what they mean for all.", "N", min=1)
+    ] = None,
     version: Version = None,
     html: Page = None,
     sarif: Annotated[Text, option("Write the findings in SARIF.", "FILE")] = None,
@@ -75,7 +78,7 @@ def audit(
     selection = Selection(severity, _known(rule or ()))
     ignored, known = _known(ignore or ()), read_places(baseline)
     with showing_progress():
-        found = audit_table(handle(table), data=data, files=file, since=since, version=version)
+        found = audit_table(handle(table), data=data, files=file, since=since, sample=sample, version=version)
     kept = [each for each in found.findings if each.rule not in ignored and place_of(each) not in known]
     if len(kept) < len(found.findings):
         print_hint(

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
+from ..._checks import to_integer
 from ..._html import html_table
 from ..._progress import advance, begin
 from ..._threads import Threads
@@ -29,6 +30,7 @@ from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
 from .findings import SEVERITIES, Finding, RuleSummary, Severity, apply_rules, summarize
 from .log_rules import LOG_RULES
 from .log_survey import LogSurvey, survey_log
+from .sampling import AuditSample, choose, sample_of
 from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
 from .table_rules import TABLE_RULES
@@ -138,6 +140,7 @@ class Audit:
         files: The audited data files.
         findings: The violations: those of the log and the table first, then those of each file.
         snapshot: The table at `version`, None if it cannot be loaded.
+        sample: What the audited files say about all files, None for an audit of all.
 
     Example:
         >>> import delta_variant as dv
@@ -153,6 +156,7 @@ class Audit:
     files: tuple[AuditedFile, ...]
     findings: tuple[Finding, ...]
     snapshot: Snapshot | None
+    sample: AuditSample | None = None
 
     @property
     def is_clean(self) -> bool:
@@ -238,6 +242,7 @@ def audit_table(
     data: bool = False,
     files: Collection[str] | None = None,
     since: int | None = None,
+    sample: int | None = None,
     version: int | None = None,
 ) -> Audit:
     """Check a table against the rules of docs/audit-rules.md, and return the violations.
@@ -251,6 +256,8 @@ def audit_table(
         files: Decoded paths of the data files to check, relative to the table. None checks all.
         since: A version that was audited: the data files that it has are not checked again. None, the
             default, checks all. The log and the table are always checked.
+        sample: The number of data files to check, at least 1: random ones, the same for the same version of
+            the table. None, the default, checks all.
         version: The version to audit. None audits the latest.
 
     Returns:
@@ -260,7 +267,8 @@ def audit_table(
         TableNotFoundError: There is no Delta log at `table`.
         VersionNotFoundError: The table does not have `version` or `since`.
         StoreError: The log cannot be listed.
-        ValueError: A path in `files` is not a data file of the table.
+        ArgumentTypeError: `sample` is not an integer.
+        ValueError: A path in `files` is not a data file of the table, or `sample` is less than 1.
 
     Example:
         >>> import delta_variant as dv, pyarrow as pa
@@ -270,6 +278,8 @@ def audit_table(
         >>> audit.is_clean, audit.files[0].rows
         (True, 2)
     """
+    if sample is not None:
+        sample = to_integer("sample", sample, 1)
     store, version = _version_to_audit(table, version)
     begin("checking the log")
     log = survey_log(store, version)
@@ -278,6 +288,9 @@ def audit_table(
     if since is not None:
         known = set(map(_file_key, load_snapshot(store, since).files.to_pylist()))
         selected = [file for file in selected if _file_key(file) not in known]
+    num_files = len(selected)
+    if sample is not None:
+        selected = choose(selected, sample, log.version)
     findings = [
         *apply_rules(LOG_RULES, log),
         *apply_rules(SUBJECT_RULES, subject),
@@ -288,8 +301,18 @@ def audit_table(
         audited = _run_tasks(log.snapshot, selected, data, executor_of(table, store))
     findings += (finding for _, found in audited for finding in found)
     return Audit(
-        store.uri, log.version, data, tuple(file for file, _ in audited), tuple(findings), log.snapshot
+        store.uri,
+        log.version,
+        data,
+        tuple(file for file, _ in audited),
+        tuple(findings),
+        log.snapshot,
+        None if sample is None else sample_of(num_files, len(audited), sum(map(_is_wrong, audited))),
     )
+
+
+def _is_wrong(audited: tuple[AuditedFile, list[Finding]]) -> bool:
+    return any(finding.severity != "info" for finding in audited[1])
 
 
 def _file_key(file: Mapping[str, Any]) -> tuple[str, str]:
