@@ -107,11 +107,14 @@ def in_file(table: Path, *rows: int) -> Json:
     return {"storageType": "u", "pathOrInlineDv": z85(name.bytes), **size}
 
 
+HAS_VECTORS = {"delta__enableDeletionVectors": "true"}
+SHREDDED_VECTORS = protocol(*SHREDDING, "deletionVectors"), metadata(**ENABLED, **HAS_VECTORS)
+"""The start of a log whose table has shredded files with deletion vectors."""
+
+
 def deletion_vectors() -> None:
     """Q11: deleted rows are not read, and no rewrite restores them."""
-    enabled = {"delta__enableDeletionVectors": "true"}
-    start = protocol("variantType", "deletionVectors"), metadata(**enabled)
-    shredding = protocol(*SHREDDING, "deletionVectors"), metadata(**ENABLED, **enabled)
+    start = protocol("variantType", "deletionVectors"), metadata(**HAS_VECTORS)
     about = "The rows of a deletion vector in a file are not read"
     table = case(
         "table", "deletion_vector_in_a_file", "Q11", VECTORS, about, {"rows": [*ROWS[:1], *ROWS[3:]]}
@@ -124,7 +127,7 @@ def deletion_vectors() -> None:
     action = file(table, 0, ROWS, AS_SHREDDED, deletionVector=inline(0, 3))
     path = table / "part-0.parquet"
     action["add"]["size"] = write_parquet(path, pa.parquet.read_table(path), row_group_size=2)
-    commit(table, 0, *shredding, action)
+    commit(table, 0, *SHREDDED_VECTORS, action)
 
     more = rows_of(a_is(7), a_is(8), first=7)
     left = [*ROWS[:1], *ROWS[3:], *more]
@@ -133,7 +136,7 @@ def deletion_vectors() -> None:
         "rewrite", "compact_deletion_vectors", "Q9 Q11", VECTORS, about, {"rows": left}, compact=True
     )
     first = file(table, 0, ROWS, AS_SHREDDED, deletionVector=inline(1, 2))
-    commit(table, 0, *shredding, first, file(table, 1, more, AS_SHREDDED))
+    commit(table, 0, *SHREDDED_VECTORS, first, file(table, 1, more, AS_SHREDDED))
     about = "A delete from a file with a deletion vector deletes one more row"
     table = case(
         "rewrite", "delete_with_deletion_vectors", "Q9 Q11", VECTORS, about, {"rows": left[1:]}, delete=1

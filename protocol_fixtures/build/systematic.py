@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 from case_folder import Case, new_case, write_parquet
 from shredding import UNSHREDDED, group_type, shredded, unshredded
+from systematic_tables import write_tables
 from variant_bytes import encode
 
 from delta_variant_conformance.parquet_footer import Element, annotate, logical_type, rewrite_schema
@@ -254,7 +255,7 @@ def write_all(cases: Path) -> int:
         )
         if case.rows:
             write_file(folder / "v.parquet", case.rows, case.arrow)
-    return len(written)
+    return len(written) + write_tables(cases)
 
 
 def cases_of_type(each: Type) -> Iterator[Written]:
