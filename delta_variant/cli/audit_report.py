@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from rich.text import Text
 
 from .._text import count, size_text
 from ..errors import printable
-from ..operations.audit import Audit
+from ..operations.audit import Audit, AuditedFile
 from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity, summarize
 from ..reports.audit_page import NOUNS, scope_of
 from ..reports.rule_texts import rule_url
@@ -26,9 +27,11 @@ from .terminal import console, print_hint, print_json, print_lines, wrapped
 __all__ = [
     "Selection",
     "place_of",
+    "print_finding_json",
     "print_findings",
     "print_findings_json",
     "print_summary",
+    "read_audit",
     "read_places",
     "supports_links",
 ]
@@ -41,12 +44,29 @@ FIRST_LINKING_VTE = 5000
 """Terminals that support hyperlinks. Other terminals can print the address instead of hiding it."""
 
 
+Place: TypeAlias = tuple[str | int | None, ...]
+"""The rule of a finding, and where it is."""
+
+PLACE = ("rule", "version", "file_path", "column", "path_key", "row")
+
+
 @dataclass(frozen=True)
 class Selection:
-    """The findings to print: of at least this severity, and of these rules; all rules if empty."""
+    """The findings to print: of at least this severity, and of these rules; all rules if empty.
+
+    Findings of ignored rules and at known places are left out of the audit.
+    """
 
     severity: Severity = "info"
     rules: Collection[str] = ()
+    ignored: Collection[str] = ()
+    known: Collection[Place] = ()
+
+    def keep(self, findings: Sequence[Finding]) -> list[Finding]:
+        """Return the findings that are neither ignored nor known."""
+        return [
+            each for each in findings if each.rule not in self.ignored and place_of(each) not in self.known
+        ]
 
     def of(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return the selected findings."""
@@ -169,15 +189,16 @@ def print_findings_json(audit: Audit, selection: Selection = EVERYTHING) -> None
     print_json(report)
 
 
+def print_finding_json(selection: Selection, finding: Finding) -> None:
+    """Print a finding as a line of JSON at once, if it is selected."""
+    if selection.of(selection.keep([finding])):
+        print_json(dict(_present(finding)))
+        sys.stdout.flush()
+
+
 def _summary(summary: RuleSummary) -> dict[str, Any]:
     names = "rule severity count files remedy"
     return {**facts(summary, names), "example": dict(_present(summary.example))}
-
-
-Place: TypeAlias = tuple[str | int | None, ...]
-"""The rule of a finding, and where it is."""
-
-PLACE = ("rule", "version", "file_path", "column", "path_key", "row")
 
 
 def place_of(finding: Finding) -> Place:
@@ -197,6 +218,32 @@ def read_places(path: str | None) -> frozenset[Place]:
         return frozenset(tuple(each.get(name) for name in PLACE) for each in found)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise typer.BadParameter(f"expected the output of `audit --json` in {path}: {error}") from error
+
+
+def read_audit(path: str) -> Audit:
+    """Return the audit in the output of `print_findings_json`. Raise BadParameter for another file."""
+    try:
+        found = json.loads(Path(path).read_text("utf-8"))
+        remedies = {(each["rule"], each["remedy"]) for each in found["summary"]}
+        return Audit(
+            found["uri"],
+            found["version"],
+            found["data"],
+            tuple(AuditedFile(**each) for each in found["files"]),
+            tuple(_finding(each, remedies) for each in found["findings"]),
+            None,
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, StopIteration) as error:
+        message = f"expected a version, or the output of `audit --json`, in {path}: {error}"
+        raise typer.BadParameter(message) from error
+
+
+def _finding(given: Mapping[str, Any], remedies: Collection[tuple[str, str]]) -> Finding:
+    """Return a finding with the message and the remedy of its sentence."""
+    places = {name: value for name, value in given.items() if name != "sentence"}
+    endings = ((f": {remedy}", remedy) for rule, remedy in remedies if rule == given["rule"])
+    ending, remedy = next(each for each in endings if given["sentence"].endswith(each[0]))
+    return Finding(message=given["sentence"].removesuffix(ending), remedy=remedy, **places)
 
 
 def _present(finding: Finding) -> Iterator[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal, TypeAlias
@@ -11,7 +12,7 @@ import typer
 
 from ..._text import count
 from ...operations.audit import Audit, audit_table
-from ...operations.audit.findings import SEVERITIES, Severity
+from ...operations.audit.findings import SEVERITIES, Severity, listening
 from ...operations.file_repair import plan_file_repair, run_file_repair
 from ...operations.log_repair import plan_log_repair, run_log_repair
 from ...operations.statistics_repair import FileRepair, RepairResult
@@ -21,10 +22,11 @@ from ...reports.audit_page import audit_page
 from ...reports.rule_texts import rules
 from ..audit_report import (
     Selection,
-    place_of,
+    print_finding_json,
     print_findings,
     print_findings_json,
     print_summary,
+    read_audit,
     read_places,
 )
 from ..confirmation import confirm
@@ -46,7 +48,12 @@ def audit(
     data: Annotated[bool, option("Check every row, too.", names="--data")] = False,
     file: Annotated[Texts, option("Check only this data file; repeatable.", "FILE")] = None,
     since: Annotated[
-        int | None, option("Do not check the data files of this version, audited before.", "N", min=0)
+        Text,
+        option(
+            "Do not check the data files of a former audit: its version, or the output of its --json, whose "
+            "findings are reported again.",
+            "N|FILE",
+        ),
     ] = None,
     sample: Annotated[
         int | None, option("Check N random data files, and say what they mean for all.", "N", min=1)
@@ -68,6 +75,9 @@ def audit(
     list_all: Annotated[
         bool, option("Print every finding by file instead of a line per rule.", names="--all")
     ] = False,
+    jsonl: Annotated[
+        bool, option("Print each finding as a line of JSON as soon as it is found.", names="--jsonl")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Check the log, protocol, schema, files and statistics of a table.
@@ -75,11 +85,15 @@ def audit(
     Prints a line per violated rule, errors first. Exit status 1 means that a finding is an error or a
     warning, or what --fail-on says, whatever is printed.
     """
-    selection = Selection(severity, _known(rule or ()))
-    ignored, known = _known(ignore or ()), read_places(baseline)
-    with showing_progress():
-        found = audit_table(handle(table), data=data, files=file, since=since, sample=sample, version=version)
-    kept = [each for each in found.findings if each.rule not in ignored and place_of(each) not in known]
+    if json and jsonl:
+        raise typer.BadParameter("pass at most one of --json and --jsonl")
+    selection = Selection(severity, _known(rule or ()), _known(ignore or ()), read_places(baseline))
+    former = _former(since)
+    with showing_progress(), listening(partial(print_finding_json, selection)) if jsonl else nullcontext():
+        found = audit_table(
+            handle(table), data=data, files=file, since=former, sample=sample, version=version
+        )
+    kept = selection.keep(found.findings)
     if len(kept) < len(found.findings):
         print_hint(
             f"{count(len(found.findings) - len(kept), 'finding')} left out: ignored, or in the baseline"
@@ -95,13 +109,18 @@ def audit(
             write_page(path, text(found))
     if json:
         print_findings_json(found, selection)
-    elif list_all:
-        print_findings(found, selection, limit)
-    else:
-        print_summary(found, selection, limit)
+    elif not jsonl:
+        (print_findings if list_all else print_summary)(found, selection, limit)
     failing = SEVERITIES[: SEVERITIES.index(fail_on) + 1] if fail_on != "never" else ()
     if any(found.count(each) for each in failing):
         raise typer.Exit(FINDINGS)
+
+
+def _former(since: str | None) -> int | Audit | None:
+    """Return the version of a former audit, or the audit in a file."""
+    if since is None:
+        return None
+    return int(since) if since.isdecimal() else read_audit(since)
 
 
 def _known(names: Sequence[str]) -> frozenset[str]:

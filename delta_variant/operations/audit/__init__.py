@@ -5,17 +5,15 @@ docs/audit-rules.md lists the rules.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
 from ..._checks import to_integer
 from ..._html import html_table
 from ..._progress import advance, begin
-from ..._threads import Threads
 from ...errors import printable
 from ...execution import ROUNDS, Executor, NameFile, executor_of
 from ...log.load import load_snapshot, open_to_read, version_to_read
@@ -25,9 +23,10 @@ from ...protocol.actions import is_residual
 from ...read.rows import select_files
 from ...storage.store import Store, TableLocation
 from .bound_rules import BOUND_RULES
+from .concurrent_checks import check_files
 from .constraint_rules import CONSTRAINT_RULES, ROW_CONSTRAINT_RULES
 from .file_rules import COLUMN_RULES, FILE_RULES, ROW_RULES
-from .findings import SEVERITIES, Finding, RuleSummary, Severity, apply_rules, summarize
+from .findings import SEVERITIES, Finding, RuleSummary, Severity, apply_rules, report, summarize
 from .log_rules import LOG_RULES
 from .log_survey import LogSurvey, survey_log
 from .sampling import AuditSample, choose, sample_of
@@ -41,58 +40,14 @@ __all__ = [
     "AuditTask",
     "AuditedFile",
     "audit_table",
-    "check_files",
     "file_subjects",
     "statistics_findings",
 ]
-
-Result = TypeVar("Result")
 
 INTEGERS = ("version", "row")
 FINDINGS = pa.schema(
     [(field.name, pa.int64() if field.name in INTEGERS else pa.string()) for field in fields(Finding)]
 )
-
-THREADS = 8
-REPORT_SECONDS = 0.2
-"""The time after which the bytes read of a file are reported, although its check goes on."""
-
-
-def check_files(files: Iterable[FileSubject], check: Callable[[FileSubject], Result]) -> Iterator[Result]:
-    """Yield the result of each check in order, and report the bytes of the files.
-
-    After an error or an interrupt, no other check begins.
-    """
-    running: dict[int, FileSubject] = {}
-    sizes: list[int] = []
-    begun: list[Future[Result]] = []
-
-    def run(file: FileSubject) -> Result:
-        running[id(file)] = file
-        try:
-            return check(file)
-        finally:
-            del running[id(file)]
-
-    with Threads(THREADS) as threads:
-        for file in files:
-            sizes.append(int(file.add["size"]))
-            begun.append(threads.submit(run, file))
-        reported = done = 0
-        for size, future in zip(sizes, begun, strict=True):
-            while not wait([future], REPORT_SECONDS).done:
-                read = done + sum(_bytes_read(file) for file in list(running.values()))
-                advance(bytes_=max(read - reported, 0))
-                reported = max(read, reported)
-            done += size
-            advance(files=1, bytes_=max(done - reported, 0))
-            reported = max(done, reported)
-            yield future.result()
-
-
-def _bytes_read(file: FileSubject) -> int:
-    return min(file.bytes_read, int(file.add["size"]))
-
 
 SUBJECT_RULES = (*TABLE_RULES, *CONSTRAINT_RULES, *CHECKPOINT_STATISTICS_RULES)
 
@@ -127,6 +82,9 @@ class AuditedFile:
     rows: int | None
     bytes: int
     is_residual: bool = False
+
+
+AuditedFiles: TypeAlias = list[tuple[AuditedFile, list[Finding]]]
 
 
 @dataclass(frozen=True)
@@ -219,6 +177,14 @@ class Audit:
         }
         return pa.table(columns, schema=FINDINGS)
 
+    def _by_path(self) -> dict[str, tuple[AuditedFile, list[Finding]]]:
+        """Return the audited files with their findings."""
+        found: dict[str, tuple[AuditedFile, list[Finding]]] = {file.path: (file, []) for file in self.files}
+        for finding in self.findings:
+            if finding.file_path in found:
+                found[finding.file_path][1].append(finding)
+        return found
+
     def summary(self) -> tuple[RuleSummary, ...]:
         """Return the findings grouped by rule, severity and remedy.
 
@@ -241,7 +207,7 @@ def audit_table(
     *,
     data: bool = False,
     files: Collection[str] | None = None,
-    since: int | None = None,
+    since: int | Audit | None = None,
     sample: int | None = None,
     version: int | None = None,
 ) -> Audit:
@@ -254,8 +220,9 @@ def audit_table(
         table: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`.
         data: Also read and check every row. Without it, the audit reads the log and the footers of the files.
         files: Decoded paths of the data files to check, relative to the table. None checks all.
-        since: A version that was audited: the data files that it has are not checked again. None, the
-            default, checks all. The log and the table are always checked.
+        since: A former audit: the data files that it checked are not checked again, and what it found in
+            those that the table still has is part of the result. A version stands for an audit of it that
+            found nothing. None, the default, checks all. The log and the table are always checked.
         sample: The number of data files to check, at least 1: random ones, the same for the same version of
             the table. None, the default, checks all.
         version: The version to audit. None audits the latest.
@@ -268,7 +235,8 @@ def audit_table(
         VersionNotFoundError: The table does not have `version` or `since`.
         StoreError: The log cannot be listed.
         ArgumentTypeError: `sample` is not an integer.
-        ValueError: A path in `files` is not a data file of the table, or `sample` is less than 1.
+        ValueError: A path in `files` is not a data file of the table, `sample` is less than 1, or `data` is
+            true and the former audit did not check rows.
 
     Example:
         >>> import delta_variant as dv, pyarrow as pa
@@ -285,9 +253,7 @@ def audit_table(
     log = survey_log(store, version)
     subject = TableSubject(log)
     selected = select_files(log.files, files, store.uri)
-    if since is not None:
-        known = set(map(_file_key, load_snapshot(store, since).files.to_pylist()))
-        selected = [file for file in selected if _file_key(file) not in known]
+    selected, former = (selected, []) if since is None else _split_checked(store, selected, since, data)
     num_files = len(selected)
     if sample is not None:
         selected = choose(selected, sample, log.version)
@@ -295,16 +261,17 @@ def audit_table(
         *apply_rules(LOG_RULES, log),
         *apply_rules(SUBJECT_RULES, subject),
     ]
+    report([*findings, *(finding for _, found in former for finding in found)])
     if log.snapshot is None:
         audited = _audit_files(subject, selected, data=data)
     else:
         audited = _run_tasks(log.snapshot, selected, data, executor_of(table, store))
-    findings += (finding for _, found in audited for finding in found)
+    findings += (finding for _, found in (*former, *audited) for finding in found)
     return Audit(
         store.uri,
         log.version,
         data,
-        tuple(file for file, _ in audited),
+        tuple(file for file, _ in (*former, *audited)),
         tuple(findings),
         log.snapshot,
         None if sample is None else sample_of(num_files, len(audited), sum(map(_is_wrong, audited))),
@@ -315,8 +282,26 @@ def _is_wrong(audited: tuple[AuditedFile, list[Finding]]) -> bool:
     return any(finding.severity != "info" for finding in audited[1])
 
 
-def _file_key(file: Mapping[str, Any]) -> tuple[str, str]:
-    return file["path"], repr(file["deletion_vector"])
+def _split_checked(
+    store: Store, files: Sequence[Mapping[str, Any]], since: int | Audit, data: bool
+) -> tuple[list[Mapping[str, Any]], AuditedFiles]:
+    """Return the files to check, and the others with what the former audit found in them."""
+    if isinstance(since, Audit) and data and not since.data:
+        raise ValueError("since: expected an audit with data=True, because data=True checks rows")
+    version, former = (since.version, since._by_path()) if isinstance(since, Audit) else (since, None)
+    checked = set(map(_file_key, load_snapshot(store, version).files.to_pylist()))
+    known = {
+        file["path"]
+        for file in files
+        if (former is None or file["path"] in former) and _file_key(file) in checked
+    }
+    kept = [] if former is None else [former[path] for path in former if path in known]
+    return [file for file in files if file["path"] not in known], kept
+
+
+def _file_key(file: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what an audit of a file depends on: a commit may replace the statistics of a file."""
+    return file["path"], repr(file["deletion_vector"]), repr(file["stats"]), repr(file["tags"])
 
 
 def _version_to_audit(table: TableLocation | Snapshot, version: int | None) -> tuple[Store, int | None]:
@@ -344,9 +329,6 @@ def statistics_findings(subject: FileSubject) -> list[Finding]:
             if finding.rule not in NOT_REPAIRED
         )
     return findings
-
-
-AuditedFiles: TypeAlias = list[tuple[AuditedFile, list[Finding]]]
 
 
 @dataclass(frozen=True)
@@ -380,6 +362,7 @@ def _audit_files(subject: TableSubject, files: Iterable[Mapping[str, Any]], *, d
     audited = []
     for each in check_files((FileSubject(subject, add, data) for add in chosen), _audit_file):
         audited.append(each)
+        report(each[1])
         advance(rows=each[0].rows or 0)
     return audited
 

@@ -1,8 +1,10 @@
-"""Findings of an audit, and the rules that produce them."""
+"""Findings of an audit, the rules that produce them, and the listener that receives them early."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
@@ -14,6 +16,8 @@ __all__ = [
     "Severity",
     "Violation",
     "apply_rules",
+    "listening",
+    "report",
     "summarize",
 ]
 
@@ -136,3 +140,25 @@ def apply_rules(rules: Iterable[Rule[Subject]], subject: Subject) -> Iterator[Fi
                 violation.path_key,
                 violation.row,
             )
+
+
+Listener: TypeAlias = Callable[[Finding], None]
+
+_LISTENER: ContextVar[Listener | None] = ContextVar("listener", default=None)
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Call a listener for the findings of an audit in the block: before it ends, and not if Spark runs it."""
+    token = _LISTENER.set(listener)
+    try:
+        yield
+    finally:
+        _LISTENER.reset(token)
+
+
+def report(findings: Iterable[Finding]) -> None:
+    """Report findings to the listener."""
+    if (listener := _LISTENER.get()) is not None:
+        for finding in findings:
+            listener(finding)
