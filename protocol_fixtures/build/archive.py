@@ -1,6 +1,6 @@
 """Build the archive of all cases: `python protocol_fixtures/build/archive.py DIR`.
 
-It has the cases of this folder and the systematic ones, a manifest, and expected rows of Variants as bytes.
+It has the cases of this folder and the systematic ones, a manifest, and expected rows with Variants as bytes.
 The same cases, the same versions of pyarrow and zlib and the same SOURCE_DATE_EPOCH give the same archive.
 """
 
@@ -35,8 +35,8 @@ ADAPTERS = ("*.py", "go/*.go", "go/go.*", "java/*.java", "rust/Cargo.*", "rust/s
 
 Files = dict[str, bytes]
 Json = Mapping[str, Any]
-Row = tuple[bytes, bytes] | None
-"""Metadata and value, or SQL NULL."""
+
+MEMBERS = ("metadata", "value")
 
 
 def build(out: Path, seconds: int) -> Path:
@@ -73,8 +73,9 @@ def contents() -> Files:
         cases = [entry for suite, files in suites.items() for entry in _entries(suite, files)]
         files = {path: data for tree in suites.values() for path, data in tree.items()}
         rows = dict(_expected(files, cases))
-        files["expected.jsonl"] = "".join(map(_line, rows.items())).encode()
-        _write_expected(scratch / "expected.parquet", rows)
+        lines = (json.dumps({"id": case, "rows": each}, ensure_ascii=False) for case, each in rows.items())
+        files["expected.jsonl"] = ("\n".join(lines) + "\n").encode()
+        _write_parquet(scratch / "expected.parquet", rows)
         files["expected.parquet"] = (scratch / "expected.parquet").read_bytes()
     others = [*filter(Path.is_file, FOLDER.iterdir()), *map(FOLDER.parent.joinpath, LICENSES)]
     files |= {path.name: path.read_bytes() for path in others}
@@ -101,29 +102,35 @@ def _entries(suite: str, files: Files) -> Iterator[Json]:
         yield {"id": case_id, "kind": case_id.partition("/")[0], "suite": suite, **about, "files": names}
 
 
-def _expected(files: Files, cases: list[Json]) -> Iterator[tuple[str, list[Row]]]:
-    """Yield the expected rows of each case whose rows are Variants, by its id."""
+def _expected(files: Files, cases: list[Json]) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the expected rows of each case that has rows, with Variants as bytes in hex."""
     for entry in cases:
-        rows = json.loads(files[f"cases/{entry['id']}/case.json"])["expect"].get("rows", [])
-        if rows and all(row is None or find_problem(row) is None for row in rows):
-            yield entry["id"], [row and encode(row) for row in rows]
+        expect = json.loads(files[f"cases/{entry['id']}/case.json"])["expect"]
+        if "rows" in expect:
+            yield entry["id"], _encoded(expect["rows"])
 
 
-def _line(case: tuple[str, list[Row]]) -> str:
-    case_id, rows = case
-    texts = [row and {"metadata": row[0].hex(), "value": row[1].hex()} for row in rows]
-    return json.dumps({"id": case_id, "rows": texts}) + "\n"
+def _encoded(value: Any) -> Any:
+    """Return a value of a row, in which typed values are replaced by the bytes of Variants."""
+    if isinstance(value, list):
+        return [_encoded(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if find_problem(value) is None:
+        return dict(zip(MEMBERS, (part.hex() for part in encode(value)), strict=True))
+    return {name: _encoded(each) for name, each in value.items()}
 
 
-def _write_expected(path: Path, expected: Mapping[str, list[Row]]) -> None:
-    rows = [(case, number, row) for case, rows in expected.items() for number, row in enumerate(rows)]
-    values = [row and {"metadata": row[0], "value": row[1]} for _, _, row in rows]
-    columns = {
-        "id": pa.array([case for case, _, _ in rows], pa.string()),
-        "row": pa.array([number for _, number, _ in rows], pa.int32()),
-        "v": pa.array(values, UNSHREDDED),
-    }
-    write_parquet(path, pa.table(columns))
+def _write_parquet(path: Path, expected: Mapping[str, list[Any]]) -> None:
+    """Write the rows of the cases whose rows are Variants."""
+    columns: dict[str, list[Any]] = {"id": [], "row": [], "v": []}
+    for case, rows in expected.items():
+        if all(row is None or tuple(row) == MEMBERS for row in rows):
+            columns["id"] += [case] * len(rows)
+            columns["row"] += range(len(rows))
+            columns["v"] += [row and {name: bytes.fromhex(row[name]) for name in MEMBERS} for row in rows]
+    types = {"id": pa.string(), "row": pa.int32(), "v": UNSHREDDED}
+    write_parquet(path, pa.table({name: pa.array(columns[name], kind) for name, kind in types.items()}))
     annotate(path, "v")
 
 

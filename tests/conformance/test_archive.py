@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
@@ -16,12 +16,14 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from jsonschema import Draft202012Validator
 from support.locations import OWN_CASES, ROOT
 
 from delta_variant_conformance.case import KINDS
-from delta_variant_conformance.corpus import load_cases, open_cases
-from delta_variant_conformance.decoding import decode
+from delta_variant_conformance.corpus import load_cases
+from delta_variant_conformance.decoding import decode, decode_concatenated
+from delta_variant_conformance.engine import table_cells
 from delta_variant_conformance.typed_values import compare
 
 NAME = "delta-variant-conformance-1.0.0"
@@ -75,6 +77,20 @@ def _content(packed: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     return file.read()
 
 
+@pytest.fixture(scope="module")
+def unpacked(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Unpack the archive without its systematic cases, which are many files."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    own = [each for each in archive.manifest["cases"] if each["suite"] == "specification"]
+    paths = [f"cases/{each['id']}/{name}" for each in own for name in each["files"]]
+    files = {name: archive.files[name] for name in ["expected.jsonl", *paths]}
+    files["manifest.json"] = json.dumps({**archive.manifest, "cases": own}).encode()
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
 def test_two_builds_have_the_same_bytes(builds: list[Path]) -> None:
     assert builds[0].read_bytes() == builds[1].read_bytes()
     # The header of gzip has neither a name nor a time.
@@ -99,34 +115,45 @@ def test_the_manifest_lists_each_file_with_its_hash(archive: Archive) -> None:
     assert hashes == found
 
 
-def test_the_manifest_has_an_entry_for_each_case(archive: Archive) -> None:
+def test_the_manifest_has_an_entry_for_each_case(archive: Archive, unpacked: Path) -> None:
     entries = archive.manifest["cases"]
-    with open_cases([archive.path]) as cases:
-        assert {(case.id, case.kind, case.rules, case.verdict, case.section) for case in cases} == {
-            (each["id"], each["kind"], tuple(each["rules"]), each["verdict"], each["section"])
-            for each in entries
-        }
-    own = [each["id"] for each in entries if each["suite"] == "specification"]
-    assert own == sorted(case.id for case in load_cases([OWN_CASES]))
+    paths = {f"cases/{each['id']}/case.json" for each in entries}
+    assert paths == {path for path in archive.files if path.count("/") == 3 and path.endswith("/case.json")}
+    own = [each for each in entries if each["suite"] == "specification"]
     assert len(entries) - len(own) >= 3591
+    cases = load_cases([OWN_CASES])
+    assert [case.id for case in load_cases([unpacked])] == [case.id for case in cases]
+    assert [(each["id"], each["kind"], each["rules"], each["verdict"], each["section"]) for each in own] == [
+        (case.id, case.kind, list(case.rules), case.verdict, case.section)
+        for case in sorted(cases, key=lambda case: case.id)
+    ]
 
 
-def expected_rows(archive: Archive) -> Iterator[tuple[str, list[Any]]]:
-    for line in archive.files["expected.jsonl"].splitlines():
-        case = json.loads(line)
-        yield case["id"], [row and (row["metadata"], row["value"]) for row in case["rows"]]
+def expected_rows(archive: Archive) -> dict[str, list[Any]]:
+    """Return the expected rows of each case, with Variants as bytes in hex."""
+    lines = archive.files["expected.jsonl"].decode().splitlines()
+    return {case["id"]: case["rows"] for case in map(json.loads, lines)}
+
+
+def typed(value: Any) -> Any:
+    """Return a value of a row with the typed values of its Variants."""
+    if isinstance(value, dict) and value.keys() == {"metadata", "value"}:
+        return decode(bytes.fromhex(value["metadata"]), bytes.fromhex(value["value"]))
+    if isinstance(value, dict):
+        return {name: typed(each) for name, each in value.items()}
+    return [typed(each) for each in value] if isinstance(value, list) else value
 
 
 def test_the_expected_bytes_are_the_typed_values(archive: Archive) -> None:
-    kinds = set()
-    for case, rows in expected_rows(archive):
-        kinds.add(case.partition("/")[0])
-        wanted = json.loads(archive.files[f"cases/{case}/case.json"])["expect"]["rows"]
-        found = [row and decode(*map(bytes.fromhex, row)) for row in rows]
-        assert [row is None for row in found] == [row is None for row in wanted]
-        pairs = [(typed, row) for typed, row in zip(wanted, found, strict=True) if typed is not None]
-        assert [list(compare(typed, row)) for typed, row in pairs] == [[]] * len(pairs), case
-    assert kinds >= {"decode", "encode", "unshred", "file", "stats"}
+    found = {case: typed(rows) for case, rows in expected_rows(archive).items()}
+    cases = {each["id"]: archive.case(each)["expect"] for each in archive.manifest["cases"]}
+    wanted = {case: expect["rows"] for case, expect in cases.items() if "rows" in expect}
+    assert found.keys() == wanted.keys()
+    # The text of a float has fewer digits than its value.
+    different = {case for case, rows in wanted.items() if found[case] != rows}
+    assert different <= {"decode/float_is_not_double"}
+    for case in different:
+        assert_same(wanted[case], found[case])
 
 
 def test_the_parquet_file_has_the_same_rows(archive: Archive, tmp_path: Path) -> None:
@@ -135,10 +162,13 @@ def test_the_parquet_file_has_the_same_rows(archive: Archive, tmp_path: Path) ->
     assert "group field_id=-1 v (Variant" in str(pq.ParquetFile(file).schema)
     found: dict[str, list[Any]] = {}
     for row in pq.read_table(file).to_pylist():
-        v = row["v"]
-        found.setdefault(row["id"], []).append(v and (v["metadata"].hex(), v["value"].hex()))
+        cell = row["v"] and {name: part.hex() for name, part in row["v"].items()}
+        found.setdefault(row["id"], []).append(cell)
         assert row["row"] == len(found[row["id"]]) - 1
-    assert found == dict(expected_rows(archive))
+    expected = expected_rows(archive)
+    assert found == {case: expected[case] for case in found}
+    kinds = ("decode", "encode", "unshred", "file")
+    assert {case for case, rows in expected.items() if rows and case.startswith(kinds)} <= found.keys()
 
 
 def validator(kind: str) -> Draft202012Validator:
@@ -217,7 +247,7 @@ def test_a_program_in_go_reads_the_archive(archive: Archive) -> None:
         "damaged": [],
         "unlisted": 0,
     }
-    wanted = {case for case, _ in expected_rows(archive) if case.startswith("decode/")}
+    wanted = {case for case in expected_rows(archive) if case.startswith("decode/")}
     assert sorted(wanted) == sorted(decoded["equal"] + decoded["failed"])
     either = {each["id"] for each in archive.manifest["cases"] if "error" in archive.case(each)["expect"]}
     # arrow-go prints no text of NaN and the infinities, and panics for an object of 255 fields or more.
@@ -238,3 +268,63 @@ def test_the_program_in_go_finds_a_damaged_file(archive: Archive, tmp_path: Path
             packed.addfile(member, BytesIO(data))
     found = read_with_go(copy)
     assert (found["damaged"], found["unlisted"]) == ([damaged], 1)
+
+
+def convert(script: str, unpacked: Path, out: Path) -> None:
+    command = [sys.executable, str(OWN_CASES / "adapters" / script), str(unpacked), str(out)]
+    subprocess.run(command, check=True)
+
+
+def test_the_cases_are_written_as_parquet_testing_has_them(
+    archive: Archive, unpacked: Path, tmp_path: Path
+) -> None:
+    convert("to_parquet_testing.py", unpacked, tmp_path)
+    folder = tmp_path / "shredded_variant"
+    entries = json.loads((folder / "cases.json").read_text(encoding="utf-8"))
+    assert len(entries) > 100
+    for entry in entries:
+        case = archive.case({"id": entry["test"]})
+        file = archive.files[f"cases/{entry['test']}/{case['input']['file']}"]
+        assert (folder / entry["parquet_file"]).read_bytes() == file
+        assert case["expect"].keys() == ({"error"} if "error_message" in entry else {"rows"})
+        names = entry.get("variant_files", [])
+        rows = [name and decode_concatenated((folder / name).read_bytes()) for name in names]
+        assert_same(case["expect"].get("rows", []), rows)
+
+
+def assert_same(wanted: list[Any], found: list[Any]) -> None:
+    """Assert that rows of typed values and SQL NULL are equal."""
+    pairs = list(zip(wanted, found, strict=True))
+    assert [row is None for row in wanted] == [row is None for row in found]
+    assert [list(compare(*pair)) for pair in pairs if None not in pair] == [[]] * (
+        len(wanted) - wanted.count(None)
+    )
+
+
+def test_the_tables_are_written_in_the_layout_of_dat(
+    archive: Archive, unpacked: Path, tmp_path: Path
+) -> None:
+    convert("to_dat.py", unpacked, tmp_path)
+    folders = sorted((tmp_path / "out" / "reader_tests" / "generated").iterdir())
+    assert len(folders) >= 30
+    for folder in folders:
+        table = DeltaTable(folder / "delta")
+        latest = folder / "expected" / "latest"
+        assert json.loads((latest / "table_version_metadata.json").read_text(encoding="utf-8")) == {
+            "version": table.version(),
+            "properties": table.metadata().configuration,
+            "min_reader_version": table.protocol().min_reader_version,
+            "min_writer_version": table.protocol().min_writer_version,
+        }
+        rows = table_cells(pq.read_table(latest / "table_content" / "part-0.parquet"))
+        wanted = archive.case({"id": f"table/{folder.name}"})["expect"]["rows"]
+        assert [row.keys() for row in rows] == [row.keys() for row in wanted]
+        for row, expected in zip(rows, wanted, strict=True):
+            variants = [name for name, value in expected.items() if isinstance(value, dict)]
+            assert_same(
+                [expected[name] for name in variants],
+                [decode(row[name].metadata, row[name].value) for name in variants],
+            )
+            assert [row[name] for name in row if name not in variants] == [
+                expected[name] for name in row if name not in variants
+            ]
