@@ -206,6 +206,14 @@ def other_types() -> None:
     )
 
 
+def beside_variant_null() -> None:
+    """Q2: a `value` of Variant null in one row group says nothing of the others."""
+    about = "A cast finds a number in `value`, although another row group has nothing but Variant null there"
+    file = File([obj(a=NULL), obj(a={"int16": 7})], A, row_group_size=1)
+    name = "value_of_another_type_after_variant_null"
+    selected(name, "Q1 Q2", SKIPPING, about, ["a"], "int64", [None, 7], file)
+
+
 PAGES = {"write_page_index": True, "data_page_size": 1}
 """Each batch of rows is a page, whose bounds are in the page index."""
 
@@ -620,6 +628,7 @@ def _rewritten(name: str, about: str, given: Json, rows: Sequence[Json], files: 
 
 if __name__ == "__main__":
     other_types()
+    beside_variant_null()
     pages()
     equal_numbers()
     draft_layouts()

@@ -98,7 +98,8 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {"=": eq, "<": lt, "<=": l
 
 def layouts(each: Ordered) -> Iterator[tuple[str, tuple[Any, Any], bool]]:
     """Yield a name, what the two files are shredded to, and whether they have other types of equal value."""
-    own, other = pa.struct({"a": each.arrow}), pa.struct({"a": pa.time64("us")})
+    own = pa.struct({"a": each.arrow})
+    other = pa.struct({"a": pa.string() if each.kind == "boolean" else pa.bool_()})
     yield "typed", (own, own), False
     yield "in_value", (other, other), False
     yield "unshredded", (None, None), False
@@ -181,8 +182,8 @@ def order(each: Ordered, payload: Any) -> Any:
 def of_file(each: Ordered, rows: Sequence[Typed | None], kind: Any, mixed: bool) -> File:
     """Return a file of two row groups, with bounds in the log if all values of the path are typed."""
     typed = [row["object"]["a"] for row in rows if row and "a" in row["object"]]
-    is_bounded = each.has_bounds and not mixed and NULL not in typed and "time64" not in str(kind)
-    if kind is None or not is_bounded:
+    is_typed = kind is not None and kind.field("a").type == each.arrow
+    if not is_typed or not each.has_bounds or mixed or NULL in typed:
         return File(rows, kind, row_group_size=2)
     bounds = {"least": {key("a"): typed[0]}, "greatest": {key("a"): typed[-1]}}
     return File(rows, kind, row_group_size=2, **bounds)
