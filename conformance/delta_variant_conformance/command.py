@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -31,6 +33,9 @@ from .results import badge, run_junit
 from .runner import OURS, Run, run
 
 __all__ = ["conformance"]
+
+LINE_SECONDS = 10.0
+"""The seconds between the lines of progress in a log without a terminal."""
 
 
 def conformance(
@@ -141,10 +146,18 @@ def _run(
     packages: Text,
     seconds: float,
 ) -> Run:
-    status = console(stderr=True).status("")
+    err = console(stderr=True)
+    status = err.status("")
+    done: Counter[str] = Counter()
+    printed = time.monotonic()
 
     def show(result: Result) -> None:
+        nonlocal printed
         status.update(printable(f"{result.engine}: {result.case.id}"))
+        done[result.engine] += 1
+        if not err.is_terminal and time.monotonic() - printed >= LINE_SECONDS:
+            printed = time.monotonic()
+            print_lines(err, f"{result.engine}: {done[result.engine]:,} cases")
 
     with open_cases(map(Path, paths) if paths else [find_own_cases()]) as cases, status:
         return run(

@@ -16,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from delta_variant.cli.app import app
+from delta_variant_conformance import command
 from delta_variant_conformance.case import Case
 from delta_variant_conformance.grade import Result, Status
 from delta_variant_conformance.history import Change
@@ -44,10 +45,10 @@ def test_an_interrupted_run_reports_what_it_has(tmp_path: Path, number: signal.S
     script.write_text(SLOW_WORKER, encoding="utf-8")
     engine = f"mine={shlex.join([sys.executable, str(script), str(reached)])}"
     program = str(Path(sys.executable).with_name("delta-variant"))
-    command = [program, "conformance", *CASES, "--json", "--html", str(page)]
+    arguments = [program, "conformance", *CASES, "--json", "--html", str(page)]
     engines = ["--engine", "pyarrow", "--engine", engine, "--engine", "polars"]
     with subprocess.Popen(
-        [*command, *engines], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*arguments, *engines], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         while process.poll() is None and not reached.exists():
             time.sleep(0.05)
@@ -73,6 +74,12 @@ def test_cases_are_selected_by_rule():
     wrong = CliRunner().invoke(app, ["conformance", "--case", "decode/*", "--rule", "E-V0"])
     assert wrong.exit_code == 2
     assert "no case has an id such as decode/* and the rule E-V0" in wrong.stderr.replace("\n", " ")
+
+
+def test_a_log_without_a_terminal_gets_lines_of_progress(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(command, "LINE_SECONDS", 0)
+    done = CliRunner().invoke(app, ["conformance", "--engine", "pyarrow", *CASES, "--json"])
+    assert "pyarrow: 1 cases\npyarrow: 2 cases\npyarrow: 3 cases\n" in done.stderr
 
 
 def engine_run(*statuses: Status, absent: str | None = None) -> EngineRun:
