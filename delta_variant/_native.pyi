@@ -412,6 +412,18 @@ def bound_column(texts: pa.Array[Any], key: str, target: pa.DataType) -> pa.Arra
 
 # Data files.
 
+def add_deleted_rows(deleted: bytes | None, rows: pa.Array[Any]) -> tuple[bytes, int]:
+    """Return a deletion vector of the rows in another one and in an array, and the number of its rows.
+
+    `rows` are numbers of rows of the file, as int64. Raises DataFileError for an invalid vector.
+    """
+
+def subtract_deleted_rows(deleted: bytes | None, others: bytes | None) -> list[tuple[int, int]]:
+    """Return the rows in a deletion vector but not in another one, as ordered half-open ranges.
+
+    Raises DataFileError for an invalid vector.
+    """
+
 @final
 class LeafReport:
     """The bounds of one leaf column, ordinary or a Variant within a struct."""

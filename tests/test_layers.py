@@ -55,6 +55,7 @@ OWNERS = {
         "data_file",
         "input.json_lines",
         "log.checkpoints",
+        "log.deletion_vectors",
         "log.file_tables",
         "operations.legacy",
         "protocol.statistics",

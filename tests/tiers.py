@@ -76,6 +76,7 @@ FILES = {
     "interop/test_spark_row_tracking.py": "long",
     "interop/test_spark_statistics.py": "long",
     "interop/test_spark_timeline.py": "long",
+    "interop/test_spark_vectors.py": "long",
     "interop/test_spark_writes.py": "long",
     "interop/test_view_writers.py": "long",
     "spark/test_core.py": "interop",

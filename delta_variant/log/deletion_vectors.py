@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from .. import _native
 from .._arrow import Array
 from ..errors import DataFileError, InvalidZ85Error, MalformedLogError
 from ..protocol import z85
@@ -19,25 +17,12 @@ from ..protocol.actions import DeletionVector, decode_path
 from ..storage import store as storage
 from ..storage.store import Store
 
-__all__ = ["file_path", "load", "paths_of", "subtract_rows"]
+__all__ = ["FILE_VERSION", "SIZE_BYTES", "add_rows", "file_path", "load", "paths_of", "subtract_rows"]
 
 FILE_VERSION = 1
 SIZE_BYTES = 4
 CHECKSUM_BYTES = 4
 UUID_CHARACTERS = 20
-
-MAGIC = 1_681_511_377
-
-# The constants of the Roaring format.
-PLAIN_COOKIE = 12_346
-RUN_COOKIE = 12_347
-OFFSETS_FROM = 4
-ARRAY_CARDINALITY = 4096
-CONTAINER_BITS = 1 << 16
-CONTAINERS = 1 << 16
-
-# Java reads keys as signed integers.
-HIGHS = 1 << 31
 
 
 def load(store: Store, descriptor: DeletionVector | Mapping[str, Any] | None) -> bytes | None:
@@ -89,90 +74,20 @@ def paths_of(files: pa.Table) -> Iterator[str]:
                 yield stored
 
 
+def add_rows(deleted: bytes | None, rows: Array) -> tuple[bytes, int]:
+    """Return a serialized bitmap of the rows in `deleted`, None for an empty one, and in an array of int64.
+
+    Also return the number of its rows. Raises DataFileError for an invalid bitmap.
+    """
+    return _native.add_deleted_rows(deleted, rows)
+
+
 def subtract_rows(deleted: bytes | None, others: bytes | None) -> list[tuple[int, int]]:
     """Return the rows in `deleted` but not in `others`, as ordered half-open ranges.
 
     Both are serialized bitmaps, None for an empty one. Raises DataFileError for an invalid bitmap.
     """
-    try:
-        rows, excluded = _rows(deleted), _rows(others)
-    except (struct.error, ValueError, pa.ArrowException) as error:
-        raise DataFileError(f"malformed deletion vector: {error}") from error
-    return _ranges(rows.filter(pc.invert(pc.is_in(rows, value_set=excluded))))
-
-
-def _ranges(rows: Array) -> list[tuple[int, int]]:
-    if not len(rows):
-        return []
-    followers = rows.slice(1)
-    steps: Array = pc.subtract(followers, rows.slice(0, len(followers)))
-    is_break: Array = pc.not_equal(steps, pa.scalar(1))
-    breaks = pc.indices_nonzero(is_break)
-    starts = pa.concat_arrays([rows.slice(0, 1), followers.take(breaks)])
-    lasts = pa.concat_arrays([rows.take(breaks), rows.slice(len(followers))])
-    return [(start, last + 1) for start, last in zip(starts.to_pylist(), lasts.to_pylist(), strict=True)]
-
-
-def _rows(data: bytes | None) -> Array:
-    """Return the values of a `RoaringBitmapArray` in order (PROTOCOL.md, "Deletion Vector Format")."""
-    if data is None:
-        return pa.array([], pa.int64())
-    magic, count = struct.unpack_from("<IQ", data)
-    if magic != MAGIC:
-        raise ValueError(f"expected the magic number {MAGIC}, got {magic}")
-    parts, position = [pa.array([], pa.int64())], struct.calcsize("<IQ")
-    for _ in range(count):
-        (high,) = struct.unpack_from("<I", data, position)
-        if high >= HIGHS:
-            raise ValueError(f"invalid key {high}")
-        found, position = _bitmap(data, position + struct.calcsize("<I"), high << 32)
-        parts += found
-    return pa.concat_arrays(parts)
-
-
-def _bitmap(data: bytes, position: int, base: int) -> tuple[list[Array], int]:
-    """Return the values of a 32-bit Roaring bitmap, one array for each container, and its end."""
-    (cookie,) = struct.unpack_from("<I", data, position)
-    position += 4
-    if cookie & 0xFFFF == RUN_COOKIE:
-        count = (cookie >> 16) + 1
-        flags = data[position : position + (count + 7) // 8]
-        position += len(flags)
-    elif cookie == PLAIN_COOKIE:
-        (count,) = struct.unpack_from("<I", data, position)
-        if count > CONTAINERS:
-            raise ValueError(f"invalid number of containers: {count}")
-        flags, position = bytes((count + 7) // 8), position + 4
-    else:
-        raise ValueError(f"invalid cookie {cookie}")
-    header = struct.unpack_from(f"<{2 * count}H", data, position)
-    has_offsets = cookie == PLAIN_COOKIE or count >= OFFSETS_FROM
-    position += 4 * count * (2 if has_offsets else 1)
-    found = []
-    for index in range(count):
-        key, cardinality = header[2 * index], header[2 * index + 1] + 1
-        is_run = bool(flags[index // 8] >> index % 8 & 1)
-        rows, position = _container(data, position, cardinality, is_run=is_run)
-        found.append(pc.add(rows.cast(pa.int64()), base + (key << 16)))
-    return found, position
-
-
-def _container(data: bytes, position: int, cardinality: int, *, is_run: bool) -> tuple[Array, int]:
-    """Return the low 16 bits of the values of a container, and its end."""
-    if is_run:
-        (count,) = struct.unpack_from("<H", data, position)
-        pairs = struct.unpack_from(f"<{2 * count}H", data, position + 2)
-        runs = (range(start, start + more + 1) for start, more in zip(pairs[::2], pairs[1::2], strict=True))
-        return pa.array(list(chain.from_iterable(runs)), pa.int64()), position + 2 + 4 * count
-    is_array = cardinality <= ARRAY_CARDINALITY
-    end = position + (2 * cardinality if is_array else CONTAINER_BITS // 8)
-    if end > len(data):
-        raise ValueError("a container is truncated")
-    buffer = pa.py_buffer(data[position:end])
-    array: Any = pa.Array
-    if is_array:
-        return array.from_buffers(pa.uint16(), cardinality, [None, buffer]), end
-    return pc.indices_nonzero(array.from_buffers(pa.bool_(), CONTAINER_BITS, [None, buffer])), end
+    return _native.subtract_deleted_rows(deleted, others)
 
 
 def _decode_inline(descriptor: DeletionVector) -> bytes:

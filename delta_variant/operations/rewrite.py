@@ -213,6 +213,6 @@ def commit_plan(plan: RewritePlan, rewritten: RewrittenFiles) -> RewriteResult:
         rows_deleted=rewritten.changed if is_delete else 0,
         rows_updated=0 if is_delete else rewritten.changed,
         rows_copied=rewritten.copied,
-        files_removed=rewritten.removed.num_rows,
+        files_removed=rewritten.files_removed,
         files=rewritten.files.files,
     )

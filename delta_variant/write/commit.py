@@ -225,7 +225,7 @@ def _overwrite(write: WritePlan, snapshot: Snapshot, files: WrittenFiles, invali
         raise
     rewritten = add_inserted_files(snapshot, write.after, rewritten, files)
     metrics = {
-        "numRemovedFiles": rewritten.removed.num_rows,
+        "numRemovedFiles": rewritten.files_removed,
         "numAddedChangeFiles": len(rewritten.changes),
         "numDeletedRows": rewritten.changed,
         "numCopiedRows": rewritten.copied,

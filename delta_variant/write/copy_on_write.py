@@ -1,5 +1,6 @@
 """Copy-on-write: rewrite the files that contain changed rows, and no other files.
 
+Where a table enables deletion vectors, deleted rows are marked by these, and most files stay as they are.
 A rewritten file keeps the shredding of the original, and its residual rows stay in other files. Large row
 groups without changed rows are copied as they are encoded. In other row groups, Variant columns that the
 change does not read are copied in shredded form. In other columns numbers are shredded only by their own type
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from threading import Lock
 
 import pyarrow as pa
@@ -31,7 +32,7 @@ from ..expressions.tree import Expression
 from ..expressions.tree import inputs as expression_inputs
 from ..log.snapshot import Snapshot, TableVersion
 from ..protocol.table_configuration import TableConfiguration
-from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
+from ..read.file_reader import POSITION, FileEntry, FileReader, TableReader, files_of
 from ..read.log_statistics import is_of_partitions, partition_matches
 from ..read.plan import FilePlan, plan_files, plan_rows
 from ..read.predicate import PruningPredicate
@@ -39,6 +40,7 @@ from ..read.row_tracking import RowTracking, with_row_ids
 from ..read.rows import count_rows
 from ..read.scope import Scope
 from ..storage.store import discard
+from .deletion_vectors import VectorWriter, marks_rows, prefers_vector
 from .partitions import NO_FILES, WrittenFiles
 from .preparation import restrict_to_table
 from .rewrite import (
@@ -144,24 +146,28 @@ def rewrite_files(
     `change_of` returns the change of the rows of a file. If this part or another one has change data files,
     the rows of emptied files are written to change data files, too.
     """
-    emptied: list[RewrittenPart] = []
+    unread: list[RewrittenPart] = []
     begun: list[Future[RewrittenPart]] = []
-    new = _NewFileWriters(table, after, options, name)
+    new, vectors = _NewFileWriters(table, after, options, name), VectorWriter(table.store)
     try:
         with Threads(FILES_AT_ONCE) as threads:
             for opened in TableReader.of(table).open_all(files):
                 advance(files=1)
                 change = change_of(opened.file)
-                count, rows, touched = _count_changes(opened, pruning_predicate, change)
-                if count and change.removes and count == rows:
-                    path = pa.array([opened.file.path])
-                    emptied.append(RewrittenPart(path, (opened.file,), NO_FILES, NO_FILES, count, 0))
+                changed = _find_changes(opened, pruning_predicate, change)
+                path, count = pa.array([opened.file.path]), changed.count
+                if count and change.removes and count == changed.rows:
+                    unread.append(RewrittenPart(path, (opened.file,), NO_FILES, NO_FILES, count, 0))
+                elif count and changed.numbers is not None and prefers_vector(opened, count):
+                    marked = (vectors.mark(opened, changed.numbers),)
+                    unread.append(RewrittenPart(path, (), NO_FILES, NO_FILES, count, 0, marked))
                 elif count:
                     if len(begun) >= FILES_AT_ONCE:
                         begun[-FILES_AT_ONCE].result()
-                    begun.append(threads.submit(_rewrite, opened, count, touched, change, new))
-        part = RewrittenPart.join([*emptied, *(each.result() for each in begun)])
-        return replace(part, files=WrittenFiles.join([part.files, *new.close_residual()]))
+                    begun.append(threads.submit(_rewrite, opened, changed, change, new))
+        part = RewrittenPart.join([*unread, *(each.result() for each in begun)])
+        part = replace(part, files=WrittenFiles.join([part.files, *new.close_residual()]))
+        return replace(part, vector_files=vectors.close())
     except BaseException:
         # A failed rewrite of a file has removed its own files, and a cancelled one has none.
         for each in begun:
@@ -213,32 +219,47 @@ class _NewFileWriters:
             files.discard()
 
 
-def _count_changes(
-    file: FileReader, pruning_predicate: PruningPredicate, change: RowChange
-) -> tuple[int, int | None, frozenset[int]]:
-    """Return the number of changed rows of a file, and its number of rows if none of them is pruned.
+@dataclass(frozen=True)
+class _Changes:
+    """The changed rows of a file.
 
-    Also return the row groups that have changed rows, if the file has no deleted rows.
+    Attributes:
+        count: How many there are.
+        rows: The number of rows of the file, None if some of them are pruned.
+        row_groups: The row groups that have changed rows, if the file has no deleted rows.
+        numbers: The numbers of the rows in the file, counting deleted ones, if a vector can mark them.
     """
+
+    count: int
+    rows: int | None
+    row_groups: frozenset[int]
+    numbers: Array | None
+
+
+def _find_changes(file: FileReader, pruning_predicate: PruningPredicate, change: RowChange) -> _Changes:
     rows = plan_rows(file, pruning_predicate).rows
-    row_groups = file.row_groups
-    parts = list(_parts_of_row_groups(row_groups, rows))
+    parts = list(_parts_of_row_groups(file.row_groups, rows))
     touched: set[int] = set()
+    numbers: list[Array] = [pa.array([], pa.int64())]
     changed = seen = 0
-    if rows != []:
-        for batch in file.read(change.tested, rows, "error"):
-            advance(rows=batch.num_rows)
-            mask = change.changes(batch)
-            changed += mask.true_count
-            touched |= {
-                group
-                for group, start, end in parts
-                if start < seen + batch.num_rows
-                and seen < end
-                and mask.slice(max(start - seen, 0), end - max(start, seen)).true_count
-            }
-            seen += batch.num_rows
-    return changed, seen if rows is None else None, frozenset(touched)
+    is_marking = change.removes and marks_rows(file.table.version.configuration)
+    inputs = [*change.tested, POSITION] if is_marking else change.tested
+    for batch in () if rows == [] else file.read(inputs, rows, "error"):
+        advance(rows=batch.num_rows)
+        mask = change.changes(batch)
+        changed += mask.true_count
+        if is_marking:
+            numbers.append(batch.column(POSITION.name).filter(mask))
+        touched |= {
+            group
+            for group, start, end in parts
+            if start < seen + batch.num_rows
+            and seen < end
+            and mask.slice(max(start - seen, 0), end - max(start, seen)).true_count
+        }
+        seen += batch.num_rows
+    marked = pa.concat_arrays(numbers) if is_marking else None
+    return _Changes(changed, seen if rows is None else None, frozenset(touched), marked)
 
 
 def _parts_of_row_groups(
@@ -254,10 +275,8 @@ def _parts_of_row_groups(
         first += end - start
 
 
-def _rewrite(
-    file: FileReader, count: int, touched: frozenset[int], change: RowChange, new: _NewFileWriters
-) -> RewrittenPart:
-    """Rewrite a file with `count` changed rows. Row groups other than `touched` are copied where possible.
+def _rewrite(file: FileReader, found: _Changes, change: RowChange, new: _NewFileWriters) -> RewrittenPart:
+    """Rewrite a file with changed rows. Row groups without any are copied where possible.
 
     The residual rows of a file that has none before go to the residual files that all files share.
     """
@@ -289,7 +308,7 @@ def _rewrite(
                     yield after.with_row_ids(None if moving is None else moving.slice(first, length))
                     first += length
 
-    copied_groups = frozenset(copyable_row_groups(file, tracking)) - touched
+    copied_groups = frozenset(copyable_row_groups(file, tracking)) - found.row_groups
     files = NO_FILES
     try:
         files = write_files(
@@ -303,7 +322,8 @@ def _rewrite(
         vector = file.file.deletion_vector
         rows = file.native.num_rows - (vector["cardinality"] if vector else 0)
         changes = NO_FILES if writer is None else writer.close()
-        return RewrittenPart(pa.array([file.file.path]), (), files, changes, count, rows - count)
+        path = pa.array([file.file.path])
+        return RewrittenPart(path, (), files, changes, found.count, rows - found.count)
     except BaseException:
         discard(table.store, files.paths())
         if writer is not None:

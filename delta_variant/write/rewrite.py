@@ -36,6 +36,7 @@ from ..log.commit_context import (
 )
 from ..log.conflicts import Reads
 from ..log.snapshot import Snapshot, TableVersion
+from ..protocol.actions import AddFile
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import PrimitiveType, StructField
 from ..read.file_reader import FileEntry, TableReader
@@ -43,6 +44,7 @@ from ..read.plan import FilePlan, may_contain_matches
 from ..read.row_tracking import append_row_ids, clear_commit_versions
 from ..read.scope import Scope
 from ..storage.store import Store, discard
+from .deletion_vectors import MarkedFile, marked_adds
 from .partitions import NO_FILES, WrittenFiles
 from .router import Router
 
@@ -116,6 +118,8 @@ class RewrittenFiles:
         changed: The number of changed rows in the removed files.
         copied: The number of other rows in the removed files.
         changes: The change data files, which have all changes if there are any.
+        marked: Those of the removed files that the commit adds again, with other deletion vectors.
+        vector_files: The paths of the files with these vectors.
     """
 
     plan: FilePlan
@@ -124,10 +128,17 @@ class RewrittenFiles:
     changed: int
     copied: int
     changes: WrittenFiles = NO_FILES
+    marked: Sequence[AddFile] = ()
+    vector_files: Sequence[str] = ()
+
+    @property
+    def files_removed(self) -> int:
+        """Return the number of files that are not part of the table any more."""
+        return self.removed.num_rows - len(self.marked)
 
     def paths(self) -> Iterator[str]:
         """Yield the paths of all files written."""
-        return chain(self.files.paths(), self.changes.paths())
+        return chain(self.files.paths(), self.changes.paths(), self.vector_files)
 
 
 @dataclass(frozen=True)
@@ -142,6 +153,8 @@ class RewrittenPart:
         changes: The change data files of the other replaced files.
         changed: The number of changed rows in the replaced files.
         copied: The number of other rows in the replaced files.
+        marked: Those of the replaced files that stay, with other deletion vectors.
+        vector_files: The paths of the files with these vectors.
     """
 
     replaced: Array
@@ -150,6 +163,8 @@ class RewrittenPart:
     changes: WrittenFiles
     changed: int
     copied: int
+    marked: Sequence[MarkedFile] = ()
+    vector_files: Sequence[str] = ()
 
     @classmethod
     def join(cls, parts: Iterable[RewrittenPart]) -> RewrittenPart:
@@ -162,6 +177,8 @@ class RewrittenPart:
             WrittenFiles.join(part.changes for part in parts),
             sum(part.changed for part in parts),
             sum(part.copied for part in parts),
+            join(part.marked for part in parts),
+            join(part.vector_files for part in parts),
         )
 
     def compress(self) -> RewrittenPart:
@@ -169,13 +186,14 @@ class RewrittenPart:
         return replace(
             self,
             emptied=CompressedSequence.of(self.emptied),
+            marked=CompressedSequence.of(self.marked),
             files=self.files.compress(),
             changes=self.changes.compress(),
         )
 
     def paths(self) -> Iterator[str]:
         """Yield the paths of all files written."""
-        return chain(self.files.paths(), self.changes.paths())
+        return chain(self.files.paths(), self.changes.paths(), self.vector_files)
 
 
 def combine_parts(
@@ -196,6 +214,8 @@ def combine_parts(
         whole.changed,
         whole.copied,
         WrittenFiles.join([whole.changes, *changes]),
+        tuple(marked_adds(removed, whole.marked)),
+        whole.vector_files,
     )
 
 
@@ -274,14 +294,16 @@ def commit_rewrite(
     """
     if not rewritten.files and not rewritten.removed.num_rows:
         return CommitResult(None)
+    marked = {"numDeletionVectorsAdded": len(rewritten.marked)} if rewritten.marked else {}
     context = commit_context(
         operation,
         parameters,
         {
-            "numRemovedFiles": rewritten.removed.num_rows,
+            "numRemovedFiles": rewritten.files_removed,
             "numAddedFiles": len(rewritten.files),
             "numAddedBytes": rewritten.files.bytes,
             "numAddedChangeFiles": len(rewritten.changes),
+            **marked,
             **metrics,
         },
         commit,
@@ -303,7 +325,7 @@ def commit_replacement(
         version = transaction.replace_files(
             snapshot,
             rewritten.removed,
-            rewritten.files.adds,
+            join([rewritten.files.adds, rewritten.marked]),
             changes=rewritten.changes.change_actions(),
             context=context,
             reads=Reads(

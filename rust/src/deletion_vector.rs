@@ -13,9 +13,46 @@ pub fn rows(bytes: &[u8]) -> Result<RoaringTreemap> {
         bytes.strip_prefix(&MAGIC).ok_or_else(|| malformed("it does not begin with its magic number"))?;
     let rows = RoaringTreemap::deserialize_from(&mut rest).map_err(|error| malformed(&error.to_string()))?;
     match rest {
+        // Java reads the upper half of a number as a signed integer.
+        [] if rows.max().is_some_and(|row| i64::try_from(row).is_err()) => {
+            Err(malformed("a number exceeds 63 bits"))
+        }
         [] => Ok(rows),
         _ => Err(malformed(&format!("{} bytes follow its last bitmap", rest.len()))),
     }
+}
+
+/// The rows in `deleted` and `more`, as a serialized `RoaringBitmapArray`, and their number.
+pub fn add_rows(deleted: Option<&[u8]>, more: impl IntoIterator<Item = u64>) -> Result<(Vec<u8>, u64)> {
+    let mut all = rows_or_none(deleted)?;
+    all.extend(more);
+    all.optimize();
+    let mut bytes = Vec::with_capacity(MAGIC.len() + all.serialized_size());
+    bytes.extend(MAGIC);
+    all.serialize_into(&mut bytes).map_err(|error| malformed(&error.to_string()))?;
+    Ok((bytes, all.len()))
+}
+
+/// The rows in `deleted` but not in `others`, as ordered half-open ranges with a gap between any two.
+pub fn subtract_rows(deleted: Option<&[u8]>, others: Option<&[u8]>) -> Result<Vec<(u64, u64)>> {
+    let rows = rows_or_none(deleted)? - rows_or_none(others)?;
+    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    for (high, bitmap) in rows.bitmaps() {
+        let first = u64::from(high) << 32;
+        let mut rows = bitmap.iter();
+        while let Some(range) = rows.next_range() {
+            let (start, end) = (first + u64::from(*range.start()), first + u64::from(*range.end()) + 1);
+            match ranges.last_mut() {
+                Some((_, last)) if *last == start => *last = end,
+                _ => ranges.push((start, end)),
+            }
+        }
+    }
+    Ok(ranges)
+}
+
+fn rows_or_none(bytes: Option<&[u8]>) -> Result<RoaringTreemap> {
+    Ok(bytes.map(rows).transpose()?.unwrap_or_default())
 }
 
 fn malformed(why: &str) -> Error {

@@ -54,6 +54,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::values::variants_of, module)?)?;
     module.add_function(wrap_pyfunction!(python::objects::to_python, module)?)?;
     module.add_function(wrap_pyfunction!(python::objects::to_python_list, module)?)?;
+    module.add_function(wrap_pyfunction!(python::deletion_vectors::add_deleted_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(python::deletion_vectors::subtract_deleted_rows, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::bound_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::check_shredding_schema, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::apply_function, module)?)?;

@@ -227,7 +227,7 @@ def check_row_tracking(history: History) -> None:
         live, table, _ = history.replayed[version]
         for add in live.values():
             rows = history.log.rows(add, table["metaData"])
-            for position, row in zip(history.log.positions(add, rows), rows, strict=True):
+            for position, row in zip(history.log.positions(add), rows, strict=True):
                 row_id = add["baseRowId"] + position if row.row_id is None else row.row_id
                 assert ids.setdefault(row.id, row_id) == row_id, (
                     f"the row {row.id} has the ids {ids[row.id]}, {row_id}"

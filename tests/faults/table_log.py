@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from concurrent_operations import Row
 from support.memory_objects import MemoryObjects
+from support.vectors import deleted_rows
 
 import delta_variant as dv
 from delta_variant.variant import values as variant_values
@@ -77,14 +78,12 @@ class TableLog:
         path = unquote(add["path"])
         if path not in self._rows:
             self._rows[path] = _read_rows(self.objects.get(path), metadata, add["partitionValues"])
-        rows = self._rows[path]
-        # The only deletion vector that the tables have marks the first row.
-        return rows[1:] if add.get("deletionVector") else rows
+        return [self._rows[path][position] for position in self.positions(add)]
 
-    def positions(self, add: Mapping[str, Any], rows: list[FileRow]) -> range:
-        """Return the positions of rows in their file."""
-        first = 1 if add.get("deletionVector") else 0
-        return range(first, first + len(rows))
+    def positions(self, add: Mapping[str, Any]) -> list[int]:
+        """Return the positions in a file of the rows that its deletion vector does not mark."""
+        deleted = deleted_rows(add, self.objects.get)
+        return [each for each in range(len(self._rows[unquote(add["path"])])) if each not in deleted]
 
 
 def physical_names(metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.planting import plant_vector
 from support.tables import read_commit, state_discrepancies
+from support.vectors import deleted_rows
 
 import delta_variant as dv
 from delta_variant.log.load import load_snapshot
@@ -294,11 +295,12 @@ class Reader:
         stored = dv.unshred(event) if event.type.get_field_index("typed_value") >= 0 else event
         texts = variant_values.to_json(stored).to_pylist()
         partition = file["partitionValues"]
+        deleted = deleted_rows(file, lambda path: (self.table / path).read_bytes())
         others = read.drop_columns([self.names["event"]]).to_pylist()
         for position, (text, columns) in enumerate(zip(texts, others, strict=True)):
             number = columns[self.names["id"]]
             day = partition.get(self.names["day"], columns.get(self.names["day"]))
-            if number != DELETED:
+            if position not in deleted:
                 yield (number, day, sorted_text(text)), position, columns
 
     def tracked(self, file: dict[str, Any]) -> Iterator[tuple[int, int, int]]:

@@ -33,6 +33,11 @@ def vacuumed(table: Path) -> None:
     assert len(deleted) == 2
 
 
+def log_repaired(table: Path) -> None:
+    (table / "_delta_log" / f"{1:020}.crc").write_text("{}")
+    assert dv.repair_log(table, dry_run=False).files == (f"{1:020}.crc",)
+
+
 def cleaned(table: Path) -> None:
     dv.set_properties(table, {"delta.checkpointInterval": "1"})
     for file in (table / "_delta_log").iterdir():
@@ -82,6 +87,7 @@ OPERATIONS: dict[str, tuple[str, Callable[[Path], object], list[tuple[int, int |
         [(1, 1), (2, 2), (3, 3), (4, 4)],
     ),
     "repair the files": ("FileRepairPlan", repaired, [(1, 1), (2, 2), (3, 3)]),
+    "repair the log": ("LogRepairPlan", log_repaired, [(1, 1), (2, 2), (3, 3), (4, 4)]),
     "clean up the log": ("LogCleanupPlan", cleaned, [(1, 1), (2, 2), (3, 3), (4, 4)]),
 }
 

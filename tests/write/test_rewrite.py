@@ -176,6 +176,9 @@ def test_copied_rows_of_files_that_spark_shredded_are_unchanged(tmp_path: Path, 
     table = str(unpack_spark_table(corpora, name, tmp_path))
     columns = {"id": "id", "text": "to_json(v)"}
     kept = dv.read_table(table, columns=columns, where="id % 2 = 0").to_table()
+    # Rows are copied, and not marked by a vector.
+    if name == "d_dv":
+        dv.set_properties(table, {"delta.enableDeletionVectors": "false"})
     assert dv.delete(table, "id % 2 = 1").rows_copied > 0
     left = dv.read_table(table, columns=columns).to_table()
     assert sorted(left.to_pylist(), key=str) == sorted(kept.to_pylist(), key=str)

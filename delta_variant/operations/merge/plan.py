@@ -260,7 +260,7 @@ def commit_merge(
         rows_updated=counts.updated,
         rows_inserted=counts.inserted,
         rows_copied=rewritten.copied,
-        files_removed=rewritten.removed.num_rows,
+        files_removed=rewritten.files_removed,
         files=rewritten.files.files,
     )
 

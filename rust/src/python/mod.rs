@@ -3,6 +3,7 @@
 
 mod ahead;
 pub mod check;
+pub mod deletion_vectors;
 pub mod files;
 pub mod from_objects;
 pub mod functions;

@@ -1,0 +1,111 @@
+"""Mark deleted rows of data files by deletion vectors, so that the files stay as they are.
+
+See PROTOCOL.md, "Deletion Vectors" and "Deletion Vector Format".
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._arrow import Array
+from ..errors import InvalidStatisticsError
+from ..log.deletion_vectors import FILE_VERSION, SIZE_BYTES, add_rows
+from ..log.file_tables import add_actions
+from ..protocol import z85
+from ..protocol.actions import AddFile, DeletionVector
+from ..protocol.statistics import FileStatistics, decode
+from ..protocol.table_configuration import TableConfiguration
+from ..read.file_reader import FileReader, load_deleted
+from ..storage.store import Store, put
+
+__all__ = ["MarkedFile", "VectorWriter", "marked_adds", "marks_rows", "prefers_vector"]
+
+MOST_DELETED = 0.5
+"""The share of the rows of a file up to which they are marked. A file with more deleted rows is rewritten, so
+that a scan reads at most twice the rows that it returns."""
+
+INLINE_BYTES = 512
+"""The size of a vector up to which it is in the log. A larger one would make each load of the log slower."""
+
+
+def marks_rows(table: TableConfiguration) -> bool:
+    """Return whether deletes in a table may mark rows."""
+    return table.enables("deletionVectors")
+
+
+def prefers_vector(file: FileReader, count: int) -> bool:
+    """Return whether to mark `count` more rows of a file instead of rewriting it.
+
+    With a change data feed always: rows that vectors delete are changes without change data files.
+    """
+    vector = file.file.deletion_vector
+    deleted = count + (0 if vector is None else int(vector["cardinality"]))
+    has_feed = file.table.version.configuration.enables("changeDataFeed")
+    return has_feed or deleted <= MOST_DELETED * file.native.num_rows
+
+
+@dataclass(frozen=True)
+class MarkedFile:
+    """A data file with a new deletion vector, and the number of its rows, deleted ones included."""
+
+    path: str
+    vector: DeletionVector
+    num_records: int
+
+
+class VectorWriter:
+    """Writes the vectors of many data files to one file of the table, and small ones into the log."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._uuid = uuid4()
+        self._content = bytearray([FILE_VERSION])
+
+    def mark(self, file: FileReader, rows: Array) -> MarkedFile:
+        """Return a file with rows deleted by their numbers, in addition to those that are deleted before."""
+        deleted = load_deleted(file.table.version, file.file.deletion_vector)
+        data, count = add_rows(deleted, rows)
+        size = {"size_in_bytes": len(data), "cardinality": count}
+        if len(data) <= INLINE_BYTES:
+            vector = DeletionVector(storage_type="i", path_or_inline_dv=z85.encode(data), **size)
+        else:
+            name, offset = z85.encode(self._uuid.bytes), len(self._content)
+            vector = DeletionVector(storage_type="u", path_or_inline_dv=name, offset=offset, **size)
+            self._content += len(data).to_bytes(SIZE_BYTES, "big") + data
+            self._content += zlib.crc32(data).to_bytes(4, "big")
+        return MarkedFile(file.file.path, vector, file.native.num_rows)
+
+    def close(self) -> tuple[str, ...]:
+        """Write the file and return its path, none if all vectors are in the log."""
+        if len(self._content) == 1:
+            return ()
+        path = f"deletion_vector_{self._uuid}.bin"
+        put(self._store, path, bytes(self._content))
+        return (path,)
+
+
+def marked_adds(files: pa.Table, marked: Iterable[MarkedFile]) -> Iterator[AddFile]:
+    """Yield the actions that add files, rows of `Snapshot.files`, again with their new vectors.
+
+    Their bounds are wide from now on (PROTOCOL.md, "Per-file Statistics").
+    """
+    by_path = {each.path: each for each in marked}
+    rows = files.filter(pc.is_in(files["path"], value_set=pa.array(list(by_path), pa.string())))
+    for path, add in zip(rows["path"].to_pylist(), add_actions(rows), strict=True):
+        file = by_path[str(path)]
+        stats = replace(_decoded(add.stats), num_records=file.num_records, tight_bounds=False)
+        yield msgspec.structs.replace(add, deletion_vector=file.vector, stats=stats.to_json())
+
+
+def _decoded(stats: str | None) -> FileStatistics:
+    try:
+        return FileStatistics() if stats is None else decode(stats)
+    except InvalidStatisticsError:
+        return FileStatistics()
