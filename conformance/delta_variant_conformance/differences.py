@@ -50,7 +50,7 @@ def find_difference(case: Case, content: Any) -> Difference | None:
         return next((each for each in differences if each is not None), None)
     except NotAVariantError:
         return Difference("Variant", "invalid bytes", None)
-    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError):
         return None
 
 
@@ -97,11 +97,9 @@ def _typed(wanted: Any, found: Any) -> Any:
         return {kind if kind in TYPES - NUMBERS - {"null", "boolean", "object", "array"} else "string": found}
     if kind in INTEGERS and isinstance(found, int):
         return {kind: found}
-    return (
-        {kind: str(found)}
-        if kind in EXACT_NUMBERS
-        else {"float" if kind == "float" else "double": float(found)}
-    )
+    if kind in EXACT_NUMBERS:
+        return {kind: str(found)}
+    return {"float" if kind == "float" else "double": float(found)}
 
 
 def _node(value: Any) -> tuple[str, Any]:
@@ -153,11 +151,11 @@ def _change_of_parts(kind: str, left: Any, right: Any) -> str | None:
     return "in another order" if is_moved else None
 
 
-def _unordered(value: Any) -> str:
-    """Return a text that is equal for values in which only the order of elements differs."""
+def _unordered(value: Any) -> Any:
+    """Return what is equal for values in which only the order of elements differs."""
     if isinstance(value, Mapping):
-        return repr(sorted((name, _unordered(part)) for name, part in value.items()))
-    return repr(sorted(map(_unordered, value))) if isinstance(value, list) else repr(value)
+        return {name: _unordered(part) for name, part in value.items()}
+    return sorted(map(_unordered, value), key=repr) if isinstance(value, list) else value
 
 
 def _hints(kind: str, left: Any, right: Any) -> frozenset[str] | None:

@@ -116,11 +116,29 @@ def test_the_first_difference_of_an_answer_has_a_type_and_a_change(wanted: Any, 
         ("[1, 3]", Difference("int8", "another value", frozenset({"off by one"}))),
         ("[1, null]", Difference("int8", "read as Variant null")),
         ("[1, 2", None),
+        (f"[1, 1{'0' * 400}]", Difference("int8", "another value", frozenset())),
+        (f"[1, {'[' * 5000}{']' * 5000}]", None),
     ],
 )
 def test_json_text_is_compared_as_the_expected_value(text: str, expected: Difference | None):
     wanted = {"array": [{"int8": 1}, {"int8": 2}]}
     assert find_difference(case("decode/a", rows=[wanted]), {"json": text}) == expected
+
+
+def test_a_deep_value_is_compared_in_little_memory():
+    def nested(*numbers: int) -> Any:
+        value: Any = {"array": [{"int8": number} for number in numbers]}
+        for _ in range(100):
+            value = {"array": [value, {"null": None}]}
+        return value
+
+    found = find_difference(case("file/a", rows=[nested(1, 2)]), {"rows": [nested(2, 1)]})
+    assert found == Difference("array", "elements in another order")
+
+
+def test_a_number_beyond_a_double_has_no_difference_that_can_be_named():
+    wanted = {"double": 1.0}
+    assert find_difference(case("decode/a", rows=[wanted]), {"json": f"1{'0' * 400}"}) is None
 
 
 def engine_run(*results: tuple[str, Status, str, str]) -> EngineRun:
