@@ -108,18 +108,18 @@ def in_file(table: Path, *rows: int) -> Json:
 
 
 HAS_VECTORS = {"delta__enableDeletionVectors": "true"}
+UNSHREDDED_VECTORS = protocol("variantType", "deletionVectors"), metadata(**HAS_VECTORS)
 SHREDDED_VECTORS = protocol(*SHREDDING, "deletionVectors"), metadata(**ENABLED, **HAS_VECTORS)
-"""The start of a log whose table has shredded files with deletion vectors."""
+"""The start of a log whose table has files with deletion vectors."""
 
 
 def deletion_vectors() -> None:
     """Q11: deleted rows are not read, and no rewrite restores them."""
-    start = protocol("variantType", "deletionVectors"), metadata(**HAS_VECTORS)
     about = "The rows of a deletion vector in a file are not read"
     table = case(
         "table", "deletion_vector_in_a_file", "Q11", VECTORS, about, {"rows": [*ROWS[:1], *ROWS[3:]]}
     )
-    commit(table, 0, *start, file(table, 0, ROWS, deletionVector=in_file(table, 1, 2)))
+    commit(table, 0, *UNSHREDDED_VECTORS, file(table, 0, ROWS, deletionVector=in_file(table, 1, 2)))
 
     about = "A deletion vector counts the rows of the file, not those of a row group"
     left = [ROWS[1], ROWS[2], *ROWS[4:]]
@@ -141,7 +141,13 @@ def deletion_vectors() -> None:
     table = case(
         "rewrite", "delete_with_deletion_vectors", "Q9 Q11", VECTORS, about, {"rows": left[1:]}, delete=1
     )
-    commit(table, 0, *start, file(table, 0, ROWS, deletionVector=in_file(table, 1, 2)), file(table, 1, more))
+    commit(
+        table,
+        0,
+        *UNSHREDDED_VECTORS,
+        file(table, 0, ROWS, deletionVector=in_file(table, 1, 2)),
+        file(table, 1, more),
+    )
 
 
 # Row ids.
