@@ -34,6 +34,14 @@ class Cause:
     results: tuple[Result, ...]
 
     @property
+    def scope(self) -> str:
+        """Return which rules the cases have: `of E-M2`, or `of 14 rules such as P-S1`."""
+        named, counts = ", ".join(self.rules), _counts(self.results)
+        if all(counts[rule] == len(self.results) for rule in self.rules):
+            return f"of {named}"
+        return f"of {len(counts)} rules such as {named}"
+
+    @property
     def example(self) -> Result:
         """Return the finding with the shortest texts."""
         return _shortest(self.results)

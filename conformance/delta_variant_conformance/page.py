@@ -131,7 +131,7 @@ def _causes(run: Run) -> Iterator[str]:
     yield "<th>rules</th><th>cause</th><th>smallest case</th></tr></thead><tbody>"
     for engine in run.engines:
         for cause in causes(engine):
-            cells = (" ".join(cause.rules), cause.title, cause.example.case.id)
+            cells = (cause.scope, cause.title, cause.example.case.id)
             texts = "".join(f'<td class="text">{_text(cell)}</td>' for cell in cells)
             yield f"<tr><th>{_text(engine.name)}</th><td>{_chip(cause.status)}</td>"
             yield f'<td class="number">{len(cause.results):,}</td>{texts}</tr>'

@@ -131,8 +131,8 @@ def text_lines(run: Run) -> Iterator[str]:
 
 def _cause_lines(engine: EngineRun, cause: Cause) -> Iterator[str]:
     example, number = cause.example, len(cause.results)
-    rules, cases = ", ".join(cause.rules), "1 case" if number == 1 else f"{number:,} cases"
-    yield f"{engine.name}: {status_text(example)} in {cases} of {rules}: {_shorten(cause.title)}"
+    cases = "1 case" if number == 1 else f"{number:,} cases"
+    yield f"{engine.name}: {status_text(example)} in {cases} {cause.scope}: {_shorten(cause.title)}"
     yield f"  {'' if number == 1 else 'such as '}{example.case.id}: {example.case.about}"
     yield f"  expected {_shorten(example.expected)}"
     yield f"  got      {_shorten(example.got)}"

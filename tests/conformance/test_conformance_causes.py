@@ -165,6 +165,20 @@ def test_messages_that_differ_in_what_they_quote_are_one_cause():
     ]
 
 
+@pytest.mark.parametrize(
+    ("rules", "scope"),
+    [
+        (["R1 R2", "R1"], "of R1"),
+        (["R1 R2", "R1", "R3"], "of 3 rules such as R1"),
+        (["R1 R2", "R2 R1"], "of R1, R2"),
+    ],
+)
+def test_a_cause_says_which_rules_its_cases_have(rules: list[str], scope: str):
+    messages = [(f"file/{n}", "crashed", each, "exit status 3") for n, each in enumerate(rules)]
+    [cause] = causes(engine_run(*messages))
+    assert cause.scope == scope
+
+
 def test_answers_instead_of_errors_are_grouped_by_the_rule_that_most_of_them_break():
     engine = engine_run(
         ("decode/a", "accepted", "E-M1 E-M2", "1"),

@@ -153,5 +153,5 @@ def test_the_page_has_the_causes_the_changes_the_date_and_the_machine():
     )
     assert "x&lt;1&gt; 0.9 -&gt; 1.0: 1 fixed, 0 broke\n  fixed: decode/0" in page
     causes = page[page.index("<h2>Causes</h2>") : page.index('<section class="filters"')]
-    assert re.findall(r'<td class="text">(.*?)</td>', causes) == ["E-M1", "2", "decode/1"]
+    assert re.findall(r'<td class="text">(.*?)</td>', causes) == ["of E-M1", "2", "decode/1"]
     assert "Changes" not in html_page(run)
