@@ -838,10 +838,24 @@ fn selected_row_groups(file: &ParquetFile, rows: Option<&[Range<u64>]>) -> VecDe
 
 /// Which of `rows` are not among `deleted`; `None` when all are.
 fn live_rows(deleted: &RoaringTreemap, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
-    match rows.iter().any(|range| deleted.range_cardinality(range.clone()) > 0) {
-        false => None,
-        true => Some(rows.iter().cloned().flatten().map(|row| !deleted.contains(row)).collect()),
+    let length = |range: Range<u64>| (range.end - range.start) as usize;
+    let count = rows.iter().cloned().map(length).sum();
+    let mut live = BooleanBufferBuilder::new(count);
+    live.append_n(count, true);
+    let mut remaining = deleted.iter();
+    let (mut next, mut first, mut is_whole) = (remaining.next(), 0, true);
+    for range in rows {
+        if next.is_some_and(|row| row < range.start) {
+            remaining.advance_to(range.start);
+            next = remaining.next();
+        }
+        while let Some(row) = next.filter(|row| *row < range.end) {
+            live.set_bit(first + length(range.start..row), false);
+            (next, is_whole) = (remaining.next(), false);
+        }
+        first += length(range.clone());
     }
+    (!is_whole).then(|| live.finish())
 }
 
 /// Check the Variants that a projection reads against the types of VariantShredding.md.
