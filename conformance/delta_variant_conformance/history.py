@@ -81,11 +81,11 @@ class History:
         """Add the engines of a run, and return what changed in them since their last record.
 
         A run of the version that the last record has replaces the cases that it ran. An engine that did not
-        start changes nothing.
+        start, or that an interrupt ended, changes nothing.
         """
         changes: list[Change] = []
         for engine in run.engines:
-            if not engine.absent:
+            if not engine.absent and not engine.is_interrupted:
                 changes += self._add(engine, date)
         return changes
 

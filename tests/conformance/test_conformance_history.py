@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,14 @@ def test_a_run_without_changes_and_an_engine_that_does_not_start_report_nothing(
     absent = Run((), (EngineRun("duckdb", absent="no module"),))
     assert history.add(absent, "2026-01-03") == []
     assert [record.date for record in history.engines["duckdb"]] == ["2026-01-02"]
+
+
+def test_an_interrupted_engine_is_not_recorded():
+    history = History()
+    history.add(a_run("1.0", decode__a="pass", decode__b="pass"), "2026-01-01")
+    [engine] = a_run("2.0", decode__a="refused").engines
+    assert history.add(Run((), (replace(engine, is_interrupted=True),)), "2026-01-02") == []
+    assert [record.version for record in history.engines["duckdb"]] == ["1.0"]
 
 
 def test_a_new_case_is_neither_fixed_nor_broken():
