@@ -31,7 +31,7 @@ from delta_variant_conformance.typed_values import find_problem
 FOLDER = CASES.parent
 FORMAT = 1
 LICENSES = ("LICENSE", "NOTICE")
-ADAPTERS = ("*.py", "go/*.go", "go/go.*", "java/*.java", "rust/Cargo.*", "rust/src/*.rs")
+ADAPTERS = ("*.py", "go/**/*.go", "go/go.*", "java/*.java", "rust/Cargo.*", "rust/src/*.rs")
 
 Files = dict[str, bytes]
 Json = Mapping[str, Any]
