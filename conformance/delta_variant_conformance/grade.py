@@ -269,7 +269,7 @@ def _compare_pairs(schema: Schema, wanted: Any, found: Any, where: str) -> Itera
 def _assembled(schema: Schema, pair: Any, where: str) -> TypedValue | None:
     try:
         return assemble(schema, pair)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
         raise _WrongError(f"{where}: the columns violate VariantShredding.md: {error}") from error
 
 

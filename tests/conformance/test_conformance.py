@@ -292,6 +292,13 @@ def test_an_error_and_the_answer_pass_if_both_are_allowed(tmp_path: Path):
     assert grade(case, "other", Answer("answered", other)).status == "wrong value"
 
 
+@pytest.mark.parametrize("pair", [{"value": {}, "typed_value": None}, {"value": [], "typed_value": 1}, {}, 5])
+def test_columns_of_another_form_are_a_wrong_value(pair: Any):
+    (case,) = (each for each in load_cases([OWN_CASES]) if each.id == "shred/objects")
+    rows = [pair] * len(case.expect["columns"])
+    assert grade(case, "other", Answer("answered", {"columns": rows})).status == "wrong value"
+
+
 def test_another_physical_type_is_a_pass_with_a_note(tmp_path: Path):
     folder = write_case(tmp_path, "file", "wide", input={"file": "f"}, expect={"rows": [{"int64": 1}]})
     (folder / "f").touch()
