@@ -89,6 +89,10 @@ def test_the_page_names_only_bugs_and_cases_that_exist():
     assert [pattern for pattern in patterns if not fnmatch.filter(ids, pattern)] == []
 
 
+def test_the_page_has_the_number_of_cases_and_bugs():
+    assert f" {len(CASES)} cases for {len(BUGS)} bugs." in PAGE.read_text(encoding="utf-8")
+
+
 def test_duckdb_selects_from_the_files_of_a_table():
     """Bounds in footers, several layouts, and a condition for each type of literal."""
     names = (
