@@ -183,10 +183,12 @@ $(AZURITE) $(HYPARQUET):
 	@! command -v npm > /dev/null || { npm install --silent --no-save --fetch-timeout 60000 --prefix $@.part \
 	  $(PACKAGES) && mv $@.part $@; } || rm -rf $@.part
 
-# Without Go, the tests of its adapter are skipped, and say so. Compiling without optimization takes half the time.
+# Without Go or its modules, the tests of its adapter are skipped, and say so. Compiling without optimization takes half
+# the time.
 adapters: FLAGS := -ldflags='-s -w' -gcflags='all=-N -l'
 adapters:
-	@! command -v go > /dev/null || CGO_ENABLED=0 go build -C protocol_fixtures/adapters/go $(FLAGS) -o $(ADAPTERS)/ ./...
+	@! command -v go > /dev/null || ! go mod download -C protocol_fixtures/adapters/go || \
+	  CGO_ENABLED=0 go build -C protocol_fixtures/adapters/go $(FLAGS) -o $(ADAPTERS)/ ./...
 	$(CARGO) build --quiet --manifest-path protocol_fixtures/adapters/rust/Cargo.toml --target-dir $(ADAPTERS)/rust
 
 ifneq ($(ACTIONLINT),)
