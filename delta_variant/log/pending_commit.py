@@ -46,6 +46,7 @@ __all__ = [
     "PendingCommit",
     "advances_identities",
     "read_high_water_mark",
+    "row_id_record",
     "starts_in_commit_timestamps",
 ]
 
@@ -183,10 +184,11 @@ def _assign_row_ids(adds: Iterable[AddFile], version: int, high_water_mark: int)
             greatest += _num_records(add)
         yield add
     if greatest > high_water_mark:
-        yield _record(greatest)
+        yield row_id_record(greatest)
 
 
-def _record(high_water_mark: int) -> DomainMetadata:
+def row_id_record(high_water_mark: int) -> DomainMetadata:
+    """Return the record of the greatest row id that a table has assigned."""
     text = msgspec.json.encode(_HighWaterMark(high_water_mark)).decode()
     return DomainMetadata(domain=ROW_TRACKING_DOMAIN, configuration=text, removed=False)
 

@@ -1,4 +1,4 @@
-"""Set aside checkpoints, version checksums and log compactions that contradict the commits of a log."""
+"""Repair what a log derives from its commits: checkpoints, checksums, compactions and the mark of row ids."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from ..errors import MalformedLogError
 from ..execution import Description
 from ..log.catalog import check_maintenance
 from ..log.checksum import checksum_path
-from ..log.commit_context import now
+from ..log.commit_context import CommitOptions, commit_context, now
 from ..log.listing import LAST_CHECKPOINT, LOG, checkpoint_name
+from ..log.load import load_latest
+from ..log.pending_commit import NO_ROW_IDS, read_high_water_mark, row_id_record
+from ..log.transaction import change_next
+from ..protocol.actions import ROW_TRACKING_DOMAIN
 from ..storage.store import Store, TableLocation, copy, delete, open_latest
 from .audit.log_rules import wrong_files
 from .audit.log_survey import LogSurvey, survey_log
+from .audit.table_rules import row_id_ranges
 from .checkpoint import write_checkpoint
 
 __all__ = ["LogRepairPlan", "LogRepairResult", "plan_log_repair", "repair_log", "run_log_repair"]
@@ -31,6 +36,8 @@ class LogRepairResult:
         files: The names of the files in `_delta_log` that contradict the commits.
         folder: The folder in the table that they were moved to, None for a dry run and if there are none.
         checkpoint: The version of the new checkpoint, None if none was written.
+        row_id_mark: The greatest row id that was missing in the mark, None if the mark is right.
+        version: The version that commits the mark, None without one.
         dry_run: Whether the files were only listed.
 
     Example:
@@ -43,16 +50,20 @@ class LogRepairResult:
     files: tuple[str, ...]
     folder: str | None
     checkpoint: int | None
+    row_id_mark: int | None
+    version: int | None
     dry_run: bool
 
 
 def repair_log(table: TableLocation, *, dry_run: bool = True) -> LogRepairResult:
-    """Move files that contradict the commits out of the log, and write a new checkpoint for one of them.
+    """Move files that contradict the commits out of the log, and raise a mark of row ids that is too low.
 
     Readers that begin with a wrong checkpoint see another table than the commits have. Checkpoints, version
     checksums and log compactions repeat what commits say, so that none of them is needed: each is compared
     with a replay of all commits, as `audit_table` does (rules L5, L6, L8, L10, L11 and L13). The files are
-    moved to a new folder in `_log_set_aside`, from which they can be restored. The commits stay as they are.
+    moved to a new folder in `_log_set_aside`, from which they can be restored, and a new checkpoint takes the
+    place of a wrong one. The commits stay as they are. If files have row ids above `rowIdHighWaterMark` (rule
+    F14), so that the next commit would assign these again, a commit raises it.
 
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
@@ -69,6 +80,7 @@ def repair_log(table: TableLocation, *, dry_run: bool = True) -> LogRepairResult
         UnsupportedFeatureError: A catalog manages the table, or a new checkpoint would lose actions of
             unknown features.
         StoreError: A file cannot be moved or written.
+        CommitConflictError: A concurrent commit came before that of the mark.
 
     Example:
         >>> from pathlib import Path
@@ -79,16 +91,21 @@ def repair_log(table: TableLocation, *, dry_run: bool = True) -> LogRepairResult
         ('00000000000000000000.crc',)
     """
     plan = plan_log_repair(table)
-    return LogRepairResult(plan.files, None, None, True) if dry_run else run_log_repair(plan)
+    return plan.result() if dry_run else run_log_repair(plan)
 
 
 @dataclass(frozen=True)
 class LogRepairPlan:
-    """The paths of the files to set aside."""
+    """The paths of the files to set aside, and the mark of row ids to commit, None if it is right."""
 
     store: Store
     version: int
     paths: tuple[str, ...]
+    row_id_mark: int | None
+
+    def result(self) -> LogRepairResult:
+        """Return the result of a dry run."""
+        return LogRepairResult(self.files, None, None, self.row_id_mark, None, True)
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -104,8 +121,11 @@ class LogRepairPlan:
         """Return which files the repair moves."""
         after = ", and write a checkpoint" if self.replaces_checkpoint else ""
         move = f"move {count(len(self.files), 'file')} from {LOG} to {SET_ASIDE}{after}"
-        sentence = move if self.files else "no file of the log contradicts its commits"
-        return Description((sentence,), {"version": self.version, "files": list(self.files)}, self.files)
+        sentences = [move if self.files else "no file of the log contradicts its commits"]
+        if self.row_id_mark is not None:
+            sentences.append(f"version {self.version + 1}, raise rowIdHighWaterMark to {self.row_id_mark:,}")
+        facts = {"version": self.version, "files": list(self.files), "row_id_mark": self.row_id_mark}
+        return Description(tuple(sentences), facts, self.files)
 
 
 def plan_log_repair(table: TableLocation) -> LogRepairPlan:
@@ -121,7 +141,18 @@ def plan_log_repair(table: TableLocation) -> LogRepairPlan:
             f"cannot repair the log, because {reason}: compare it with a backup, and see what an audit says"
         )
         raise MalformedLogError(text, table=store.uri)
-    return LogRepairPlan(store, survey.version, tuple(wrong_files(survey)))
+    return LogRepairPlan(store, survey.version, tuple(wrong_files(survey)), _missing_mark(survey))
+
+
+def _missing_mark(survey: LogSurvey) -> int | None:
+    """Return the greatest row id of a file if it is above the mark of row ids, else None."""
+    greatest = max((last for _, last, _ in row_id_ranges(survey.snapshot)), default=NO_ROW_IDS)
+    domain = survey.domains.get(ROW_TRACKING_DOMAIN)
+    try:
+        mark = read_high_water_mark([domain] if domain else [], NO_ROW_IDS)
+    except MalformedLogError:
+        mark = NO_ROW_IDS
+    return greatest if greatest > mark else None
 
 
 def _doubt(survey: LogSurvey) -> str | None:
@@ -139,7 +170,7 @@ def _doubt(survey: LogSurvey) -> str | None:
 
 
 def run_log_repair(plan: LogRepairPlan) -> LogRepairResult:
-    """Move the files, and write a checkpoint of the latest version if one of them was a checkpoint."""
+    """Move the files, write a checkpoint if one of them was a checkpoint, and commit the mark."""
     folder = f"{SET_ASIDE}/{now()}"
     begin("moving files of the log", files=len(plan.files))
     for path, name in zip(plan.paths, plan.files, strict=True):
@@ -148,4 +179,12 @@ def run_log_repair(plan: LogRepairPlan) -> LogRepairResult:
     # What the store remembers may have been loaded from them.
     plan.store.memo.loaded = None
     checkpoint = write_checkpoint(plan.store) if plan.replaces_checkpoint else None
-    return LogRepairResult(plan.files, folder if plan.files else None, checkpoint, False)
+    version = None if plan.row_id_mark is None else _raise_mark(plan.store, plan.row_id_mark)
+    moved = folder if plan.files else None
+    return LogRepairResult(plan.files, moved, checkpoint, plan.row_id_mark, version, False)
+
+
+def _raise_mark(store: Store, mark: int) -> int:
+    snapshot = load_latest(store)
+    context = commit_context("REPAIR LOG", {"rowIdHighWaterMark": mark}, {}, CommitOptions())
+    return change_next(snapshot, snapshot.configuration, context=context, domains=[row_id_record(mark)])

@@ -17,6 +17,7 @@ from delta_variant.errors import MalformedLogError
 from delta_variant.storage.store import open_store, put, read_if_present
 
 DERIVED = ("L5", "L6", "L8", "L10", "L11", "L13")
+MARKS = [name for name, (rule, *_) in VIOLATIONS.items() if rule == "F14"]
 FAULTS = [name for name, (rule, *_) in VIOLATIONS.items() if rule in DERIVED]
 
 
@@ -40,6 +41,24 @@ def test_a_repair_leaves_a_log_without_findings_and_keeps_the_files(tmp_path: Pa
         assert (tmp_path / "t" / str(result.folder) / file).read_bytes() == before[file]
     commits = {file: data for file, data in before.items() if len(file) == len(f"{0:020}.json")}
     assert commits.items() <= of_log(tmp_path / "t").items()
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_a_mark_of_row_ids_is_raised_by_a_commit(tmp_path: Path, name: str):
+    damaged = Table.write(tmp_path / "t")
+    VIOLATIONS[name][3](damaged)
+    table = dv.Table(tmp_path / "t")
+    version = table.version
+    assert dv.repair_log(tmp_path / "t").row_id_mark is not None
+    assert table.version == version
+    result = table.repair_log(dry_run=False)
+    assert result.version == table.version == version + 1
+    assert "F14" not in {each.rule for each in table.audit().findings}
+    (commit,) = (file for file in (tmp_path / "t" / "_delta_log").glob(f"{result.version:020}.json"))
+    (domain,) = (
+        line for line in map(json.loads, commit.read_text().splitlines()) if "domainMetadata" in line
+    )
+    assert json.loads(domain["domainMetadata"]["configuration"]) == {"rowIdHighWaterMark": result.row_id_mark}
 
 
 def test_rows_that_a_checkpoint_hides_are_read_again(tmp_path: Path):

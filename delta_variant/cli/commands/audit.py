@@ -178,7 +178,10 @@ def repair_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: Js
         result = run_log_repair(plan)
     done = f"{table}: {count(len(result.files), 'file')} moved to {result.folder}"
     lines = [done if result.files else f"{table}: no file of the log contradicts its commits"]
-    render(Report({"table": table, **facts(result, "files folder checkpoint")}, lines), json=json)
+    if result.version is not None:
+        lines.append(f"{table}: version {result.version}, rowIdHighWaterMark is {result.row_id_mark:,}")
+    answer = facts(result, "files folder checkpoint row_id_mark version")
+    render(Report({"table": table, **answer}, lines), json=json)
 
 
 MAX_SHOWN_FILES = 10

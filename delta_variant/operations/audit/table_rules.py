@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from ..._arrow import total
 from ...errors import MalformedLogError, SchemaError
 from ...log.pending_commit import NO_ROW_IDS, read_high_water_mark
+from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, Protocol
 from ...protocol.clustering import decode_clustering_columns
@@ -23,7 +24,7 @@ from ...protocol.types import GENERATION_EXPRESSION, VARIANT, default_of, fields
 from .findings import Rule, Violation
 from .subjects import TableSubject
 
-__all__ = ["TABLE_RULES"]
+__all__ = ["TABLE_RULES", "row_id_ranges"]
 
 
 def _lacking(subject: TableSubject) -> Iterator[TableFeature]:
@@ -107,9 +108,8 @@ def _files(subject: TableSubject) -> Iterator[Violation]:
             )
 
 
-def _ranges(subject: TableSubject) -> list[tuple[int, int, str]]:
+def row_id_ranges(snapshot: Snapshot | None) -> list[tuple[int, int, str]]:
     """Return first and last row id and path of each file that has row ids and numRecords, by its first id."""
-    snapshot = subject.survey.snapshot
     if snapshot is None:
         return []
     files = snapshot.files
@@ -127,7 +127,7 @@ def _ranges(subject: TableSubject) -> list[tuple[int, int, str]]:
 
 def _overlaps(subject: TableSubject) -> Iterator[Violation]:
     last, last_path = NO_ROW_IDS, ""
-    for first, end, path in _ranges(subject):
+    for first, end, path in row_id_ranges(subject.survey.snapshot):
         if last_path and first <= last:
             yield Violation(
                 f"the file has the row ids {first:,} to {end:,}, but {last_path} has those up to {last:,}",
@@ -138,8 +138,8 @@ def _overlaps(subject: TableSubject) -> Iterator[Violation]:
 
 
 def _above_the_mark(subject: TableSubject) -> Iterator[Violation]:
-    ranges = _ranges(subject)
-    if not ranges or subject.survey.snapshot is None:
+    ranges = row_id_ranges(subject.survey.snapshot)
+    if not ranges:
         return
     domain = subject.survey.domains.get(ROW_TRACKING_DOMAIN)
     try:
@@ -422,5 +422,5 @@ TABLE_RULES: tuple[Rule[TableSubject], ...] = (
     Rule(
         "F13", "error", _overlaps, "two rows have one id: commit one of the files again with a new baseRowId"
     ),
-    Rule("F14", "error", _above_the_mark, "the next commit assigns ids that rows have: commit a higher mark"),
+    Rule("F14", "error", _above_the_mark, "the next commit assigns ids that rows have: run repair-log"),
 )
