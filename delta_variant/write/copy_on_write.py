@@ -174,6 +174,7 @@ def rewrite_files(
             if not each.cancelled() and each.exception() is None:
                 discard(table.store, each.result().paths())
         new.discard_residual()
+        vectors.discard()
         raise
 
 

@@ -23,7 +23,7 @@ from ..protocol.actions import AddFile, DeletionVector
 from ..protocol.statistics import FileStatistics, decode
 from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import FileReader, load_deleted
-from ..storage.store import Store, put
+from ..storage.store import Store, discard, put
 
 __all__ = ["MarkedFile", "VectorWriter", "marked_adds", "marks_rows", "prefers_vector"]
 
@@ -51,6 +51,10 @@ def prefers_vector(file: FileReader, count: int) -> bool:
     return has_feed or deleted <= MOST_DELETED * file.native.num_rows
 
 
+FILE_BYTES = 64 << 20
+"""The size from which a file of vectors is written: it is in memory until then, and offsets have 32 bits."""
+
+
 @dataclass(frozen=True)
 class MarkedFile:
     """A data file with a new deletion vector, and the number of its rows, deleted ones included."""
@@ -61,10 +65,14 @@ class MarkedFile:
 
 
 class VectorWriter:
-    """Writes the vectors of many data files to one file of the table, and small ones into the log."""
+    """Writes the vectors of many data files to few files of the table, and small ones into the log."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._written: list[str] = []
+        self._begin()
+
+    def _begin(self) -> None:
         self._uuid = uuid4()
         self._content = bytearray([FILE_VERSION])
 
@@ -80,15 +88,25 @@ class VectorWriter:
             vector = DeletionVector(storage_type="u", path_or_inline_dv=name, offset=offset, **size)
             self._content += len(data).to_bytes(SIZE_BYTES, "big") + data
             self._content += zlib.crc32(data).to_bytes(4, "big")
+            if len(self._content) >= FILE_BYTES:
+                self._write()
         return MarkedFile(file.file.path, vector, file.native.num_rows)
 
     def close(self) -> tuple[str, ...]:
-        """Write the file and return its path, none if all vectors are in the log."""
-        if len(self._content) == 1:
-            return ()
+        """Write the last file, and return the paths of all, none if all vectors are in the log."""
+        if len(self._content) > 1:
+            self._write()
+        return tuple(self._written)
+
+    def discard(self) -> None:
+        """Remove the files written so far."""
+        discard(self._store, self._written)
+
+    def _write(self) -> None:
         path = f"deletion_vector_{self._uuid}.bin"
+        self._written.append(path)
         put(self._store, path, bytes(self._content))
-        return (path,)
+        self._begin()
 
 
 def marked_adds(files: pa.Table, marked: Iterable[MarkedFile]) -> Iterator[AddFile]:

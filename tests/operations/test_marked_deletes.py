@@ -92,6 +92,15 @@ def test_large_vectors_of_many_files_share_a_file(tmp_path: Path):
     assert table.audit(data=True).findings == ()
 
 
+def test_many_vectors_have_several_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("delta_variant.write.deletion_vectors.FILE_BYTES", 10_000)
+    table = table_of(tmp_path / "t", 60_000, files=3)
+    table.delete("event:n::int in (1, 3, 8)")
+    stored = {add["deletionVector"]["pathOrInlineDv"] for add in commit_of(table, 3)["add"]}
+    assert len(stored) == len(list((tmp_path / "t").glob("*.bin"))) > 1
+    assert ids(table) == [number for number in range(60_000) if number % 10 not in (1, 3, 8)]
+
+
 def test_a_second_delete_adds_to_the_vector_of_the_first(tmp_path: Path):
     table = table_of(tmp_path / "t")
     table.delete("id < 3")
