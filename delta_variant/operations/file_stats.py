@@ -240,27 +240,27 @@ def _text_at(text: str | None, key: str) -> str | None:
 
 def _ranges(snapshot: Snapshot, *, is_page: bool) -> tuple[dict[str, Array], list[_Column]]:
     """Return the row groups or pages of all files, and the columns and paths with bounds in the footers."""
-    leaves = dict(_leaves_of_footers(snapshot))
+    named = list(_leaves_of_footers(snapshot))
+    leaves = [leaf for _, leaf in named]
     sides: list[pa.Field[Any]] = [
-        pa.field(f"{kind}.{name}", leaf.type) for name, leaf in leaves.items() for kind in ("min", "max")
+        pa.field(f"{kind}.{name}", leaf.type) for name, leaf in named for kind in ("min", "max")
     ]
     schema = pa.schema([*RANGE, *sides])
     parts = [schema.empty_table()]
     for file in TableReader.of(snapshot).open_all(files_of(snapshot.files)):
         groups = range(len(file.row_groups)) if is_page else None
-        units = file.units(list(leaves.values()), groups)
+        units = file.units(leaves, groups)
         first = [start for start, _ in units.rows]
         rows = [end - start for start, end in units.rows]
         extremes = [side for least, greatest, _, _ in units.known for side in (least, greatest)]
         parts.append(pa.table([[file.file.path] * len(rows), first, rows, *extremes], schema=schema))
-    whole = pa.concat_tables(parts)
+    arrays = [each.combine_chunks() for each in pa.concat_tables(parts).columns]
+    start, lows, highs = arrays[: len(RANGE)], arrays[len(RANGE) :: 2], arrays[len(RANGE) + 1 :: 2]
     columns = [
-        _Column.of(
-            name, leaf.type, **{side: whole[f"{side}.{name}"].combine_chunks() for side in ("min", "max")}
-        )
-        for name, leaf in leaves.items()
+        _Column.of(name, leaf.type, min=low, max=high)
+        for (name, leaf), low, high in zip(named, lows, highs, strict=True)
     ]
-    return {name: whole[name] for name in schema.names[: len(RANGE)]}, columns
+    return dict(zip((each.name for each in RANGE), start, strict=True)), columns
 
 
 def _leaves_of_footers(snapshot: Snapshot) -> Iterator[tuple[str, Leaf]]:
@@ -275,8 +275,12 @@ def _leaves_of_footers(snapshot: Snapshot) -> Iterator[tuple[str, Leaf]]:
 
 
 def _wide(start: Mapping[str, Array], columns: Iterable[_Column]) -> pa.Table:
-    members = {f"{kind}.{column.name}": array for column in columns for kind, array in column.arrays.items()}
-    return pa.table({**start, **members})
+    # A column `a.b` and a field `b` of `a` have the same name.
+    table = pa.table({**start})
+    for column in columns:
+        for kind, array in column.arrays.items():
+            table = table.append_column(f"{kind}.{column.name}", array)
+    return table
 
 
 def _long(start: Mapping[str, Array], columns: Iterable[_Column]) -> pa.Table:

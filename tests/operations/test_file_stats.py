@@ -88,6 +88,14 @@ def test_the_long_form_has_a_row_for_each_file_and_column(events: dv.Table):
     ]
 
 
+def test_columns_of_one_name_are_all_there(tmp_path: Path):
+    dv.write_table(tmp_path / "t", pa.table({"a": [{"b": 1}], "a.b": ["x"]}))
+    for level in ("file", "row_group", "page"):
+        stats = dv.file_stats(tmp_path / "t", level=level)
+        columns = zip(stats.column_names, stats.columns, strict=True)
+        assert [each[0].as_py() for name, each in columns if name == "min.a.b"] == [1, "x"]
+
+
 def test_versions_and_tables_without_files(events: dv.Table):
     assert dv.file_stats(events.as_of(version=0)).num_rows == 1
     assert dv.file_stats(events, version=0)["min.event.t"].to_pylist() == ["a"]
