@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import get_ident
 from types import TracebackType
 from typing import Any
 
@@ -16,13 +15,12 @@ __all__ = ["Threads"]
 class Threads(ThreadPoolExecutor):
     """A pool for a `with` block, whose end awaits all work; after an error only the work that has begun.
 
-    An iterator that nobody closes is collected in any thread, also in one of its own pool, which cannot wait
-    for itself: then nothing is awaited.
+    An iterator that is closed awaits nothing: the garbage collector may close it in one of its own threads,
+    or while another thread starts, and then it would wait for itself.
     """
 
     def __init__(self, count: int) -> None:
-        self._started: set[int] = set()
-        super().__init__(count, "delta-variant", lambda: self._started.add(get_ident()))
+        super().__init__(count, "delta-variant")
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Submit a call; raises DeltaVariantError if the system does not start a thread for it."""
@@ -39,4 +37,4 @@ class Threads(ThreadPoolExecutor):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.shutdown(wait=get_ident() not in self._started, cancel_futures=kind is not None)
+        self.shutdown(wait=kind is not GeneratorExit, cancel_futures=kind is not None)

@@ -77,6 +77,26 @@ def test_an_iterator_that_is_collected_in_a_thread_of_its_pool_ends_without_an_e
     assert errors == []
 
 
+def test_an_iterator_that_is_closed_awaits_no_work():
+    release, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        release.wait(10)
+        ended.set()
+
+    def numbers() -> Iterator[int]:
+        with Threads(1) as threads:
+            threads.submit(work)
+            yield 0
+
+    iterator = numbers()
+    next(iterator)
+    iterator.close()
+    assert not ended.is_set()
+    release.set()
+    assert ended.wait(10)
+
+
 def refuse(*_: Any) -> None:
     # The text of CPython.
     raise RuntimeError("can't start new thread")
