@@ -18,6 +18,7 @@ from ..expressions.tree import inputs as expression_inputs
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..protocol.table_configuration import TableConfiguration
+from ..read.predicate import leading_conditions
 from ..read.scope import Scope
 from ..storage.store import TableLocation
 from ..write.assignment import Assignment, assign, assignments_of, replace_rows
@@ -151,4 +152,5 @@ class AssignedRows:
 
         inputs = expression_inputs([*columns.values(), *tested])
         copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read
-        return RowChange(expression_inputs(tested), changes, inputs, apply, copied)
+        conditions = leading_conditions(predicate)
+        return RowChange(expression_inputs(tested), conditions, changes, inputs, apply, copied)

@@ -201,6 +201,12 @@ class FileReader:
         ends = list(accumulate(rows for rows, _ in self.native.row_groups))
         return list(zip([0, *ends], ends, strict=False))
 
+    @property
+    def num_rows(self) -> int:
+        """Return the number of rows that are not deleted."""
+        vector = self.file.deletion_vector
+        return self.native.num_rows - (0 if vector is None else int(vector["cardinality"]))
+
     def units(self, leaves: Sequence[Leaf], row_groups: Sequence[int] | None = None) -> Units:
         """Return the bounds of leaves in all row groups, or in the pages of the given row groups.
 

@@ -437,7 +437,7 @@ class ApplyTask:
         def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
             return merging.apply(batch, changes.decide(batch))
 
-        return RowChange([POSITION], tests, inputs_changed(version, [POSITION]), apply, copied)
+        return RowChange([POSITION], (), tests, inputs_changed(version, [POSITION]), apply, copied)
 
 
 @dataclass(frozen=True)

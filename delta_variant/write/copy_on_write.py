@@ -1,6 +1,6 @@
-"""Copy-on-write: rewrite the files that contain changed rows, and no other files.
+"""Change rows: rewrite the files that contain them, or mark them by deletion vectors, and no other files.
 
-Where a table enables deletion vectors, deleted rows are marked by these, and most files stay as they are.
+Where a table enables deletion vectors, most files stay as they are, and updated rows go to new files.
 A rewritten file keeps the shredding of the original, and its residual rows stay in other files. Large row
 groups without changed rows are copied as they are encoded. In other row groups, Variant columns that the
 change does not read are copied in shredded form. In other columns numbers are shredded only by their own type
@@ -9,10 +9,11 @@ if the file has numbers of another type, so that an unchanged Variant keeps its 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 
 import pyarrow as pa
@@ -35,12 +36,12 @@ from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import POSITION, FileEntry, FileReader, TableReader, files_of
 from ..read.log_statistics import is_of_partitions, partition_matches
 from ..read.plan import FilePlan, plan_files, plan_rows
-from ..read.predicate import PruningPredicate
+from ..read.predicate import PruningPredicate, leading_conditions
 from ..read.row_tracking import RowTracking, with_row_ids
 from ..read.rows import count_rows
 from ..read.scope import Scope
 from ..storage.store import discard
-from .deletion_vectors import VectorWriter, marks_rows, prefers_vector
+from .deletion_vectors import VectorWriter, prefers_vector
 from .partitions import NO_FILES, WrittenFiles
 from .preparation import restrict_to_table
 from .rewrite import (
@@ -52,7 +53,7 @@ from .rewrite import (
     combine_parts,
     write_whole_files,
 )
-from .router import ResidualFiles, write_files
+from .router import ResidualFiles, Router, write_files
 from .stored_rows import copyable_row_groups, read_or_copy
 
 __all__ = [
@@ -108,7 +109,8 @@ def removal(table: TableConfiguration, predicate: Expression) -> RowChange:
 
     inputs = expression_inputs([*columns.values(), predicate])
     copied = scope.variants_unread_by([predicate])
-    return RowChange(expression_inputs([predicate]), changes, inputs, apply, copied, removes=True)
+    tested, conditions = expression_inputs([predicate]), leading_conditions(predicate)
+    return RowChange(tested, conditions, changes, inputs, apply, copied, removes=True)
 
 
 def rewrite_rows(
@@ -154,26 +156,27 @@ def rewrite_files(
             for opened in TableReader.of(table).open_all(files):
                 advance(files=1)
                 change = change_of(opened.file)
-                changed = _find_changes(opened, pruning_predicate, change)
-                path, count = pa.array([opened.file.path]), changed.count
-                if count and change.removes and count == changed.rows:
+                rows = _find_changes(opened, pruning_predicate, change)
+                path, count = pa.array([opened.file.path]), len(rows)
+                if count and change.removes and count == opened.num_rows:
                     unread.append(RewrittenPart(path, (opened.file,), NO_FILES, NO_FILES, count, 0))
-                elif count and changed.numbers is not None and prefers_vector(opened, count):
-                    marked = (vectors.mark(opened, changed.numbers),)
+                elif count and prefers_vector(opened, count, removes=change.removes):
+                    if not change.removes:
+                        new.move(opened, rows, change)
+                    marked = (vectors.mark(opened, rows),)
                     unread.append(RewrittenPart(path, (), NO_FILES, NO_FILES, count, 0, marked))
                 elif count:
                     if len(begun) >= FILES_AT_ONCE:
                         begun[-FILES_AT_ONCE].result()
-                    begun.append(threads.submit(_rewrite, opened, changed, change, new))
+                    begun.append(threads.submit(_rewrite, opened, rows, change, new))
         part = RewrittenPart.join([*unread, *(each.result() for each in begun)])
-        part = replace(part, files=WrittenFiles.join([part.files, *new.close_residual()]))
-        return replace(part, vector_files=vectors.close())
+        return replace(RewrittenPart.join([part, new.close()]), vector_files=vectors.close())
     except BaseException:
         # A failed rewrite of a file has removed its own files, and a cancelled one has none.
         for each in begun:
             if not each.cancelled() and each.exception() is None:
                 discard(table.store, each.result().paths())
-        new.discard_residual()
+        new.discard()
         vectors.discard()
         raise
 
@@ -181,7 +184,8 @@ def rewrite_files(
 class _NewFileWriters:
     """Writers of the files that replace others.
 
-    They share the residual files, so that the residual rows of a partition are in few files.
+    They share the residual files, so that the residual rows of a partition are in few files. The updated rows
+    of marked files are in few files, too.
     """
 
     def __init__(
@@ -192,9 +196,22 @@ class _NewFileWriters:
         self.name = name
         self.stored = with_row_ids(after)
         """The table with the columns that files of moved rows have."""
-        self._store = table.store
+        self.store = table.store
         self._residual: dict[Numeric, ResidualFiles] = {}
         self._lock = Lock()
+        self._moved: dict[tuple[Numeric, bool], tuple[WriteOptions, Router]] = {}
+        self._moved_changes = self.changes()
+
+    def options_for(self, file: FileReader) -> WriteOptions:
+        """Return options for rows of a file, which keep its shredding and the types of its numbers."""
+        numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
+        same = replace(
+            self.options,
+            shredding=shredding_of(file.native),
+            files=replace(self.options.files, numeric=numeric),
+            is_residual=file.file.is_residual,
+        )
+        return restrict_to_table(same, self.after)
 
     def residual(self, options: WriteOptions) -> ResidualFiles | None:
         """Return the residual files for a file with these options, None if it separates no rows."""
@@ -203,133 +220,147 @@ class _NewFileWriters:
         numeric = options.files.numeric
         with self._lock:
             if numeric not in self._residual:
-                self._residual[numeric] = ResidualFiles(self._store, self.stored, options, self.name)
+                self._residual[numeric] = ResidualFiles(self.store, self.stored, options, self.name)
             return self._residual[numeric]
 
     def changes(self) -> ChangeWriter | None:
         """Return a writer of change data files, None if the table has no change data feed."""
         if not self.after.enables("changeDataFeed"):
             return None
-        return ChangeWriter(self._store, self.after, self.name)
+        return ChangeWriter(self.store, self.after, self.name)
 
-    def close_residual(self) -> list[WrittenFiles]:
-        return [files.close() for files in self._residual.values()]
+    def move(self, file: FileReader, rows: Array, change: RowChange) -> None:
+        """Write those of some rows of a file that remain after a change; the shredding is that of the first.
 
-    def discard_residual(self) -> None:
-        for files in self._residual.values():
-            files.discard()
+        `rows` are their numbers in ascending order.
+        """
+        options = self.options_for(file)
+        key = options.files.numeric, options.is_residual
+        if key not in self._moved:
+            residual = self.residual(options)
+            router = Router(self.store, self.stored, options, name=self.name, residual=residual)
+            self._moved[key] = options, router
+        options, router = self._moved[key]
+        shredded = _shredded(file, change, options, self._moved_changes)
+        for after, moving in _changed(file, change, shredded, _ranges(rows), self._moved_changes):
+            updated = after.with_row_ids(moving).filter(after.updated.filter(after.remaining))
+            router.add(updated)
+
+    def close(self) -> RewrittenPart:
+        """Finish the files that several replaced files share, and return them."""
+        files = [router.close() for _, router in self._moved.values()]
+        files += [residual.close() for residual in self._residual.values()]
+        changes = NO_FILES if self._moved_changes is None else self._moved_changes.close()
+        none = pa.array([], pa.string())
+        return RewrittenPart(none, (), WrittenFiles.join(files), changes, 0, 0)
+
+    def discard(self) -> None:
+        """Remove these files."""
+        moved = (router for _, router in self._moved.values())
+        for each in (*moved, *self._residual.values(), self._moved_changes):
+            if each is not None:
+                each.discard()
 
 
-@dataclass(frozen=True)
-class _Changes:
-    """The changed rows of a file.
-
-    Attributes:
-        count: How many there are.
-        rows: The number of rows of the file, None if some of them are pruned.
-        row_groups: The row groups that have changed rows, if the file has no deleted rows.
-        numbers: The numbers of the rows in the file, counting deleted ones, if a vector can mark them.
-    """
-
-    count: int
-    rows: int | None
-    row_groups: frozenset[int]
-    numbers: Array | None
-
-
-def _find_changes(file: FileReader, pruning_predicate: PruningPredicate, change: RowChange) -> _Changes:
-    rows = plan_rows(file, pruning_predicate).rows
-    parts = list(_parts_of_row_groups(file.row_groups, rows))
-    touched: set[int] = set()
+def _find_changes(file: FileReader, pruning_predicate: PruningPredicate, change: RowChange) -> Array:
+    """Return the numbers of the changed rows in a file, counting deleted ones, in ascending order."""
     numbers: list[Array] = [pa.array([], pa.int64())]
-    changed = seen = 0
-    is_marking = change.removes and marks_rows(file.table.version.configuration)
-    inputs = [*change.tested, POSITION] if is_marking else change.tested
-    for batch in () if rows == [] else file.read(inputs, rows, "error"):
-        advance(rows=batch.num_rows)
-        mask = change.changes(batch)
-        changed += mask.true_count
-        if is_marking:
-            numbers.append(batch.column(POSITION.name).filter(mask))
-        touched |= {
-            group
-            for group, start, end in parts
-            if start < seen + batch.num_rows
-            and seen < end
-            and mask.slice(max(start - seen, 0), end - max(start, seen)).true_count
-        }
-        seen += batch.num_rows
-    marked = pa.concat_arrays(numbers) if is_marking else None
-    return _Changes(changed, seen if rows is None else None, frozenset(touched), marked)
+    rows = plan_rows(file, pruning_predicate).rows
+    if rows != []:
+        inputs, before = list(dict.fromkeys([*change.tested, POSITION])), 0
+        for seen, batch in file.read_matching(inputs, change.conditions, rows, "error"):
+            advance(rows=seen - before)
+            before = seen
+            numbers.append(batch.column(POSITION.name).filter(change.changes(batch)))
+    return pa.concat_arrays(numbers)
 
 
-def _parts_of_row_groups(
-    row_groups: Sequence[RowRange], rows: Sequence[RowRange] | None
-) -> Iterator[tuple[int, int, int]]:
-    """Yield row groups and ranges of their rows, numbered within `rows` of the file, or all rows."""
-    first = 0
-    for start, end in [(0, row_groups[-1][1])] if rows is None and row_groups else rows or ():
-        for number, (group_start, group_end) in enumerate(row_groups):
-            low, high = max(start, group_start), min(end, group_end)
-            if low < high:
-                yield number, first + low - start, first + high - start
-        first += end - start
+MAX_GAP = 8
+"""The number of unchanged rows between changed ones that are read with them, for fewer ranges of rows."""
 
 
-def _rewrite(file: FileReader, found: _Changes, change: RowChange, new: _NewFileWriters) -> RewrittenPart:
+def _ranges(rows: Array) -> list[RowRange]:
+    """Return few ranges that have some rows of a file, given their numbers in ascending order."""
+    is_last: Array = pc.greater(pc.subtract(rows[1:], rows[:-1]), pa.scalar(MAX_GAP))
+    firsts = [rows[0], *rows[1:].filter(is_last)]
+    lasts = [*rows[:-1].filter(is_last), rows[-1]]
+    return [(first.as_py(), last.as_py() + 1) for first, last in zip(firsts, lasts, strict=True)]
+
+
+def _rewrite(file: FileReader, rows: Array, change: RowChange, new: _NewFileWriters) -> RewrittenPart:
     """Rewrite a file with changed rows. Row groups without any are copied where possible.
 
     The residual rows of a file that has none before go to the residual files that all files share.
     """
-    table, options = file.table.version, new.options
-    tracking = RowTracking.of(table.configuration)
-    writer = new.changes()
-    numeric: Numeric = "value" if numbers_are_typed(file.native) else "strict"
-    # Files that have residual rows keep them: otherwise each of them would become two files.
-    layout = options.files.residual_rows if file.native.is_separated else "inline"
-    same = replace(
-        options,
-        shredding=shredding_of(file.native),
-        files=replace(options.files, numeric=numeric, residual_rows=layout),
-        is_residual=file.file.is_residual,
-    )
-    limited = restrict_to_table(same, new.after)
-    # Change data files do not have the shredding of the file.
-    copied = change.copied if writer is None else frozenset()
-    shredded = file.shredded(copied, limited.shredding)
+    tracking = RowTracking.of(file.table.version.configuration)
+    options, writer = new.options_for(file), new.changes()
+    if not file.native.is_separated:
+        # Files that have residual rows keep them: otherwise each of them would become two files.
+        options = replace(options, files=replace(options.files, residual_rows="inline"))
+    shredded = _shredded(file, change, options, writer)
 
-    def changed(rows: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
-        for batch, moving in file.read_with_row_ids(change.inputs, tracking, shredded, rows):
-            first = 0
-            with _error_without_row(file.file.path):
-                for after in change.apply(batch):
-                    length = len(after.remaining)
-                    if writer is not None:
-                        _add_changes(writer, table.configuration, batch.slice(first, length), after)
-                    yield after.with_row_ids(None if moving is None else moving.slice(first, length))
-                    first += length
+    def changed(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
+        for after, moving in _changed(file, change, shredded, ranges, writer):
+            yield after.with_row_ids(moving)
 
-    copied_groups = frozenset(copyable_row_groups(file, tracking)) - found.row_groups
+    copied_groups = frozenset(copyable_row_groups(file, tracking)).difference(_groups_of(file, rows))
     files = NO_FILES
     try:
         files = write_files(
-            table.store,
+            new.store,
             read_or_copy(file, changed, copied_groups),
             new.stored,
-            limited,
+            options,
             name=new.name,
-            residual=new.residual(limited),
+            residual=new.residual(options),
         )
-        vector = file.file.deletion_vector
-        rows = file.native.num_rows - (vector["cardinality"] if vector else 0)
         changes = NO_FILES if writer is None else writer.close()
         path = pa.array([file.file.path])
-        return RewrittenPart(path, (), files, changes, found.count, rows - found.count)
+        return RewrittenPart(path, (), files, changes, len(rows), file.num_rows - len(rows))
     except BaseException:
-        discard(table.store, files.paths())
+        discard(new.store, files.paths())
         if writer is not None:
             writer.discard()
         raise
+
+
+def _groups_of(file: FileReader, rows: Array) -> set[int]:
+    """Return the row groups that have some rows, given their numbers in ascending order."""
+    position = pa.Scalar.as_py
+    return {
+        number
+        for number, (start, end) in enumerate(file.row_groups)
+        if bisect_left(rows, start, key=position) < bisect_left(rows, end, key=position)
+    }
+
+
+def _shredded(
+    file: FileReader, change: RowChange, options: WriteOptions, writer: ChangeWriter | None
+) -> frozenset[str]:
+    """Return the Variant columns of a file that are copied in shredded form."""
+    # Change data files do not have the shredding of the file.
+    return file.shredded(change.copied if writer is None else frozenset(), options.shredding)
+
+
+def _changed(
+    file: FileReader,
+    change: RowChange,
+    shredded: Collection[str],
+    ranges: Sequence[RowRange] | None,
+    writer: ChangeWriter | None,
+) -> Iterator[tuple[ChangedBatch, pa.RecordBatch | None]]:
+    """Yield rows of a file after a change, with the row ids that they had, and write their changes."""
+    table = file.table.version.configuration
+    tracking = RowTracking.of(table)
+    for batch, moving in file.read_with_row_ids(change.inputs, tracking, shredded, ranges):
+        first = 0
+        with _error_without_row(file.file.path):
+            for after in change.apply(batch):
+                length = len(after.remaining)
+                if writer is not None:
+                    _add_changes(writer, table, batch.slice(first, length), after)
+                yield after, None if moving is None else moving.slice(first, length)
+                first += length
 
 
 @contextmanager

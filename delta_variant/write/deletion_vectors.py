@@ -21,11 +21,10 @@ from ..log.file_tables import add_actions
 from ..protocol import z85
 from ..protocol.actions import AddFile, DeletionVector
 from ..protocol.statistics import FileStatistics, decode
-from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import FileReader, load_deleted
 from ..storage.store import Store, discard, put
 
-__all__ = ["MarkedFile", "VectorWriter", "marked_adds", "marks_rows", "prefers_vector"]
+__all__ = ["MarkedFile", "VectorWriter", "marked_adds", "prefers_vector"]
 
 MOST_DELETED = 0.5
 """The share of the rows of a file up to which they are marked. A file with more deleted rows is rewritten, so
@@ -35,20 +34,18 @@ INLINE_BYTES = 512
 """The size of a vector up to which it is in the log. A larger one would make each load of the log slower."""
 
 
-def marks_rows(table: TableConfiguration) -> bool:
-    """Return whether deletes in a table may mark rows."""
-    return table.enables("deletionVectors")
-
-
-def prefers_vector(file: FileReader, count: int) -> bool:
+def prefers_vector(file: FileReader, count: int, *, removes: bool) -> bool:
     """Return whether to mark `count` more rows of a file instead of rewriting it.
 
-    With a change data feed always: rows that vectors delete are changes without change data files.
+    If the change only `removes` rows, and the table has a change data feed, always: rows that vectors delete
+    are changes without change data files.
     """
-    vector = file.file.deletion_vector
+    table, vector = file.table.version.configuration, file.file.deletion_vector
+    if not table.enables("deletionVectors"):
+        return False
     deleted = count + (0 if vector is None else int(vector["cardinality"]))
-    has_feed = file.table.version.configuration.enables("changeDataFeed")
-    return has_feed or deleted <= MOST_DELETED * file.native.num_rows
+    is_few = deleted <= MOST_DELETED * file.native.num_rows
+    return is_few or (removes and table.enables("changeDataFeed"))
 
 
 FILE_BYTES = 64 << 20

@@ -41,6 +41,7 @@ from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import PrimitiveType, StructField
 from ..read.file_reader import FileEntry, TableReader
 from ..read.plan import FilePlan, may_contain_matches
+from ..read.predicate import RowCondition
 from ..read.row_tracking import append_row_ids, clear_commit_versions
 from ..read.scope import Scope
 from ..storage.store import Store, discard
@@ -92,6 +93,7 @@ class RowChange:
 
     Attributes:
         tested: The inputs of `changes`.
+        conditions: Conditions that all changed rows meet, by which other rows can be skipped.
         changes: Returns a mask of the rows of a batch that change.
         inputs: The inputs of `apply`, all columns of the table included.
         apply: Applies the change to a batch, and yields its parts in order.
@@ -100,6 +102,7 @@ class RowChange:
     """
 
     tested: Sequence[Input]
+    conditions: Sequence[RowCondition]
     changes: Callable[[pa.RecordBatch], Array]
     inputs: Sequence[Input]
     apply: Callable[[pa.RecordBatch], Iterable[ChangedBatch]]

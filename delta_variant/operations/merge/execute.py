@@ -24,7 +24,7 @@ from ...log.snapshot import TableVersion, strip_files
 from ...protocol.types import StructType
 from ...read.file_reader import FileEntry
 from ...read.plan import FilePlan, plan_files
-from ...read.predicate import PruningPredicate
+from ...read.predicate import PruningPredicate, RowCondition, leading_conditions
 from ...read.scope import Scope
 from ...storage.store import Store
 from ...write.assignment import assign, replace_rows
@@ -264,7 +264,8 @@ class MemorySource:
         candidates = plan_files(plan.snapshot, predicate)
         begin("rewriting", files=candidates.files.num_rows)
         version = strip_files(plan.snapshot)
-        new_task = partial(MergeTask, version, candidates.pruning_predicate, join, plan.clauses, plan.options)
+        pruning, conditions = candidates.pruning_predicate, leading_conditions(predicate)
+        new_task = partial(MergeTask, version, pruning, conditions, join, plan.clauses, plan.options)
         parts = list(executor.run(map(new_task, split_files(executor, candidates.files))))
         inserted: list[WrittenFiles] = []
         if any(clause.when == "not matched" for clause in plan.clauses):
@@ -282,6 +283,7 @@ class MergeTask:
 
     version: TableVersion
     pruning_predicate: PruningPredicate
+    conditions: Sequence[RowCondition]
     join: Join
     clauses: Sequence[Clause]
     options: WriteOptions
@@ -292,7 +294,7 @@ class MergeTask:
         version = replace(self.version, store=store)
         state = version.configuration
         merge = _MergeState(MergeRows(version, self.join, self.clauses, RowRules.of(state)))
-        change, pruning = merge.change(), self.pruning_predicate
+        change, pruning = merge.change(self.conditions), self.pruning_predicate
         part = rewrite_files(version, self.files, pruning, lambda _: change, state, self.options, name)
         empty: Array = pa.array([], pa.int64())
         matched = pc.unique(pa.concat_arrays([empty, *merge.matched]))
@@ -339,13 +341,14 @@ class _MergeState:
     matched: list[Array] = field(default_factory=list)
     """The source rows that matched a row of the table, for each batch."""
 
-    def change(self) -> RowChange:
-        """Return the change of existing rows."""
+    def change(self, conditions: Sequence[RowCondition]) -> RowChange:
+        """Return the change of existing rows, of which all that change meet some conditions."""
         version, clauses, join = self.rows.version, self.rows.clauses, self.rows.join.predicate
         tested = inputs_tested(join.operands, clauses)
         read = [*join.operands, *(each for clause in clauses for each in clause.expressions)]
         copied = columns_copied(version, clauses, self.rows.rules, read)
-        return RowChange(tested, self._changes, inputs_changed(version, tested), self._apply, copied)
+        inputs = inputs_changed(version, tested)
+        return RowChange(tested, conditions, self._changes, inputs, self._apply, copied)
 
     def _changes(self, batch: pa.RecordBatch) -> Array:
         decision, matched = self.rows.decide(batch)
