@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import replace
+from operator import methodcaller
 from threading import Lock
 
 import pyarrow as pa
@@ -326,7 +327,7 @@ def _rewrite(file: FileReader, rows: Array, change: RowChange, new: _NewFileWrit
 
 def _groups_of(file: FileReader, rows: Array) -> set[int]:
     """Return the row groups that have some rows, given their numbers in ascending order."""
-    position = pa.Scalar.as_py
+    position = methodcaller("as_py")
     return {
         number
         for number, (start, end) in enumerate(file.row_groups)
