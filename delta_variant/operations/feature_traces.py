@@ -153,16 +153,13 @@ class FindFilesTask:
         return [file.file.path for file in opened if known.of(file.native, partial(self.check, file))]
 
 
-def _rewrite(
-    executor: Executor, snapshot: Snapshot, files: pa.Table, name: str, *, everything: bool = False
-) -> None:
-    plan = plan_compaction(
-        snapshot, files, FileOptions(), reason={"dropFeature": name}, everything=everything
-    )
+def _rewrite(executor: Executor, snapshot: Snapshot, files: pa.Table, name: str, **which: bool) -> None:
+    plan = plan_compaction(snapshot, files, FileOptions(), reason={"dropFeature": name}, **which)
     run_optimize(plan, executor.another())
 
 
 _rewrite_all = partial(_rewrite, everything=True)
+_purge = partial(_rewrite, purge=True)
 
 
 def _clear_row_ids(executor: Executor, snapshot: Snapshot, files: pa.Table, name: str) -> None:
@@ -243,7 +240,7 @@ REMOVALS: Mapping[str, Removal] = {
         {properties.ENABLE_VARIANT_SHREDDING.name: None}, _find_shredded, _rewrite_all
     ),
     "deletionVectors": Removal(
-        {properties.ENABLE_DELETION_VECTORS.name: None}, _find_vectors, finish=_keep_vectors
+        {properties.ENABLE_DELETION_VECTORS.name: None}, _find_vectors, _purge, _keep_vectors
     ),
     "typeWidening": Removal(
         {properties.ENABLE_TYPE_WIDENING.name: None}, _find_narrow, _rewrite_all, columns=without_type_changes

@@ -21,6 +21,7 @@ from delta_variant.cli import main
 from delta_variant.cli.app import app
 from delta_variant.cli.terminal import printable
 from delta_variant.log.load import load_snapshot
+from delta_variant.operations.delete import delete
 from delta_variant.operations.write import write_table
 from delta_variant.reports import bounds
 
@@ -562,6 +563,16 @@ def test_optimize_prints_its_plan_and_its_result(table, events):
         "dropped": [],
     }
     assert run("optimize", table).stdout.endswith("table: nothing to do\n")
+
+
+def test_optimize_purges_deleted_rows(tmp_path: Path):
+    table = str(tmp_path / "t")
+    rows = [{"id": number} for number in range(100)]
+    write_table(table, rows, configuration={"delta.enableDeletionVectors": "true"})
+    delete(table, "id = 7")
+    assert run("optimize", table).stdout == f"{table}: nothing to do\n"
+    assert run("optimize", table, "--purge", "--dry-run").stdout.endswith("\npurged 1 deleted row\n")
+    assert json.loads(run("optimize", table, "--purge", "--json").stdout)["rows_purged"] == 1
 
 
 def test_alter_makes_each_kind_of_change(table):

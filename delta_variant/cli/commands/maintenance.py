@@ -55,6 +55,10 @@ def optimize(
         Texts, option("Sort by a column or path, such as event:user.id::bigint; repeatable.", "SQL")
     ] = None,
     reshred: Annotated[bool, option("Infer new shredding schemas for all files.", names="--reshred")] = False,
+    purge: Annotated[
+        bool,
+        option("Rewrite all files with deleted rows, not only those with more than 5 %.", names="--purge"),
+    ] = False,
     target_file_size: TargetFileSize = "128MB",
     residual_rows: ResidualRows = "separate",
     dry_run: DryRun = False,
@@ -70,6 +74,7 @@ def optimize(
             timezone=timezone,
             sort_by=sort_by,
             reshred=reshred,
+            purge=purge,
             files=FileOptions(target_file_size=size, residual_rows=residual_rows),
             dry_run=dry_run,
         )
@@ -83,7 +88,7 @@ def _optimization(table: str, result: OptimizeResult) -> Report:
     }
     json = {
         "table": table,
-        **facts(result, "version files_before bytes_before bytes_after"),
+        **facts(result, "version files_before bytes_before bytes_after rows_purged"),
         "rows": sum(group.rows for group in result.groups),
         "files": [facts(file, "path rows bytes") for file in result.files],
         **{
@@ -105,6 +110,8 @@ def _optimization_lines(
     new = count(len(result.files), "file") if result.files else f"{len(result.groups)} or more"
     yield f"{table}: {done}, {count(result.files_before, 'file')} to {new}"
     yield f"{size_text(result.bytes_before)} to {about}{size_text(result.bytes_after)}"
+    if result.rows_purged:
+        yield f"purged {count(result.rows_purged, 'deleted row')}"
     for name, leaves in changed.items():
         yield from (f"{name} {path_text(each.column, each.path)} ({each.type})" for each in leaves)
 

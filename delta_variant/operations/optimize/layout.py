@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ..._arrow import row_numbers
+from ..._arrow import Array, row_numbers, total
 from ..._packing import pack_by_size
 from ...data_file.options import WriteOptions
 from ...data_file.reader import RowRange
@@ -28,6 +29,7 @@ from ...protocol.schema.column_mapping import physical_name
 from ...protocol.table_configuration import TableConfiguration
 from ...protocol.types import VARIANT, fields_of
 from ...read.file_reader import FileEntry, FileReader, TableReader, files_of
+from ...read.log_statistics import recorded_rows
 from ...read.row_tracking import RowTracking, append_row_ids
 from ...read.scope import Scope
 from ...storage.store import open_store
@@ -53,6 +55,10 @@ Shreddings: TypeAlias = Mapping[tuple[str, ...], ShreddingSchema]
 
 RowBatches: TypeAlias = Iterator[tuple[pa.RecordBatch, list[Any]]]
 """Batches of rows of a table, each with the values of the sort keys."""
+
+MOST_DELETED = 0.05
+"""The share of its rows up to which a file keeps deleted rows, as in Delta on Spark. A scan decodes
+deleted rows, too."""
 
 SAMPLE_ROWS = 16 << 10
 SAMPLE_BYTES = 4 << 20
@@ -116,6 +122,11 @@ class FileGroup:
     files: pa.Table = field(repr=False, compare=False)
 
     @property
+    def rows_purged(self) -> int:
+        """Return the number of deleted rows of the files, which the new files do not have."""
+        return total(pc.struct_field(self.files["deletion_vector"], "cardinality").cast(pa.int64()))
+
+    @property
     def files_estimated(self) -> int:
         """Return the estimated number of new files."""
         return max(1, -(-self.bytes_estimated // self.options.files.target_file_size))
@@ -128,17 +139,21 @@ class FileGroup:
         return replace(self, gained=_sorted(after - before), dropped=_sorted(before - after))
 
 
-def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshred: bool) -> list[Bin]:
+def plan_bins(
+    files: pa.Table, target_file_size: int, *, everything: bool, reshred: bool, purge: bool
+) -> list[Bin]:
     """Return the files that an optimization can rewrite, in bins that each become one group.
 
-    These are small files that share a partition with other small files, and files with deleted rows. With
-    `everything` these are all files. With `reshred` these are also the files
-    whose shredding schema can have changed.
+    These are small files that share a partition with other small files, and files with many deleted rows.
+    With `everything` these are all files. With `reshred` these are also the files
+    whose shredding schema can have changed. With `purge` these are also all files with a deletion vector.
 
     Residual files are in bins of their own, before the other bins of their partition, unless all rows are
     written again.
     """
-    columns = files.select(["path", "size", "partition_values", "deletion_vector", "tags"]).to_pylist()
+    chosen = files.select(["path", "size", "partition_values", "tags"])
+    purged = pc.is_valid(files["deletion_vector"]) if purge else have_many_deleted_rows(files)
+    columns = chosen.append_column("is_purged", purged).to_pylist()
     rows: list[Row] = [
         {**row, "number": number, "partition": _partition(row)} for number, row in enumerate(columns)
     ]
@@ -149,6 +164,19 @@ def plan_bins(files: pa.Table, target_file_size: int, *, everything: bool, reshr
             if is_due or (reshred and not are_residual):
                 bins.append(Bin(files.take([row["number"] for row in some]), is_due, reshred, are_residual))
     return bins
+
+
+def have_many_deleted_rows(files: pa.Table) -> Array:
+    """Return whether each file, a row of `Snapshot.files`, has more deleted rows than a file may keep.
+
+    A file with a deletion vector is if the log does not say how many rows it has.
+    """
+    marked: Array = pc.is_valid(files["deletion_vector"].combine_chunks())
+    some = files.filter(marked)
+    deleted = pc.struct_field(some["deletion_vector"], "cardinality").combine_chunks()
+    most: Any = pc.multiply(recorded_rows(some).cast(pa.float64()), MOST_DELETED)
+    are_many: Any = pc.fill_null(pc.greater(deleted, most), True)
+    return pc.replace_with_mask(marked, marked, are_many)
 
 
 def _bins_of(
@@ -168,7 +196,7 @@ def _bins_of(
 
 
 def _is_due(rows: Sequence[Row]) -> bool:
-    return len(rows) > 1 or rows[0]["deletion_vector"] is not None
+    return len(rows) > 1 or bool(rows[0]["is_purged"])
 
 
 def is_large(size: int, target: int) -> bool:

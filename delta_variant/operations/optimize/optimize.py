@@ -11,10 +11,12 @@ from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..._arrow import total
 from ..._checks import one_or_more, options_of
 from ..._progress import advance, begin
+from ..._text import count
 from ..._threads import Threads
 from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.writer import WrittenFile
@@ -103,6 +105,11 @@ class OptimizeResult(CommitResult):
         return sum(len(group.paths) for group in self.groups)
 
     @property
+    def rows_purged(self) -> int:
+        """Return the number of deleted rows in the rewritten files, which the new files do not have."""
+        return sum(group.rows_purged for group in self.groups)
+
+    @property
     def bytes_before(self) -> int:
         """Return the size of the rewritten files in bytes."""
         return sum(group.bytes for group in self.groups)
@@ -123,11 +130,13 @@ class OptimizeResult(CommitResult):
 
     def _lines(self) -> Iterator[str]:
         if not self.groups:
-            yield "nothing to do: no small files and no files with deleted rows"
+            yield "nothing to do: no small files and no files with many deleted rows"
             return
         about = "" if self.files else "about "
         yield f"files   {self.files_before:,} become {len(self.files) or f'about {self._files_estimated:,}'}"
         yield f"bytes   {self.bytes_before:,} become {about}{self.bytes_after:,}"
+        if self.rows_purged:
+            yield f"purged  {count(self.rows_purged, 'deleted row')}"
         for name in ("gained", "dropped"):
             leaves = sorted({leaf for group in self.groups for leaf in getattr(group, name)}, key=str)
             yield from (f"{name:8}{_describe(leaf)}" for leaf in leaves)
@@ -144,12 +153,13 @@ def optimize(
     *,
     sort_by: str | Sequence[str] | None = None,
     reshred: bool = False,
+    purge: bool = False,
     timezone: str | None = None,
     dry_run: bool = False,
     files: FileOptions | None = None,
     commit: CommitOptions | None = None,
 ) -> OptimizeResult:
-    """Compact small files and files with deleted rows, as one commit.
+    """Compact small files, and rewrite files with many deleted rows without those, as one commit.
 
     Rows do not change, so the change data feed has no changes (`dataChange=false`). The new files of a group
     have one shredding schema: that of the old files if all have the same one, otherwise a schema inferred
@@ -167,6 +177,9 @@ def optimize(
             rows in a temporary folder.
         reshred: Infer the shredding schemas again, and also rewrite files whose schema differs. Small files
             get more columns than from a write, if that makes them smaller; see `infer_shredding_schema`.
+        purge: Rewrite all files that have a deletion vector, as REORG TABLE … APPLY (PURGE) of Delta on Spark
+            does, so that readers of bare files see no deleted row. By default, a file is rewritten if more
+            than 5 % of its rows are deleted.
         timezone: The time zone of local times in the SQL text, as in `read_table`. None, the default, is that
             of the engine of a `Table`, `"UTC"` without one.
         dry_run: Only plan, and commit nothing. The size of the new files is estimated from a sample.
@@ -197,6 +210,7 @@ def optimize(
         where,
         sort_by=sort_by,
         reshred=reshred,
+        purge=purge,
         files=files,
         commit=commit,
     )
@@ -276,6 +290,7 @@ def plan_optimize(
     *,
     sort_by: str | Sequence[str] | None,
     reshred: bool,
+    purge: bool,
     files: FileOptions | None,
     commit: CommitOptions | None,
 ) -> OptimizePlan:
@@ -289,7 +304,7 @@ def plan_optimize(
     check_maintenance("optimize", snapshot.uri, snapshot.protocol)
     snapshot.configuration.check_may_rewrite(removes_rows=False)
     target = WHOLE_PARTITION if keys else options.files.target_file_size
-    bins = plan_bins(selected, target, everything=bool(keys), reshred=reshred)
+    bins = plan_bins(selected, target, everything=bool(keys), reshred=reshred, purge=purge)
     return OptimizePlan(
         snapshot,
         tuple(bins),
@@ -308,14 +323,15 @@ def plan_compaction(
     *,
     reason: Mapping[str, Any],
     everything: bool = False,
+    purge: bool = False,
 ) -> OptimizePlan:
     """Return the plan of a compaction of some files of a snapshot, as a part of another operation.
 
-    With `everything`, large files without deleted rows are rewritten, too. `reason` are parameters in the
-    commit. Raises UnsupportedFeatureError if rows of the table must not be moved.
+    With `everything`, all files are rewritten, with `purge` all that have a deletion vector. `reason` are
+    parameters in the commit. Raises UnsupportedFeatureError if rows of the table must not be moved.
     """
     snapshot.configuration.check_may_rewrite(removes_rows=False)
-    bins = plan_bins(chosen, files.target_file_size, everything=everything, reshred=False)
+    bins = plan_bins(chosen, files.target_file_size, everything=everything, reshred=False, purge=purge)
     options = restrict_to_table(WriteOptions(files=files), snapshot.configuration)
     return OptimizePlan(snapshot, tuple(bins), options, (), (), None, CommitOptions(), reason)
 
@@ -351,7 +367,10 @@ def _commit_groups(work: OptimizePlan, groups: Sequence[FileGroup], files: Writt
             "sortBy": list(work.sort_by),
             **work.reason,
         },
-        metrics={"numRemovedBytes": sum(group.bytes for group in groups)},
+        metrics={
+            "numRemovedBytes": sum(group.bytes for group in groups),
+            "numDeletionVectorsRemoved": total(pc.is_valid(removed["deletion_vector"])),
+        },
         commit=work.commit,
     )
     return OptimizeResult(committed.version, tuple(groups), files.files, metrics=committed.metrics)
