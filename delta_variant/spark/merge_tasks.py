@@ -8,11 +8,10 @@ tasks rows are streams of Arrow IPC, so that Spark moves few large rows and type
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from itertools import accumulate, chain
 from typing import Any, TypeAlias
 
@@ -34,7 +33,7 @@ from ..operations.merge.execute import (
     insert_rows,
 )
 from ..operations.merge.joining import Join, JoinPredicate, KeyValues, side_inputs
-from ..operations.merge.plan import Clause, Decision, equal_to
+from ..operations.merge.plan import Clause, Decision, FileDecision, equal_to
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.conforming import conform
 from ..protocol.types import VARIANT, StructType
@@ -409,7 +408,9 @@ class ApplyTask:
         files = insert_rows(snapshot, new, self.merge.options, name)
         counts: Counter[str] = Counter()
         for number, clause in enumerate(self.merge.clauses):
-            counts[clause.action] += sum(equal_to(each.clauses, number).true_count for each in changes)
+            counts[clause.action] += sum(
+                equal_to(each.decision.clause, number).true_count for each in changes
+            )
         yield MergedPart(part, files, dict(counts)).compress()
 
     def _rewrite(
@@ -428,46 +429,24 @@ class ApplyTask:
 
     def _change(self, version: TableVersion, changes: _FileChanges) -> RowChange:
         merging = self.merge.rows(version, changes.source)
-        read = [value for clause in self.merge.clauses for value in clause.values]
-        copied = columns_copied(version, self.merge.clauses, merging.rules, read)
+        copied = columns_copied(version, self.merge.clauses, merging.rules)
 
         def tests(batch: pa.RecordBatch) -> Array:
-            return changes.decide(batch).changes
+            return changes.decision.of(batch.column(POSITION.name)).changes
 
         def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
-            return merging.apply(batch, changes.decide(batch))
+            return merging.apply(batch, changes.decision.of(batch.column(POSITION.name)))
 
         return RowChange([POSITION], (), tests, inputs_changed(version, [POSITION]), apply, copied)
 
 
 @dataclass(frozen=True)
 class _FileChanges:
-    """The changed rows of a file: their positions in ascending order, clauses and numbers of source rows."""
+    """The decision for the changed rows of a file, and the source rows that match them."""
 
     file: FileEntry
-    positions: Array
-    clauses: Array
-    numbers: Array
+    decision: FileDecision
     source: pa.RecordBatch
-
-    @cached_property
-    def _positions(self) -> memoryview:
-        _, positions = self.positions.buffers()
-        first = self.positions.offset
-        return memoryview(positions).cast("q")[first : first + len(self.positions)]
-
-    def decide(self, batch: pa.RecordBatch) -> Decision:
-        """Return the decision for each row of a batch, whose positions ascend."""
-        positions = batch.column(POSITION.name)
-        first = end = 0
-        if batch.num_rows:
-            first = bisect_left(self._positions, positions[0].as_py())
-            end = bisect_right(self._positions, positions[-1].as_py())
-        changed, clauses, numbers = (
-            each.slice(first, end - first) for each in (self.positions, self.clauses, self.numbers)
-        )
-        found = pc.index_in(positions, value_set=changed)
-        return Decision(clauses.take(found), numbers.take(found))
 
 
 def _changes_of(matched: Sequence[MatchedRows]) -> Iterator[_FileChanges]:
@@ -488,7 +467,7 @@ def _changes_of(matched: Sequence[MatchedRows]) -> Iterator[_FileChanges]:
             matching = pc.unique(numbers)
             picked = _whole([source.take(matching)], source.schema)
             found = pc.index_in(numbers, value_set=matching).cast(pa.int64())
-            yield _FileChanges(files[file], positions, clauses, found, picked)
+            yield _FileChanges(files[file], FileDecision(positions, clauses, found), picked)
 
 
 def _shift(rows: pa.Table, first: int) -> pa.Table:

@@ -276,16 +276,16 @@ def _find_changes(file: FileReader, pruning_predicate: PruningPredicate, change:
     return pa.concat_arrays(numbers)
 
 
-MAX_GAP = 8
+MAX_GAP = 32
 """The number of unchanged rows between changed ones that are read with them, for fewer ranges of rows."""
 
 
 def _ranges(rows: Array) -> list[RowRange]:
     """Return few ranges that have some rows of a file, given their numbers in ascending order."""
     is_last: Array = pc.greater(pc.subtract(rows[1:], rows[:-1]), pa.scalar(MAX_GAP))
-    firsts = [rows[0], *rows[1:].filter(is_last)]
-    lasts = [*rows[:-1].filter(is_last), rows[-1]]
-    return [(first.as_py(), last.as_py() + 1) for first, last in zip(firsts, lasts, strict=True)]
+    firsts = [rows[0].as_py(), *rows[1:].filter(is_last).to_pylist()]
+    lasts = [*rows[:-1].filter(is_last).to_pylist(), rows[-1].as_py()]
+    return [(first, last + 1) for first, last in zip(firsts, lasts, strict=True)]
 
 
 def _rewrite(file: FileReader, rows: Array, change: RowChange, new: _NewFileWriters) -> RewrittenPart:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ from ...expressions.tree import Expression, Input, literal_bytes
 from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import TableVersion, strip_files
 from ...protocol.types import StructType
-from ...read.file_reader import FileEntry
+from ...read.file_reader import POSITION, FileEntry
 from ...read.plan import FilePlan, plan_files
 from ...read.predicate import PruningPredicate, RowCondition, leading_conditions
 from ...read.scope import Scope
@@ -46,6 +46,7 @@ from .joining import Join, Pairs, side_inputs, unqualify
 from .plan import (
     Clause,
     Decision,
+    FileDecision,
     MergeCounts,
     MergePlan,
     commit_merge,
@@ -83,12 +84,11 @@ def inputs_changed(version: TableVersion, others: Sequence[Input]) -> tuple[Inpu
     return expression_inputs([*columns.values(), *others])
 
 
-def columns_copied(
-    version: TableVersion, clauses: Sequence[Clause], rules: RowRules, read: Sequence[Expression]
-) -> frozenset[str]:
-    """Return the Variant columns of the table that no clause assigns and no expression of `read` reads."""
+def columns_copied(version: TableVersion, clauses: Sequence[Clause], rules: RowRules) -> frozenset[str]:
+    """Return the Variant columns of the table that no clause assigns and no assigned value reads."""
     scope = Scope.of(version.configuration)
-    inputs = [unqualify(each) for each in side_inputs(read, "target")]
+    values = [value for clause in clauses for value in clause.values]
+    inputs = [unqualify(each) for each in side_inputs(values, "target")]
     assigned = {each.column for clause in clauses for each in clause.assignments}
     return scope.variants_unread_by(inputs) - assigned - rules.columns_read
 
@@ -294,8 +294,8 @@ class MergeTask:
         version = replace(self.version, store=store)
         state = version.configuration
         merge = _MergeState(MergeRows(version, self.join, self.clauses, RowRules.of(state)))
-        change, pruning = merge.change(self.conditions), self.pruning_predicate
-        part = rewrite_files(version, self.files, pruning, lambda _: change, state, self.options, name)
+        change, pruning = merge.change_of(self.conditions), self.pruning_predicate
+        part = rewrite_files(version, self.files, pruning, change, state, self.options, name)
         empty: Array = pa.array([], pa.int64())
         matched = pc.unique(pa.concat_arrays([empty, *merge.matched]))
         return MergedPart(part, NO_FILES, dict(merge.counts), matched)
@@ -341,22 +341,35 @@ class _MergeState:
     matched: list[Array] = field(default_factory=list)
     """The source rows that matched a row of the table, for each batch."""
 
-    def change(self, conditions: Sequence[RowCondition]) -> RowChange:
-        """Return the change of existing rows, of which all that change meet some conditions."""
-        version, clauses, join = self.rows.version, self.rows.clauses, self.rows.join.predicate
-        tested = inputs_tested(join.operands, clauses)
-        read = [*join.operands, *(each for clause in clauses for each in clause.expressions)]
-        copied = columns_copied(version, clauses, self.rows.rules, read)
-        inputs = inputs_changed(version, tested)
-        return RowChange(tested, conditions, self._changes, inputs, self._apply, copied)
+    def change_of(self, conditions: Sequence[RowCondition]) -> Callable[[FileEntry], RowChange]:
+        """Return a function from a file to the change of its rows; those that change meet some conditions.
 
-    def _changes(self, batch: pa.RecordBatch) -> Array:
+        The rows of a file are joined once, so that each file has a change of its own.
+        """
+        version, clauses, join = self.rows.version, self.rows.clauses, self.rows.join.predicate
+        tested = [*inputs_tested(join.operands, clauses), POSITION]
+        copied = columns_copied(version, clauses, self.rows.rules)
+        inputs = inputs_changed(version, [POSITION])
+
+        def change(_: FileEntry) -> RowChange:
+            parts: list[tuple[Array, Decision]] = []
+            whole = cache(lambda: FileDecision.join(parts))
+
+            def changes(batch: pa.RecordBatch) -> Array:
+                decision = self._decide(batch)
+                parts.append((batch.column(POSITION.name), decision))
+                return decision.changes
+
+            def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
+                return self.rows.apply(batch, whole().of(batch.column(POSITION.name)))
+
+            return RowChange(tested, conditions, changes, inputs, apply, copied)
+
+        return change
+
+    def _decide(self, batch: pa.RecordBatch) -> Decision:
         decision, matched = self.rows.decide(batch)
         self.matched.append(matched)
         for number, clause in enumerate(self.rows.clauses):
             self.counts[clause.action] += decision.rows_of(number).true_count
-        return decision.changes
-
-    def _apply(self, batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
-        decision, _ = self.rows.decide(batch)
-        return self.rows.apply(batch, decision)
+        return decision

@@ -279,8 +279,11 @@ class Join:
     def _pairs(self, batch: pa.RecordBatch, start: int, length: int) -> Pairs:
         piece = batch.slice(start, length)
         left, rest = self.predicate.target_keys(piece), self.predicate.rest
-        are_null_safe = [key.is_null_safe for key in self.predicate.keys]
-        found = _join(left, self._source_keys, are_null_safe, piece.num_rows, self.source.num_rows)
+        if self._unique_key is not None and left[0].type == self._unique_key.type:
+            found = _look_up(left[0], self._unique_key)
+        else:
+            are_null_safe = [key.is_null_safe for key in self.predicate.keys]
+            found = _join(left, self._source_keys, are_null_safe, piece.num_rows, self.source.num_rows)
         if (predicate := conjunction(*rest)) is not None:
             mask = self.mask(piece, found, predicate)
             found = Pairs(found.target.filter(mask), found.source.filter(mask))
@@ -349,6 +352,23 @@ class Join:
     @cached_property
     def _source_keys(self) -> list[Array]:
         return self.predicate.source_keys(self.source)
+
+    @cached_property
+    def _unique_key(self) -> Array | None:
+        """Return the only key if no two source rows have the same value, else None."""
+        if len(self.predicate.keys) != 1 or self.predicate.keys[0].is_null_safe:
+            return None
+        (values,) = self._source_keys
+        if kind_of(values.type) not in RANGED:
+            return None
+        return values if len(pc.unique(values.drop_null())) == len(values) - values.null_count else None
+
+
+def _look_up(left: Array, right: Array) -> Pairs:
+    """Return the pairs of equal keys; those of the source are unique. Null is equal to nothing."""
+    found: Array = pc.index_in(left, value_set=right, skip_nulls=True)
+    targets: Array = pc.indices_nonzero(found.is_valid())
+    return Pairs(targets.cast(pa.int64()), found.drop_null().cast(pa.int64()))
 
 
 def _bytes_of(rows: pa.RecordBatch) -> Array:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -29,6 +31,7 @@ __all__ = [
     "Clause",
     "ClauseAction",
     "Decision",
+    "FileDecision",
     "MergeCounts",
     "MergePlan",
     "When",
@@ -94,27 +97,74 @@ class Decision:
         return equal_to(self.clause, number)
 
 
+@dataclass(frozen=True)
+class FileDecision:
+    """The decision for the changed rows of a file, whose positions ascend."""
+
+    positions: Array
+    clause: Array
+    source: Array
+
+    @classmethod
+    def join(cls, parts: Sequence[tuple[Array, Decision]]) -> FileDecision:
+        """Return the decision for a file from those for its batches, with the positions of their rows."""
+        columns: list[list[Array]] = [[pa.array([], pa.int64())] for _ in range(3)]
+        for positions, decision in parts:
+            for column, values in zip(columns, (positions, decision.clause, decision.source), strict=True):
+                column.append(values.filter(decision.changes))
+        return cls(*map(pa.concat_arrays, columns))
+
+    @cached_property
+    def _positions(self) -> memoryview:
+        _, positions = self.positions.buffers()
+        first = self.positions.offset
+        return memoryview(positions).cast("q")[first : first + len(self.positions)]
+
+    def of(self, positions: Array) -> Decision:
+        """Return the decision for each row of a batch of the file, given their positions, which ascend."""
+        first = end = 0
+        if len(positions):
+            first = bisect_left(self._positions, positions[0].as_py())
+            end = bisect_right(self._positions, positions[-1].as_py())
+        changed, clause, source = (
+            each.slice(first, end - first) for each in (self.positions, self.clause, self.source)
+        )
+        found = pc.index_in(positions, value_set=changed)
+        return Decision(clause.take(found), source.take(found))
+
+
 def decide(join: Join, clauses: Sequence[Clause], batch: pa.RecordBatch, pairs: Pairs) -> Decision:
     """Return the decision for each row of a batch.
 
     Raises MergeAmbiguityError for a row that several source rows would change, unless all of them delete it.
     """
-    rows = row_numbers(batch.num_rows)
     chosen = first_matching_clause(join, clauses, "matched", batch, pairs)
     acting = chosen.is_valid()
-    targets = pairs.target.filter(acting)
-    matched = [each for each in clauses if each.when == "matched"]
-    if len(pc.unique(targets)) < len(targets) and not _only_deletes(matched):
-        raise MergeAmbiguityError(
-            "several source rows match the same row of the table and would change it: make the predicate of "
-            "the merge narrower, or the keys of the source unique"
-        )
-    positions = pc.index_in(rows, value_set=targets)
-    clause, source = (each.filter(acting).take(positions) for each in (chosen, pairs.source))
+    targets, clause, source = (each.filter(acting) for each in (pairs.target, chosen, pairs.source))
+    is_again: Array = pc.equal(targets[1:], targets[:-1])
+    if is_again.true_count:
+        if not _only_deletes([each for each in clauses if each.when == "matched"]):
+            raise MergeAmbiguityError(
+                "several source rows match the same row of the table and would change it: make the predicate "
+                "of the merge narrower, or the keys of the source unique"
+            )
+        first: Array = pa.array([True])
+        is_first = pa.concat_arrays([first, pc.invert(is_again)])
+        targets, clause, source = (each.filter(is_first) for each in (targets, clause, source))
+    decision = Decision(*(_placed(each, targets, batch.num_rows) for each in (clause, source)))
+    if all(each.when != "not matched by source" for each in clauses):
+        return decision
+    rows = row_numbers(batch.num_rows)
     alone = rows.filter(pc.invert(pc.is_in(rows, value_set=pairs.target)))
     unmatched = Pairs(alone, pa.nulls(len(alone), pa.int64()))
     left = first_matching_clause(join, clauses, "not matched by source", batch, unmatched)
-    return Decision(pc.coalesce(clause, left.take(pc.index_in(rows, value_set=alone))), source)
+    return Decision(pc.coalesce(decision.clause, _placed(left, alone, batch.num_rows)), decision.source)
+
+
+def _placed(values: Array, rows: Array, count: int) -> Array:
+    """Return `count` values: some at the given rows, and null at others."""
+    scatter: Any = pc.scatter  # type: ignore[attr-defined]
+    return scatter(values, rows, max_index=count - 1) if count else values
 
 
 def equal_to(numbers: Array, number: int) -> Array:
