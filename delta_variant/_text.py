@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .variant import paths as variant_paths
 
-__all__ = ["count", "fill", "path_step", "path_text", "quote", "shorten", "size_text"]
+__all__ = ["count", "fill", "path_step", "path_text", "quote", "rows_text", "shorten", "size_text"]
 
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -47,6 +47,11 @@ def size_text(size: float) -> str:
 def count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 row`, `2,000 rows`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def rows_text(rows: int, deleted: int) -> str:
+    """Return a number of rows, and of those that deletion vectors delete: `990 rows and 10 deleted rows`."""
+    return f"{count(rows, 'row')} and {count(deleted, 'deleted row')}" if deleted else count(rows, "row")
 
 
 def fill(values: int | None, rows: int, path: Sequence[str | None]) -> str:

@@ -13,12 +13,11 @@ from contextlib import suppress
 from typing import Any
 
 import msgspec
-import pyarrow.compute as pc
 
-from .._arrow import total
 from ..errors import MalformedLogError, StoreError, VersionExistsError
 from ..protocol.actions import DomainMetadata, Metadata, Protocol, Txn, decode_path
 from ..storage.store import Store, put_if_absent, read_if_present
+from .deletion_vectors import count_deleted_rows, count_vectors
 from .listing import LOG
 from .replay import ReplayedState
 from .snapshot import Snapshot
@@ -109,7 +108,8 @@ def _checksum_of(snapshot: Snapshot, txn_id: str) -> _Checksum:
     if len(snapshot.domain_metadata) <= _MOST_ACTIONS:
         checksum.domain_metadata = list(snapshot.domain_metadata.values())
     if snapshot.configuration.supports("deletionVectors"):
-        checksum.num_deleted_records_opt, checksum.num_deletion_vectors_opt = _count_vectors(snapshot)
+        checksum.num_deleted_records_opt = count_deleted_rows(snapshot.files)
+        checksum.num_deletion_vectors_opt = count_vectors(snapshot.files)
     return checksum
 
 
@@ -167,12 +167,6 @@ def _facts(checksum: _Checksum, state: ReplayedState) -> Iterator[tuple[str, Any
             counts, totals = state.histogram(histogram.sorted_bin_boundaries)
             yield f"{name}.fileCounts", histogram.file_counts, counts
             yield f"{name}.totalBytes", histogram.total_bytes, totals
-
-
-def _count_vectors(snapshot: Snapshot) -> tuple[int, int]:
-    """Return the number of deleted records, and the number of deletion vectors."""
-    cardinality = pc.struct_field(snapshot.files["deletion_vector"], "cardinality")
-    return total(cardinality), pc.count(cardinality).as_py()
 
 
 def _by_name(actions: Iterable[Txn | DomainMetadata] | None) -> dict[str, Txn | DomainMetadata] | None:

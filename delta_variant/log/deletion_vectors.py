@@ -8,16 +8,27 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from .. import _native
-from .._arrow import Array
+from .._arrow import Array, total
 from ..errors import DataFileError, InvalidZ85Error, MalformedLogError
 from ..protocol import z85
 from ..protocol.actions import DeletionVector, decode_path
 from ..storage import store as storage
 from ..storage.store import Store
 
-__all__ = ["FILE_VERSION", "SIZE_BYTES", "add_rows", "file_path", "load", "paths_of", "subtract_rows"]
+__all__ = [
+    "FILE_VERSION",
+    "SIZE_BYTES",
+    "add_rows",
+    "count_deleted_rows",
+    "count_vectors",
+    "file_path",
+    "load",
+    "paths_of",
+    "subtract_rows",
+]
 
 FILE_VERSION = 1
 SIZE_BYTES = 4
@@ -72,6 +83,16 @@ def paths_of(files: pa.Table) -> Iterator[str]:
             yield path
             if vector is not None and (stored := file_path(vector)) is not None:
                 yield stored
+
+
+def count_deleted_rows(files: pa.Table) -> int:
+    """Return the number of rows that the deletion vectors of files, rows of `Snapshot.files`, delete."""
+    return total(pc.struct_field(files["deletion_vector"], "cardinality").cast(pa.decimal128(38)))
+
+
+def count_vectors(files: pa.Table) -> int:
+    """Return the number of files, rows of `Snapshot.files`, that have a deletion vector."""
+    return files.num_rows - files["deletion_vector"].null_count
 
 
 def add_rows(deleted: bytes | None, rows: Array) -> tuple[bytes, int]:

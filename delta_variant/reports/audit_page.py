@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
-from .._text import count, path_step, size_text
+from .._text import count, path_step, rows_text, size_text
 from ..errors import DeltaVariantError
 from ..log.snapshot import Snapshot
 from ..operations.audit import Audit
@@ -60,9 +60,10 @@ def audit_page(audit: Audit) -> str:
 
 def scope_of(audit: Audit) -> str:
     """Return the scope of an audit: the version, and how many files and rows it covers."""
-    rows = sum(file.rows or 0 for file in audit.files)
+    deleted = sum(file.deleted_rows for file in audit.files)
+    rows = sum(file.rows or 0 for file in audit.files) - deleted
     what = "log, files and every row" if audit.data else "log and files; --data checks every row"
-    counts = f"{count(len(audit.files), 'file')}, {count(rows, 'row')}"
+    counts = f"{count(len(audit.files), 'file')}, {rows_text(rows, deleted)}"
     if residual := [file.rows or 0 for file in audit.files if file.is_residual]:
         own = count(len(residual), "file")
         counts = f"{counts}, {count(sum(residual), 'residual row')} separated into {own}"

@@ -1,4 +1,7 @@
-"""An optimize rewrites files without their deleted rows: those with many, or all with a deletion vector."""
+"""An optimize rewrites files without their deleted rows: those with many, or all with a deletion vector.
+
+Reports say how many rows are deleted.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,12 @@ import duckdb
 import pyarrow as pa
 import pytest
 from support.tables import read_commit
+from typer.testing import CliRunner
 from write.test_row_tracking import tracked
 
 import delta_variant as dv
+from delta_variant.cli.app import app
+from delta_variant.reports.audit_page import scope_of
 
 PROPERTIES = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
 ROWS = 1000
@@ -109,3 +115,20 @@ def test_partitions_are_purged_by_themselves(tmp_path: Path, purge: bool):
     done = table.optimize("day = 'a'", purge=purge)
     assert (done.files_before, done.rows_purged) == (1, 20)
     assert cardinalities(table) == [0, 20]
+
+
+def test_reports_say_how_many_rows_are_deleted(tmp_path: Path):
+    table = table_of(tmp_path / "t")
+    assert table.describe().title == f"{tmp_path / 't'}, version 1: 2,000 rows"
+    table.delete("id % 100 = 0")
+    summary = table.describe()
+    assert (summary.rows, summary.deleted_rows) == (1980, 20)
+    assert f"{tmp_path / 't'}, version 2: 1,980 rows and 20 deleted rows" in summary.title
+    audit = table.audit()
+    assert [(file.rows, file.deleted_rows) for file in audit.files] == [(1000, 10), (1000, 10)]
+    assert "version 2, 2 files, 1,980 rows and 20 deleted rows (" in scope_of(audit)
+    assert table.history()[0].metrics["numDeletedRows"] == 20
+    described = json.loads(CliRunner().invoke(app, ["describe", str(tmp_path / "t"), "--json"]).stdout)
+    assert (described["rows"], described["deleted_rows"]) == (1980, 20)
+    shown = CliRunner().invoke(app, ["describe", str(tmp_path / "t")]).stdout
+    assert shown.startswith(f"{tmp_path / 't'}: version 2, 1,980 rows and 20 deleted rows, ")

@@ -10,9 +10,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ..._text import count, size_text
+from ..._text import count, rows_text, size_text
 from ...input.files import names_file
 from ...log.commit_context import CommitResult
+from ...log.deletion_vectors import count_deleted_rows
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
 from ...operations.alter.columns import (
@@ -143,7 +144,8 @@ PROPERTIES: tuple[Heading, ...] = (("property", "key"), ("value", "left"))
 
 
 def _description(snapshot: Snapshot) -> Report:
-    metadata, rows = snapshot.metadata, count_rows(snapshot, snapshot.files)
+    metadata, files = snapshot.metadata, snapshot.files
+    rows, deleted = count_rows(snapshot, files), count_deleted_rows(files)
     columns = [
         {"name": field.name, "type": sql_type(field.type), "nullable": field.nullable}
         for field in snapshot.schema.fields
@@ -153,6 +155,7 @@ def _description(snapshot: Snapshot) -> Report:
         "version": snapshot.version,
         **facts(metadata, "id name description"),
         "rows": rows,
+        "deleted_rows": deleted,
         "files": snapshot.num_files,
         "bytes": snapshot.num_bytes,
         "partition_columns": snapshot.partition_columns,
@@ -174,7 +177,7 @@ def _description(snapshot: Snapshot) -> Report:
     tables: list[Rows] = [(COLUMNS, cells)]
     if snapshot.properties:
         tables.append((PROPERTIES, sorted(snapshot.properties.items())))
-    return Report(json, _sentences(snapshot, rows), tables)
+    return Report(json, _sentences(snapshot, rows_text(rows, deleted)), tables)
 
 
 def _features(snapshot: Snapshot) -> list[str]:
@@ -182,9 +185,9 @@ def _features(snapshot: Snapshot) -> list[str]:
     return sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
 
 
-def _sentences(snapshot: Snapshot, rows: int) -> Iterator[str]:
+def _sentences(snapshot: Snapshot, rows: str) -> Iterator[str]:
     size = f"{size_text(snapshot.num_bytes)} in {count(snapshot.num_files, 'file')}"
-    yield f"{snapshot.uri}: version {snapshot.version}, {count(rows, 'row')}, {size}"
+    yield f"{snapshot.uri}: version {snapshot.version}, {rows}, {size}"
     metadata, protocol = snapshot.metadata, snapshot.protocol
     for name, text in (("name", metadata.name), ("description", metadata.description)):
         if text:

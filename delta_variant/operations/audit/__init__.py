@@ -73,15 +73,17 @@ class AuditedFile:
 
     Attributes:
         path: The decoded path.
-        rows: The number of rows in the file, None if its footer cannot be read.
+        rows: The number of rows in the file, deleted ones included, None if its footer cannot be read.
         bytes: The size in the log, in bytes.
         is_residual: Whether the file has the residual rows of other files.
+        deleted_rows: The number of rows that the deletion vector of the file deletes.
     """
 
     path: str
     rows: int | None
     bytes: int
     is_residual: bool = False
+    deleted_rows: int = 0
 
 
 AuditedFiles: TypeAlias = list[tuple[AuditedFile, list[Finding]]]
@@ -370,8 +372,10 @@ def _audit_files(subject: TableSubject, files: Iterable[Mapping[str, Any]], *, d
 def _audit_file(subject: FileSubject) -> tuple[AuditedFile, list[Finding]]:
     rows = None if subject.opened is None else int(subject.opened.num_rows)
     findings = [replace(finding, file_path=subject.path) for finding in _file_findings(subject)]
-    size = int(subject.add["size"])
-    return AuditedFile(subject.path, rows, size, is_residual(subject.add["tags"])), findings
+    add = subject.add
+    deleted = (add["deletion_vector"] or {}).get("cardinality") or 0
+    file = AuditedFile(subject.path, rows, int(add["size"]), is_residual(add["tags"]), deleted)
+    return file, findings
 
 
 def _file_findings(subject: FileSubject) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from ..._checks import to_integer
 from ...input.files import names_file, open_path
 from ...input.invalid_json import parse_json_columns
 from ...input.json_lines import JsonLines
+from ...log.deletion_vectors import count_deleted_rows
 from ...log.snapshot import Snapshot
 from ...log.timestamps import Timestamp
 from ...protocol.schema.arrow import from_arrow, variant_field
@@ -104,10 +105,10 @@ def _describe_table(snapshot: Snapshot, limit: int) -> Summary:
         # Variants within structs are values of their column.
         if len(column) == 1:
             columns[column[0], path] = name
-    rows = known_rows(snapshot)
+    rows, deleted = known_rows(snapshot), count_deleted_rows(snapshot.files)
     why = dict(reasons(snapshot, sample, variants, columns))
     paths = with_exact_figures(snapshot, rows, names, sample.summaries(rows, columns, why))
-    return Summary(snapshot.uri, snapshot.version, rows, sample.rows, 0, tuple(paths))
+    return Summary(snapshot.uri, snapshot.version, rows, sample.rows, 0, tuple(paths), deleted_rows=deleted)
 
 
 def _names(columns: StructType) -> dict[str, str | None]:

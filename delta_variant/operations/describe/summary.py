@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..._html import html_table
-from ..._text import count, shorten
+from ..._text import count, rows_text, shorten
 from ...errors import printable
 
 __all__ = ["EMPTY", "PathSummary", "Summary"]
@@ -86,6 +86,8 @@ class Summary:
         invalid: The number of values in the sample that are not JSON.
         since: The earlier version that `change` compares with, None without one.
         paths: The columns, each followed by its paths.
+        deleted_rows: The number of rows that deletion vectors delete. The data files still have them, and
+            `rows` does not count them.
 
     Example:
         >>> import delta_variant as dv
@@ -103,6 +105,7 @@ class Summary:
     invalid: int
     paths: tuple[PathSummary, ...]
     since: int | None = None
+    deleted_rows: int = 0
 
     def to_table(self) -> pa.Table:
         """Return the paths as an Arrow table.
@@ -146,7 +149,7 @@ class Summary:
     def title(self) -> str:
         """Return the source with its number of rows."""
         where = self.source if self.version is None else f"{self.source}, version {self.version}"
-        rows = count(self.sampled_rows, "row") if self.rows is None else count(self.rows, "row")
+        rows = rows_text(self.sampled_rows if self.rows is None else self.rows, self.deleted_rows)
         sampled = f"{self.sampled_rows:,} of them" if self.rows is not None else "these first rows"
         sample = "" if self.rows == self.sampled_rows else f", ~ estimated from {sampled}"
         invalid = f", {count(self.invalid, 'value')} not JSON" if self.invalid else ""

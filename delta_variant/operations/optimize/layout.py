@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._arrow import Array, row_numbers, total
+from ..._arrow import Array, row_numbers
 from ..._packing import pack_by_size
 from ...data_file.options import WriteOptions
 from ...data_file.reader import RowRange
@@ -23,6 +23,7 @@ from ...expressions.evaluate import evaluate
 from ...expressions.tree import Expression
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.types import type_name
+from ...log.deletion_vectors import count_deleted_rows
 from ...log.snapshot import TableVersion
 from ...protocol.actions import is_residual
 from ...protocol.schema.column_mapping import physical_name
@@ -124,7 +125,7 @@ class FileGroup:
     @property
     def rows_purged(self) -> int:
         """Return the number of deleted rows of the files, which the new files do not have."""
-        return total(pc.struct_field(self.files["deletion_vector"], "cardinality").cast(pa.int64()))
+        return count_deleted_rows(self.files)
 
     @property
     def files_estimated(self) -> int:
@@ -169,7 +170,7 @@ def plan_bins(
 def have_many_deleted_rows(files: pa.Table) -> Array:
     """Return whether each file, a row of `Snapshot.files`, has more deleted rows than a file may keep.
 
-    A file with a deletion vector is if the log does not say how many rows it has.
+    This is assumed of a file with a deletion vector if the log does not say how many rows it has.
     """
     marked: Array = pc.is_valid(files["deletion_vector"].combine_chunks())
     some = files.filter(marked)

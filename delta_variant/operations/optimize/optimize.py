@@ -11,7 +11,6 @@ from itertools import zip_longest
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..._arrow import total
 from ..._checks import one_or_more, options_of
@@ -28,6 +27,7 @@ from ...expressions.tree import describe as describe_expression
 from ...expressions.types import kind_of
 from ...log.catalog import check_maintenance
 from ...log.commit_context import CommitOptions, CommitResult, without_txn
+from ...log.deletion_vectors import count_vectors
 from ...log.load import load_latest
 from ...log.snapshot import Snapshot, TableVersion, strip_files
 from ...read.file_reader import FileEntry, files_of
@@ -369,7 +369,7 @@ def _commit_groups(work: OptimizePlan, groups: Sequence[FileGroup], files: Writt
         },
         metrics={
             "numRemovedBytes": sum(group.bytes for group in groups),
-            "numDeletionVectorsRemoved": total(pc.is_valid(removed["deletion_vector"])),
+            "numDeletionVectorsRemoved": count_vectors(removed),
         },
         commit=work.commit,
     )
