@@ -37,11 +37,11 @@ from ..log.commit_context import CommitOptions, CommitResult, commit_context, no
 from ..log.commits import read_all_commits, read_commits
 from ..log.conflicts import VACUUM_END, VACUUM_START
 from ..log.deletion_vectors import paths_of
-from ..log.file_tables import are_unencoded, tombstones_table
+from ..log.file_tables import are_unencoded, files_table, tombstones_table
 from ..log.load import load_with_tombstones
 from ..log.snapshot import Snapshot
 from ..protocol import properties
-from ..protocol.actions import AddFile, RemoveFile, decode_path, encode_path, is_absolute
+from ..protocol.actions import AddFile, RemoveFile, encode_path, is_absolute
 from ..protocol.schema.column_mapping import physical_name
 from ..storage.objects import DeletesInBulk, StoredFile
 from ..storage.store import Store, TableLocation, delete_all, open_latest, walk
@@ -386,11 +386,11 @@ def _delete_files(plan: VacuumPlan, executor: Executor) -> Mapping[str, StoreErr
 
 
 def _check_not_added_again(snapshot: Snapshot, paths: Sequence[str]) -> None:
-    """Raise CommitConflictError if a commit since the snapshot added one of the files."""
+    """Raise CommitConflictError if a commit since the snapshot added one of the files, or a vector in one."""
     unused = set(paths)
     for version, actions in read_commits(snapshot.store, snapshot.version):
-        added = (decode_path(action.path) for action in actions if isinstance(action, AddFile))
-        again = next((path for path in added if posixpath.normpath(path) in unused), None)
+        added = files_table([action for action in actions if isinstance(action, AddFile)])
+        again = next((path for path in paths_of(added) if posixpath.normpath(path) in unused), None)
         if again is not None:
             raise CommitConflictError(
                 f"concurrent version {version} re-added {again}, which this vacuum would delete; nothing was "
