@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.intercepted_store import commit_first
 from support.planting import plant_vector
 from support.tables import read_actions
+from support.vectors import deleted_rows
 
 import delta_variant as dv
 from delta_variant import _arrow
@@ -20,6 +22,7 @@ from delta_variant.errors import CommitConflictError, ProtocolError
 from delta_variant.log.listing import commit_file_name
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.merge import joining
+from delta_variant.protocol.actions import DeletionVector
 
 Tracked = dict[int, tuple[int, int]]
 TRACKED = {"delta.enableRowTracking": "true"}
@@ -60,16 +63,20 @@ def tracked(table: Path) -> Tracked:
             read = pq.ParquetFile(opened).read()
         ids = read[field.metadata.get("delta.columnMapping.physicalName", "id")].to_pylist()
         kept = [read[name].to_pylist() if name in read.column_names else [None] * len(ids) for name in names]
+        vector = file["deletion_vector"] and msgspec.to_builtins(DeletionVector(**file["deletion_vector"]))
+        deleted = deleted_rows({"deletionVector": vector}, lambda name: (table / name).read_bytes())
         for position, (number, row_id, version) in enumerate(zip(ids, *kept, strict=True)):
+            if position in deleted:
+                continue
             fresh = file["base_row_id"] + position
             where = (
                 fresh if row_id is None else row_id,
                 file["default_row_commit_version"] if version is None else version,
             )
             assert found.setdefault(number, where) == where
-    live = dv.read_table(str(table), columns=["id"]).to_table()["id"].to_pylist()
-    assert len({found[number][0] for number in live}) == len(live)
-    return {number: found[number] for number in live}
+    assert dv.read_table(str(table), columns=["id"]).to_table()["id"].to_pylist() == list(found)
+    assert len({row_id for row_id, _ in found.values()}) == len(found)
+    return found
 
 
 def test_other_rows_of_a_file_keep_id_and_version_after_a_delete(table: Path):
