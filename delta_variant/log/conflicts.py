@@ -1,14 +1,17 @@
 """Conflicts of a commit with concurrent commits: what another writer may not have changed.
 
 An append depends only on the protocol, the metadata and its `txn`. A commit that replaces files also depends
-on the files that it read, and a commit that adds files of the table again depends on these files.
+on the files that it read, and a commit that adds files of the table again depends on these files. A commit
+with `RowReads` depends on rows: another commit may mark other rows of the same files by deletion vectors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import TypeAlias
+from itertools import starmap
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,12 +30,15 @@ from ..protocol.actions import (
     file_key,
 )
 from .file_tables import path_keys
+from .pending_commit import FileChanges, RebasedFiles
 
 __all__ = [
     "VACUUM_END",
     "VACUUM_START",
     "FindConflict",
     "Reads",
+    "RowReads",
+    "Vector",
     "append_conflicts",
     "recommit_conflicts",
     "replacement_conflicts",
@@ -48,6 +54,27 @@ FindConflict: TypeAlias = Callable[[Sequence[Action]], "str | None"]
 """Returns the conflict with the actions of a concurrent commit, None if they do not conflict."""
 
 
+Vector: TypeAlias = "Mapping[str, Any] | None"
+"""The deletion vector of a file, as `Snapshot.files` has it."""
+
+
+class RowReads(ABC):
+    """The rows that a commit read in files, and those that it marks by deletion vectors."""
+
+    @abstractmethod
+    def find_conflict(self, before: Vector, after: AddFile) -> str | None:
+        """Return the conflict with a concurrent commit that added a file again, None if its rows permit it.
+
+        Args:
+            before: The deletion vector that the operation read.
+            after: The action of the concurrent commit.
+        """
+
+    @abstractmethod
+    def rebase(self, files: RebasedFiles) -> RebasedFiles:
+        """Return the files to commit on top of the commits that `find_conflict` checked."""
+
+
 @dataclass(frozen=True)
 class Reads:
     """The files that a commit depends on.
@@ -55,11 +82,13 @@ class Reads:
     `files` are the files that the operation read, as rows of `Snapshot.files`. `may_match` returns whether
     files that another writer adds may contain a row that the operation selects. `with_appends` states that
     blind appends conflict in a `WriteSerializable` table too. `returns_files` states that the commit adds
-    files that an earlier version removed, which a concurrent vacuum may delete.
+    files that an earlier version removed, which a concurrent vacuum may delete. Without `rows`, each commit
+    that removes a file conflicts, whether it adds the file again or not.
     """
 
     files: pa.Table
     may_match: Callable[[Sequence[AddFile]], bool]
+    rows: RowReads | None = None
     with_appends: bool = False
     returns_files: bool = False
 
@@ -70,7 +99,7 @@ def append_conflicts(txn: Txn | None, *, changes_table: bool) -> FindConflict:
 
 
 def replacement_conflicts(
-    removed: pa.Table,
+    files: FileChanges,
     reads: Reads,
     domains: Sequence[DomainMetadata],
     txn: Txn | None,
@@ -79,22 +108,27 @@ def replacement_conflicts(
     changes_rows: bool,
     tolerates_appends: bool,
 ) -> FindConflict:
-    """Return the check for a commit that replaces the files `removed`, rows of `Snapshot.files`.
+    """Return the check for a commit that replaces files.
 
     Added files conflict only if the commit `changes_rows`. Blind appends are ignored if it
     `tolerates_appends`.
     """
-    files = (reads.files, removed)
     names = {each.domain for each in domains}
 
     def find_conflict(actions: Sequence[Action]) -> str | None:
-        found = _table_change(actions, txn, changes_table) or _removal(actions, files)
-        found = found or _domain_change(actions, names)
+        found = _table_change(actions, txn, changes_table) or _domain_change(actions, names)
         if found is None and reads.returns_files:
             found = _vacuum(actions)
+        if found:
+            return found
+        rows = reads.rows
+        again = {} if rows is None else _added_again(actions, [reads.files, files.rebased.before])
+        found = _removal(actions, [files.removed]) or _removal(actions, [reads.files], again.keys())
+        if found is None and rows is not None:
+            found = next(filter(None, starmap(rows.find_conflict, again.values())), None)
         if found or not changes_rows or (tolerates_appends and _is_blind_append(actions)):
             return found
-        return _addition(actions, reads.may_match)
+        return _addition(actions, again.keys(), reads.may_match)
 
     return find_conflict
 
@@ -118,20 +152,34 @@ def _table_change(actions: Sequence[Action], txn: Txn | None, changes_table: boo
     return None
 
 
-def _removal(actions: Sequence[Action], files: Sequence[pa.Table]) -> str | None:
+def _removal(
+    actions: Sequence[Action], files: Sequence[pa.Table], added_again: Set[str] = frozenset()
+) -> str | None:
     removed = [file_key(action)[0] for action in actions if isinstance(action, RemoveFile)]
-    present = _present(removed, files)
+    present = _present([path for path in removed if path not in added_again], files)
     path = next((path for path in removed if path in present), None)
     return None if path is None else f"removed {path}, which this operation read"
 
 
-def _present(paths: Sequence[str], tables: Sequence[pa.Table]) -> Set[str]:
-    """Return those of some path keys that files of tables have."""
+def _added_again(
+    actions: Sequence[Action], files: Sequence[pa.Table]
+) -> Mapping[str, tuple[Vector, AddFile]]:
+    """Return by path key those of some files that a commit adds again, each with its vector before."""
+    added = {file_key(action)[0]: action for action in actions if isinstance(action, AddFile)}
+    present = _present(list(added), files)
+    return {path: (present[path], action) for path, action in added.items() if path in present}
+
+
+def _present(paths: Sequence[str], tables: Sequence[pa.Table]) -> Mapping[str, Vector]:
+    """Return those of some path keys that files of tables have, with the deletion vectors of the files."""
     wanted = pa.array(paths, pa.string())
-    found: set[str] = set()
-    for batch in (batch for table in tables for batch in table.select(["path"]).to_batches()):
+    found: dict[str, Vector] = {}
+    columns = ["path", "deletion_vector"]
+    for batch in (batch for table in tables for batch in table.select(columns).to_batches() if paths):
         keys: Array = path_keys(batch)
-        found.update(keys.filter(pc.is_in(keys, value_set=wanted)).to_pylist())
+        is_wanted = pc.is_in(keys, value_set=wanted)
+        vectors: Array = batch["deletion_vector"]
+        found.update(zip(*(each.filter(is_wanted).to_pylist() for each in (keys, vectors)), strict=True))
     return found
 
 
@@ -150,9 +198,15 @@ def _file_change(actions: Sequence[Action], files: pa.Table) -> str | None:
     return None
 
 
-def _addition(actions: Sequence[Action], may_match: Callable[[Sequence[AddFile]], bool]) -> str | None:
+def _addition(
+    actions: Sequence[Action], checked: Set[str], may_match: Callable[[Sequence[AddFile]], bool]
+) -> str | None:
     # Rows that a commit only rearranges were in files that the same commit removes.
-    adds = [action for action in actions if isinstance(action, AddFile) and action.data_change]
+    adds = [
+        action
+        for action in actions
+        if isinstance(action, AddFile) and action.data_change and file_key(action)[0] not in checked
+    ]
     return "added rows that this operation may have to see" if adds and may_match(adds) else None
 
 

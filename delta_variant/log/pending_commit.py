@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
@@ -44,6 +44,7 @@ __all__ = [
     "CommitText",
     "FileChanges",
     "PendingCommit",
+    "RebasedFiles",
     "advances_identities",
     "read_high_water_mark",
     "row_id_record",
@@ -84,6 +85,10 @@ class PendingCommit:
     is_blind_append: bool
     starts_timestamps: bool = False
     advances_identities: bool = False
+
+    def with_rebased(self, rebased: RebasedFiles) -> PendingCommit:
+        """Return the commit with other rebased files."""
+        return replace(self, files=msgspec.structs.replace(self.files, rebased=rebased))
 
     def actions_after(self, base: Base) -> list[Action]:
         """Return the actions of the version after `base`, without those of `files`.
@@ -226,12 +231,23 @@ _LARGEST_IN_MEMORY = 16 << 20
 _COPIED_BYTES = 1 << 20
 
 
+class RebasedFiles(msgspec.Struct, frozen=True):
+    """The removed and added files of a commit that a rebase may replace by others.
+
+    `before` are removed, rows of `Snapshot.files`. `after` are added, and may be the same data files.
+    """
+
+    before: pa.Table = pa.Table.from_batches([], FILES_SCHEMA)
+    after: Sequence[AddFile] = ()
+
+
 class FileChanges(msgspec.Struct, frozen=True):
     """The files that a commit removes and adds.
 
     `removed` are rows of `Snapshot.files`. They are removed at `removed_at`, in milliseconds since 1970.
     `added` are actions, or rows of `Snapshot.files`, which need less memory. `data_change=False` states that
     the rows of the table stay the same. `changes` are change data files, and are iterated over once.
+    `rebased` are further files, which may differ between attempts to commit.
     """
 
     added: Sequence[AddFile] | pa.Table = ()
@@ -239,25 +255,49 @@ class FileChanges(msgspec.Struct, frozen=True):
     removed_at: int = 0
     data_change: bool = True
     changes: Iterable[AddCDCFile] = ()
+    rebased: RebasedFiles = RebasedFiles()
+
+    def fixed_adds(self) -> Iterator[AddFile]:
+        """Yield the actions of the added files that are the same in each attempt."""
+        added = add_actions(self.added) if isinstance(self.added, pa.Table) else self.added
+        return self._with_data_change(added)
+
+    def rebased_adds(self) -> Iterator[AddFile]:
+        """Yield the actions of the other added files."""
+        return self._with_data_change(self.rebased.after)
 
     def adds(self) -> Iterator[AddFile]:
-        """Yield the actions of the added files."""
-        added = add_actions(self.added) if isinstance(self.added, pa.Table) else self.added
-        return (msgspec.structs.replace(add, data_change=self.data_change) for add in added)
+        """Yield the actions of all added files."""
+        return chain(self.fixed_adds(), self.rebased_adds())
 
-    def removes(self) -> Iterator[RemoveFile]:
-        """Yield the actions of the removed files."""
+    def fixed_removes(self) -> Iterator[RemoveFile]:
+        """Yield the actions of the removed files that are the same in each attempt."""
         return remove_actions(self.removed, self.removed_at, data_change=self.data_change)
 
+    def rebased_removes(self) -> Iterator[RemoveFile]:
+        """Yield the actions of the other removed files."""
+        return remove_actions(self.rebased.before, self.removed_at, data_change=self.data_change)
+
+    def removed_table(self) -> pa.Table:
+        """Return all removed files."""
+        return pa.concat_tables([self.removed, self.rebased.before])
+
     def added_table(self) -> pa.Table:
-        """Return the added files as rows of `Snapshot.files`; those of actions have no statistics."""
+        """Return all added files as rows of `Snapshot.files`; those of actions have no statistics."""
         if isinstance(self.added, pa.Table):
-            return self.added
-        tables = [pa.Table.from_batches([], FILES_SCHEMA)]
-        for row in range(0, len(self.added), _ROWS_AT_ONCE):
-            adds = self.added[row : row + _ROWS_AT_ONCE]
-            tables.append(files_table([msgspec.structs.replace(add, stats=None) for add in adds]))
-        return pa.concat_tables(tables)
+            return pa.concat_tables([self.added, *_tables_of(self.rebased.after)])
+        return pa.concat_tables([*_tables_of(self.added), *_tables_of(self.rebased.after)])
+
+    def _with_data_change(self, adds: Iterable[AddFile]) -> Iterator[AddFile]:
+        return (msgspec.structs.replace(add, data_change=self.data_change) for add in adds)
+
+
+def _tables_of(adds: Sequence[AddFile]) -> Iterator[pa.Table]:
+    """Yield tables of files without statistics, at least one."""
+    yield pa.Table.from_batches([], FILES_SCHEMA)
+    for row in range(0, len(adds), _ROWS_AT_ONCE):
+        some = adds[row : row + _ROWS_AT_ONCE]
+        yield files_table([msgspec.structs.replace(add, stats=None) for add in some])
 
 
 class CommitText:

@@ -32,7 +32,14 @@ from .checksum import write_checksum
 from .commit_attempts import CommitAttempts
 from .commit_context import CommitContext
 from .commits import CommitActions, commit_file_time, read_next_commits
-from .conflicts import FindConflict, Reads, append_conflicts, recommit_conflicts, replacement_conflicts
+from .conflicts import (
+    FindConflict,
+    Reads,
+    RowReads,
+    append_conflicts,
+    recommit_conflicts,
+    replacement_conflicts,
+)
 from .listing import commit_file_name, managing_catalog
 from .pending_commit import (
     EMPTY_BASE,
@@ -41,6 +48,7 @@ from .pending_commit import (
     CommitText,
     FileChanges,
     PendingCommit,
+    RebasedFiles,
     advances_identities,
     read_high_water_mark,
     starts_in_commit_timestamps,
@@ -142,6 +150,7 @@ def replace_files(
     *,
     context: CommitContext,
     reads: Reads,
+    rebased: RebasedFiles | None = None,
     changes: Iterable[AddCDCFile] = (),
     data_change: bool = True,
     after: TableConfiguration | None = None,
@@ -150,6 +159,7 @@ def replace_files(
     """Commit the removal of files of `snapshot` and the files that replace them, and return the version.
 
     `removed` are rows of `Snapshot.files`, `adds` are actions or such rows, `changes` are change data files.
+    `rebased` are further files, which `reads.rows` may replace by others after a lost race.
     `data_change=False` states that the rows are the same. Raises CommitConflictError if a concurrent commit
     changed the protocol, the metadata or one of `domains`, has a `txn` of the same application, removed a
     file of `reads`, or added one that the operation would have read. An added file does not conflict if the
@@ -159,13 +169,13 @@ def replace_files(
     pending = PendingCommit(
         table,
         (*changed, *_transactions(context), *domains),
-        FileChanges(adds, removed, context.clock(), data_change, changes),
+        FileChanges(adds, removed, context.clock(), data_change, changes, rebased or RebasedFiles()),
         context,
         read_version=snapshot.version,
         is_blind_append=False,
     )
     find_conflict = replacement_conflicts(
-        removed,
+        pending.files,
         reads,
         domains,
         context.txn,
@@ -177,7 +187,7 @@ def replace_files(
             and not reads.with_appends
         ),
     )
-    return _commit_with_retries(snapshot, pending, find_conflict)
+    return _commit_with_retries(snapshot, pending, find_conflict, reads.rows)
 
 
 def change_next(
@@ -243,9 +253,9 @@ def _fixed_lines(pending: PendingCommit) -> Iterator[CommitText]:
     """Encode the lines of a commit that are the same in each attempt."""
     with CommitText() as text:
         text.add(pending.files.changes)
-        text.add(pending.files.removes())
+        text.add(pending.files.fixed_removes())
         if not pending.has_row_ids:
-            text.add(pending.files.adds())
+            text.add(pending.files.fixed_adds())
         yield text
 
 
@@ -257,18 +267,23 @@ def _attempt(
     Returns a function that returns the commit as tables: an error of the conversion must not look like an
     error of the commit.
     """
-    actions = pending.actions_after(base)
+    actions, files = pending.actions_after(base), pending.files
     with CommitText() as text:
         text.add(actions)
         text.extend(fixed)
+        text.add(files.rebased_removes())
         if pending.has_row_ids:
             actions += text.add(pending.adds_after(base))
+        else:
+            text.add(files.rebased_adds())
         if not _try_commit(store, base.version + 1, text, actions):
             return None
-    return lambda: CommitTables(actions, pending.files.added_table(), pending.files.removed)
+    return lambda: CommitTables(actions, files.added_table(), files.removed_table())
 
 
-def _commit_with_retries(snapshot: Snapshot, pending: PendingCommit, find_conflict: FindConflict) -> int:
+def _commit_with_retries(
+    snapshot: Snapshot, pending: PendingCommit, find_conflict: FindConflict, rows: RowReads | None = None
+) -> int:
     """Commit on top of everything committed since `snapshot`, unless one of those commits conflicts."""
     pending = replace(
         pending,
@@ -276,7 +291,7 @@ def _commit_with_retries(snapshot: Snapshot, pending: PendingCommit, find_confli
         advances_identities=advances_identities(snapshot, pending.table),
     )
     with _fixed_lines(pending) as fixed:
-        return _commit_lines(snapshot, pending, fixed, find_conflict)
+        return _commit_lines(snapshot, pending, fixed, find_conflict, rows)
 
 
 def _commit_lines(
@@ -284,6 +299,7 @@ def _commit_lines(
     pending: PendingCommit,
     fixed: CommitText,
     find_conflict: FindConflict,
+    rows: RowReads | None,
 ) -> int:
     store, context = snapshot.store, pending.context
     catalog.check_access(store, pending.table.protocol)
@@ -303,6 +319,8 @@ def _commit_lines(
             since += [actions for number, actions in concurrent if own is None or number <= own]
             if own is None:
                 base = _rebase(base, concurrent, snapshot.uri, find_conflict)
+                if rows is not None:
+                    pending = pending.with_rebased(rows.rebase(pending.files.rebased))
                 attempts.lose(version, is_hidden=not concurrent)
                 continue
             version = own

@@ -18,9 +18,8 @@ from ..data_file.reader import RowRange, Units
 from ..errors import MalformedLogError
 from ..expressions.tree import Expression
 from ..log.file_set import FileList, FileSet, Part, Piece, Summary, in_order
-from ..log.file_tables import FILES_SCHEMA, files_table
+from ..log.file_tables import FILES_SCHEMA
 from ..log.snapshot import Snapshot
-from ..protocol.actions import AddFile
 from ..protocol.statistics import counts_of, texts_at
 from ..protocol.table_configuration import TableConfiguration
 from . import prune
@@ -30,7 +29,7 @@ from .predicate import Leaf, PruningPredicate, pruning_predicate_of
 from .predicate import leaves as predicate_leaves
 from .prune import Bounds
 
-__all__ = ["FilePlan", "RowPlan", "may_contain_matches", "plan_files", "plan_rows", "prune_files"]
+__all__ = ["FilePlan", "RowPlan", "plan_files", "plan_rows", "prune_files"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -276,13 +275,6 @@ def _nulls(arrow_type: pa.DataType, count: int) -> Array:
 def _many_nulls(arrow_type: pa.DataType, count: int) -> Array:
     nulls: Array = pa.nulls(count, arrow_type)  # type: ignore[call-overload]
     return nulls
-
-
-def may_contain_matches(
-    table: TableConfiguration, predicate: Expression | None, adds: Sequence[AddFile]
-) -> bool:
-    """Return whether files that concurrent commits add may contain a row that matches the predicate."""
-    return prune_files(table, FileSet(files_table(adds)), predicate).files.num_rows > 0
 
 
 def plan_rows(file: FileReader, pruning_predicate: PruningPredicate) -> RowPlan:

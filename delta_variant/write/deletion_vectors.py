@@ -24,7 +24,7 @@ from ..protocol.statistics import FileStatistics, decode
 from ..read.file_reader import FileReader, load_deleted
 from ..storage.store import Store, discard, put
 
-__all__ = ["MarkedFile", "VectorWriter", "marked_adds", "prefers_vector"]
+__all__ = ["MarkedFile", "VectorWriter", "marked_add", "marked_adds", "prefers_vector"]
 
 MOST_DELETED = 0.5
 """The share of the rows of a file up to which they are marked. A file with more deleted rows is rewritten, so
@@ -76,18 +76,19 @@ class VectorWriter:
     def mark(self, file: FileReader, rows: Array) -> MarkedFile:
         """Return a file with rows deleted by their numbers, in addition to those that are deleted before."""
         deleted = load_deleted(file.table.version, file.file.deletion_vector)
-        data, count = add_rows(deleted, rows)
+        return MarkedFile(file.file.path, self.add(*add_rows(deleted, rows)), file.native.num_rows)
+
+    def add(self, data: bytes, count: int) -> DeletionVector:
+        """Return the descriptor of a serialized vector of `count` rows."""
         size = {"size_in_bytes": len(data), "cardinality": count}
         if len(data) <= INLINE_BYTES:
-            vector = DeletionVector(storage_type="i", path_or_inline_dv=z85.encode(data), **size)
-        else:
-            name, offset = z85.encode(self._uuid.bytes), len(self._content)
-            vector = DeletionVector(storage_type="u", path_or_inline_dv=name, offset=offset, **size)
-            self._content += len(data).to_bytes(SIZE_BYTES, "big") + data
-            self._content += zlib.crc32(data).to_bytes(4, "big")
-            if len(self._content) >= FILE_BYTES:
-                self._write()
-        return MarkedFile(file.file.path, vector, file.native.num_rows)
+            return DeletionVector(storage_type="i", path_or_inline_dv=z85.encode(data), **size)
+        name, offset = z85.encode(self._uuid.bytes), len(self._content)
+        self._content += len(data).to_bytes(SIZE_BYTES, "big") + data
+        self._content += zlib.crc32(data).to_bytes(4, "big")
+        if len(self._content) >= FILE_BYTES:
+            self._write()
+        return DeletionVector(storage_type="u", path_or_inline_dv=name, offset=offset, **size)
 
     def close(self) -> tuple[str, ...]:
         """Write the last file, and return the paths of all, none if all vectors are in the log."""
@@ -115,8 +116,13 @@ def marked_adds(files: pa.Table, marked: Iterable[MarkedFile]) -> Iterator[AddFi
     rows = files.filter(pc.is_in(files["path"], value_set=pa.array(list(by_path), pa.string())))
     for path, add in zip(rows["path"].to_pylist(), add_actions(rows), strict=True):
         file = by_path[str(path)]
-        stats = replace(_decoded(add.stats), num_records=file.num_records, tight_bounds=False)
-        yield msgspec.structs.replace(add, deletion_vector=file.vector, stats=stats.to_json())
+        yield marked_add(add, file.vector, file.num_records)
+
+
+def marked_add(add: AddFile, vector: DeletionVector, num_records: int) -> AddFile:
+    """Return the action that adds a file again with another vector; `num_records` counts all of its rows."""
+    stats = replace(_decoded(add.stats), num_records=num_records, tight_bounds=False)
+    return msgspec.structs.replace(add, deletion_vector=vector, stats=stats.to_json())
 
 
 def _decoded(stats: str | None) -> FileStatistics:

@@ -35,16 +35,18 @@ from ..log.commit_context import (
     transaction_of,
 )
 from ..log.conflicts import Reads
+from ..log.pending_commit import RebasedFiles
 from ..log.snapshot import Snapshot, TableVersion
-from ..protocol.actions import AddFile
+from ..protocol.actions import AddFile, file_key
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import PrimitiveType, StructField
 from ..read.file_reader import FileEntry, TableReader
-from ..read.plan import FilePlan, may_contain_matches
+from ..read.plan import FilePlan
 from ..read.predicate import RowCondition
 from ..read.row_tracking import append_row_ids, clear_commit_versions
 from ..read.scope import Scope
 from ..storage.store import Store, discard
+from .concurrent_rows import ConcurrentRows, split_files
 from .deletion_vectors import MarkedFile, marked_adds
 from .partitions import NO_FILES, WrittenFiles
 from .router import Router
@@ -324,23 +326,25 @@ def commit_replacement(
     after: TableConfiguration | None = None,
 ) -> CommitResult:
     """Commit a rewrite as `commit_rewrite` does; `after` is the table after it, None if it stays as it is."""
+    store, marked = snapshot.store, rewritten.marked
+    rows = ConcurrentRows(snapshot, predicate, marked)
+    before, removed = split_files(rewritten.removed, {file_key(add)[0] for add in marked})
     try:
         version = transaction.replace_files(
             snapshot,
-            rewritten.removed,
-            join([rewritten.files.adds, rewritten.marked]),
+            removed,
+            rewritten.files.adds,
+            rebased=RebasedFiles(before, marked),
             changes=rewritten.changes.change_actions(),
             context=context,
-            reads=Reads(
-                rewritten.plan.files,
-                lambda adds: may_contain_matches(snapshot.configuration, predicate, adds),
-            ),
+            reads=Reads(rewritten.plan.files, rows.may_match, rows),
             data_change=data_change,
             after=after,
         )
     except (CommitConflictError, StoreError):
-        discard(snapshot.store, rewritten.paths())
+        discard(store, chain(rewritten.paths(), rows.paths()))
         raise
+    discard(store, rows.find_unused(rewritten.vector_files))
     return CommitResult(version, metrics=context.metrics)
 
 

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from support.vectors import deleted_rows
 
 import delta_variant as dv
-from delta_variant.errors import CommitConflictError
 from delta_variant.log import deletion_vectors
 from delta_variant.write.deletion_vectors import INLINE_BYTES
 
@@ -191,17 +190,6 @@ def test_a_restore_brings_the_rows_back(tmp_path: Path):
     assert ids(table) == list(range(1000))
     table.restore(1)
     assert ids(table) == list(range(10, 1000))
-
-
-def test_a_delete_of_other_rows_of_the_same_file_conflicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    table = table_of(tmp_path / "t", 60_000)
-    snapshot = table.snapshot()
-    dv.delete(tmp_path / "t", "id = 7")
-    monkeypatch.setattr("delta_variant.operations.delete.load_latest", lambda _: snapshot)
-    with pytest.raises(CommitConflictError, match="removed"):
-        dv.delete(tmp_path / "t", "id % 3 = 0")
-    assert not list((tmp_path / "t").glob("*.bin"))
-    assert len(ids(dv.Table(tmp_path / "t"))) == 59_999
 
 
 @settings(deadline=None, max_examples=15)
