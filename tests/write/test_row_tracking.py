@@ -47,9 +47,19 @@ def write(table: Path, ids: Sequence[int], **options: Any) -> None:
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     """Return a table of two files, with the ids 0 to 2 and 3 to 5."""
-    write(tmp_path / "t", [0, 1, 2])
-    write(tmp_path / "t", [3, 4, 5])
-    return tmp_path / "t"
+    return table_of_two_files(tmp_path / "t", {})
+
+
+@pytest.fixture(params=["false", "true"], ids=["rewritten", "marked"])
+def changed_table(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """Return such a table whose changed rows are in files that are rewritten, or are marked by vectors."""
+    return table_of_two_files(tmp_path / "t", {"delta.enableDeletionVectors": request.param})
+
+
+def table_of_two_files(table: Path, configuration: dict[str, str]) -> Path:
+    write(table, [0, 1, 2], configuration=configuration)
+    write(table, [3, 4, 5])
+    return table
 
 
 def tracked(table: Path) -> Tracked:
@@ -92,11 +102,11 @@ def test_other_rows_of_a_file_keep_id_and_version_after_a_delete(table: Path):
     assert info["tags"] == {"delta.rowTracking.preserved": "true"}
 
 
-def test_an_updated_row_keeps_its_id_and_takes_the_version_of_the_commit(table: Path):
-    before = tracked(table)
-    dv.update(str(table), {"event:n": "-1"}, "id in (1, 2)")
-    dv.update(str(table), {"event:n": "-2"}, "id in (2, 3)")
-    assert tracked(table) == {
+def test_an_updated_row_keeps_its_id_and_takes_the_version_of_the_commit(changed_table: Path):
+    before = tracked(changed_table)
+    dv.update(str(changed_table), {"event:n": "-1"}, "id in (1, 2)")
+    dv.update(str(changed_table), {"event:n": "-2"}, "id in (2, 3)")
+    assert tracked(changed_table) == {
         **before,
         1: (before[1][0], 2),
         2: (before[2][0], 3),
@@ -104,20 +114,20 @@ def test_an_updated_row_keeps_its_id_and_takes_the_version_of_the_commit(table: 
     }
 
 
-def test_a_merge_keeps_the_ids_of_rows_and_gives_new_ones_to_new_rows(table: Path):
-    before = tracked(table)
-    merge = dv.merge(str(table), pa.table({"key": [0, 1, 9, 10]}), "id = key")
+def test_a_merge_keeps_the_ids_of_rows_and_gives_new_ones_to_new_rows(changed_table: Path):
+    before = tracked(changed_table)
+    merge = dv.merge(str(changed_table), pa.table({"key": [0, 1, 9, 10]}), "id = key")
     merge = merge.when_matched_delete("key = 0").when_matched_update({"event:k": "key"})
     merge.when_not_matched_insert({"id": "key"}).execute()
-    after = tracked(table)
+    after = tracked(changed_table)
     assert {after.pop(9)[1], after.pop(10)[1]} == {2}
     assert after == {number: before[number] for number in (2, 3, 4, 5)} | {1: (before[1][0], 2)}
 
 
-def test_an_overwrite_keeps_the_ids_of_remaining_rows(table: Path):
-    before = tracked(table)
-    write(table, [1, 7], mode="overwrite", where="id in (1, 7)")
-    after = tracked(table)
+def test_an_overwrite_keeps_the_ids_of_remaining_rows(changed_table: Path):
+    before = tracked(changed_table)
+    write(changed_table, [1, 7], mode="overwrite", where="id in (1, 7)")
+    after = tracked(changed_table)
     assert after.pop(1)[0] > 5
     assert after.pop(7)[1] == 2
     assert after == {number: before[number] for number in (0, 2, 3, 4, 5)}
@@ -224,15 +234,19 @@ def test_a_table_without_names_for_id_columns_is_unchanged(table: Path, change: 
     assert len(list(table.rglob("*.parquet"))) == 2
 
 
-def test_rows_keep_their_ids_if_a_merge_changes_them_in_parts(table: Path, monkeypatch: pytest.MonkeyPatch):
+def test_rows_keep_their_ids_if_a_merge_changes_them_in_parts(
+    changed_table: Path, monkeypatch: pytest.MonkeyPatch
+):
     for module in (_arrow, joining):
         monkeypatch.setattr(module, "COPIED_BYTES", 5)
-    before = tracked(table)
+    before = tracked(changed_table)
     source = pa.table({"least": [0], "event": pa.array(['{"text":"long"}'], pa.json_())})
-    merge = dv.merge(table, source, "target.id >= source.least")
+    merge = dv.merge(changed_table, source, "target.id >= source.least")
     merge = merge.when_matched_delete("target.id = 1").when_matched_update({"event": "source.event"})
     assert merge.execute().rows_updated == 5
-    assert tracked(table) == {number: (row_id, 2) for number, (row_id, _) in before.items() if number != 1}
+    assert tracked(changed_table) == {
+        number: (row_id, 2) for number, (row_id, _) in before.items() if number != 1
+    }
 
 
 def test_a_file_without_a_base_row_id_is_an_error(table: Path):
