@@ -15,7 +15,7 @@ import delta_variant as dv
 from delta_variant.log import catalog as log_catalog
 from delta_variant.storage.unity import CatalogTable
 
-SOURCE = Path(__file__).with_name("kernel") / "CatalogKernel.java"
+SOURCE = Path(__file__).with_name("kernel") / "Kernel.java"
 JARS = Path(__file__).resolve().parents[2] / ".cache" / "kernel"
 
 
@@ -35,7 +35,7 @@ def kernel(catalog: Catalog, table: ManagedTable, *arguments: str) -> str:
     table_id = catalog.describe(table)["metadata"]["table-uuid"]
     name = table.uri.removeprefix("uc://")
     command = ["java", "-Xmx1g", "-cp", f"{JARS}/*", str(SOURCE)]
-    command += [catalog.url, TOKEN, table_id, table.location, name, *arguments]
+    command += ["catalog", catalog.url, TOKEN, table_id, table.location, name, *arguments]
     found = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert found.returncode == 0, found.stderr
     return found.stdout.strip()

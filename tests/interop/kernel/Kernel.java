@@ -1,6 +1,7 @@
 import io.delta.kernel.Operation;
 import io.delta.kernel.Scan;
 import io.delta.kernel.Snapshot;
+import io.delta.kernel.TableManager;
 import io.delta.kernel.data.FilteredColumnarBatch;
 import io.delta.kernel.data.Row;
 import io.delta.kernel.defaults.engine.DefaultEngine;
@@ -16,23 +17,39 @@ import io.delta.kernel.utils.CloseableIterable;
 import io.delta.kernel.utils.CloseableIterator;
 import io.delta.kernel.utils.FileStatus;
 import io.delta.storage.commit.uccommitcoordinator.UCDeltaTokenBasedRestClient;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Optional;
 import java.util.TreeSet;
 import org.apache.hadoop.conf.Configuration;
 
 /**
- * Delta Kernel on a catalog-managed table: prints its latest version and the sorted values of `id`.
+ * Delta Kernel on tables: prints the latest version and the sorted values of `id`.
  *
- * <p>Arguments: URL, token, table id, location, name, and optionally the value of the property `kernel`. With a value, sets
- * the property without publishing the commit, and prints its version.
+ * <p>Arguments: the paths of tables. Or, for a catalog-managed table: `catalog`, URL, token, table id, location, name, and
+ * optionally the value of the property `kernel`. With a value, sets the property without publishing the commit, and prints its
+ * version.
  */
-final class CatalogKernel {
-  private CatalogKernel() {}
+final class Kernel {
+  private Kernel() {}
 
   public static void main(String[] arguments) throws Exception {
-    String[] name = arguments[4].split("\\.");
     Engine engine = DefaultEngine.create(new Configuration());
+    if (arguments[0].equals("catalog")) {
+      openInCatalog(engine, Arrays.copyOfRange(arguments, 1, arguments.length));
+      return;
+    }
+    for (String path : arguments) {
+      print(engine, TableManager.loadSnapshot(path).build(engine));
+    }
+  }
+
+  private static void print(Engine engine, Snapshot snapshot) throws Exception {
+    System.out.println(snapshot.getVersion() + " " + ids(engine, snapshot));
+  }
+
+  private static void openInCatalog(Engine engine, String[] arguments) throws Exception {
+    String[] name = arguments[4].split("\\.");
     Map<String, String> settings = Map.of("uri", arguments[0], "auth.type", "static", "auth.token", arguments[1]);
     try (var client = new UCDeltaTokenBasedRestClient(settings, null)) {
       Snapshot snapshot =
@@ -45,7 +62,7 @@ final class CatalogKernel {
                   Optional.empty(),
                   Optional.empty());
       if (arguments.length == 5) {
-        System.out.println(snapshot.getVersion() + " " + ids(engine, snapshot));
+        print(engine, snapshot);
       } else {
         System.out.println(setProperty(engine, snapshot, arguments[5]));
       }
