@@ -66,6 +66,15 @@ class Condition:
             return cls(f"id < {least}", lambda number, _: number < least)
         return cls(f"id % {modulus} = {rest}", lambda number, _: number % modulus == rest)
 
+    @classmethod
+    def draw_rows(cls, random: Random, rows: int) -> Condition:
+        """Return a condition that few rows of a file meet, or none."""
+        keys = random.sample(range(rows + 2), random.randint(1, 3))
+        texts = ", ".join(map(str, keys))
+        if random.random() < 0.5:
+            return cls(f"id in ({texts})", lambda number, _: number in keys)
+        return cls(f"event:n::bigint in ({texts})", lambda _, row: row[1] in keys)
+
     def __repr__(self) -> str:
         return repr(self.text)
 
@@ -286,6 +295,14 @@ class Draw:
     versions: Sequence[State]
     options: Mapping[str, Any]
     has_changes: bool
+    is_of_rows: bool = False
+
+    @property
+    def ids(self) -> int:
+        return max(self.versions[0].rows) + 1 if self.is_of_rows else 10
+
+    def condition(self) -> Condition:
+        return Condition.draw_rows(self.random, self.ids) if self.is_of_rows else Condition.draw(self.random)
 
     def new_ids(self, count: int) -> tuple[int, ...]:
         first = FIRST_NEW_ID + self.number * NEW_IDS_OF_ONE
@@ -304,10 +321,10 @@ class Draw:
 
     def update(self) -> Update:
         increment = 10 ** (self.number + 2)
-        return Update(Condition.draw(self.random), increment, self.random.choice([None, None, *DAYS]))
+        return Update(self.condition(), increment, self.random.choice([None, None, *DAYS]))
 
     def merge(self) -> Merge:
-        keys = self.random.sample(range(10), self.random.randint(0, 3))
+        keys = self.random.sample(range(self.ids), self.random.randint(0, 3))
         return Merge(tuple(keys), self.new_ids(self.random.randrange(3)))
 
     def append(self) -> Append:
@@ -322,7 +339,7 @@ class Draw:
 KINDS: Mapping[str, tuple[int, Callable[[Draw], Operation]]] = {
     "append": (4, Draw.append),
     "overwrite": (2, Draw.overwrite),
-    "delete": (3, lambda draw: Delete(Condition.draw(draw.random))),
+    "delete": (3, lambda draw: Delete(draw.condition())),
     "update": (3, Draw.update),
     "merge": (3, Draw.merge),
     "optimize": (2, lambda draw: Optimize(draw.random.choice([None, None, "id"]))),
@@ -336,8 +353,12 @@ KINDS: Mapping[str, tuple[int, Callable[[Draw], Operation]]] = {
 """How to draw each kind of operation, and how often it is drawn relative to the others."""
 
 
+ROW_WEIGHTS = {"delete": 6, "update": 6, "merge": 6, "append": 1, "optimize": 1, "repair": 1, "restore": 1}
+"""How often each kind is drawn in a history of changes of rows of one file."""
+
+
 def draw_operation(draw: Draw) -> Operation:
     """Return an operation of a kind that is drawn by its weight."""
-    weights = [weight for weight, _ in KINDS.values()]
-    (name,) = draw.random.choices(list(KINDS), weights)
+    weights = ROW_WEIGHTS if draw.is_of_rows else {name: weight for name, (weight, _) in KINDS.items()}
+    (name,) = draw.random.choices(list(weights), list(weights.values()))
     return KINDS[name][1](draw)

@@ -26,6 +26,7 @@ from history_tables import ORPHAN, HistoryTable, open_memory
 from scheduler import Outcome
 from support.memory_objects import MemoryObjects
 from support.tables import state_discrepancies
+from support.vectors import vector_path
 from table_log import TableLog, content, physical_names
 
 import delta_variant as dv
@@ -206,15 +207,13 @@ def check_files(history: History) -> None:
     stored = {key for key in history.objects.files if not key.startswith("_delta_log/")}
     oldest = history.log.version if history.ran(Vacuum) else 0
     for version in range(oldest, history.log.version + 1):
-        missing = {unquote(path) for path in history.replayed[version][0]} - stored
+        live = history.replayed[version][0]
+        vectors = {path for add in live.values() if (path := vector_path(add)) is not None}
+        missing = ({unquote(path) for path in live} | vectors) - stored
         assert not missing, f"version {version} lacks {missing}"
     if not any(isinstance(outcome.error, CommitUnknownError) for outcome in history.outcomes):
-        referred = {
-            unquote(body["path"])
-            for commit in history.log.commits
-            for kind, body in commit
-            if kind in ("add", "cdc")
-        }
+        files = [body for commit in history.log.commits for kind, body in commit if kind in ("add", "cdc")]
+        referred = {path for body in files for path in (unquote(body["path"]), vector_path(body))}
         assert stored <= referred | {ORPHAN}, f"no commit refers to {stored - referred}"
 
 

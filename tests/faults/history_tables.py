@@ -22,6 +22,12 @@ from delta_variant.storage.store import Memo, Store
 TABLES = 48
 """How many tables there are; a history starts from a copy of one."""
 
+ROW_TABLES = 16
+"""How many tables of one file there are, for histories of changes of its rows; their numbers follow."""
+
+ROWS, ROWS_OF_ONE_FILE = 6, 24
+"""How many rows the first file of a table has."""
+
 URI = "memory://table"
 ORPHAN = "part-00000-orphan.c000.snappy.parquet"
 HOUR = 3_600_000 * MILLISECOND
@@ -72,19 +78,22 @@ def history_table(number: int) -> HistoryTable:
     """Return a table with files that a vacuum deletes: their removal is older than the retention."""
     random = Random(f"table {number}")
     RUNTIME.reset(f"table {number}", START - 2 * HOUR)
+    is_of_one_file = number >= TABLES
     configuration = _draw_configuration(random)
+    if is_of_one_file:
+        configuration["delta.enableDeletionVectors"] = "true"
     is_shredded = configuration["delta.enableVariantShredding"] == "true"
     options = {"shredding": SHREDDING if is_shredded else None}
     objects = MemoryObjects(RUNTIME.store_milliseconds)
     store = open_memory(objects)
-    rows = {n: ("ab"[n % 2], n) for n in range(6)}
-    partitions = ["day"] if random.random() < 0.5 else []
+    rows = {n: ("ab"[n % 2], n) for n in range(ROWS_OF_ONE_FILE if is_of_one_file else ROWS)}
+    partitions = ["day"] if not is_of_one_file and random.random() < 0.5 else []
     dv.write_table(store, data(rows), configuration=configuration, partition_by=partitions, **options)
     deleted = frozenset[int]()
     if configuration["delta.enableDeletionVectors"] == "true":
         deleted = frozenset({_mark_first_row(objects)})
     versions = [State({n: row for n, row in rows.items() if n not in deleted})]
-    for step in _steps(random, options):
+    for step in () if is_of_one_file else _steps(random, options):
         assert step.run(store) == len(versions)
         versions.append(step.apply(versions[-1], versions))
     objects.put(ORPHAN, b"")

@@ -1,7 +1,7 @@
 """Histories of concurrent operations on one table, each from a seed, and the checks of each.
 
 `python tests/faults/interleavings.py --count 500` explores, and `--seed 1234` repeats one history and prints
-its calls. The same seed gives the same history.
+its calls. The same seed gives the same history. With `--rows`, the operations change rows of one file.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ virtual_runtime.install()
 
 from concurrent_operations import Draw, Operation, draw_operation  # noqa: E402
 from history_checks import CHECKS, History  # noqa: E402
-from history_tables import TABLES, HistoryTable, history_table, open_memory, remember  # noqa: E402
+from history_tables import ROW_TABLES, TABLES, HistoryTable, history_table, open_memory, remember  # noqa: E402
 from scheduler import AgelessObjects, Outcome, RacyObjects, ScheduledObjects, Scheduler  # noqa: E402
 
 from delta_variant.log import commit_attempts  # noqa: E402
 from delta_variant.storage.store import Memo, Store  # noqa: E402
+from delta_variant.write import deletion_vectors  # noqa: E402
 
 # The waits of a commit depend on its time. The process pool needs the real clock.
 commit_attempts.monotonic = virtual_runtime.RUNTIME.monotonic  # type: ignore[attr-defined]
@@ -45,6 +46,7 @@ logging.getLogger("delta_variant").setLevel(logging.CRITICAL)
 gc.freeze()
 gc.disable()
 
+INLINE_BYTES = deletion_vectors.INLINE_BYTES
 LOST_ANSWERS = 0.15
 """How likely the answers of a history are lost at times, and then each of them."""
 
@@ -66,6 +68,7 @@ class Report:
     """What a history did, or which check of it failed."""
 
     seed: int
+    table: int
     operations: Sequence[Operation] = ()
     outcomes: Sequence[Outcome] = ()
     trace: Sequence[str] = ()
@@ -74,7 +77,7 @@ class Report:
 
     def describe(self, *, with_trace: bool) -> str:
         """Return the seed, the operations, how they ended, and what failed."""
-        lines = [f"seed {self.seed}, table {self.seed % TABLES}"]
+        lines = [f"seed {self.seed}, table {self.table}"]
         for number, (operation, outcome) in enumerate(zip(self.operations, self.outcomes, strict=True)):
             ended = f"{type(outcome.error).__name__}: {outcome.error}" if outcome.error else outcome.result
             lines.append(f"  {number} {operation} -> {ended}; committed {outcome.commits}")
@@ -82,15 +85,18 @@ class Report:
         return "\n".join([*lines, f"  {self.failure or 'all checks passed'}"])
 
 
-def explore(seed: int, store: str = "sound") -> Report:
-    """Run the history of a seed and check it."""
-    table = history_table(seed % TABLES)
+def explore(seed: int, store: str = "sound", *, rows: bool = False) -> Report:
+    """Run the history of a seed and check it; with `rows`, of changes of rows of one file."""
+    number = TABLES + seed % ROW_TABLES if rows else seed % TABLES
+    # Small vectors are in the log, unless they have to be in files.
+    deletion_vectors.INLINE_BYTES = INLINE_BYTES if seed % 2 else 0
+    table = history_table(number)
     random = Random(seed)
     virtual_runtime.RUNTIME.reset(f"history {seed}")
     count = random.choice([2, 2, 3, 3, 4])
     draws = [
-        Draw(random, number, table.versions, table.options, table.has("enableChangeDataFeed"))
-        for number in range(count)
+        Draw(random, each, table.versions, table.options, table.has("enableChangeDataFeed"), rows)
+        for each in range(count)
     ]
     operations = [draw_operation(draw) for draw in draws]
     outcomes = [Outcome() for _ in operations]
@@ -101,14 +107,14 @@ def explore(seed: int, store: str = "sound") -> Report:
             _run,
             operation,
             open_memory(
-                STORES[store](objects, scheduler, number, outcomes[number], random, lost),
-                _draw_memo(table, seed, number),
+                STORES[store](objects, scheduler, each, outcomes[each], random, lost),
+                _draw_memo(table, seed, each),
             ),
             random.randrange(-MOST_SKEW, MOST_SKEW),
         )
-        for number, operation in enumerate(operations)
+        for each, operation in enumerate(operations)
     ]
-    report = Report(seed, operations, outcomes, scheduler.trace)
+    report = Report(seed, number, operations, outcomes, scheduler.trace)
     try:
         scheduler.run(runs, outcomes)
     except TimeoutError as error:
@@ -133,7 +139,9 @@ def _run(operation: Operation, store: Store, skew: int) -> Any:
 
 
 def _ending(operation: Operation, outcome: Outcome) -> str:
-    return f"{type(operation).__name__}: {type(outcome.error).__name__ if outcome.error else 'done'}"
+    ended = type(outcome.error).__name__ if outcome.error else "done"
+    raced = " after a lost race" if outcome.attempts > max(1, len(outcome.commits)) else ""
+    return f"{type(operation).__name__}: {ended}{raced}"
 
 
 def _failure(history: History) -> str | None:
@@ -145,8 +153,8 @@ def _failure(history: History) -> str | None:
     return None
 
 
-def _explore_in_worker(seed: int, store: str) -> tuple[int, str | None, Any]:
-    report = explore(seed, store)
+def _explore_in_worker(seed: int, store: str, *, rows: bool) -> tuple[int, str | None, Any]:
+    report = explore(seed, store, rows=rows)
     return seed, report.describe(with_trace=True) if report.failure else None, report.kinds
 
 
@@ -159,10 +167,11 @@ def main() -> int:
     parser.add_argument(
         "--store", choices=STORES, default="sound", help="a store that keeps or breaks promises"
     )
+    parser.add_argument("--rows", action="store_true", help="change rows of one file only")
     parser.add_argument("--failures", type=int, default=5, help="stop after this many failures")
     given = parser.parse_args()
     if given.seed is not None:
-        report = explore(given.seed, given.store)
+        report = explore(given.seed, given.store, rows=given.rows)
         print(report.describe(with_trace=True))
         return report.failure is not None
     return _explore_all(given)
@@ -173,7 +182,8 @@ def _explore_all(given: argparse.Namespace) -> int:
     seeds = range(given.first, given.first + given.count)
     done = 0
     with get_context("spawn").Pool(given.workers) as pool:
-        for seed, failure, ended in pool.imap(partial(_explore_in_worker, store=given.store), seeds, 20):
+        run = partial(_explore_in_worker, store=given.store, rows=given.rows)
+        for seed, failure, ended in pool.imap(run, seeds, 20):
             done = seed - given.first + 1
             kinds += ended
             if done % PROGRESS == 0:

@@ -29,13 +29,17 @@ COMMIT = re.compile(r"_delta_log/(\d{20})\.json")
 
 @dataclass
 class Outcome:
-    """What an operation returned or raised, the versions that it committed, and the files that it wrote."""
+    """What an operation returned or raised, the versions that it committed, and the files that it wrote.
+
+    `attempts` counts how often it tried to commit.
+    """
 
     result: Any = None
     error: BaseException | None = None
     commits: list[int] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     lost_answers: int = 0
+    attempts: int = 0
 
 
 class Scheduler:
@@ -131,12 +135,14 @@ class ScheduledObjects:
 
     def create(self, key: str, data: bytes) -> None:
         self._wait("create", key)
+        match = COMMIT.fullmatch(key)
+        self.outcome.attempts += match is not None
         is_lost = self.random.random() < self.lost_answers
         if is_lost and self.random.random() < 0.5:
             self.outcome.lost_answers += 1
             raise GenericError("the request was lost")
         self._create(key, data)
-        if match := COMMIT.fullmatch(key):
+        if match:
             self.outcome.commits.append(int(match[1]))
         if is_lost:
             self.outcome.lost_answers += 1

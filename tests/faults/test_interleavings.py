@@ -25,6 +25,14 @@ def test_each_of_100_interleavings_has_a_serial_order_and_leaves_a_sound_table()
     assert "100 interleavings" in ended.stdout
 
 
+def test_changes_of_rows_of_one_file_have_a_serial_order_and_succeed_after_lost_races():
+    ended = run("--count", "60", "--rows")
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "60 interleavings" in ended.stdout
+    for kind in ("Delete", "Merge", "Update"):
+        assert f"{kind}: done after a lost race" in ended.stdout
+
+
 def test_a_seed_repeats_the_same_calls_and_the_same_files():
     first, second = (run("--seed", "29") for _ in range(2))
     assert first.returncode == 0, first.stdout + first.stderr

@@ -15,13 +15,11 @@ import pyarrow as pa
 import pytest
 from support.intercepted_store import commit_first
 from support.tables import list_files, read_actions, read_by_id, read_log
-from support.vectors import deleted_rows
+from support.vectors import deleted_rows, vector_path
 
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError
-from delta_variant.log.deletion_vectors import file_path
 from delta_variant.log.load import load_snapshot
-from delta_variant.protocol.actions import DeletionVector
 from delta_variant.write import deletion_vectors
 
 pytestmark = pytest.mark.usefixtures("small_files_are_shredded")
@@ -115,16 +113,8 @@ def run_second(table: Path, operation: Operation, *first: Operation) -> str | No
 def vector_files(table: Path) -> set[str]:
     """Return the files of vectors that commits of a table refer to."""
     actions = (action for commit in read_log(table) for action in commit)
-    adds = (action["add"] for action in actions if "add" in action)
-    vectors = [add["deletionVector"] for add in adds if "deletionVector" in add]
-    names = {
-        "storage_type": "storageType",
-        "path_or_inline_dv": "pathOrInlineDv",
-        "size_in_bytes": "sizeInBytes",
-        "cardinality": "cardinality",
-    }
-    described = (DeletionVector(**{name: each[key] for name, key in names.items()}) for each in vectors)
-    return {path for each in described if (path := file_path(each)) is not None}
+    paths = (vector_path(action["add"]) for action in actions if "add" in action)
+    return {path for path in paths if path is not None}
 
 
 def assert_sound(table: Path) -> None:

@@ -13,9 +13,17 @@ from uuid import UUID
 
 from delta_variant.protocol import z85
 
-__all__ = ["deleted_rows"]
+__all__ = ["deleted_rows", "vector_path"]
 
 MAGIC, PLAIN, RUNS = 1_681_511_377, 12_346, 12_347
+
+
+def vector_path(add: Mapping[str, Any]) -> str | None:
+    """Return the path of the file that has the vector of an action, None if no file has it."""
+    vector = add.get("deletionVector")
+    if vector is None or vector["storageType"] == "i":
+        return None
+    return f"deletion_vector_{UUID(bytes=z85.decode(vector['pathOrInlineDv']))}.bin"
 
 
 def deleted_rows(add: Mapping[str, Any], read: Callable[[str], bytes]) -> frozenset[int]:
@@ -24,10 +32,11 @@ def deleted_rows(add: Mapping[str, Any], read: Callable[[str], bytes]) -> frozen
     if vector is None:
         return frozenset()
     size, text = vector["sizeInBytes"], vector["pathOrInlineDv"]
-    if vector["storageType"] == "i":
+    path = vector_path(add)
+    if path is None:
         rows = frozenset(_rows(z85.decode(text)[:size]))
     else:
-        file = read(f"deletion_vector_{UUID(bytes=z85.decode(text))}.bin")
+        file = read(path)
         start = vector["offset"] + 4
         data = file[start : start + size]
         assert file[0] == 1
