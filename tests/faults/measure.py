@@ -16,6 +16,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 from buckets import new_bucket, s3_server
 from concurrent_writers import run_writers
 from crash_recovery import run_crashes
+from row_writers import run_row_writers
 
 
 def main() -> None:
@@ -35,6 +36,13 @@ def main() -> None:
             print(f"{what}, local: {local}", flush=True)
             remote = run_writers(bucket.table(str(deletes)), deletes=deletes, options=bucket.options, **size)
             print(f"{what}, S3: {remote}", flush=True)
+        changes = {"writers": given.writers, "changes": given.appends}
+        for vectors in (True, False):
+            what = "deletion vectors" if vectors else "copy-on-write"
+            counts = run_row_writers(Path(folder, what), vectors=vectors, **changes)
+            print(f"{given.writers} processes change {given.appends} rows each of one file, {what}: {counts}")
+        counts = run_row_writers(Path(folder, "killed"), kills=given.crashes, seed=given.seed, **changes)
+        print(f"the same with SIGKILL, seed {given.seed}: {counts}", flush=True)
         crashes = run_crashes(Path(folder), given.crashes, given.seed)
         print(f"SIGKILL, seed {given.seed}: {crashes}", flush=True)
 

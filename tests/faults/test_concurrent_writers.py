@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from buckets import Bucket
 from concurrent_writers import run_writers
+from row_writers import run_row_writers
 
 
 @pytest.mark.parametrize("deletes", [False, True])
@@ -30,3 +31,9 @@ def test_concurrent_creators_on_a_disk_make_one_table_of_all_rows(tmp_path: Path
 def test_concurrent_creators_on_s3_make_one_table_of_all_rows(bucket: Bucket):
     for number in range(3):
         run_writers(bucket.table(str(number)), writers=4, appends=2, creates=True, options=bucket.options)
+
+
+@pytest.mark.parametrize("kills", [0, 4])
+def test_writers_of_rows_of_one_file_lose_and_repeat_nothing(tmp_path: Path, kills: int):
+    counts = run_row_writers(tmp_path / "table", writers=3, changes=6, kills=kills)
+    assert (counts.commits, counts.conflicts, counts.kills) == (18, 0, kills)
