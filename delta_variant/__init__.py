@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .operations.convert import convert
     from .operations.create import create_table
     from .operations.delete import delete, delete_all
+    from .operations.describe.analyze import Analysis, analyze
     from .operations.describe.describe import describe
     from .operations.describe.summary import Summary
     from .operations.drop_feature import drop_feature
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregation",
     "AmbiguousWriteError",
+    "Analysis",
     "ArgumentTypeError",
     "Audit",
     "CastError",
@@ -163,6 +165,7 @@ __all__ = [
     "add_columns",
     "add_constraint",
     "aggregate",
+    "analyze",
     "audit_table",
     "change_type",
     "clean_up_log",
@@ -257,6 +260,7 @@ _LAZY = {
         "delete",
         "delete_all",
     ),
+    "operations.describe.analyze": ("Analysis", "analyze"),
     "operations.describe.describe": ("describe",),
     "operations.describe.summary": ("Summary",),
     "operations.drop_feature": ("drop_feature",),

@@ -35,6 +35,7 @@ from .operations.clone import clone as _clone
 from .operations.create import create_table as _create_table
 from .operations.delete import delete as _delete
 from .operations.delete import delete_all as _delete_all
+from .operations.describe.analyze import analyze as _analyze
 from .operations.describe.describe import describe as _describe
 from .operations.drop_feature import drop_feature as _drop_feature
 from .operations.file_repair import repair_files as _repair_files
@@ -330,6 +331,7 @@ class Table:
     changes = _read_changes
     shredded_columns = _shredded_columns
     describe = _describe
+    analyze = _analyze
     file_stats = _file_stats
     create = _create_table
     clone = _clone

@@ -33,6 +33,7 @@ METHODS = {
                 "aggregate",
                 "shredded_columns",
                 "describe",
+                "analyze",
                 "file_stats",
                 "clone",
                 "export",

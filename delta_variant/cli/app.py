@@ -152,6 +152,11 @@ COMMANDS: Mapping[str, Mapping[str, Row]] = {
             "delta-variant optimize lake/events --dry-run",
             "delta-variant optimize lake/events --sort-by event:user.id::bigint",
         ),
+        "analyze": Row(
+            "maintenance",
+            "Read the files that were not analyzed before, so that `describe --paths` knows all rows.",
+            "delta-variant analyze lake/events",
+        ),
         "vacuum": Row(
             "maintenance",
             "Delete files that no version within the retention period references, one week by default.",

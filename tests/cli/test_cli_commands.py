@@ -604,6 +604,16 @@ def test_describe_prints_the_paths_of_a_table_or_a_file(tmp_path: Path):
     assert lines[0] == f"{tmp_path / 't'}, version 1: 3 rows; paths since version 0: 1 new"
     assert lines[-1].startswith("v:new (new)\t")
     assert "--since requires --paths" in run("describe", str(tmp_path / "t"), "--since", "0").stderr
+
+
+def test_analyze_prints_how_many_files_it_read(tmp_path: Path):
+    table = str(tmp_path)
+    dv.write_table(table, [{"n": 1}, {"n": 3}])
+    assert run("analyze", table).stdout == f"{table}: version 0, 1 file analyzed, 0 known before\n"
+    result = json.loads(run("analyze", table, "--json").stdout)
+    assert result == {"table": table, "version": 0, "files": [], "known": 1, "dropped": 0}
+    described = json.loads(run("describe", table, "--paths", "--json").stdout)
+    assert (described["distinct"], described["deciles"]) == (2, ["1"] * 5 + ["3"] * 4)
     file = tmp_path / "rows.ndjson"
     file.write_text('{"n": 1}\n{"n": 2.5}\n{"n"\n')
     [_, path] = [json.loads(line) for line in run("describe", str(file), "--json").stdout.splitlines()]

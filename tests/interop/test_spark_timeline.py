@@ -200,7 +200,7 @@ def test_both_vacuum_the_same_files(spark: SparkSession, tmp_path: Path, feature
         "part-orphan.parquet",
         "day=x%3Dy%25/orphan ü.parquet",
         "other/o.bin",
-        "_hidden/f",
+        "_delta_variant_sketches/1.arrow",
         ".hidden",
         "e/_f/g",
     ]

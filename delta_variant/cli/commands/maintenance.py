@@ -1,4 +1,4 @@
-"""The commands `optimize`, `history`, `restore`, `vacuum`, `clean-up-log` and `checkpoint`."""
+"""The commands `optimize`, `analyze`, `history`, `restore`, `vacuum`, `clean-up-log` and `checkpoint`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..._text import count, path_text, size_text
 from ...data_file.options import FileOptions
 from ...log.commit_context import CommitResult
 from ...operations.checkpoint import write_checkpoint
+from ...operations.describe.analyze import analyze as analyze_files
 from ...operations.history import HistoryEntry, parameters_text
 from ...operations.history import history as history_of
 from ...operations.log_cleanup import plan_log_cleanup, run_log_cleanup
@@ -45,7 +46,7 @@ from ..progress import showing_progress
 from ..report import Report, facts, render
 from ..tables import Heading, Layout
 
-__all__ = ["checkpoint", "clean_up_log", "history", "optimize", "restore", "vacuum"]
+__all__ = ["analyze", "checkpoint", "clean_up_log", "history", "optimize", "restore", "vacuum"]
 
 
 def optimize(
@@ -114,6 +115,18 @@ def _optimization_lines(
         yield f"purged {count(result.rows_purged, 'deleted row')}"
     for name, leaves in changed.items():
         yield from (f"{name} {path_text(each.column, each.path)} ({each.type})" for each in leaves)
+
+
+def analyze(table: Table, json: Json = False) -> None:
+    """Read the files that were not analyzed before, so that `describe --paths` knows all rows.
+
+    Keeps numbers of values, nulls and distinct values, and their distribution, in a folder of the table.
+    """
+    with showing_progress():
+        result = analyze_files(handle(table))
+    done = f"{count(len(result.files), 'file')} analyzed, {result.known:,} known before"
+    report = [f"{table}: version {result.version}, {done}"]
+    render(Report({"table": table, **asdict(result)}, report), json=json)
 
 
 def history(

@@ -22,6 +22,7 @@ from ...read.shredded_columns import shredded_types
 from ...storage.inputs import InputFile
 from ...storage.store import TableLocation
 from ...variant.values import parse_valid_json
+from .analyze import with_analyzed_figures
 from .columns import reasons
 from .exact import with_exact_figures
 from .ranges import choose_files, read_ranges
@@ -46,7 +47,9 @@ def describe(
     The figures are those of a sample: 32 ranges of rows, evenly spaced in up to 16 files, or the first rows
     of other input. The number of distinct values in all rows is estimated (Charikar et al.,
     "Towards Estimation Error Guarantees for Distinct Values", 2000). Fill, nulls, minimum and maximum are
-    those of all rows where the statistics in the log prove them; `PathSummary.exact` names these.
+    those of all rows where the statistics in the log prove them; `PathSummary.exact` names these. If
+    `analyze` has read all files of the version, fill, nulls and deciles are those of all rows, and the number
+    of distinct values is that of all rows or estimated from them.
 
     Args:
         source: A path, a URI, a `Table`, a `Snapshot` or a `deltalake.DeltaTable`; or data that is not in a
@@ -107,7 +110,8 @@ def _describe_table(snapshot: Snapshot, limit: int) -> Summary:
             columns[column[0], path] = name
     rows, deleted = known_rows(snapshot), count_deleted_rows(snapshot.files)
     why = dict(reasons(snapshot, sample, variants, columns))
-    paths = with_exact_figures(snapshot, rows, names, sample.summaries(rows, columns, why))
+    found = with_analyzed_figures(snapshot, sample.summaries(rows, columns, why))
+    paths = with_exact_figures(snapshot, rows, names, found)
     return Summary(snapshot.uri, snapshot.version, rows, sample.rows, 0, tuple(paths), deleted_rows=deleted)
 
 

@@ -31,6 +31,7 @@ SCHEMA = pa.schema(
         pa.field("reason", pa.string()),
         pa.field("change", pa.string()),
         pa.field("exact", pa.list_(pa.string()), False),
+        pa.field("deciles", pa.list_(pa.string()), False),
     ]
 )
 
@@ -45,8 +46,8 @@ class PathSummary:
         types: The types of the values that are not null with their shares, the most frequent first.
         filled: The share of the rows that have a value.
         nulls: The share of the rows that have a null. The other rows lack the path.
-        distinct: The number of distinct values in all rows, estimated if not all rows are in the sample. None
-            for objects and arrays.
+        distinct: The number of distinct values in all rows, estimated unless `exact` names it. None for
+            objects and arrays.
         min: The least value as text. None for objects and arrays.
         max: The greatest value as text. None for objects and arrays.
         examples: The most frequent values in the sample as text.
@@ -58,6 +59,7 @@ class PathSummary:
         change: `"new"`, `"changed"` if the path had other types, or `"vanished"` since the version that
             `since` selects. None if there is no change, and without `since`.
         exact: The names of the attributes that hold for all rows of the table. The others are of the sample.
+        deciles: The nine values between the tenths of all values in their order as text, after `analyze`.
     """
 
     path: str
@@ -72,6 +74,7 @@ class PathSummary:
     reason: str | None = None
     change: str | None = None
     exact: tuple[str, ...] = ()
+    deciles: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,7 @@ class Summary:
         where = self.source if self.version is None else f"{self.source}, version {self.version}"
         rows = rows_text(self.sampled_rows if self.rows is None else self.rows, self.deleted_rows)
         sampled = f"{self.sampled_rows:,} of them" if self.rows is not None else "these first rows"
+        sampled += " and sketches of all" if any(each.deciles for each in self.paths) else ""
         sample = "" if self.rows == self.sampled_rows else f", ~ estimated from {sampled}"
         invalid = f", {count(self.invalid, 'value')} not JSON" if self.invalid else ""
         changes = Counter(each.change for each in self.paths if each.change is not None)
