@@ -39,6 +39,8 @@ SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "2",
+    # A VACUUM lists files by as many tasks.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
     # To compile or to adapt a query takes longer than to interpret it, for the few rows of a test.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
