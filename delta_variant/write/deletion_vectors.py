@@ -24,7 +24,7 @@ from ..protocol.statistics import FileStatistics, decode
 from ..read.file_reader import FileReader, load_deleted
 from ..storage.store import Store, discard, put
 
-__all__ = ["MarkedFile", "VectorWriter", "marked_add", "marked_adds", "prefers_vector"]
+__all__ = ["MarkedFile", "VectorWriter", "count_records", "marked_add", "marked_adds", "prefers_vector"]
 
 MOST_DELETED = 0.5
 """The share of the rows of a file up to which they are marked. A file with more deleted rows is rewritten, so
@@ -123,6 +123,12 @@ def marked_add(add: AddFile, vector: DeletionVector, num_records: int) -> AddFil
     """Return the action that adds a file again with another vector; `num_records` counts all of its rows."""
     stats = replace(_decoded(add.stats), num_records=num_records, tight_bounds=False)
     return msgspec.structs.replace(add, deletion_vector=vector, stats=stats.to_json())
+
+
+def count_records(add: AddFile) -> int:
+    """Return the number of rows of a file, deleted ones included; -1 if its statistics do not have it."""
+    number = _decoded(add.stats).num_records
+    return -1 if number is None else number
 
 
 def _decoded(stats: str | None) -> FileStatistics:

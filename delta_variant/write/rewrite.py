@@ -35,9 +35,8 @@ from ..log.commit_context import (
     transaction_of,
 )
 from ..log.conflicts import Reads
-from ..log.pending_commit import RebasedFiles
 from ..log.snapshot import Snapshot, TableVersion
-from ..protocol.actions import AddFile, file_key
+from ..protocol.actions import AddFile
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import PrimitiveType, StructField
 from ..read.file_reader import FileEntry, TableReader
@@ -46,7 +45,9 @@ from ..read.predicate import RowCondition
 from ..read.row_tracking import append_row_ids, clear_commit_versions
 from ..read.scope import Scope
 from ..storage.store import Store, discard
-from .concurrent_rows import ConcurrentRows, split_files
+from .concurrent_moves import ConcurrentMoves, MovedRows
+from .concurrent_rows import ConcurrentRows
+from .concurrent_vectors import ConcurrentVectors
 from .deletion_vectors import MarkedFile, marked_adds
 from .partitions import NO_FILES, WrittenFiles
 from .router import Router
@@ -125,6 +126,7 @@ class RewrittenFiles:
         changes: The change data files, which have all changes if there are any.
         marked: Those of the removed files that the commit adds again, with other deletion vectors.
         vector_files: The paths of the files with these vectors.
+        moved: Which of the files have the rows of removed files in the same order.
     """
 
     plan: FilePlan
@@ -135,6 +137,7 @@ class RewrittenFiles:
     changes: WrittenFiles = NO_FILES
     marked: Sequence[AddFile] = ()
     vector_files: Sequence[str] = ()
+    moved: Sequence[MovedRows] = ()
 
     @property
     def files_removed(self) -> int:
@@ -326,15 +329,17 @@ def commit_replacement(
     after: TableConfiguration | None = None,
 ) -> CommitResult:
     """Commit a rewrite as `commit_rewrite` does; `after` is the table after it, None if it stays as it is."""
-    store, marked = snapshot.store, rewritten.marked
-    rows = ConcurrentRows(snapshot, predicate, marked)
-    before, removed = split_files(rewritten.removed, {file_key(add)[0] for add in marked})
+    store = snapshot.store
+    rows: ConcurrentVectors = ConcurrentRows(snapshot, predicate, rewritten.marked)
+    if rewritten.moved:
+        rows = ConcurrentMoves(snapshot, rewritten.removed, rewritten.files.adds, rewritten.moved)
+    removed, adds, rebased = rows.divide(rewritten.removed, rewritten.files.adds)
     try:
         version = transaction.replace_files(
             snapshot,
             removed,
-            rewritten.files.adds,
-            rebased=RebasedFiles(before, marked),
+            adds,
+            rebased=rebased,
             changes=rewritten.changes.change_actions(),
             context=context,
             reads=Reads(rewritten.plan.files, rows.may_match, rows),

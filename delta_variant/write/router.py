@@ -244,6 +244,8 @@ class ResidualFiles:
         options = replace(options, shredding=schema, json=json, sample_bytes=sample_bytes, is_residual=True)
         self._files = PartitionedFiles(store, table, options, name, max_open, folder, self._new_series)
         self._partitions: set[PartitionValues] = set()
+        self.num_rows = 0
+        """The number of rows that were added."""
         self._thread = Threads(1)
         self._begun: deque[Future[None]] = deque()
 
@@ -254,6 +256,7 @@ class ResidualFiles:
     def add(self, values: PartitionValues, rows: pa.RecordBatch) -> None:
         """Add rows with the columns of files of a partition."""
         self._partitions.add(values)
+        self.num_rows += rows.num_rows
         self._begun.append(self._thread.submit(self._files.add, values, rows, BatchOrigin(None, 0, None)))
         if len(self._begun) > MAX_WAITING:
             self._begun.popleft().result()

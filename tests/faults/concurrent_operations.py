@@ -299,7 +299,7 @@ class Draw:
 
     @property
     def ids(self) -> int:
-        return max(self.versions[0].rows) + 1 if self.is_of_rows else 10
+        return max(self.versions[-1].rows) + 1 if self.is_of_rows else 10
 
     def condition(self) -> Condition:
         return Condition.draw_rows(self.random, self.ids) if self.is_of_rows else Condition.draw(self.random)
@@ -353,8 +353,8 @@ KINDS: Mapping[str, tuple[int, Callable[[Draw], Operation]]] = {
 """How to draw each kind of operation, and how often it is drawn relative to the others."""
 
 
-ROW_WEIGHTS = {"delete": 6, "update": 6, "merge": 6, "append": 1, "optimize": 1, "repair": 1, "restore": 1}
-"""How often each kind is drawn in a history of changes of rows of one file."""
+ROW_WEIGHTS = {"delete": 6, "update": 6, "merge": 6, "append": 1, "optimize": 3, "repair": 1, "restore": 1}
+"""How often each kind is drawn in a history of changes of rows of the same files."""
 
 
 def draw_operation(draw: Draw) -> Operation:

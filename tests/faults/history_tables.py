@@ -23,9 +23,9 @@ TABLES = 48
 """How many tables there are; a history starts from a copy of one."""
 
 ROW_TABLES = 16
-"""How many tables of one file there are, for histories of changes of its rows; their numbers follow."""
+"""How many tables there are for histories of changes of rows of the same files; their numbers follow."""
 
-ROWS, ROWS_OF_ONE_FILE = 6, 24
+ROWS, MANY_ROWS = 6, 24
 """How many rows the first file of a table has."""
 
 URI = "memory://table"
@@ -78,22 +78,22 @@ def history_table(number: int) -> HistoryTable:
     """Return a table with files that a vacuum deletes: their removal is older than the retention."""
     random = Random(f"table {number}")
     RUNTIME.reset(f"table {number}", START - 2 * HOUR)
-    is_of_one_file = number >= TABLES
+    is_of_rows = number >= TABLES
     configuration = _draw_configuration(random)
-    if is_of_one_file:
+    if is_of_rows:
         configuration["delta.enableDeletionVectors"] = "true"
     is_shredded = configuration["delta.enableVariantShredding"] == "true"
     options = {"shredding": SHREDDING if is_shredded else None}
     objects = MemoryObjects(RUNTIME.store_milliseconds)
     store = open_memory(objects)
-    rows = {n: ("ab"[n % 2], n) for n in range(ROWS_OF_ONE_FILE if is_of_one_file else ROWS)}
-    partitions = ["day"] if not is_of_one_file and random.random() < 0.5 else []
+    rows = {n: ("ab"[n % 2], n) for n in range(MANY_ROWS if is_of_rows else ROWS)}
+    partitions = ["day"] if not is_of_rows and random.random() < 0.5 else []
     dv.write_table(store, data(rows), configuration=configuration, partition_by=partitions, **options)
     deleted = frozenset[int]()
     if configuration["delta.enableDeletionVectors"] == "true":
         deleted = frozenset({_mark_first_row(objects)})
     versions = [State({n: row for n, row in rows.items() if n not in deleted})]
-    for step in () if is_of_one_file else _steps(random, options):
+    for step in _row_steps(random, options) if is_of_rows else _steps(random, options):
         assert step.run(store) == len(versions)
         versions.append(step.apply(versions[-1], versions))
     objects.put(ORPHAN, b"")
@@ -121,6 +121,11 @@ def _steps(random: Random, options: Mapping[str, Any]) -> list[Operation]:
         Delete(Condition("id in (1, 6)", lambda number, _: number in (1, 6))),
         Append({8: ("a", 8), 9: ("b", 9)}, None, options),
     ]
+
+
+def _row_steps(random: Random, options: Mapping[str, Any]) -> list[Operation]:
+    second = range(MANY_ROWS, MANY_ROWS + 6)
+    return [Append({n: ("ab"[n % 2], n) for n in second}, None, options)] if random.random() < 0.5 else []
 
 
 def _mark_first_row(objects: MemoryObjects) -> int:

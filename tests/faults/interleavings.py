@@ -1,7 +1,7 @@
 """Histories of concurrent operations on one table, each from a seed, and the checks of each.
 
 `python tests/faults/interleavings.py --count 500` explores, and `--seed 1234` repeats one history and prints
-its calls. The same seed gives the same history. With `--rows`, the operations change rows of one file.
+its calls. The same seed gives the same history. With `--rows`, the operations change rows of the same files.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Report:
 
 
 def explore(seed: int, store: str = "sound", *, rows: bool = False) -> Report:
-    """Run the history of a seed and check it; with `rows`, of changes of rows of one file."""
+    """Run the history of a seed and check it; with `rows`, of changes of rows of the same files."""
     number = TABLES + seed % ROW_TABLES if rows else seed % TABLES
     # Small vectors are in the log, unless they have to be in files.
     deletion_vectors.INLINE_BYTES = INLINE_BYTES if seed % 2 else 0
@@ -167,7 +167,7 @@ def main() -> int:
     parser.add_argument(
         "--store", choices=STORES, default="sound", help="a store that keeps or breaks promises"
     )
-    parser.add_argument("--rows", action="store_true", help="change rows of one file only")
+    parser.add_argument("--rows", action="store_true", help="change rows of the same files")
     parser.add_argument("--failures", type=int, default=5, help="stop after this many failures")
     given = parser.parse_args()
     if given.seed is not None:

@@ -9,9 +9,11 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.intercepted_store import commit_first
 from support.tables import list_files, read_actions, read_by_id, read_log
@@ -117,14 +119,14 @@ def vector_files(table: Path) -> set[str]:
     return {path for path in paths if path is not None}
 
 
-def assert_sound(table: Path) -> None:
-    """Check findings, unknown files, the removed vectors and the changes of each version."""
+def assert_sound(table: Path, *, has_changes: bool = True) -> None:
+    """Check findings, unknown files, and the changes of each version."""
     assert dv.audit_table(table, data=True).findings == ()
     actions = [action for commit in read_log(table) for action in commit]
     data = {each[kind]["path"] for each in actions for kind in ("add", "cdc") if kind in each}
     assert list_files(table, "*.parquet") == data
     assert list_files(table, "*.bin") == vector_files(table)
-    for version in range(1, load_snapshot(table).version + 1):
+    for version in range(1, load_snapshot(table).version + 1) if has_changes else ():
         before, after = (read_by_id(load_snapshot(table, each)) for each in (version - 1, version))
         changes = dv.read_changes(
             table,
@@ -284,3 +286,81 @@ def test_the_action_keeps_what_the_other_writer_committed(tmp_path: Path):
     assert (stats["minValues"], stats["numRecords"], stats["tightBounds"]) == ({"id": -5}, ROWS, False)
     assert (add["tags"], add["baseRowId"], add["defaultRowCommitVersion"]) == ({"repaired": "yes"}, 0, 0)
     assert deleted_rows(add, lambda path: (table / path).read_bytes()) == {7, 8}
+
+
+@pytest.mark.parametrize("features", [{}, {"delta.enableRowTracking": "false"}])
+@pytest.mark.parametrize("inline_bytes", [0, 512])
+def test_an_optimization_marks_rows_that_were_deleted_in_the_old_files(
+    tmp_path: Path, inline_bytes: int, features: dict[str, str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(deletion_vectors, "INLINE_BYTES", inline_bytes)
+    table = new_table(tmp_path / "t", **features)
+    delete("id in (0, 3, 98)")(table)
+    append(*range(200, 230))(table)
+    append(*range(300, 310))(table)
+    others = [
+        in_order(delete("id in (1, 4, 99, 200)"), update("id in (215, 309)")),
+        delete("id between 300 and 304"),
+    ]
+    in_turn = Path(shutil.copytree(table, tmp_path / "in turn"))
+    assert run_second(table, dv.optimize, *others) is None
+    for each in (*others, dv.optimize):
+        each(in_turn)
+    assert read_by_id(table) == read_by_id(in_turn)
+    (new,) = (add for add in read_actions(table, "add", load_snapshot(table).version))
+    ids = pq.read_table(table / new["path"], columns=["id"])["id"].to_pylist()
+    assert sorted(ids) == [1, 2, *range(4, 98), 99, *range(200, 230), *range(300, 310)]
+    changed = (1, 4, 99, 200, 215, 309, *range(300, 305))
+    deleted = deleted_rows(new, lambda path: (table / path).read_bytes())
+    assert deleted == {ids.index(number) for number in changed}
+    assert_sound(table)
+
+
+def test_an_optimization_adds_no_file_of_which_all_rows_were_deleted(tmp_path: Path):
+    count = 200_000
+    table, random = tmp_path / "t", Random(1)
+    numbers = pa.table({"id": range(count), "x": [random.random() for _ in range(count)]})
+    dv.write_table(table, numbers, configuration=FEATURES)
+    delete("id % 10 = 0")(table)
+    small = dv.FileOptions(target_file_size=500_000)
+    assert run_second(table, lambda store: dv.optimize(store, files=small), delete("id < 140000")) is None
+    (add,) = read_actions(table, "add", 3)
+    last = pq.read_metadata(table / add["path"]).num_rows
+    assert add["deletionVector"]["cardinality"] == 126_000 - (180_000 - last)
+    assert sorted(dv.read_table(table, columns=["id"]).to_table()["id"].to_pylist()) == [
+        number for number in range(140_000, count) if number % 10
+    ]
+    assert_sound(table, has_changes=False)
+
+
+@pytest.mark.parametrize(
+    ("operation", "first", "reason"),
+    [
+        (dv.optimize, lambda table: dv.optimize(table, purge=True), "removed "),
+        (dv.optimize, restore(1), "returned deleted rows of "),
+        (dv.optimize, update("id < 90"), "removed "),
+        (lambda table: dv.optimize(table, sort_by="id"), delete("id = 7"), "removed "),
+    ],
+)
+def test_an_optimization_conflicts_with_other_changes_of_its_files(
+    tmp_path: Path, operation: Operation, first: Operation, reason: str
+):
+    table = new_table(tmp_path / "t")
+    append(200)(table)
+    delete("id = 5")(table)
+    found = run_second(table, operation, first)
+    assert found is not None
+    assert f"concurrent version 3 {reason}" in found
+    assert_sound(table)
+
+
+@pytest.mark.usefixtures("small_files_are_separated")
+def test_an_optimization_that_separates_residual_rows_conflicts_with_a_delete(tmp_path: Path):
+    """Residual rows are in other files, so that positions in the new files are not known."""
+    table = new_table(tmp_path / "t", **{"delta.enableVariantShredding": "true"})
+    odd = pa.table({"id": [200, 201], "event": ['{"n": "text"}', '{"n": 5}']})
+    dv.write_table(table, odd, mode="append", variant_columns=["event"], shredding=None)
+    found = run_second(table, dv.optimize, delete("id = 7"))
+    assert found is not None
+    assert "concurrent version 2 removed " in found
+    assert_sound(table)

@@ -37,6 +37,7 @@ from ...read.plan import FilePlan
 from ...read.row_tracking import with_row_ids
 from ...read.scope import Scope
 from ...storage.store import Store, TableLocation, discard
+from ...write.concurrent_moves import MovedRows
 from ...write.partitions import WrittenFiles, infer_shared_shredding
 from ...write.preparation import restrict_to_table
 from ...write.rewrite import RewrittenFiles, commit_rewrite
@@ -224,9 +225,9 @@ def run_optimize(plan: OptimizePlan, executor: Executor, *, dry_run: bool = Fals
     groups = _plan_groups(plan, executor)
     if dry_run or not groups:
         return OptimizeResult(None, tuple(groups))
-    done, files = _write(plan, groups, executor)
+    done, files, moved = _write(plan, groups, executor)
     new = WrittenFiles.join(files)
-    return executor.commit(lambda: _commit_groups(plan, done, new), (each.paths() for each in files))
+    return executor.commit(lambda: _commit_groups(plan, done, new, moved), (each.paths() for each in files))
 
 
 def _plan_groups(plan: OptimizePlan, executor: Executor) -> list[FileGroup]:
@@ -352,13 +353,15 @@ def write_rows(
     return write_files(version.store, batches, table, options, name=name, residual=residual)
 
 
-def _commit_groups(work: OptimizePlan, groups: Sequence[FileGroup], files: WrittenFiles) -> OptimizeResult:
+def _commit_groups(
+    work: OptimizePlan, groups: Sequence[FileGroup], files: WrittenFiles, moved: Sequence[MovedRows]
+) -> OptimizeResult:
     """Replace groups of files by new files; on conflict, delete those and raise CommitConflictError."""
     removed = pa.concat_tables(group.files for group in groups)
     rows = sum(group.rows for group in groups)
     committed = commit_rewrite(
         work.snapshot,
-        RewrittenFiles(FilePlan.whole(removed), removed, files, 0, rows),
+        RewrittenFiles(FilePlan.whole(removed), removed, files, 0, rows, moved=moved),
         predicate=None,
         data_change=False,
         operation="OPTIMIZE",
@@ -401,8 +404,8 @@ def _select_files(snapshot: Snapshot, predicate: Expression | None, where: str |
 
 def _write(
     plan: OptimizePlan, groups: Sequence[FileGroup], executor: Executor
-) -> tuple[list[FileGroup], list[WrittenFiles]]:
-    """Write new files, and return the groups as they were written, and the files of each task."""
+) -> tuple[list[FileGroup], list[WrittenFiles], list[MovedRows]]:
+    """Write new files; return the groups as they were written, the files of each task, and moved rows."""
     if not plan.keys:
         files, rows = sum(len(group.paths) for group in groups), sum(group.rows for group in groups)
         begin("rewriting", files=files, rows=rows)
@@ -419,15 +422,21 @@ def _write(
         for group, options in zip_longest(groups, used)
     ]
     written = [result.files for result in results]
-    return done, written if len(written) == 1 else _merge_residual_files(plan, written, executor)
+    if len(written) > 1:
+        written = _merge_residual_files(plan, written, executor)
+    return done, written, [moved for result in results for moved in result.moved]
 
 
 @dataclass(frozen=True)
 class WrittenGroups:
-    """The new files of groups, and the options of the new files of each group, if they are known."""
+    """The new files of groups, and the options of the new files of each group, if they are known.
+
+    `moved` are the groups whose rows keep their order.
+    """
 
     files: WrittenFiles
     options: Sequence[Sequence[WriteOptions]] = ()
+    moved: Sequence[MovedRows] = ()
 
     def paths(self) -> Iterator[str]:
         """Yield the paths of the files."""
@@ -454,16 +463,20 @@ class GroupsTask:
         """Return the new files; after an error, remove them."""
         version, written = replace(self.version, store=store), list[WrittenFiles]()
         used: list[list[WriteOptions]] = []
+        moved: list[MovedRows] = []
         # The residual rows of all groups of a partition, so that they are in few files.
         residual = ResidualFiles(store, with_row_ids(version.configuration), self.options, name)
         try:
             for group in self.groups:
                 used.append([])
+                separated = residual.num_rows
                 for options, batches in _rows_of_new_files(version, group, self.keys):
                     written.append(write_rows(version, _count_rows(batches), options, name, residual))
                     used[-1].append(options)
+                if not self.keys and residual.num_rows == separated:
+                    moved.append(MovedRows(group.paths, tuple(written[-1].paths())))
                 advance(files=len(group.paths))
-            return WrittenGroups(WrittenFiles.join([*written, residual.close()]), used)
+            return WrittenGroups(WrittenFiles.join([*written, residual.close()]), used, moved)
         except BaseException:
             discard(store, WrittenFiles.join(written).paths())
             residual.discard()
