@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ..errors import MalformedLogError, TableNotFoundError
 from ..storage.objects import StoredFile
-from ..storage.store import Store, list_file_info, read_if_present
+from ..storage.store import Store, exists, file_info, list_file_info, read_if_present
 
 if TYPE_CHECKING:
     from ..storage.unity import CatalogTable, LoadedTable
@@ -203,7 +205,8 @@ def list_log(store: Store, start: int | None) -> Listing:
     after = None if start is None else f"{LOG}/{start:020d}"
     catalog = managing_catalog(store)
     if catalog is None:
-        return listing_of(list_file_info(store, LOG, after))
+        listing = listing_of(list_file_info(store, LOG, after))
+        return listing if store.local_root is None else _with_missed_commits(store, listing)
     # First the catalog: a commit that is missing in its answer is published before the listing.
     loaded = catalog.refresh()
     listing = _with_ratified(listing_of(list_file_info(store, LOG, after)), loaded, start or 0)
@@ -217,6 +220,21 @@ def list_log(store: Store, start: int | None) -> Listing:
             version=latest,
         )
     return listing
+
+
+def _with_missed_commits(store: Store, listing: Listing) -> Listing:
+    """Return the listing of a local folder with commits that it lacks between others.
+
+    A file that is created while a folder is listed may be missing, although a later one is in the listing.
+    """
+    commits = {**listing.commits}
+    for first, second in pairwise(sorted(listing.commits)):
+        for version in range(first + 1, second):
+            path = commit_file_name(version)
+            if not exists(store, path):
+                break
+            commits[version] = replace(file_info(store, path), path=path)
+    return msgspec.structs.replace(listing, commits=dict(sorted(commits.items())))
 
 
 def _with_ratified(listing: Listing, loaded: LoadedTable, start: int) -> Listing:

@@ -22,7 +22,7 @@ from delta_variant.errors import (
     VersionExistsError,
     VersionNotFoundError,
 )
-from delta_variant.log import commits
+from delta_variant.log import commits, listing
 from delta_variant.log.commits import read_commits
 from delta_variant.log.file_tables import FILES_SCHEMA
 from delta_variant.log.listing import Span
@@ -284,6 +284,20 @@ def test_the_error_for_a_missing_commit_has_its_file_and_version(tmp_path, missi
         load_snapshot(tmp_path)
     assert caught.value.version == missing
     assert str(caught.value.file).endswith(f"{missing:020d}.json")
+
+
+def test_a_listing_may_miss_commits_that_were_created_concurrently(tmp_path, monkeypatch):
+    """A folder is not listed at one time: the listing may have version 4, and not the versions 1 and 2."""
+    root = table_of(tmp_path)
+    complete = listing.list_log(root, None)
+
+    def list_partly(*arguments):
+        found = store.list_file_info(*arguments)
+        return [file for file in found if not file.path.endswith(("1.json", "2.json"))]
+
+    monkeypatch.setattr(listing, "list_file_info", list_partly)
+    assert listing.list_log(root, None) == complete
+    assert paths(load_snapshot(tmp_path)) == ["f0", "f2", "f3", "f4"]
 
 
 def test_commits_are_only_needed_after_a_checkpoint(tmp_path):
