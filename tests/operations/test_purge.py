@@ -64,6 +64,14 @@ def test_files_with_more_than_a_twentieth_of_deleted_rows_are_rewritten(tmp_path
     assert table.optimize(files=ALONE).version is None
 
 
+@pytest.mark.usefixtures("small_files_are_shredded")
+def test_the_estimated_size_of_new_files_has_no_deleted_rows(tmp_path: Path):
+    table = table_of(tmp_path / "t", 1)
+    table.delete("id < 400")
+    plan = table.optimize(dry_run=True)
+    assert plan.bytes_after == plan.bytes_before * 6 // 10
+
+
 def test_a_purge_rewrites_all_files_with_a_vector_and_no_others(tmp_path: Path):
     table = table_of(tmp_path / "t", 3)
     table.delete("id in (0, 1000, 1999)")

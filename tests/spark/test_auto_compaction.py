@@ -16,7 +16,7 @@ import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.log.file_tables import FILES_SCHEMA
 from delta_variant.operations.optimize import auto_compaction, optimize
-from delta_variant.operations.optimize.auto_compaction import select_small_files
+from delta_variant.operations.optimize.auto_compaction import select_files
 from delta_variant.protocol.actions import Format, Metadata, Protocol
 from delta_variant.protocol.table_configuration import TableConfiguration
 from delta_variant.spark.executor import SparkExecutor
@@ -76,9 +76,22 @@ def test_enough_small_files_of_a_partition_are_selected(
 ):
     found = [*small_files(*sizes), *small_files(1, 1, 1, 1, part="1")]
     table = pa.Table.from_pylist(found, FILES_SCHEMA)
-    selected = select_small_files(table, {frozenset({("part", "0")})}, 100)
+    selected = select_files(table, {frozenset({("part", "0")})}, 100)
     assert sorted(selected["size"].to_pylist(), reverse=True) == chosen
     assert {dict(values)["part"] for values in selected["partition_values"].to_pylist()} <= {"0"}
+
+
+def test_files_with_many_deleted_rows_are_selected_with_small_ones(at_four_files: None):
+    def deleted(count: int, part: str) -> list[dict[str, Any]]:
+        vector, stats = {"cardinality": count}, '{"numRecords":100}'
+        return [{**file, "deletion_vector": vector, "stats": stats} for file in small_files(75, part=part)]
+
+    found = [*small_files(1, 1, 1, 1), *deleted(6, "0"), *deleted(5, "0"), *deleted(6, "1")]
+    table = pa.Table.from_pylist(found, FILES_SCHEMA)
+    selected = select_files(table, {frozenset({("part", part)}) for part in "01"}, 100)
+    assert [each and each["cardinality"] for each in selected["deletion_vector"].to_pylist()] == [
+        None
+    ] * 4 + [6]
 
 
 def test_files_are_selected_by_all_partition_columns_and_null_is_a_value(at_four_files: None):
@@ -90,15 +103,15 @@ def test_files_are_selected_by_all_partition_columns_and_null_is_a_value(at_four
     ]
     files = pa.Table.from_pylist(found, FILES_SCHEMA)
     for part, each in enumerate(values):
-        selected = select_small_files(files, {frozenset(each)}, 100)
+        selected = select_files(files, {frozenset(each)}, 100)
         assert selected["path"].to_pylist() == [f"{part}-{number}" for number in range(4)]
-    assert select_small_files(files, {frozenset([("a", "2"), ("b", "2")])}, 100).num_rows == 0
+    assert select_files(files, {frozenset([("a", "2"), ("b", "2")])}, 100).num_rows == 0
     whole = files.set_column(
         files.schema.get_field_index("partition_values"),
         files.schema.field("partition_values"),
         pa.array([[], None] * 6, files.schema.field("partition_values").type),
     )
-    assert select_small_files(whole, {frozenset()}, 100).num_rows == 12
+    assert select_files(whole, {frozenset()}, 100).num_rows == 12
 
 
 def test_the_partitions_of_a_write_are_compacted_in_a_commit_of_its_own(

@@ -108,6 +108,20 @@ def test_the_plan_equals_that_of_one_process_and_is_executed(spark: SparkSession
     assert on_spark(spark, table).optimize().version is None
 
 
+def test_tasks_purge_the_files_with_deletion_vectors(spark: SparkSession, tmp_path: Path):
+    table = tmp_path / "t"
+    configuration = {"delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
+    write(table, 0, partition_by="day", configuration=configuration)
+    dv.delete(table, "id in (1, 2)")
+    before = tracked(table)
+    assert on_spark(spark, table).optimize().version is None
+    done = on_spark(spark, table).optimize(purge=True)
+    assert (done.version, done.rows_purged, len(done.files)) == (2, 2, 2)
+    assert listed_files(table) == {file.path for file in done.files}
+    assert dv.load_snapshot(table).files["deletion_vector"].null_count == 2
+    assert tracked(table) == before
+
+
 @pytest.mark.usefixtures("small_files_are_separated", "small_files_are_shredded")
 @pytest.mark.parametrize("configuration", [{}, {"delta.enableRowTracking": "true"}], ids=["plain", "tracked"])
 def test_the_residual_rows_of_all_tasks_have_one_file(

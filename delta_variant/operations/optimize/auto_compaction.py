@@ -1,9 +1,13 @@
-"""Auto-compaction: after a write, the small files of its partitions become large ones, in another commit."""
+"""Auto-compaction: after a write, the small files of its partitions become large ones, in another commit.
+
+Files of these partitions with many deleted rows are rewritten, too.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Mapping
+from itertools import compress
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -16,10 +20,10 @@ from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.table_configuration import TableConfiguration
 from ...write.partitions import WrittenFiles
-from .layout import is_large
+from .layout import have_many_deleted_rows, is_large
 from .optimize import plan_compaction, run_optimize
 
-__all__ = ["compact_partitions", "compacts", "select_small_files"]
+__all__ = ["compact_partitions", "compacts", "select_files"]
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -55,7 +59,7 @@ def compact_partitions(
             return
         snapshot = load_latest(executor.store)
         touched = {_partition(add.partition_values) for add in written.adds}
-        chosen = select_small_files(snapshot.files, touched, files.target_file_size)
+        chosen = select_files(snapshot.files, touched, files.target_file_size)
         if chosen.num_rows:
             plan = plan_compaction(snapshot, chosen, files, reason={"auto": True})
             run_optimize(plan, executor.another())
@@ -65,29 +69,38 @@ def compact_partitions(
         _LOGGER.warning("%s: auto-compaction failed, the next write tries again: %s", uri, error)
 
 
-def select_small_files(files: pa.Table, partitions: Collection[Partition], target: int) -> pa.Table:
-    """Return the small files of `partitions`, of each that has at least `MIN_FILES`.
+def select_files(files: pa.Table, partitions: Collection[Partition], target: int) -> pa.Table:
+    """Return the files to rewrite of `partitions`, of each that has at least `MIN_FILES` small files.
 
-    A file that is larger than all others of its partition together stays until they have grown. Otherwise
-    each compaction would rewrite what the one before it wrote.
+    These are the small files, and those with many deleted rows. A small file that is larger than all others
+    of its partition together stays until they have grown. Otherwise each compaction would rewrite what the
+    one before it wrote.
     """
     names = sorted({name for partition in partitions for name, _ in partition})
     # A key of its own lets a table without partition columns be one group.
     keys = {"all": pa.nulls(files.num_rows)}
     keys |= {f"key {name}": pc.map_lookup(files["partition_values"], name, "first") for name in names}
-    numbered = pa.table({"number": range(files.num_rows), "size": files["size"], **keys})
-    grouped = numbered.filter(pa.array(_are_small(files, target))).group_by(list(keys))
-    groups = grouped.aggregate([("number", "list"), ("size", "list"), ("number", "count")])
-    chosen: list[int] = []
+    columns = {
+        "size": files["size"],
+        "small": _are_small(files, target),
+        "many": have_many_deleted_rows(files),
+    }
+    numbered = pa.table({"number": range(files.num_rows), **columns, **keys})
+    grouped = numbered.filter(pc.field("small") | pc.field("many")).group_by(list(keys))
+    groups = grouped.aggregate([("number", "count"), *((name, "list") for name in ("number", *columns))])
+    chosen: set[int] = set()
     for group in groups.filter(pc.field("number_count") >= MIN_FILES).to_pylist():
         if frozenset((name, group[f"key {name}"]) for name in names) not in partitions:
             continue
-        found = sorted(zip((size or 0 for size in group["size_list"]), group["number_list"], strict=True))
+        numbers = group["number_list"]
+        sizes = zip((size or 0 for size in group["size_list"]), numbers, strict=True)
+        found = sorted(compress(sizes, group["small_list"]))
         total = sum(size for size, _ in found)
         while found and 2 * found[-1][0] > total:
             total -= found.pop()[0]
         if len(found) >= MIN_FILES:
-            chosen += [number for _, number in found]
+            chosen.update(number for _, number in found)
+            chosen.update(compress(numbers, group["many_list"]))
     return files.take(pa.array(sorted(chosen), pa.int64()))
 
 

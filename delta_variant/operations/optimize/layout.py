@@ -229,10 +229,10 @@ def plan_group(
     """
     schemas, rows, is_separated = _inspect_files(version, chosen.files)
     bytes_before = sum(int(size or 0) for size in chosen.files["size"].to_pylist())
-    bytes_after = bytes_before
+    bytes_after = bytes_before * rows // max(rows + count_deleted_rows(chosen.files), 1)
     is_inferred = False
     if chosen.is_residual:
-        return _group(chosen, rows, bytes_before, replace(options, is_residual=True), is_inferred)
+        return _group(chosen, rows, bytes_after, replace(options, is_residual=True), is_inferred)
     if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
         options = replace(options, shredding=schemas[0])
     elif estimates or options.shredding == "infer":
