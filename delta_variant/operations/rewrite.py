@@ -201,6 +201,7 @@ def commit_plan(plan: RewritePlan, rewritten: RewrittenFiles) -> RewriteResult:
         plan.snapshot,
         rewritten,
         predicate=plan.predicate,
+        changes_selected=True,
         operation=plan.operation,
         parameters=plan.parameters,
         metrics={METRICS[plan.operation]: rewritten.changed, "numCopiedRows": rewritten.copied},

@@ -231,7 +231,9 @@ def _overwrite(write: WritePlan, snapshot: Snapshot, files: WrittenFiles, invali
         "numCopiedRows": rewritten.copied,
     }
     context = _context(write, "Overwrite", rewritten.files, invalid, **metrics)
-    committed = commit_replacement(snapshot, rewritten, predicate, context, after=write.after)
+    committed = commit_replacement(
+        snapshot, rewritten, predicate, context, changes_selected=True, after=write.after
+    )
     return WriteResult(
         committed.version,
         files.rows,

@@ -40,12 +40,23 @@ __all__ = ["ConcurrentRows"]
 
 
 class ConcurrentRows(ConcurrentVectors):
-    """The rows that a change selects by its predicate, None for all rows, and the files that it marks."""
+    """The rows that a change selects by its predicate, None for all rows, and the files that it marks.
 
-    def __init__(self, table: TableVersion, predicate: Expression | None, marked: Sequence[AddFile]) -> None:
+    `changes_selected` states that it changes each selected row. So other rows that are deleted do not matter.
+    """
+
+    def __init__(
+        self,
+        table: TableVersion,
+        predicate: Expression | None,
+        marked: Sequence[AddFile],
+        *,
+        changes_selected: bool,
+    ) -> None:
         super().__init__(table)
         self._predicate = predicate
         self._marked = marked
+        self._changes_selected = changes_selected
         self._merged: dict[str, tuple[bytes, int]] = {}
         """The vectors with the rows of both commits, by path key, and the numbers of their rows."""
 
@@ -80,7 +91,7 @@ class ConcurrentRows(ConcurrentVectors):
         marked = self._marked_by_key.get(file_key(after)[0])
         if marked is not None and not self._merge(marked, before, after):
             return False
-        return not deleted or not self._reads(before, after, deleted)
+        return self._changes_selected or not deleted or not self._reads(before, after, deleted)
 
     def _merge(self, marked: AddFile, before: Vector, other: AddFile) -> bool:
         """Merge the vectors of both commits in a file; return False if both mark a row."""

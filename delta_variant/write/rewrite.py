@@ -287,6 +287,7 @@ def commit_rewrite(
     rewritten: RewrittenFiles,
     *,
     predicate: Expression | None,
+    changes_selected: bool = False,
     data_change: bool = True,
     after: TableConfiguration | None = None,
     operation: str,
@@ -296,9 +297,9 @@ def commit_rewrite(
 ) -> CommitResult:
     """Commit a rewrite, unless there is nothing to commit, and return its version and metrics.
 
-    `predicate` selects the rows that the rewrite read, None for all rows. `after` is the table after the
-    commit, None if it stays as it is. If a concurrent commit conflicts, remove the new files and raise
-    CommitConflictError.
+    `predicate` selects the rows that the rewrite read, None for all rows. `changes_selected` states that it
+    changes each of them, as an update does. `after` is the table after the commit, None if it stays as it is.
+    If a concurrent commit conflicts, remove the new files and raise CommitConflictError.
     """
     if not rewritten.files and not rewritten.removed.num_rows:
         return CommitResult(None)
@@ -316,7 +317,15 @@ def commit_rewrite(
         },
         commit,
     )
-    return commit_replacement(snapshot, rewritten, predicate, context, data_change=data_change, after=after)
+    return commit_replacement(
+        snapshot,
+        rewritten,
+        predicate,
+        context,
+        changes_selected=changes_selected,
+        data_change=data_change,
+        after=after,
+    )
 
 
 def commit_replacement(
@@ -325,12 +334,15 @@ def commit_replacement(
     predicate: Expression | None,
     context: CommitContext,
     *,
+    changes_selected: bool = False,
     data_change: bool = True,
     after: TableConfiguration | None = None,
 ) -> CommitResult:
-    """Commit a rewrite as `commit_rewrite` does; `after` is the table after it, None if it stays as it is."""
+    """Commit a rewrite as `commit_rewrite` does."""
     store = snapshot.store
-    rows: ConcurrentVectors = ConcurrentRows(snapshot, predicate, rewritten.marked)
+    rows: ConcurrentVectors = ConcurrentRows(
+        snapshot, predicate, rewritten.marked, changes_selected=changes_selected
+    )
     if rewritten.moved:
         rows = ConcurrentMoves(snapshot, rewritten.removed, rewritten.files.adds, rewritten.moved)
     removed, adds, rebased = rows.divide(rewritten.removed, rewritten.files.adds)

@@ -23,6 +23,7 @@ import delta_variant as dv
 from delta_variant.errors import CommitConflictError
 from delta_variant.log.load import load_snapshot
 from delta_variant.write import deletion_vectors
+from delta_variant.write.concurrent_rows import ConcurrentRows
 
 pytestmark = pytest.mark.usefixtures("small_files_are_shredded")
 
@@ -221,6 +222,19 @@ def test_added_rows_conflict_only_if_the_predicate_selects_one_of_them(tmp_path:
     assert run_second(table, update("id = 7"), append(0, 200)) is None
     assert read_by_id(table, "event:n::int")[7] == 1007
     assert "added rows" in str(run_second(table, update("id = 7"), append(1, 7, 201)))
+
+
+def test_a_delete_and_an_update_read_no_row_that_others_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    table = new_table(tmp_path / "t")
+    opened: list[str] = []
+    monkeypatch.setattr(ConcurrentRows, "_reads", lambda *_: opened.append("file"))
+    assert run_second(table, delete("id = 7"), delete("id = 5")) is None
+    assert run_second(table, update("id = 8"), delete("id = 6")) is None
+    assert opened == []
+    assert run_second(table, merge(9), delete("id = 10")) is None
+    assert opened == ["file"]
 
 
 def test_a_restore_that_returns_rows_of_the_file_conflicts(tmp_path: Path):
