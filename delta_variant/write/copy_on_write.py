@@ -42,17 +42,16 @@ from ..read.row_tracking import RowTracking, with_row_ids
 from ..read.rows import count_rows
 from ..read.scope import Scope
 from ..storage.store import discard
+from .change_files import ChangeWriter, write_whole_files
 from .deletion_vectors import VectorWriter, prefers_vector
 from .partitions import NO_FILES, WrittenFiles
 from .preparation import restrict_to_table
 from .rewrite import (
     ChangedBatch,
-    ChangeWriter,
     RewrittenFiles,
     RewrittenPart,
     RowChange,
     combine_parts,
-    write_whole_files,
 )
 from .router import ResidualFiles, Router, write_files
 from .stored_rows import copyable_row_groups, read_or_copy

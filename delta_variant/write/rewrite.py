@@ -1,30 +1,20 @@
-"""A rewrite: the change of rows, the files that it replaces and writes, its commit and its result.
-
-If a commit has change data files, readers take its changes from these files only, else from the files that it
-adds and removes. So a commit that only adds and removes whole files has none, and any other commit has all of
-its changes in them (PROTOCOL.md, "Change Data Files"). Variants in them are not shredded, because readers of
-changes read whole rows.
-"""
+"""A rewrite: the change of rows, the files that it replaces and writes, its commit and its result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array
 from .._compressed import CompressedSequence, join
-from ..data_file.options import FileOptions, WriteOptions
 from ..data_file.writer import WrittenFile
 from ..errors import CommitConflictError, StoreError
-from ..execution import NameFile, new_name
-from ..expressions.evaluate import evaluate
 from ..expressions.tree import Expression, Input
-from ..expressions.tree import inputs as expression_inputs
 from ..log import transaction
 from ..log.commit_context import (
     CommitContext,
@@ -38,23 +28,19 @@ from ..log.conflicts import Reads
 from ..log.snapshot import Snapshot, TableVersion
 from ..protocol.actions import AddFile
 from ..protocol.table_configuration import TableConfiguration
-from ..protocol.types import PrimitiveType, StructField
-from ..read.file_reader import FileEntry, TableReader
+from ..read.file_reader import FileEntry
 from ..read.plan import FilePlan
 from ..read.predicate import RowCondition
 from ..read.row_tracking import append_row_ids, clear_commit_versions
-from ..read.scope import Scope
-from ..storage.store import Store, discard
+from ..storage.store import discard
+from .change_files import write_whole_files
 from .concurrent_moves import ConcurrentMoves, MovedRows
 from .concurrent_rows import ConcurrentRows
 from .concurrent_vectors import ConcurrentVectors
 from .deletion_vectors import MarkedFile, marked_adds
 from .partitions import NO_FILES, WrittenFiles
-from .router import Router
 
 __all__ = [
-    "ChangeType",
-    "ChangeWriter",
     "ChangedBatch",
     "RewriteResult",
     "RewrittenFiles",
@@ -65,7 +51,6 @@ __all__ = [
     "commit_replacement",
     "commit_rewrite",
     "skip_repeated",
-    "write_whole_files",
 ]
 
 
@@ -363,58 +348,3 @@ def commit_replacement(
         raise
     discard(store, rows.find_unused(rewritten.vector_files))
     return CommitResult(version, metrics=context.metrics)
-
-
-ChangeType: TypeAlias = Literal["insert", "update_preimage", "update_postimage", "delete"]
-
-CHANGE_TYPE = StructField("_change_type", PrimitiveType("string"))
-FOLDER = "_change_data/"
-
-
-class ChangeWriter:
-    """Writes rows and their change type to change data files."""
-
-    def __init__(self, store: Store, after: TableConfiguration, name: NameFile = new_name) -> None:
-        table = replace(after, extra_columns=(CHANGE_TYPE,))
-        options = WriteOptions(shredding=None, files=FileOptions(max_variant_stats_paths=0))
-
-        def name_of(number: int) -> str:
-            # The name of a data file, with the prefix that Delta gives change data files.
-            return f"cdc-{name(number).removeprefix('part-')}"
-
-        self._router = Router(store, table, options, name=name_of, folder=FOLDER)
-
-    def add(self, rows: pa.RecordBatch, change: ChangeType) -> None:
-        """Write rows that have the columns of the table."""
-        if rows.num_rows:
-            kind: Any = pa.repeat(pa.scalar(change), rows.num_rows)
-            self._router.add(rows.append_column(CHANGE_TYPE.name, kind))
-
-    def close(self) -> WrittenFiles:
-        """Finish the files and return them."""
-        return self._router.close()
-
-    def discard(self) -> None:
-        """Remove all files written so far."""
-        self._router.discard()
-
-
-def write_whole_files(
-    version: TableVersion,
-    after: TableConfiguration,
-    files: Iterable[FileEntry],
-    change: ChangeType,
-    name: NameFile = new_name,
-) -> WrittenFiles:
-    """Write all rows of data files of a version to change data files and return these."""
-    table, columns = TableReader.of(version), Scope.of(version.configuration).whole_columns()
-    writer = ChangeWriter(version.store, after, name)
-    try:
-        for file in files:
-            for batch in table.open(file).read(expression_inputs(columns.values()), None, "error"):
-                arrays = [evaluate(column, batch) for column in columns.values()]
-                writer.add(pa.record_batch(arrays, names=list(columns)), change)
-        return writer.close()
-    except BaseException:
-        writer.discard()
-        raise
