@@ -215,6 +215,11 @@ def input_name(source: Input) -> str:
     return source.name if source.table is None else f"{source.table}\0{source.name}"
 
 
+def input_column(source: Input) -> str:
+    """Return the name of the column that an input reads."""
+    return source.column if isinstance(source, Extraction) else source.name
+
+
 def output_type(expression: Expression) -> pa.DataType | None:
     """Return the Arrow type of a bound expression's values; None for Variant (struct<metadata, value>)."""
     if isinstance(expression, Literal):

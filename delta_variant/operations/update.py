@@ -21,7 +21,7 @@ from ..protocol.table_configuration import TableConfiguration
 from ..read.predicate import leading_conditions
 from ..read.scope import Scope
 from ..storage.store import TableLocation
-from ..write.assignment import Assignment, assign, assignments_of, replace_rows
+from ..write.assignment import Assignment, assign, assignments_of, replace_rows, replaced_columns
 from ..write.rewrite import ChangedBatch, RewriteResult, RowChange
 from ..write.row_rules import RowRules
 from .rewrite import RewritePlan, run_rewrite
@@ -153,4 +153,5 @@ class AssignedRows:
         inputs = expression_inputs([*columns.values(), *tested])
         copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read
         conditions = leading_conditions(predicate)
-        return RowChange(expression_inputs(tested), conditions, changes, inputs, apply, copied)
+        replaced = replaced_columns([assignments], read)
+        return RowChange(expression_inputs(tested), conditions, changes, inputs, apply, copied, replaced)

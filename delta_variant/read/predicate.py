@@ -41,6 +41,7 @@ __all__ = [
     "leading_conditions",
     "leaf_of",
     "leaves",
+    "membership",
     "pruning_predicate_of",
 ]
 
@@ -267,9 +268,6 @@ def leaf_of(operand: Expression) -> Leaf | None:
     return None
 
 
-MAX_OPTIONS = 16
-"""The kernel compares each value with all options of `in`."""
-
 # Arrow and SQL compare floating-point numbers differently, and values of other types alike.
 COMPARED = ORDERED - {"floating"} | {"binary", "boolean"}
 
@@ -302,11 +300,18 @@ def are_conditions(predicate: Expression) -> bool:
     return all(_condition(operand) is not None for operand in conjuncts(predicate))
 
 
+def membership(source: Expression, values: Array) -> RowCondition | None:
+    """Return the condition that an input is one of some values, None if it cannot be tested."""
+    if not isinstance(source, Column | Extraction) or not _is_scalar(source) or source.type != values.type:
+        return None
+    return RowCondition(source, "=", values)
+
+
 def _condition(operand: Expression) -> RowCondition | None:
     match operand:
         case Call("not", (Call("is null", (Column() | Extraction() as source,)),)):
             return RowCondition(source, "is not null", None) if _is_scalar(source) else None
-        case Call("in", (Column() | Extraction() as source, *options)) if len(options) <= MAX_OPTIONS:
+        case Call("in", (Column() | Extraction() as source, *options)):
             return _condition_on(source, "=", options)
         case Call(operator, (Column() | Extraction() as source, value)) if operator in FLIPPED:
             return _condition_on(source, operator, [value])

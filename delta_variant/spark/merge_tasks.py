@@ -21,13 +21,14 @@ import pyarrow.compute as pc
 from .._arrow import Array
 from ..data_file.options import WriteOptions
 from ..execution import NameFile
-from ..expressions.tree import Column
+from ..expressions.tree import input_column
 from ..input.invalid_json import parse_json_columns
 from ..log.snapshot import TableVersion
 from ..operations.merge.execute import (
     MergedPart,
     MergeRows,
     columns_copied,
+    columns_replaced,
     inputs_changed,
     inputs_tested,
     insert_rows,
@@ -122,7 +123,7 @@ class MergeTable:
         """Return the columns of source rows that updates read."""
         values = [value for each in self.clauses if each.action == "update" for value in each.values]
         inputs = side_inputs(values, "source")
-        names = sorted({each.name if isinstance(each, Column) else each.column for each in inputs})
+        names = sorted(set(map(input_column, inputs)))
         # A table without columns would have no rows.
         arrays: list[Any] = [pa.nulls(source.num_rows), *(source.column(name) for name in names)]
         return pa.table(arrays, names=["\0", *names])
@@ -437,7 +438,8 @@ class ApplyTask:
         def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
             return merging.apply(batch, changes.decision.of(batch.column(POSITION.name)))
 
-        return RowChange([POSITION], (), tests, inputs_changed(version, [POSITION]), apply, copied)
+        inputs, replaced = inputs_changed(version, [POSITION]), columns_replaced(self.merge.clauses)
+        return RowChange([POSITION], (), tests, inputs, apply, copied, replaced)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from ..errors import ExpressionError, SchemaError
 from ..expressions.bind import bind as bind_expression
 from ..expressions.evaluate import evaluate
 from ..expressions.parse import parse as parse_expression
-from ..expressions.tree import Cast, Column, Expression, Extraction, Name, output_type
+from ..expressions.tree import Cast, Column, Expression, Extraction, Input, Name, input_column, output_type
 from ..expressions.types import kind_of, type_name
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.schema.conforming import conform
@@ -26,7 +26,7 @@ from ..read.scope import Scope
 from ..variant import values as variant_values
 from ..variant.values import VARIANT_TYPE, plain_variants
 
-__all__ = ["Assignment", "assign", "assignments_of", "replace_rows"]
+__all__ = ["Assignment", "assign", "assignments_of", "replace_rows", "replaced_columns"]
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,13 @@ def _variants(each: Assignment, before: Array, value: Array) -> Array:
         return value
     made = variant_values.set_path(pa.nulls(len(value), VARIANT_TYPE), (), value)
     return pc.if_else(value.is_valid(), made, pa.scalar(None, made.type))
+
+
+def replaced_columns(clauses: Iterable[Sequence[Assignment]], read: Iterable[Input]) -> frozenset[str]:
+    """Return the columns that each clause sets as a whole, without those that the assigned values `read`."""
+    names = set(map(input_column, read))
+    set_by_clauses = [{each.column for each in clause if not each.path} for clause in clauses]
+    return frozenset(set.intersection(*set_by_clauses) - names if set_by_clauses else ())
 
 
 def replace_rows(

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from operator import methodcaller
 from threading import Lock
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +31,7 @@ from ..data_file.shredding import numbers_are_typed, shredding_of
 from ..errors import CastError, VariantPathError
 from ..execution import NameFile, new_name
 from ..expressions.evaluate import evaluate, filter_mask
-from ..expressions.tree import Expression
+from ..expressions.tree import Expression, input_column, input_name, output_type
 from ..expressions.tree import inputs as expression_inputs
 from ..log.snapshot import Snapshot, TableVersion
 from ..protocol.table_configuration import TableConfiguration
@@ -42,6 +43,7 @@ from ..read.row_tracking import RowTracking, with_row_ids
 from ..read.rows import count_rows
 from ..read.scope import Scope
 from ..storage.store import discard
+from ..variant.values import VARIANT_TYPE
 from .change_files import ChangeWriter, write_whole_files
 from .deletion_vectors import VectorWriter, prefers_vector
 from .partitions import NO_FILES, WrittenFiles
@@ -242,7 +244,9 @@ class _NewFileWriters:
             self._moved[key] = options, router
         options, router = self._moved[key]
         shredded = _shredded(file, change, options, self._moved_changes)
-        for after, moving in _changed(file, change, shredded, _ranges(rows), self._moved_changes):
+        unread = change.replaced if self._moved_changes is None else frozenset()
+        moved = _changed(file, change, shredded, _ranges(rows), self._moved_changes, unread)
+        for after, moving in moved:
             updated = after.with_row_ids(moving).filter(after.updated.filter(after.remaining))
             router.add(updated)
 
@@ -348,12 +352,21 @@ def _changed(
     shredded: Collection[str],
     ranges: Sequence[RowRange] | None,
     writer: ChangeWriter | None,
+    unread: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[ChangedBatch, pa.RecordBatch | None]]:
-    """Yield rows of a file after a change, with the row ids that they had, and write their changes."""
+    """Yield rows of a file after a change, with the row ids that they had, and write their changes.
+
+    The columns in `unread` are null before the change.
+    """
     table = file.table.version.configuration
     tracking = RowTracking.of(table)
-    for batch, moving in file.read_with_row_ids(change.inputs, tracking, shredded, ranges):
-        first = 0
+    absent = [each for each in change.inputs if input_column(each) in unread]
+    inputs = [each for each in change.inputs if each not in absent]
+    for read, moving in file.read_with_row_ids(inputs, tracking, shredded, ranges):
+        batch, first = read, 0
+        for each in absent:
+            absent_type: Any = output_type(each) or VARIANT_TYPE
+            batch = batch.append_column(input_name(each), pa.nulls(read.num_rows, absent_type))
         with _error_without_row(file.file.path):
             for after in change.apply(batch):
                 length = len(after.remaining)

@@ -86,6 +86,7 @@ class RowChange:
         inputs: The inputs of `apply`, all columns of the table included.
         apply: Applies the change to a batch, and yields its parts in order.
         copied: The Variant columns that `apply` only passes through, and accepts in shredded form.
+        replaced: The columns that `apply` sets in all updated rows to values that do not depend on them.
         removes: Whether the change removes the rows.
     """
 
@@ -95,6 +96,7 @@ class RowChange:
     inputs: Sequence[Input]
     apply: Callable[[pa.RecordBatch], Iterable[ChangedBatch]]
     copied: frozenset[str]
+    replaced: frozenset[str] = frozenset()
     removes: bool = False
 
 

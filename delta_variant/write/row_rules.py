@@ -28,7 +28,7 @@ from ..errors import (
 from ..expressions.cast import cast_values
 from ..expressions.evaluate import evaluate, filter_mask, inputs_of
 from ..expressions.parse import parse as parse_expression
-from ..expressions.tree import Call, Cast, Expression, Extraction, Input, Name, input_name
+from ..expressions.tree import Call, Cast, Expression, Extraction, Input, Name, input_column, input_name
 from ..expressions.tree import describe as describe_expression
 from ..expressions.tree import inputs as expression_inputs
 from ..input.invalid_json import Batches, BatchOrigin, RowLocator, parse_valid_json_columns
@@ -166,7 +166,7 @@ class RowRules:
         """Return the columns that constraints and generated columns read, as a whole or in part."""
         read = [each.expression for each in self.constraints]
         read += [each.expression for each in self.generated]
-        return frozenset(map(_column_of, expression_inputs(read)))
+        return frozenset(map(input_column, expression_inputs(read)))
 
     def computed_columns(self, given: Collection[str]) -> list[ComputedColumn]:
         """Return the values of the columns that are not in `given`, defaults first.
@@ -220,7 +220,7 @@ class RowRules:
             for name, column in columns.items()
         }
         for column in self.generated:
-            read = set(map(_column_of, _inputs(column)))
+            read = set(map(input_column, _inputs(column)))
             if column.name not in assigned and not read.isdisjoint(assigned):
                 batch = pa.record_batch(list(completed.values()), names=list(completed))
                 value = _evaluate(column, inputs_of(batch, _inputs(column)))
@@ -378,10 +378,6 @@ def _evaluation_error(what: str, error: CastError, column: str | None = None) ->
 
 def _locate_nowhere(row: int) -> Mapping[str, Any]:
     return {}
-
-
-def _column_of(source: Input) -> str:
-    return source.column if isinstance(source, Extraction) else source.name
 
 
 def _inputs(column: ComputedColumn) -> Sequence[Input]:

@@ -200,3 +200,15 @@ def check_changes(table: dv.Table, before: Rows, after: Rows) -> None:
     assert {number for number in before.keys() & after.keys() if before[number] != after[number]} <= updated
     assert kinds.get("delete", set()) == before.keys() - after.keys()
     assert kinds.get("insert", set()) == after.keys() - before.keys()
+
+
+def test_assigned_values_can_read_assigned_columns(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    rows = pa.table({"id": range(100), "a": range(100, 200), "b": range(200, 300), "c": ["x"] * 100})
+    table.append(rows, configuration=VECTORS)
+    table.update({"a": "b", "b": "a", "c": "'y'"}, where="id = 7")
+    merge = table.merge(pa.table({"key": [8], "d": [1]}), "target.id = source.key")
+    merge.when_matched_update({"a": "target.b + source.d", "b": "source.d", "c": "'z'"}).execute()
+    assert len(vectors_of(table)) == 1
+    found = dv.read_table(table, where="id in (7, 8)").to_table().sort_by("id").to_pylist()
+    assert found == [{"id": 7, "a": 207, "b": 107, "c": "y"}, {"id": 8, "a": 209, "b": 1, "c": "z"}]

@@ -27,7 +27,7 @@ from ...read.plan import FilePlan, plan_files
 from ...read.predicate import PruningPredicate, RowCondition, leading_conditions
 from ...read.scope import Scope
 from ...storage.store import Store
-from ...write.assignment import assign, replace_rows
+from ...write.assignment import assign, replace_rows, replaced_columns
 from ...write.copy_on_write import rewrite_files
 from ...write.partitions import NO_FILES, WrittenFiles
 from ...write.preparation import restrict_to_table
@@ -63,6 +63,7 @@ __all__ = [
     "MergedFiles",
     "MergedPart",
     "columns_copied",
+    "columns_replaced",
     "execute",
     "inputs_changed",
     "inputs_tested",
@@ -87,10 +88,20 @@ def inputs_changed(version: TableVersion, others: Sequence[Input]) -> tuple[Inpu
 def columns_copied(version: TableVersion, clauses: Sequence[Clause], rules: RowRules) -> frozenset[str]:
     """Return the Variant columns of the table that no clause assigns and no assigned value reads."""
     scope = Scope.of(version.configuration)
-    values = [value for clause in clauses for value in clause.values]
-    inputs = [unqualify(each) for each in side_inputs(values, "target")]
     assigned = {each.column for clause in clauses for each in clause.assignments}
-    return scope.variants_unread_by(inputs) - assigned - rules.columns_read
+    return scope.variants_unread_by(_inputs_assigned(clauses)) - assigned - rules.columns_read
+
+
+def columns_replaced(clauses: Sequence[Clause]) -> frozenset[str]:
+    """Return the columns of the table that each update sets as a whole, and that no assigned value reads."""
+    updates = [clause.assignments for clause in clauses if clause.action == "update"]
+    return replaced_columns(updates, _inputs_assigned(clauses))
+
+
+def _inputs_assigned(clauses: Sequence[Clause]) -> list[Input]:
+    """Return the inputs of the table that assigned values read."""
+    values = [value for clause in clauses for value in clause.values]
+    return [unqualify(each) for each in side_inputs(values, "target")]
 
 
 @dataclass(frozen=True)
@@ -265,6 +276,8 @@ class MemorySource:
         begin("rewriting", files=candidates.files.num_rows)
         version = strip_files(plan.snapshot)
         pruning, conditions = candidates.pruning_predicate, leading_conditions(predicate)
+        if not plan.reads_all_rows:
+            conditions += join.conditions()
         new_task = partial(MergeTask, version, pruning, conditions, join, plan.clauses, plan.options)
         parts = list(executor.run(map(new_task, split_files(executor, candidates.files))))
         inserted: list[WrittenFiles] = []
@@ -349,7 +362,7 @@ class _MergeState:
         version, clauses, join = self.rows.version, self.rows.clauses, self.rows.join.predicate
         tested = [*inputs_tested(join.operands, clauses), POSITION]
         copied = columns_copied(version, clauses, self.rows.rules)
-        inputs = inputs_changed(version, [POSITION])
+        inputs, replaced = inputs_changed(version, [POSITION]), columns_replaced(clauses)
 
         def change(_: FileEntry) -> RowChange:
             parts: list[tuple[Array, Decision]] = []
@@ -363,7 +376,7 @@ class _MergeState:
             def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
                 return self.rows.apply(batch, whole().of(batch.column(POSITION.name)))
 
-            return RowChange(tested, conditions, changes, inputs, apply, copied)
+            return RowChange(tested, conditions, changes, inputs, apply, copied, replaced)
 
         return change
 

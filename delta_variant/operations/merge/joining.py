@@ -30,12 +30,14 @@ from ...expressions.tree import (
     Name,
     conjunction,
     conjuncts,
+    input_column,
     input_name,
     output_type,
 )
 from ...expressions.tree import inputs as expression_inputs
 from ...expressions.tree import transform as transform_expression
 from ...expressions.types import kind_of, type_name
+from ...read.predicate import RowCondition, membership
 from ...read.scope import Scope
 
 __all__ = ["Join", "JoinPredicate", "Key", "KeyValues", "Pairs", "Side", "Sides", "side_inputs", "unqualify"]
@@ -263,6 +265,16 @@ class Join:
         """Return the values of each key in the source."""
         return [KeyValues.of(keys) for keys in self._source_keys]
 
+    def conditions(self) -> list[RowCondition]:
+        """Return conditions that each row of the table that matches a source row meets."""
+        keys = zip(self.predicate.keys, self._source_keys, strict=True)
+        found = [
+            membership(unqualify(key.target), values.drop_null())
+            for key, values in keys
+            if not key.is_null_safe
+        ]
+        return [each for each in found if each is not None]
+
     def pairs(self, batch: pa.RecordBatch) -> Pairs:
         """Return the pairs of matching rows for a batch with inputs of the table."""
         parts = [self._pairs(batch, start, length) for start, length in self._pieces(batch.num_rows)]
@@ -335,7 +347,7 @@ class Join:
         """
         matching = pc.unique(rows)
         wanted = [unqualify(each) for each in inputs]
-        names = sorted({each.name if isinstance(each, Column) else each.column for each in wanted})
+        names = sorted(set(map(input_column, wanted)))
         # An extra column gives the batch its length if there are no inputs.
         picked: dict[str, Array] = {"\0": pa.nulls(len(matching))}
         picked |= {name: self.source.column(name).take(matching) for name in names}
