@@ -148,8 +148,6 @@ class Executor(ABC):
 class LocalExecutor(Executor):
     """Runs tasks in this process. Each operation is one task, which uses threads."""
 
-    auto_compact = False
-
     def __init__(self, store: Store) -> None:
         super().__init__(store)
         self._written: list[NewFiles] = []

@@ -212,3 +212,16 @@ def test_assigned_values_can_read_assigned_columns(tmp_path: Path):
     assert len(vectors_of(table)) == 1
     found = dv.read_table(table, where="id in (7, 8)").to_table().sort_by("id").to_pylist()
     assert found == [{"id": 7, "a": 207, "b": 107, "c": "y"}, {"id": 8, "a": 209, "b": 1, "c": "z"}]
+
+
+def test_auto_compaction_is_a_property_that_one_process_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("delta_variant.operations.optimize.auto_compaction.MIN_FILES", 4)
+    table = table_of(tmp_path / "t", 1000, **{"delta.autoOptimize.autoCompact": "true"})
+    for number in range(3):
+        table.update({"event:n": "-1"}, where=f"id % 50 = {number}")
+    operations = [entry.operation for entry in table.history()]
+    assert operations == ["OPTIMIZE", "UPDATE", "UPDATE", "UPDATE", "WRITE"]
+    assert (table.snapshot().num_files, vectors_of(table)) == (1, [])
+    assert ids(table, where="event:n::int = -1") == [number for number in range(1000) if number % 50 < 3]

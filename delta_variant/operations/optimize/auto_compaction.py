@@ -8,11 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Mapping
 from itertools import compress
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._arrow import Array, total
 from ...data_file.options import FileOptions
 from ...execution import Executor
 from ...log.load import load_latest
@@ -20,7 +21,7 @@ from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.table_configuration import TableConfiguration
 from ...write.partitions import WrittenFiles
-from .layout import have_many_deleted_rows, is_large
+from .layout import have_many_deleted_rows, large_size
 from .optimize import plan_compaction, run_optimize
 
 __all__ = ["compact_partitions", "compacts", "select_files"]
@@ -54,7 +55,7 @@ def compact_partitions(
     `before` is the table before `executor` committed these files, None if it was new.
     """
     try:
-        count = 0 if before is None else _are_small(before.files, files.target_file_size).sum()
+        count = 0 if before is None else total(_are_small(before.files, files.target_file_size))
         if len(written) + count < MIN_FILES:
             return
         snapshot = load_latest(executor.store)
@@ -95,19 +96,19 @@ def select_files(files: pa.Table, partitions: Collection[Partition], target: int
         numbers = group["number_list"]
         sizes = zip((size or 0 for size in group["size_list"]), numbers, strict=True)
         found = sorted(compress(sizes, group["small_list"]))
-        total = sum(size for size, _ in found)
-        while found and 2 * found[-1][0] > total:
-            total -= found.pop()[0]
+        rest = sum(size for size, _ in found)
+        while found and 2 * found[-1][0] > rest:
+            rest -= found.pop()[0]
         if len(found) >= MIN_FILES:
             chosen.update(number for _, number in found)
             chosen.update(compress(numbers, group["many_list"]))
     return files.take(pa.array(sorted(chosen), pa.int64()))
 
 
-def _are_small(files: pa.Table, target: int) -> Any:
+def _are_small(files: pa.Table, target: int) -> Array:
     """Return for each file whether an optimization combines it with others."""
-    sizes: Any = files["size"].to_numpy()
-    return ~is_large(sizes, target)
+    sizes: Array = files["size"].combine_chunks()
+    return pc.less(pc.fill_null(sizes, 0), pa.scalar(large_size(target)))
 
 
 def _partition(values: Mapping[str, str | None]) -> Partition:

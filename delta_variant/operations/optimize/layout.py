@@ -202,7 +202,12 @@ def _is_due(rows: Sequence[Row]) -> bool:
 
 def is_large(size: int, target: int) -> bool:
     """Return whether a file is so large that it is not combined with others."""
-    return size >= target * 3 // 4
+    return size >= large_size(target)
+
+
+def large_size(target: int) -> int:
+    """Return the size from which a file is not combined with others."""
+    return target * 3 // 4
 
 
 def _partition(row: Row) -> tuple[tuple[str, str | None], ...]:
