@@ -63,16 +63,19 @@ def test_a_shared_file_is_deleted_with_the_last_vector_that_a_version_needs(tabl
     assert ids(table) == expected(0)
 
 
-def test_versions_within_the_retention_keep_their_vectors(table: dv.Table):
+@pytest.mark.parametrize("policy", ["classic", "v2"])
+def test_versions_within_the_retention_keep_their_vectors(table: dv.Table, policy: str):
+    table.set_properties({"delta.checkpointPolicy": policy})
     (first,) = vector_files(table)
     table.delete("id % 5 = 1")
     (second,) = vector_files(table) - {first}
     age(Path(table.table_uri))
     table.delete("id % 5 = 2")
+    table.checkpoint()
     table.vacuum(dry_run=False)
     assert first not in vector_files(table)
     assert second in vector_files(table)
-    assert ids(table, 3) == expected(0, 1)
+    assert ids(table, 4) == expected(0, 1)
     assert ids(table) == expected(0, 1, 2)
     with pytest.raises(StoreError, match=f"{first}: the file does not exist: a vacuum may have deleted it"):
         ids(table, 2)
