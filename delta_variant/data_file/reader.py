@@ -27,6 +27,7 @@ __all__ = [
     "LegacyMode",
     "NativeFile",
     "Projection",
+    "RangeReader",
     "RowRange",
     "RowViolation",
     "SchemaViolation",
@@ -75,17 +76,17 @@ class Projection:
     timezone: str = UTC
 
 
-class _Ranges:
+class RangeReader:
     """A file in a store, as the kernel reads it: its size, and byte ranges.
 
-    One request returns the size and the end of the file. It is sent from the calling thread, because the
-    kernel has few threads.
+    One request returns the size and the end of the file, `end_bytes` of it. It is sent from the calling
+    thread, because the kernel has few threads.
     """
 
-    def __init__(self, store: Store, path: str) -> None:
+    def __init__(self, store: Store, path: str, end_bytes: int) -> None:
         self._store = store
         self._path = path
-        self._size, self._end = storage.read_end(store, path, _native.END_BYTES)
+        self._size, self._end = storage.read_end(store, path, end_bytes)
 
     def size(self) -> int:
         return self._size
@@ -112,7 +113,8 @@ def open_file(store: Store, path: str, columns: TableColumns | None = None) -> N
     """
     local = storage.local_path(store, path)
     with error_location(file=path):
-        return _native.DataFile(_Ranges(store, path) if local is None else local, path, columns)
+        source = RangeReader(store, path, _native.END_BYTES) if local is None else local
+        return _native.DataFile(source, path, columns)
 
 
 Condition: TypeAlias = "tuple[int, str, pa.Array[Any] | None]"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import pyarrow as pa
@@ -36,19 +37,29 @@ CHECKSUM_BYTES = 4
 UUID_CHARACTERS = 20
 
 
-def load(store: Store, descriptor: DeletionVector | Mapping[str, Any] | None) -> bytes | None:
+ReadRanges: TypeAlias = Callable[[str, Sequence[tuple[int, int]]], list[bytes]]
+"""Returns the bytes of half-open ranges `(start, end)` of a file."""
+
+
+def load(
+    store: Store,
+    descriptor: DeletionVector | Mapping[str, Any] | None,
+    read: ReadRanges | None = None,
+) -> bytes | None:
     """Return the serialized bitmap of the deleted rows, which the kernel validates, or None.
 
-    `descriptor` is that of an AddFile, or its row of `Snapshot.files["deletion_vector"]`. Raises
-    MalformedLogError for an invalid descriptor, StoreError for a file that cannot be read, and DataFileError
-    for a file with invalid content.
+    `descriptor` is that of an AddFile, or its row of `Snapshot.files["deletion_vector"]`. `read` reads the
+    file of the vector, by default from the store. Raises MalformedLogError for an invalid descriptor,
+    StoreError for a file that cannot be read, and DataFileError for a file with invalid content.
     """
     if descriptor is None:
         return None
     if isinstance(descriptor, Mapping):
         descriptor = DeletionVector(**descriptor)
     path = file_path(descriptor)
-    return _decode_inline(descriptor) if path is None else _read_file(store, path, descriptor)
+    if path is None:
+        return _decode_inline(descriptor)
+    return _read_file(read or partial(storage.get_ranges, store), path, descriptor)
 
 
 def file_path(descriptor: DeletionVector | Mapping[str, Any]) -> str | None:
@@ -65,15 +76,21 @@ def file_path(descriptor: DeletionVector | Mapping[str, Any]) -> str | None:
         case "p":
             return decode_path(path)
         case "u":
-            prefix, uuid = path[:-UUID_CHARACTERS], _decode(path[-UUID_CHARACTERS:])
-            if len(uuid) != len(UUID(int=0).bytes):
-                raise MalformedLogError(f"invalid deletion vector path {path!r}: it does not end with a UUID")
-            name = f"deletion_vector_{UUID(bytes=uuid)}.bin"
-            return f"{prefix}/{name}" if prefix else name
+            return _relative_path(path)
         case other:
             raise MalformedLogError(
                 f"invalid deletion vector: expected storage type i, p or u, got {other!r}"
             )
+
+
+# Many vectors of a table are in one file.
+@lru_cache(maxsize=64)
+def _relative_path(path: str) -> str:
+    prefix, uuid = path[:-UUID_CHARACTERS], _decode(path[-UUID_CHARACTERS:])
+    if len(uuid) != len(UUID(int=0).bytes):
+        raise MalformedLogError(f"invalid deletion vector path {path!r}: it does not end with a UUID")
+    name = f"deletion_vector_{UUID(bytes=uuid)}.bin"
+    return f"{prefix}/{name}" if prefix else name
 
 
 def paths_of(files: pa.Table) -> Iterator[str]:
@@ -127,15 +144,15 @@ def _decode(text: str, decode: Callable[[str], bytes] = z85.decode) -> bytes:
         raise MalformedLogError(f"invalid deletion vector {text!r}: {error.message}") from error
 
 
-def _read_file(store: Store, path: str, descriptor: DeletionVector) -> bytes:
-    start = _first_vector(store, path, descriptor) if descriptor.offset is None else descriptor.offset
+def _read_file(read: ReadRanges, path: str, descriptor: DeletionVector) -> bytes:
+    start = _first_vector(read, path, descriptor) if descriptor.offset is None else descriptor.offset
     if (start < 1 and descriptor.offset is not None) or descriptor.size_in_bytes < 0:
         raise MalformedLogError(
             f"invalid deletion vector in {path}: offset {start}, size {descriptor.size_in_bytes}",
             file=path,
         )
     end = start + SIZE_BYTES + descriptor.size_in_bytes + CHECKSUM_BYTES
-    version, framed = storage.get_ranges(store, path, [(0, 1), (start, end)])
+    version, framed = read(path, [(0, 1), (start, end)])
     if start and version != bytes([FILE_VERSION]):
         raise DataFileError(
             f"cannot read deletion vectors in {path}: expected format version {FILE_VERSION}, got "
@@ -157,11 +174,11 @@ def _read_file(store: Store, path: str, descriptor: DeletionVector) -> bytes:
     return data
 
 
-def _first_vector(store: Store, path: str, descriptor: DeletionVector) -> int:
+def _first_vector(read: ReadRanges, path: str, descriptor: DeletionVector) -> int:
     """Return where the vector of a descriptor without an offset starts.
 
     delta-spark reads it at byte 0 (delta#6436), where a file without a format version has its size.
     delta-kernel-rs reads it after the format version.
     """
-    (start,) = storage.get_ranges(store, path, [(0, SIZE_BYTES)])
+    (start,) = read(path, [(0, SIZE_BYTES)])
     return 0 if int.from_bytes(start, "big") == descriptor.size_in_bytes else 1

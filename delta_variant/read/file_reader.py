@@ -49,6 +49,7 @@ from ..variant.shredding import ShreddingSchema
 from ..variant.values import VARIANT_TYPE
 from .predicate import Leaf, RowCondition
 from .row_tracking import RowTracking
+from .vector_files import VectorFiles
 
 __all__ = ["POSITION", "FileEntry", "FileReader", "TableReader", "files_of", "load_deleted"]
 
@@ -111,11 +112,15 @@ def explain_missing_file(table: TableVersion, path: str) -> Iterator[None]:
         ).at(table=table.uri, version=table.version, file=path) from error
 
 
-def load_deleted(table: TableVersion, vector: Mapping[str, Any] | DeletionVector | None) -> bytes | None:
+def load_deleted(
+    table: TableVersion,
+    vector: Mapping[str, Any] | DeletionVector | None,
+    read: deletion_vectors.ReadRanges | None = None,
+) -> bytes | None:
     """Return the deletion vector of a file, like `deletion_vectors.load`."""
     path = None if vector is None else deletion_vectors.file_path(vector)
     with nullcontext() if path is None else explain_missing_file(table, path):
-        return deletion_vectors.load(table.store, vector)
+        return deletion_vectors.load(table.store, vector, read)
 
 
 @dataclass(frozen=True)
@@ -126,14 +131,14 @@ class TableReader:
     mode: ColumnMappingMode
     fields: Mapping[str, StructField]
     columns: TableColumns
+    vectors: VectorFiles
 
     @classmethod
     def of(cls, version: TableVersion) -> TableReader:
         table = version.configuration
         fields = {field.name: field for field in table.schema.fields}
-        return cls(
-            version, table.mapping_mode, fields, table_columns(table.physical_schema, table.mapping_mode)
-        )
+        columns = table_columns(table.physical_schema, table.mapping_mode)
+        return cls(version, table.mapping_mode, fields, columns, VectorFiles(version.store))
 
     def column(self, each: Input, array: Any) -> Any:
         """Return a column in its table type: cast, with logical nested names and nulls for absent fields."""
@@ -323,7 +328,8 @@ class FileReader:
         shredded: Mapping[str, Stored],
         tests: _Tests = NO_TESTS,
     ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
-        path, deleted = self.file.path, load_deleted(self.table.version, self.file.deletion_vector)
+        table, path = self.table, self.file.path
+        deleted = load_deleted(table.version, self.file.deletion_vector, table.vectors.read)
         stored = [each for each in inputs if not self._is_partition(each)]
         read = [
             self._as_stored(each, shredded[each.column])
@@ -346,7 +352,7 @@ class FileReader:
                 found = self._with_constants(batch, stored, inputs) if inputs and not is_counted else batch
                 yield seen, found, batch.columns[len(stored) :]
         except DeltaVariantError as error:
-            error.column = self.table.logical_name(error.column)
+            error.column = table.logical_name(error.column)
             raise
 
     def shredded(

@@ -1,5 +1,7 @@
 //! Deletion vectors: which rows of a data file are deleted (PROTOCOL.md, Deletion Vector Format).
 
+use std::ops::Range;
+
 use roaring::RoaringTreemap;
 
 use crate::error::{Error, Result};
@@ -36,19 +38,23 @@ pub fn add_rows(deleted: Option<&[u8]>, more: impl IntoIterator<Item = u64>) -> 
 /// The rows in `deleted` but not in `others`, as ordered half-open ranges with a gap between any two.
 pub fn subtract_rows(deleted: Option<&[u8]>, others: Option<&[u8]>) -> Result<Vec<(u64, u64)>> {
     let rows = rows_or_none(deleted)? - rows_or_none(others)?;
-    let mut ranges: Vec<(u64, u64)> = Vec::new();
+    Ok(ranges(&rows).into_iter().map(|range| (range.start, range.end)).collect())
+}
+
+/// The rows as ordered ranges with a gap between any two.
+pub fn ranges(rows: &RoaringTreemap) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
     for (high, bitmap) in rows.bitmaps() {
         let first = u64::from(high) << 32;
-        let mut rows = bitmap.iter();
-        while let Some(range) = rows.next_range() {
-            let (start, end) = (first + u64::from(*range.start()), first + u64::from(*range.end()) + 1);
+        // The iterator of ranges is slower where these are short.
+        for row in bitmap.iter().map(|row| first + u64::from(row)) {
             match ranges.last_mut() {
-                Some((_, last)) if *last == start => *last = end,
-                _ => ranges.push((start, end)),
+                Some(last) if last.end == row => last.end += 1,
+                _ => ranges.push(row..row + 1),
             }
         }
     }
-    Ok(ranges)
+    ranges
 }
 
 fn rows_or_none(bytes: Option<&[u8]>) -> Result<RoaringTreemap> {

@@ -7,6 +7,7 @@ pub mod conditions;
 pub mod filter;
 pub mod read;
 pub mod residual_rows;
+mod rows;
 pub mod stats;
 mod stored;
 mod transfer;

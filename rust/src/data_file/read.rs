@@ -24,9 +24,10 @@ use parquet::schema::types::Type;
 use rayon::prelude::*;
 use roaring::RoaringTreemap;
 
-use super::columns::{locate, row_group_rows};
+use super::columns::locate;
 use super::conditions::Condition;
 use super::filter::filter_rows;
+use super::rows::{RowNumbers, Selected};
 use crate::error::{Error, Result};
 use crate::legacy;
 use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan};
@@ -127,60 +128,12 @@ struct Query {
     on_conflict: OnConflict,
     /// How to read Variants, if they are in the legacy layout.
     legacy: Option<LegacyLayout>,
-    /// Rows of the file that are not read.
-    deleted: Option<RoaringTreemap>,
     /// Rows for which one of them is not true may be dropped.
     conditions: Vec<Condition>,
     /// Whether only the number of rows that meet the conditions is needed.
     is_count: bool,
     /// For the JSON text of Variants.
     buffers: TextBuffers,
-}
-
-/// The rows of one row group that are read.
-#[derive(Debug, Clone)]
-struct Selected {
-    row_group: usize,
-    /// The row group's first row in the file.
-    start: u64,
-    /// Ranges of rows of the file; `None` for all of the row group.
-    rows: Option<Vec<Range<u64>>>,
-}
-
-impl Selected {
-    /// The ranges, counted from the first row of the row group.
-    fn within(&self) -> Option<Vec<Range<u64>>> {
-        let rows = self.rows.as_ref()?;
-        Some(rows.iter().map(|range| range.start - self.start..range.end - self.start).collect())
-    }
-
-    fn numbers(&self) -> RowNumbers {
-        let whole = self.start..u64::MAX;
-        RowNumbers { ranges: self.rows.clone().map_or_else(|| iter::once(whole).collect(), VecDeque::from) }
-    }
-}
-
-/// The row numbers in the file, batch by batch.
-#[derive(Default)]
-struct RowNumbers {
-    ranges: VecDeque<Range<u64>>,
-}
-
-impl RowNumbers {
-    /// The next `count` rows as ranges.
-    fn take(&mut self, count: usize) -> Vec<Range<u64>> {
-        let (mut left, mut taken) = (count as u64, Vec::new());
-        while let Some(range) = self.ranges.front_mut().filter(|_| left > 0) {
-            let end = range.end.min(range.start + left);
-            taken.push(range.start..end);
-            left -= end - range.start;
-            range.start = end;
-            if range.is_empty() {
-                self.ranges.pop_front();
-            }
-        }
-        taken
-    }
 }
 
 /// The rows of a batch that are kept, and their numbers in the file.
@@ -272,14 +225,13 @@ impl DataFileReader {
             file.check_unambiguous(&projection.column)?;
             check_variants(file.schema(), projection).map_err(|error| projection.locate(error))?;
         }
-        let row_groups = selected_row_groups(&file, rows);
+        let row_groups = Selected::of(&file, rows, deleted.as_ref());
         Ok(DataFileReader {
             query: Query {
                 file,
                 projections,
                 on_conflict,
                 legacy: None,
-                deleted,
                 conditions: Vec::new(),
                 is_count: false,
                 buffers: TextBuffers::default(),
@@ -446,9 +398,7 @@ impl LeafReader {
     fn add_metadata(&mut self) {
         self.has_metadata = true;
         self.batches = None;
-        if self.rows.ranges != self.selected.numbers().ranges {
-            self.selected.rows = Some(self.rows.ranges.iter().cloned().collect());
-        }
+        self.selected.restrict(&self.rows);
     }
 }
 
@@ -517,7 +467,8 @@ impl Query {
     }
 
     fn read_rows(&self, scan: &Scan, selected: &Selected) -> Result<RowGroupBatches> {
-        self.file.read_rows(scan, selected.row_group, selected.within().as_deref())
+        let [rows, live] = selected.within();
+        self.file.read_rows(scan, selected.row_group, rows.as_deref(), live.as_deref())
     }
 
     /// Read the required leaves of a row group, with or without `metadata`.
@@ -535,13 +486,10 @@ impl Query {
         self.read_rows(&scan, selected)
     }
 
-    /// The projections of a batch of `rows` of the file, without its deleted rows and those that a condition drops.
-    ///
-    /// Deleted rows are dropped first, so that malformed values in them are not errors.
+    /// The projections of a batch of `rows` of the file, without those that a condition drops.
     fn project_rows(&self, batch: &RecordBatch, rows: &[Range<u64>]) -> Result<Found> {
-        let live = self.deleted.as_ref().and_then(|deleted| live_rows(deleted, rows));
-        let mut selected = Kept::new(batch, rows).select(live)?;
-        let rows_read = selected.batch.num_rows();
+        let mut selected = Kept::new(batch, rows);
+        let rows_read = batch.num_rows();
         let mut are_decided = self.is_count;
         for (index, condition) in self.conditions.iter().enumerate() {
             let found = self.matching(condition, &selected.batch).map_err(|error| selected.locate(error))?;
@@ -814,48 +762,6 @@ fn concat(batches: Vec<Found>) -> Result<Found> {
 fn without_columns(rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?)
-}
-
-/// Return the row groups with any of `rows`, or all.
-fn selected_row_groups(file: &ParquetFile, rows: Option<&[Range<u64>]>) -> VecDeque<Selected> {
-    let groups = row_group_rows(file).into_iter().enumerate();
-    let selected = groups.filter_map(|(row_group, group)| {
-        let whole = Selected { row_group, start: group.start, rows: None };
-        let Some(rows) = rows else { return Some(whole) };
-        let within: Vec<Range<u64>> = rows
-            .iter()
-            .map(|range| range.start.max(group.start)..range.end.min(group.end))
-            .filter(|range| !range.is_empty())
-            .collect();
-        match &within[..] {
-            [] => None,
-            [range] if *range == group => Some(whole),
-            _ => Some(Selected { rows: Some(within), ..whole }),
-        }
-    });
-    selected.collect()
-}
-
-/// Which of `rows` are not among `deleted`; `None` when all are.
-fn live_rows(deleted: &RoaringTreemap, rows: &[Range<u64>]) -> Option<BooleanBuffer> {
-    let length = |range: Range<u64>| (range.end - range.start) as usize;
-    let count = rows.iter().cloned().map(length).sum();
-    let mut live = BooleanBufferBuilder::new(count);
-    live.append_n(count, true);
-    let mut remaining = deleted.iter();
-    let (mut next, mut first, mut is_whole) = (remaining.next(), 0, true);
-    for range in rows {
-        if next.is_some_and(|row| row < range.start) {
-            remaining.advance_to(range.start);
-            next = remaining.next();
-        }
-        while let Some(row) = next.filter(|row| *row < range.end) {
-            live.set_bit(first + length(range.start..row), false);
-            (next, is_whole) = (remaining.next(), false);
-        }
-        first += length(range.clone());
-    }
-    (!is_whole).then(|| live.finish())
 }
 
 /// Check the Variants that a projection reads against the types of VariantShredding.md.

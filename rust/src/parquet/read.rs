@@ -204,17 +204,19 @@ impl ParquetFile {
     /// The compressed bytes of the leaves are fetched at once; decoding happens batch by batch. A scan of no
     /// leaves gives batches of rows without columns.
     pub fn read_row_group(&self, scan: &Scan, row_group: usize) -> Result<RowGroupBatches> {
-        self.read_rows(scan, row_group, None)
+        self.read_rows(scan, row_group, None, None)
     }
 
-    /// The batches of some rows of a row group: `rows` are ranges within it, in order and apart from each other.
+    /// The batches of some rows of a row group: `rows` are ranges within it, in order and apart from each other. Those
+    /// outside of `live`, which are ranges within `rows`, are decoded and left out.
     ///
-    /// Pages that hold none of them are not fetched, where the file says which rows its pages hold.
+    /// Pages that hold none of `rows` are not fetched, where the file says which rows its pages hold.
     pub fn read_rows(
         &self,
         scan: &Scan,
         row_group: usize,
         rows: Option<&[Range<u64>]>,
+        live: Option<&[Range<u64>]>,
     ) -> Result<RowGroupBatches> {
         let leaves = self.metadata().file_metadata().schema_descr().num_columns();
         if let Some(leaf) = scan.leaves.iter().find(|leaf| **leaf >= leaves) {
@@ -242,7 +244,10 @@ impl ParquetFile {
         }
         let chunks = self.fetch(ranges)?;
         let descriptor = self.metadata.file_metadata().schema_descr();
-        let missing = selection.as_ref().map_or(total, |selection| selection.row_count() as u64);
+        let missing = match live.or(rows) {
+            Some(rows) => rows.iter().map(|range| range.end.min(total).saturating_sub(range.start)).sum(),
+            None => total,
+        };
         let batch_size = rows_at_a_time(group, scan);
         let reader = guarded(|| {
             let pages = RowGroup::new(chunks, self.metadata.clone(), row_group, locations, &scan.leaves)?;
@@ -258,7 +263,7 @@ impl ParquetFile {
                     )?)
                 }
             };
-            Ok(LeafRows::new(plan, &pages, &scan.dictionaries, others, rows, batch_size)?)
+            Ok(LeafRows::new(plan, &pages, &scan.dictionaries, others, [rows, live], batch_size)?)
         })?;
         let rebase = self.calendar.clone().map(|calendar| {
             let leaves = scan.leaves.iter().copied().collect::<BTreeSet<_>>().into_iter().collect();

@@ -15,6 +15,8 @@ use arrow_array::{Int64Array, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use roaring::RoaringTreemap;
 
+use crate::columns::Random;
+
 /// Rows 7 and 9, written by delta-spark 4.4.0 (corpora/delta-spark/d_dv).
 const SPARK_7_9: &[u8] = &[
     0xd1, 0xd3, 0x39, 0x64, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x3a, 0x30, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0,
@@ -112,6 +114,15 @@ fn id() -> Projection {
     }
 }
 
+/// The numbers of the rows, which are the ids too.
+fn position() -> Projection {
+    Projection {
+        column: Vec::new(),
+        what: What::Position,
+        field: Field::new("position", DataType::Int64, true),
+    }
+}
+
 fn read(
     projections: Vec<Projection>,
     rows: Option<&[Range<u64>]>,
@@ -150,16 +161,11 @@ fn a_read_without_columns_counts_the_remaining_rows() {
 
 #[test]
 fn positions_are_those_of_the_remaining_rows() {
-    let position = Projection {
-        column: Vec::new(),
-        what: What::Position,
-        field: Field::new("position", DataType::Int64, true),
-    };
     let deleted: RoaringTreemap = [0, 65_536, 79_999, 80_000, 199_999].into();
     for rows in [None, Some(&[5..70_000, 79_990..80_010, 150_000..200_000][..])] {
-        let batches = read(vec![position.clone(), id()], rows, &deleted);
+        let batches = read(vec![position(), id()], rows, &deleted);
         assert!(batches.iter().all(|batch| batch.column(0) == batch.column(1)));
-        assert_eq!(ids(&batches), ids(&read(vec![position.clone()], rows, &deleted)));
+        assert_eq!(ids(&batches), ids(&read(vec![position()], rows, &deleted)));
         assert_eq!(ids(&batches), ids(&read(vec![id()], rows, &deleted)));
     }
 }
@@ -167,4 +173,33 @@ fn positions_are_those_of_the_remaining_rows() {
 #[test]
 fn a_file_whose_rows_are_all_deleted_is_empty() {
     assert!(ids(&read(vec![id()], None, &(0..200_000).collect())).is_empty());
+}
+
+/// Runs of deleted rows of random lengths, some of them long enough to be skipped, and what is read without them.
+#[test]
+fn the_rows_that_random_vectors_leave_are_read() {
+    for seed in 1..40 {
+        let random = &mut Random(seed);
+        let lengths = [1, 3, 900, 2_047, 2_048, 2_049, 30_000, 90_000];
+        let mut runs = |most: usize| {
+            let (mut runs, mut start) = (Vec::new(), random.below(3));
+            while start < 200_000 {
+                let end = (start + lengths[random.below(most)]).min(200_000);
+                runs.push(start as u64..end as u64);
+                let gap = lengths[random.below(most)];
+                start = end + 1 + random.below(2 * gap);
+            }
+            runs
+        };
+        let most = 2 + seed as usize % 7;
+        let deleted: RoaringTreemap = runs(most).into_iter().flatten().collect();
+        let ranges = runs(8);
+        for rows in [None, Some(ranges.as_slice())] {
+            let all = || rows.unwrap_or(std::slice::from_ref(&(0..200_000))).iter().cloned().flatten();
+            let expected: Vec<u64> = all().filter(|row| !deleted.contains(*row)).collect();
+            let batches = read(vec![id(), position()], rows, &deleted);
+            assert_eq!(ids(&batches), expected, "{seed}");
+            assert!(batches.iter().all(|batch| batch.column(0) == batch.column(1)), "{seed}");
+        }
+    }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use _native::parquet::{FileWriter, ParquetFile, Source, WriteOptions};
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray, UInt64Array};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use arrow_select::concat::concat_batches;
-use arrow_select::take::take;
+use arrow_select::take::{take, take_record_batch};
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
@@ -79,9 +79,9 @@ fn foreign(random: &mut Random, schema: &SchemaRef, batch: &RecordBatch) -> Byte
     bytes.into()
 }
 
-fn own(schema: &SchemaRef, batch: &RecordBatch) -> Bytes {
+fn own(schema: &SchemaRef, batch: &RecordBatch, row_group_rows: usize) -> Bytes {
     let mut bytes = Vec::new();
-    let options = WriteOptions { row_group_rows: 400, ..WriteOptions::default() };
+    let options = WriteOptions { row_group_rows, ..WriteOptions::default() };
     let mut writer = FileWriter::new(&mut bytes, schema.clone(), options).unwrap();
     writer.write(batch).unwrap();
     writer.close().unwrap();
@@ -162,6 +162,8 @@ fn check(bytes: &Bytes, random: &mut Random) {
         scan.dictionaries = leaves.clone();
     }
     for row_group in 0..file.row_groups().len() {
+        // Rows that are deleted, alone or together.
+        let odds = [2, 20, 500][random.below(3)];
         let reader =
             ParquetRecordBatchReaderBuilder::try_new_with_options(bytes.clone(), options.clone()).unwrap();
         let mask = parquet::arrow::ProjectionMask::leaves(reader.parquet_schema(), leaves.iter().copied());
@@ -169,9 +171,14 @@ fn check(bytes: &Bytes, random: &mut Random) {
         let expected: Vec<_> = reader.build().unwrap().map(|batch| plain(&batch.unwrap())).collect();
         let expected = concat_batches(&expected[0].schema(), &expected).unwrap();
         let rows = random_rows(random, expected.num_rows());
-        for rows in [None, Some(rows)] {
+        let all = std::iter::once(0..expected.num_rows() as u64).collect::<Vec<_>>();
+        let live = [live_rows(random, &all, odds), live_rows(random, &rows, odds)];
+        let cases =
+            [(None, None), (Some(rows.clone()), None), (None, Some(&live[0])), (Some(rows), Some(&live[1]))];
+        for (rows, live) in cases {
+            let live = live.map(Vec::as_slice);
             let read: Result<Vec<_>, _> =
-                file.read_rows(&scan, row_group, rows.as_deref()).unwrap().collect();
+                file.read_rows(&scan, row_group, rows.as_deref(), live).unwrap().collect();
             let read: Vec<_> = match read {
                 Ok(batches) => batches.iter().map(plain).collect(),
                 // The parquet crate, which reads lists, rejects large equal deltas in rows that it skips.
@@ -179,16 +186,8 @@ fn check(bytes: &Bytes, random: &mut Random) {
                 Err(error) => panic!("{error}"),
             };
             assert!(read.iter().all(|batch| batch.num_rows() <= scan.batch_size));
-            let parts = match rows {
-                None => vec![expected.clone()],
-                Some(rows) => {
-                    let part = |rows: Range<u64>| {
-                        expected.slice(rows.start as usize, (rows.end - rows.start) as usize)
-                    };
-                    rows.into_iter().map(part).collect()
-                }
-            };
-            let parts = concat_batches(&expected.schema(), &parts).unwrap();
+            let wanted = live.or(rows.as_deref()).unwrap_or(&all).iter().cloned().flatten();
+            let parts = take_record_batch(&expected, &UInt64Array::from_iter_values(wanted)).unwrap();
             if read.is_empty() {
                 assert_eq!(parts.num_rows(), 0);
                 continue;
@@ -201,6 +200,23 @@ fn check(bytes: &Bytes, random: &mut Random) {
             }
         }
     }
+}
+
+/// Those of `rows` that are not deleted, of which there are more the higher the `odds` are.
+fn live_rows(random: &mut Random, rows: &[Range<u64>], odds: usize) -> Vec<Range<u64>> {
+    let mut live: Vec<Range<u64>> = Vec::new();
+    let mut is_live = !random.is_one_in(odds);
+    for range in rows {
+        for row in range.clone() {
+            is_live = if random.is_one_in(3) { !random.is_one_in(odds) } else { is_live };
+            match live.last_mut() {
+                Some(last) if is_live && last.end == row => last.end += 1,
+                _ if is_live => live.push(row..row + 1),
+                _ => {}
+            }
+        }
+    }
+    live
 }
 
 /// Ranges of `0..count`, in order and apart from each other.
@@ -230,7 +246,7 @@ proptest! {
         let random = &mut Random(seed);
         let schema = random_schema(random);
         let batch = random_batch(random, &schema, rows);
-        check(&own(&schema, &batch), random);
+        check(&own(&schema, &batch, 400), random);
     }
 
     #[test]
@@ -252,5 +268,18 @@ proptest! {
             let rows: usize = file.read(&scan).map_while(Result::ok).map(|batch| batch.num_rows()).sum();
             prop_assert!(rows as u64 <= file.num_rows());
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
+
+    /// Row groups of more rows than are sifted at a time.
+    #[test]
+    fn large_row_groups_are_read_alike(seed in 1..u64::MAX, rows in 2_000..9_000_usize) {
+        let random = &mut Random(seed);
+        let schema = random_schema(random);
+        let batch = random_batch(random, &schema, rows);
+        check(&own(&schema, &batch, 5_000), random);
     }
 }

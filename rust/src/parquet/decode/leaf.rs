@@ -1,13 +1,15 @@
 //! One leaf of a row group: its pages, their levels, and the slots of the batch in progress.
 
-use arrow_array::ArrayRef;
+use std::ops::Range;
+
+use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use bytes::Bytes;
 use parquet::basic::Encoding;
 use parquet::column::page::{Page, PageReader};
 
 use super::hybrid::{Hybrid, Section};
-use super::values::Values;
+use super::values::{Values, retain};
 use super::{Cursor, Result, broken};
 
 /// The most entries that are skipped at once.
@@ -22,7 +24,7 @@ pub(super) struct LeafDecoder {
     left: usize,
     page: Option<Hybrid>,
     levels: Levels,
-    /// The slots of the last batch, if it was one of nulls.
+    /// The slots of an earlier batch that was one of nulls.
     empty: Option<ArrayRef>,
 }
 
@@ -36,10 +38,19 @@ pub(super) struct Levels {
 }
 
 /// The entries that are skipped before others are read.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(super) struct Step {
     pub skipped: usize,
     pub read: usize,
+    /// The ranges of the entries read that are kept; `None` for all of them.
+    pub kept: Option<Vec<Range<usize>>>,
+}
+
+impl Step {
+    /// The number of entries that are kept.
+    pub fn rows(&self) -> usize {
+        self.kept.as_ref().map_or(self.read, |kept| kept.iter().map(ExactSizeIterator::len).sum())
+    }
 }
 
 impl Levels {
@@ -62,6 +73,16 @@ impl Levels {
             self.each.resize(self.count, self.level);
         }
         &mut self.each
+    }
+
+    /// Keep those of the last `count` entries that are in `kept`.
+    fn retain(&mut self, count: usize, kept: &[Range<usize>]) {
+        if self.each.is_empty() {
+            self.count = self.count - count + kept.iter().map(ExactSizeIterator::len).sum::<usize>();
+        } else {
+            retain(&mut self.each, count, kept);
+            self.count = self.each.len();
+        }
     }
 
     /// The nulls of a node that is present from `level` on; `None` without nulls.
@@ -93,16 +114,19 @@ impl LeafDecoder {
         for step in steps {
             self.skip(step.skipped)?;
             self.read_entries(step.read)?;
+            if let Some(kept) = &step.kept {
+                self.levels.retain(step.read, kept);
+                self.values.retain(step.read, kept);
+            }
         }
         let levels = std::mem::take(&mut self.levels);
         if is_nullable && levels.lacks(self.max_level) {
             self.values.clear();
-            let slots = match self.empty.take().filter(|slots| slots.len() == levels.len()) {
-                Some(slots) => slots,
-                None => self.values.nulls(levels.len()),
-            };
-            self.empty = Some(slots.clone());
-            return Ok((slots, levels));
+            if self.empty.as_ref().is_none_or(|slots| slots.len() < levels.len()) {
+                self.empty = None;
+            }
+            let slots = self.empty.get_or_insert_with(|| self.values.nulls(levels.len()));
+            return Ok((slots.slice(0, levels.len()), levels));
         }
         let nulls = if is_nullable { levels.nulls(self.max_level) } else { None };
         Ok((self.values.finish(nulls)?, levels))

@@ -1,5 +1,6 @@
 //! BYTE_ARRAY: strings and binary, with the dictionary of the column chunk where the reader keeps it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
@@ -12,7 +13,7 @@ use parquet::basic::Encoding;
 use super::super::pages::skip_delta_block;
 use super::delta::Deltas;
 use super::hybrid::Hybrid;
-use super::values::{Values, begun, keys_of, spread, unknown};
+use super::values::{Values, begun, keys_of, retain, spread, unknown};
 use super::{Cursor, Result, broken};
 
 /// Whether the values of a batch are returned as a dictionary.
@@ -185,6 +186,23 @@ impl Plain {
         }
     }
 
+    /// Keep those of the last `count` values that are in `kept`.
+    fn retain(&mut self, count: usize, kept: &[Range<usize>]) {
+        let first = self.len() - count;
+        let (mut slot, mut end) = (first, self.ends[first]);
+        for range in kept {
+            let (start, stop) = (first + range.start, first + range.end);
+            let moved = self.ends[start] - end;
+            self.data.copy_within(self.ends[start] as usize..self.ends[stop] as usize, end as usize);
+            self.ends.copy_within(start + 1..stop + 1, slot + 1);
+            self.ends[slot + 1..=slot + range.len()].iter_mut().for_each(|end| *end -= moved);
+            slot += range.len();
+            end = self.ends[slot];
+        }
+        self.ends.truncate(slot + 1);
+        self.data.truncate(end as usize);
+    }
+
     fn into_buffers(self) -> (OffsetBuffer<i32>, Buffer) {
         (OffsetBuffer::new(ScalarBuffer::from(self.ends)), Buffer::from_vec(self.data))
     }
@@ -338,6 +356,16 @@ impl Values for Strings {
             Batch::Nulls(nulls) => *nulls += levels.len(),
             Batch::Keys(keys) => spread(keys, levels, present),
             Batch::Plain(plain) => plain.spread(levels, present),
+        }
+    }
+
+    fn retain(&mut self, count: usize, kept: &[Range<usize>]) {
+        match &mut self.batch {
+            Batch::Nulls(nulls) => {
+                *nulls = *nulls - count + kept.iter().map(ExactSizeIterator::len).sum::<usize>();
+            }
+            Batch::Keys(keys) => retain(keys, count, kept),
+            Batch::Plain(plain) => plain.retain(count, kept),
         }
     }
 

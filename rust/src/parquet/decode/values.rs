@@ -1,5 +1,6 @@
 //! The values of a leaf without its nulls, collected from pages and spread over the slots of a batch.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, make_array, new_null_array};
@@ -36,6 +37,9 @@ pub(super) trait Values: Send {
     /// Spread the last values over as many slots as `levels` has: those that have the level `present`.
     fn spread(&mut self, levels: &[u8], present: u8);
 
+    /// Keep those of the last `count` slots that are in `kept`, which are ordered ranges.
+    fn retain(&mut self, count: usize, kept: &[Range<usize>]);
+
     /// Return the slots of the batch, and begin the next batch.
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef>;
 
@@ -65,6 +69,17 @@ pub(super) fn spread<T: Copy + Default>(values: &mut Vec<T>, levels: &[u8], pres
             values[slot] = T::default();
         }
     }
+}
+
+/// Keep those of the last `count` elements of `values` that are in `kept`.
+pub(super) fn retain<T: Copy>(values: &mut Vec<T>, count: usize, kept: &[Range<usize>]) {
+    let first = values.len() - count;
+    let mut end = first;
+    for range in kept {
+        values.copy_within(first + range.start..first + range.end, end);
+        end += range.len();
+    }
+    values.truncate(end);
 }
 
 /// A number of a Parquet type.
@@ -104,7 +119,7 @@ macro_rules! number {
 number!(i32);
 number!(i64);
 
-/// INT32 and INT64.
+/// INT32 and INT64, and the bits of FLOAT and DOUBLE.
 pub(super) struct Numbers<T> {
     data_type: DataType,
     values: Vec<T>,
@@ -182,6 +197,10 @@ impl<T: Number> Values for Numbers<T> {
 
     fn spread(&mut self, levels: &[u8], present: u8) {
         spread(&mut self.values, levels, present);
+    }
+
+    fn retain(&mut self, count: usize, kept: &[Range<usize>]) {
+        retain(&mut self.values, count, kept);
     }
 
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
@@ -286,6 +305,10 @@ impl Values for Booleans {
 
     fn spread(&mut self, levels: &[u8], present: u8) {
         spread(&mut self.values, levels, present);
+    }
+
+    fn retain(&mut self, count: usize, kept: &[Range<usize>]) {
+        retain(&mut self.values, count, kept);
     }
 
     fn finish(&mut self, nulls: Option<NullBuffer>) -> Result<ArrayRef> {
