@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-__all__ = ["deleted_rows"]
+__all__ = ["deleted_rows", "from_z85", "rows_of"]
 
 MAGIC = 1681511377
 WITHOUT_RUNS, WITH_RUNS = 12346, 12347
@@ -27,14 +27,15 @@ def deleted_rows(table: Path, descriptor: Mapping[str, Any] | None) -> frozenset
         return frozenset()
     text = descriptor["pathOrInlineDv"]
     if descriptor["storageType"] == "i":
-        return frozenset(_rows(_z85(text)))
+        return frozenset(rows_of(from_z85(text)[: descriptor["sizeInBytes"]]))
     prefix, name = text[:-UUID_CHARACTERS], text[-UUID_CHARACTERS:]
-    file = table / prefix / f"deletion_vector_{UUID(bytes=_z85(name))}.bin"
+    file = table / prefix / f"deletion_vector_{UUID(bytes=from_z85(name))}.bin"
     start = descriptor.get("offset", 1) + 4
-    return frozenset(_rows(file.read_bytes()[start : start + descriptor["sizeInBytes"]]))
+    return frozenset(rows_of(file.read_bytes()[start : start + descriptor["sizeInBytes"]]))
 
 
-def _z85(text: str) -> bytes:
+def from_z85(text: str) -> bytes:
+    """Return the bytes of z85 text."""
     return base64.b85decode(text.encode().translate(bytes.maketrans(Z85, B85)))
 
 
@@ -54,7 +55,8 @@ class _Reader:
         return self.numbers(form)[0]
 
 
-def _rows(data: bytes) -> Iterator[int]:
+def rows_of(data: bytes) -> Iterator[int]:
+    """Yield the rows of a serialized bitmap in their order; raises ValueError for another format."""
     reader = _Reader(data)
     magic, bitmaps = reader.number("I"), reader.number("q")
     if magic != MAGIC:
@@ -62,11 +64,15 @@ def _rows(data: bytes) -> Iterator[int]:
     for _ in range(bitmaps):
         high = reader.number("I") << 32
         yield from (high + row for row in _bitmap(reader))
+    if reader.at != len(data):
+        raise ValueError(f"expected a deletion vector of {reader.at} bytes, got {len(data)}")
 
 
 def _bitmap(reader: _Reader) -> Iterator[int]:
     cookie = reader.number("I")
     has_runs = cookie & 0xFFFF == WITH_RUNS
+    if not has_runs and cookie != WITHOUT_RUNS:
+        raise ValueError(f"expected a Roaring bitmap, got the cookie {cookie}")
     count = (cookie >> 16) + 1 if has_runs else reader.number("I")
     flags = reader.numbers(f"{(count + 7) // 8}B") if has_runs else ()
     keys = [reader.numbers("HH") for _ in range(count)]
