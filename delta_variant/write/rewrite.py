@@ -327,8 +327,11 @@ def commit_replacement(
 ) -> CommitResult:
     """Commit a rewrite as `commit_rewrite` does."""
     store = snapshot.store
+    # The predicate of a merge may read columns that the merge adds.
+    state = replace(after or snapshot.configuration, timezone=snapshot.configuration.timezone)
+    table = TableVersion(store, snapshot.version, state)
     rows: ConcurrentVectors = ConcurrentRows(
-        snapshot, predicate, rewritten.marked, changes_selected=changes_selected
+        table, predicate, rewritten.marked, changes_selected=changes_selected
     )
     if rewritten.moved:
         rows = ConcurrentMoves(snapshot, rewritten.removed, rewritten.files.adds, rewritten.moved)

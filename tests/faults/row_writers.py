@@ -23,6 +23,7 @@ from table_operations import SHREDDING, data, read
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError
 from delta_variant.log.commits import read_commits
+from delta_variant.log.deletion_vectors import file_path
 from delta_variant.protocol.actions import AddCDCFile, AddFile, CommitInfo, decode_path
 from delta_variant.storage.store import Store, open_store
 
@@ -135,16 +136,23 @@ def _change(store: Store, row: int, writer: int, number: int) -> int:
 def _check(table: Path, writers: int, changes: int, *, vectors: bool, killed: int) -> None:
     """Check every row and version of the table, and its files."""
     changed = writers * changes
-    expected = {row: row + (row < changed) * 1_000_000 for row in range(3 * changed)}
-    assert read(table) == {row: n for row, n in expected.items() if row >= changed or row % 3}
+    updated = {row: row + (row < changed) * 1_000_000 for row in range(3 * changed)}
+    rows = {row: n for row, n in updated.items() if row >= changed or row % 3}
+    assert read(table) == rows
     versions = read_commits(open_store(table), -1)
     assert [version for version, _ in versions] == list(range(changed + 1))
     actions = [action for _, commit in versions for action in commit]
     infos = [action for action in actions if isinstance(action, CommitInfo)]
     assert len({info.fields["txnId"] for info in infos}) == changed + 1
-    if not killed:
-        known = {decode_path(each.path) for each in actions if isinstance(each, AddFile | AddCDCFile)}
-        assert list_files(table, "*.parquet") - list_files(table, "_delta_log/*.parquet") == known
+    if killed:
+        dv.vacuum(table, 0, dry_run=False, enforce_retention_duration=False)
+        assert read(table) == rows
+    else:
+        files = [each for each in actions if isinstance(each, AddFile | AddCDCFile)]
+        vectors_of = (each.deletion_vector for each in files if isinstance(each, AddFile))
+        stored = {file_path(each) for each in vectors_of if each is not None} - {None}
+        assert list_files(table, "part-*.parquet") == {decode_path(each.path) for each in files}
+        assert list_files(table, "*.bin") == stored
     if vectors:
         first = next(action for action in actions if isinstance(action, AddFile))
         (file,) = (each for each in dv.load_snapshot(table).files.to_pylist() if each["path"] == first.path)

@@ -224,6 +224,20 @@ def test_added_rows_conflict_only_if_the_predicate_selects_one_of_them(tmp_path:
     assert "added rows" in str(run_second(table, update("id = 7"), append(1, 7, 201)))
 
 
+def test_a_merge_may_read_a_column_that_it_adds(tmp_path: Path):
+    table = new_table(tmp_path / "t")
+
+    def operation(store: Any) -> None:
+        merge = dv.merge(
+            store, pa.table({"more": [7], "id": [300]}), "target.more = source.more", schema_mode="merge"
+        )
+        merge.when_not_matched_insert({"id": "source.id", "more": "source.more"}).execute()
+
+    assert run_second(table, operation, in_order(delete("id = 5"), append(200))) is None
+    assert set(read_by_id(table)) == {*range(ROWS), 200, 300} - {5}
+    assert dv.audit_table(table, data=True).findings == ()
+
+
 def test_a_delete_and_an_update_read_no_row_that_others_marked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
