@@ -6,7 +6,7 @@ See PROTOCOL.md, "Commit Provenance Information", "In-Commit Timestamps" and "Ro
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from types import TracebackType
@@ -128,7 +128,8 @@ class PendingCommit:
         if self.read_version is not None:
             fields["readVersion"] = self.read_version
         fields["isBlindAppend"] = self.is_blind_append
-        fields["operationMetrics"] = {name: str(value) for name, value in context.metrics.items()}
+        metrics = {**context.metrics, **self.files.rebased.metrics}
+        fields["operationMetrics"] = {name: str(value) for name, value in metrics.items()}
         tags = {
             # Every operation that moves rows writes their ids and versions with them.
             "delta.rowTracking.preserved": self.table.get(properties.ENABLE_ROW_TRACKING),
@@ -235,10 +236,12 @@ class RebasedFiles(msgspec.Struct, frozen=True):
     """The removed and added files of a commit that a rebase may replace by others.
 
     `before` are removed, rows of `Snapshot.files`. `after` are added, and may be the same data files.
+    `metrics` are the metrics of the commit that a rebase changes.
     """
 
     before: pa.Table = pa.Table.from_batches([], FILES_SCHEMA)
     after: Sequence[AddFile] = ()
+    metrics: Mapping[str, int] = {}
 
 
 class FileChanges(msgspec.Struct, frozen=True):

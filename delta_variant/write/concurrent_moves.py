@@ -101,6 +101,9 @@ class ConcurrentMoves(ConcurrentVectors):
                 vector, count = add_rows(None, pa.array(sorted(rows), pa.int64()))
                 yield marked_add(add, vectors.add(vector, count), count_records(add))
 
+    def _count(self, removed: int, adds: Sequence[AddFile]) -> Mapping[str, int]:
+        return {"numAddedFiles": len(adds), "numAddedBytes": sum(add.size for add in adds)}
+
     def _deleted_in_new_files(self) -> Mapping[str, list[int]]:
         found: dict[str, list[int]] = defaultdict(list)
         for key, rows in self._deleted.items():

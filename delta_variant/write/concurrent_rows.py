@@ -11,7 +11,7 @@ Otherwise the change is committed with the vectors of both, as if it had started
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, starmap
 
@@ -57,6 +57,7 @@ class ConcurrentRows(ConcurrentVectors):
         self._predicate = predicate
         self._marked = marked
         self._changes_selected = changes_selected
+        self._num_rewritten = 0
         self._merged: dict[str, tuple[bytes, int]] = {}
         """The vectors with the rows of both commits, by path key, and the numbers of their rows."""
 
@@ -65,6 +66,7 @@ class ConcurrentRows(ConcurrentVectors):
     ) -> tuple[pa.Table, Sequence[AddFile], RebasedFiles]:
         """Return the files that are rewritten, those that are new, and those whose rows are marked."""
         before, others = split_files(removed, self._marked_by_key)
+        self._num_rewritten = others.num_rows
         return others, adds, RebasedFiles(before, self._marked)
 
     def may_match(self, adds: Sequence[AddFile]) -> bool:
@@ -113,6 +115,9 @@ class ConcurrentRows(ConcurrentVectors):
             vector, count = self._merged[key]
             if count < count_records(marked):
                 yield marked_add(self._others[key], vectors.add(vector, count), count_records(marked))
+
+    def _count(self, removed: int, adds: Sequence[AddFile]) -> Mapping[str, int]:
+        return {"numRemovedFiles": self._num_rewritten + removed - len(adds)}
 
     def _reads(self, before: Vector, after: AddFile, rows: Sequence[RowRange]) -> bool:
         """Return whether the predicate selects one of some rows of a file, as it was before."""

@@ -6,7 +6,7 @@ A concurrent commit that marks rows of a file removes the file and adds it again
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,9 +68,17 @@ class ConcurrentVectors(RowReads):
             raise
         discard(self._table.store, self._written)
         self._written, self._is_rebased = written, True
-        _, before = split_files(files.before, self._others)
-        self._files = RebasedFiles(pa.concat_tables([before, files_table([*self._others.values()])]), adds)
+        _, unchanged = split_files(files.before, self._others)
+        before = pa.concat_tables([unchanged, files_table([*self._others.values()])])
+        vectors_added = sum(add.deletion_vector is not None for add in adds)
+        metrics = {**self._count(before.num_rows, adds), "numDeletionVectorsAdded": vectors_added}
+        self._files = RebasedFiles(before, adds, metrics)
         return self._files
+
+    @property
+    def metrics(self) -> Mapping[str, int]:
+        """Return the metrics of the commit that a rebase changed."""
+        return self._files.metrics
 
     def paths(self) -> Sequence[str]:
         """Return the paths of the vectors that a rebase wrote."""
@@ -103,6 +111,10 @@ class ConcurrentVectors(RowReads):
     @abstractmethod
     def _adds(self, vectors: VectorWriter) -> Iterator[AddFile]:
         """Yield the actions of all files that the commit adds on top of the others."""
+
+    @abstractmethod
+    def _count(self, removed: int, adds: Sequence[AddFile]) -> Mapping[str, int]:
+        """Return metrics of a commit that removes some files and adds others."""
 
     def _follow(self, other: AddFile) -> None:
         """Let the next attempt follow an action of another commit."""

@@ -352,4 +352,4 @@ def commit_replacement(
         discard(store, chain(rewritten.paths(), rows.paths()))
         raise
     discard(store, rows.find_unused(rewritten.vector_files))
-    return CommitResult(version, metrics=context.metrics)
+    return CommitResult(version, metrics={**context.metrics, **rows.metrics})

@@ -293,6 +293,8 @@ def test_a_file_of_which_both_writers_delete_all_rows_is_removed(tmp_path: Path)
     (removed,) = read_actions(table, "remove", 3)
     assert deleted_rows(removed, lambda path: (table / path).read_bytes()) == frozenset(range(1, ROWS, 2))
     assert read_actions(table, "add", 3) == []
+    metrics = read_actions(table, "commitInfo", 3)[0]["operationMetrics"]
+    assert (metrics["numRemovedFiles"], metrics["numDeletionVectorsAdded"]) == ("1", "0")
     assert_sound(table)
 
 
@@ -355,6 +357,9 @@ def test_an_optimization_adds_no_file_of_which_all_rows_were_deleted(tmp_path: P
     (add,) = read_actions(table, "add", 3)
     last = pq.read_metadata(table / add["path"]).num_rows
     assert add["deletionVector"]["cardinality"] == 126_000 - (180_000 - last)
+    metrics = read_actions(table, "commitInfo", 3)[0]["operationMetrics"]
+    assert (metrics["numAddedFiles"], metrics["numAddedBytes"]) == ("1", str(add["size"]))
+    assert (metrics["numRemovedFiles"], metrics["numDeletionVectorsAdded"]) == ("1", "1")
     assert sorted(dv.read_table(table, columns=["id"]).to_table()["id"].to_pylist()) == [
         number for number in range(140_000, count) if number % 10
     ]
