@@ -60,7 +60,7 @@ def run(flow: Flow, source: Path, root: Path) -> float:
     shutil.rmtree(target, ignore_errors=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     actions = [flow.action] if flow.action else []
-    targets = [str(target)] if flow.script in ("write.py", "rewrite.py") else []
+    targets = [str(target)] if flow.script in ("write.py", "rewrite.py", "upserts.py") else []
     outcome: Outcome = run_worker(
         root / "benchmarks" / flow.script,
         flow.engine,

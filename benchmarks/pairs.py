@@ -92,8 +92,16 @@ def _read(name: str, engine: str, action: str, table: Table, **environment: str)
 
 
 def _rewrite(engine: str, action: str, source: str) -> Flow:
-    name = "ours" if engine == "ours" else "deltalake, unshredded columns"
-    return Flow(name, "rewrite.py", engine, action, source)
+    other = "deltalake" if source == "plain" else "deltalake, unshredded columns"
+    names = {"ours": "ours", "ours-vectors": "ours, deletion vectors"}
+    return Flow(names.get(engine, other), "rewrite.py", engine, action, source)
+
+
+def _change(action: str, source: str, engine: str, *targets: Target) -> Pair:
+    """Return a pair with deltalake, which rewrites files."""
+    suffix = engine.removeprefix("ours")
+    ours, peer = (_rewrite(each, action, source) for each in (engine, "deltalake"))
+    return Pair(f"{action}/deltalake{suffix}", ours, peer, rate="rows_per_second", targets=targets)
 
 
 def _load(name: str, engine: str, action: str) -> Flow:
@@ -252,12 +260,23 @@ OTHERS = (
         rate="rows_per_second",
         targets=(Target(1.6, "cores"),),
     ),
+    _change("delete", "sixteen", "ours", Target(1 / 0.6)),
+    _change("delete", "sixteen", "ours-vectors", Target(10)),
+    _change("update", "sixteen", "ours-vectors", Target(4)),
+    _change("merge", "sixteen", "ours-vectors", Target(1 / 0.3)),
+    _change("merge-few", "plain", "ours", Target(2), Target(300, "peak_megabytes", at_least=False)),
+    _change("merge-few", "plain", "ours-vectors", Target(10)),
     Pair(
-        "delete/deltalake",
-        _rewrite("ours", "delete", "sixteen"),
-        _rewrite("deltalake", "delete", "sixteen"),
+        "scan/rewritten-files",
+        _rewrite("ours-vectors", "scan", "sixteen"),
+        _rewrite("ours", "scan", "sixteen"),
+        targets=(Target(1 / 1.05),),
+    ),
+    Pair(
+        "upserts/thousand",
+        Flow("ours, deletion vectors", "upserts.py", "ours", "1000", "plain-half"),
         rate="rows_per_second",
-        targets=(Target(1 / 0.6),),
+        targets=(Target(1.25, "last_to_first", at_least=False), Target(200, "most_files", at_least=False)),
     ),
     Pair(
         "optimize/deltalake",

@@ -34,7 +34,12 @@ TITLES = {
     "selective": "A query that 1 % of the files can match",
     "stats": "Statistics from data",
     "files": "One path of 1,000 small files",
-    "delete": "1 row in 100 deleted, all of 16 files rewritten",
+    "delete": "1 row in 100 deleted, in all of 16 files",
+    "update": "1 row in 100 updated, in all of 16 files",
+    "merge": "100,000 changes merged into 16 files, half of them new rows",
+    "merge-few": "1,000 changes merged into 20,000,000 rows of plain columns",
+    "scan": "A scan after a delete of 1 row in 100",
+    "upserts": "1,000 merges of 1,000 changes into 10,000,000 rows",
     "optimize": "100 files combined",
     "load": "Log of 1,000,000 files to a snapshot",
     "plan": "The same, and files picked by a path",
@@ -50,6 +55,9 @@ NOTES = {
     "`geo.lat`, warm. `pruned` counts 1 row in 200 of a table that is sorted by `x`, in files of 5 MiB.",
     "json": "The peer `orjson.loads` parses the same rows.",
     "stats": "The rows are leaf values.",
+    "merge-few": "The rows of a rate are 2,000,000, a tenth of the table.",
+    "scan": "The peer reads files from which the rows were removed, `ours` files with deletion vectors.",
+    "upserts": "The table enables auto-compaction. The rows are changes.",
     "load": "The rows are files.",
     "plan": "The rows are files. Other engines cannot plan by a path, so theirs is the load alone.",
 }
@@ -73,6 +81,8 @@ FACTS = {
     "rows_per_cpu_second": "rows per CPU second",
     "cpu_seconds": "CPU seconds",
     "cores": "CPU time / wall time",
+    "last_to_first": "seconds of the last 100 batches / the first 100",
+    "most_files": "files of the table at most",
 }
 
 Result = Mapping[str, Any]

@@ -1,57 +1,109 @@
-"""Rewrite a copy of a table, one engine and one workload per process. `generate_rewrites.py` writes it.
+"""Change a copy of a table, one engine and one workload per process.
 
     python benchmarks/rewrite.py ENGINE WORKLOAD SOURCE TARGET
 
-`delete` removes one row in a hundred, so that every file is rewritten. `optimize` combines all files.
-deltalake has no Variants and rewrites the same bytes as binary columns.
+`generate_rewrites.py` writes the table, `generate_plain.py` that of `merge-few`. `delete` and `update`
+change one row in a hundred, in every file. `merge` updates one row in forty, and inserts as many; `merge-few`
+does so with 1,000 rows. `optimize` combines all files. `scan` reads two columns after such a delete. The
+engine `ours-vectors` is this library where the table enables deletion vectors. deltalake has no Variants and
+rewrites the same bytes as binary columns.
 """
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import engines
+import pyarrow as pa
+import pyarrow.compute as pc
 from measure import measure, report, size_of
 
 # Returns the number of rows or files, so that engines can be compared.
 Rewrite = Callable[[], int]
 
-DELETED = "id % 100 = 7"
+CHANGED = "id % 100 = 7"
+MATCH = "target.id = source.id"
+MERGED_SHARE = {"merge": 40, "merge-few": 40_000}
 
 
 def ours(workload: str, target: Path) -> Rewrite:
     dv = engines.ours()
     # The first use of a public name imports its modules.
-    delete, optimize = dv.delete, dv.optimize
+    delete, update, merge, optimize, read = dv.delete, dv.update, dv.merge, dv.optimize, dv.read_table
 
+    def merge_rows(source: pa.Table) -> int:
+        merging = merge(target, source, MATCH)
+        result = merging.when_matched_update_all().when_not_matched_insert_all().execute()
+        return int(result.rows_updated + result.rows_inserted)
+
+    if workload in MERGED_SHARE:
+        source = changes(read(target).to_table(), MERGED_SHARE[workload])
+        return lambda: merge_rows(source)
+    if workload == "scan":
+        delete(target, CHANGED)
+        columns = {"id": "id", "x": "event:x::bigint"}
+        return lambda: read(target, columns=columns).to_table().num_rows
     return {
-        "delete": lambda: delete(target, DELETED).rows_deleted,
+        "delete": lambda: delete(target, CHANGED).rows_deleted,
+        "update": lambda: update(target, {"id": "-id"}, CHANGED).rows_updated,
         "optimize": lambda: optimize(target).files_before,
     }[workload]
+
+
+def with_vectors(workload: str, target: Path) -> Rewrite:
+    engines.ours().set_properties(target, {"delta.enableDeletionVectors": "true"})
+    return ours(workload, target)
 
 
 def deltalake(workload: str, target: Path) -> Rewrite:
     from deltalake import DeltaTable
 
+    def merge_rows(source: pa.Table) -> int:
+        merging = DeltaTable(target).merge(source, MATCH, source_alias="source", target_alias="target")
+        found = merging.when_matched_update_all().when_not_matched_insert_all().execute()
+        return int(found["num_target_rows_updated"] + found["num_target_rows_inserted"])
+
+    if workload in MERGED_SHARE:
+        source = changes(DeltaTable(target).to_pyarrow_table(), MERGED_SHARE[workload])
+        return lambda: merge_rows(source)
+
+    def metric(name: str, run: Callable[[], Mapping[str, Any]]) -> Rewrite:
+        return lambda: int(run()[name])
+
+    table = DeltaTable(target)
     return {
-        "delete": lambda: int(DeltaTable(target).delete(DELETED)["num_deleted_rows"]),
-        "optimize": lambda: int(DeltaTable(target).optimize.compact()["numFilesRemoved"]),
+        "delete": metric("num_deleted_rows", lambda: table.delete(CHANGED)),
+        "update": metric("num_updated_rows", lambda: table.update({"id": "-id"}, predicate=CHANGED)),
+        "optimize": metric("numFilesRemoved", table.optimize.compact),
     }[workload]
 
 
-ENGINES: dict[str, Callable[[str, Path], Rewrite]] = {"ours": ours, "deltalake": deltalake}
+def changes(table: pa.Table, share: int) -> pa.Table:
+    """Return one row in `share`, and as many new ones."""
+    rows = table.take(pa.array(range(7, table.num_rows, share), pa.int64()))
+    return pa.concat_tables([rows, rows.set_column(0, "id", pc.add(rows["id"], table.num_rows))])
+
+
+ENGINES: dict[str, Callable[[str, Path], Rewrite]] = {
+    "ours": ours,
+    "ours-vectors": with_vectors,
+    "deltalake": deltalake,
+}
 
 
 def main(engine: str, workload: str, source: str, folder: str) -> None:
-    target = Path(folder)
+    target, original = Path(folder), Path(source)
     shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(Path(source) / engine, target)
-    before = set(target.rglob("*.parquet"))
-    cost, rows = measure(ENGINES[engine](workload, target))
-    written = sum(size_of(file) for file in set(target.rglob("*.parquet")) - before)
+    own = original / engine.partition("-")[0]
+    shutil.copytree(own if own.exists() else original, target)
+    work = ENGINES[engine](workload, target)
+    before = {file for file in target.rglob("*") if file.is_file()}
+    cost, rows = measure(work)
+    written = sum(size_of(file) for file in target.rglob("*") if file.is_file() and file not in before)
     report(cost, rows=rows, bytes_out=written)
 
 

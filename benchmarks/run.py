@@ -124,7 +124,7 @@ def run(flow: Flow, source: Path, rows: int) -> Outcome:
     shutil.rmtree(target, ignore_errors=True)
     target.parent.mkdir(parents=True, exist_ok=True)
     actions = [flow.action] if flow.action else []
-    targets = [str(target)] if flow.script in ("write.py", "rewrite.py") else []
+    targets = [str(target)] if flow.script in ("write.py", "rewrite.py", "upserts.py") else []
     outcome = run_worker(
         HERE / flow.script, flow.engine, *actions, str(source), *targets, environment=flow.environment
     )

@@ -16,6 +16,9 @@ HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".cache" / "bench"
 EVENT_FLAGS = {"events": [], "shuffled": ["--shuffle"], "clean": ["--clean"]}
 RESIDUAL_ROWS = ("separate", "inline")
+PLAIN = {"plain": 10, "plain-half": 5}
+"""Tables of plain columns, by the number of their rows for each row of other inputs."""
+
 COMMITS = {"sixteen": 16, "hundred": 100, "thousand": 1000}
 PACKAGES = {
     "duckdb": "duckdb",
@@ -42,6 +45,9 @@ def generated(name: str, rows: int) -> Path:
     if name in RESIDUAL_ROWS:
         events = str(generated("events", rows))
         return _generate(CACHE / f"{name}-{rows}", "generate_residual.py", events, name)
+    if name in PLAIN:
+        count = rows * PLAIN[name]
+        return _generate(CACHE / f"plain-{count}", "generate_plain.py", str(count))
     if name in COMMITS:
         events = str(generated("events", rows))
         return _generate(CACHE / f"{name}-{rows}", "generate_rewrites.py", events, str(COMMITS[name]))
