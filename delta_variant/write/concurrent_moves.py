@@ -15,14 +15,12 @@ import msgspec
 import pyarrow as pa
 
 from ..data_file.reader import RowRange
-from ..log.conflicts import Vector
 from ..log.deletion_vectors import add_rows, subtract_rows
 from ..log.file_tables import add_actions
 from ..log.pending_commit import RebasedFiles
 from ..log.snapshot import TableVersion
 from ..protocol.actions import AddFile, decode_path, file_key
-from ..read.file_reader import load_deleted
-from .concurrent_vectors import ConcurrentVectors
+from .concurrent_vectors import AddedAgain, ConcurrentVectors
 from .deletion_vectors import VectorWriter, count_records, marked_add
 
 __all__ = ["ConcurrentMoves", "MovedRows"]
@@ -82,13 +80,11 @@ class ConcurrentMoves(ConcurrentVectors):
             return ()
         return self._new_by_path.keys() - {decode_path(add.path) for add in self._files.after}
 
-    def _may_add_again(self, before: Vector, after: AddFile, deleted: Sequence[RowRange]) -> bool:
-        key = file_key(after)[0]
-        if deleted and key not in self._starts:
+    def _may_follow(self, file: AddedAgain) -> bool:
+        if file.deleted and file.key not in self._starts:
             return False
-        dead = subtract_rows(load_deleted(self._table, before), None)
-        self._deleted[key] = list(_number_without(deleted, dead))
-        self._follow(after)
+        self._deleted[file.key] = list(_number_without(file.deleted, subtract_rows(file.rows_before, None)))
+        self._follow(file.after)
         return True
 
     def _adds(self, vectors: VectorWriter) -> Iterator[AddFile]:

@@ -24,7 +24,6 @@ from ..errors import DeltaVariantError
 from ..expressions.evaluate import filter_mask
 from ..expressions.tree import Expression
 from ..expressions.tree import inputs as expression_inputs
-from ..log.conflicts import Vector
 from ..log.deletion_vectors import add_rows, subtract_rows
 from ..log.file_set import FileSet
 from ..log.file_tables import files_table
@@ -33,7 +32,7 @@ from ..log.snapshot import TableVersion
 from ..protocol.actions import AddFile, DeletionVector, file_key
 from ..read.file_reader import FileReader, TableReader, files_of, load_deleted
 from ..read.plan import plan_rows, prune_files
-from .concurrent_vectors import ConcurrentVectors, split_files
+from .concurrent_vectors import AddedAgain, ConcurrentVectors, split_files
 from .deletion_vectors import VectorWriter, count_records, marked_add
 
 __all__ = ["ConcurrentRows"]
@@ -58,6 +57,7 @@ class ConcurrentRows(ConcurrentVectors):
         self._marked = marked
         self._changes_selected = changes_selected
         self._num_rewritten = 0
+        self._own: dict[str, Array] = {}
         self._merged: dict[str, tuple[bytes, int]] = {}
         """The vectors with the rows of both commits, by path key, and the numbers of their rows."""
 
@@ -89,23 +89,26 @@ class ConcurrentRows(ConcurrentVectors):
     def _marked_by_key(self) -> dict[str, AddFile]:
         return {file_key(add)[0]: add for add in self._marked}
 
-    def _may_add_again(self, before: Vector, after: AddFile, deleted: Sequence[RowRange]) -> bool:
-        marked = self._marked_by_key.get(file_key(after)[0])
-        if marked is not None and not self._merge(marked, before, after):
+    def _may_follow(self, file: AddedAgain) -> bool:
+        if file.key in self._marked_by_key and not self._merge(file):
             return False
-        return self._changes_selected or not deleted or not self._reads(before, after, deleted)
+        return self._changes_selected or not file.deleted or not self._reads(file)
 
-    def _merge(self, marked: AddFile, before: Vector, other: AddFile) -> bool:
+    def _merge(self, file: AddedAgain) -> bool:
         """Merge the vectors of both commits in a file; return False if both mark a row."""
-        own, read, deleted = (
-            load_deleted(self._table, each)
-            for each in (marked.deletion_vector, before, other.deletion_vector)
-        )
-        rows: Array = pa.array(chain.from_iterable(starmap(range, subtract_rows(own, read))), pa.int64())
-        vector, count = add_rows(deleted, rows)
-        self._merged[file_key(other)[0]] = vector, count
-        self._follow(other)
-        return count == len(rows) + sum(end - start for start, end in subtract_rows(deleted, None))
+        rows = self._own_rows(file)
+        vector, count = add_rows(file.rows_after, rows)
+        self._merged[file.key] = vector, count
+        self._follow(file.after)
+        return count == len(rows) + sum(end - start for start, end in subtract_rows(file.rows_after, None))
+
+    def _own_rows(self, file: AddedAgain) -> Array:
+        """Return the rows that this change marks in a file."""
+        if file.key not in self._own:
+            own = load_deleted(self._table, self._marked_by_key[file.key].deletion_vector)
+            ranges = subtract_rows(own, file.rows_before)
+            self._own[file.key] = pa.array(chain.from_iterable(starmap(range, ranges)), pa.int64())
+        return self._own[file.key]
 
     def _adds(self, vectors: VectorWriter) -> Iterator[AddFile]:
         for key, marked in self._marked_by_key.items():
@@ -119,11 +122,11 @@ class ConcurrentRows(ConcurrentVectors):
     def _count(self, removed: int, adds: Sequence[AddFile]) -> Mapping[str, int]:
         return {"numRemovedFiles": self._num_rewritten + removed - len(adds)}
 
-    def _reads(self, before: Vector, after: AddFile, rows: Sequence[RowRange]) -> bool:
-        """Return whether the predicate selects one of some rows of a file, as it was before."""
-        vector = None if before is None else DeletionVector(**before)
-        (file,) = files_of(files_table([msgspec.structs.replace(after, deletion_vector=vector)]))
-        return self._selects(TableReader.of(self._table).open(file), rows)
+    def _reads(self, file: AddedAgain) -> bool:
+        """Return whether the predicate selects a deleted row of a file, as it was before."""
+        vector = None if file.before is None else DeletionVector(**file.before)
+        (entry,) = files_of(files_table([msgspec.structs.replace(file.after, deletion_vector=vector)]))
+        return self._selects(TableReader.of(self._table).open(entry), file.deleted)
 
     def _selects(self, file: FileReader, rows: Sequence[RowRange] | None) -> bool:
         """Return whether the predicate selects one of some rows of a file, None for all of its rows."""

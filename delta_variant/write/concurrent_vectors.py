@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,7 +24,30 @@ from ..read.file_reader import load_deleted
 from ..storage.store import discard
 from .deletion_vectors import VectorWriter
 
-__all__ = ["ConcurrentVectors", "split_files"]
+__all__ = ["AddedAgain", "ConcurrentVectors", "split_files"]
+
+
+class AddedAgain(msgspec.Struct, frozen=True):
+    """A file that another commit added again.
+
+    Attributes:
+        before: Its deletion vector before.
+        after: The new action.
+        rows_before: The serialized vector before, None without deleted rows.
+        rows_after: The serialized vector of the new action.
+        deleted: The rows that only the new vector has.
+    """
+
+    before: Vector
+    after: AddFile
+    rows_before: bytes | None
+    rows_after: bytes | None
+    deleted: Sequence[RowRange]
+
+    @property
+    def key(self) -> str:
+        """Return the path key of the file."""
+        return file_key(self.after)[0]
 
 
 class ConcurrentVectors(RowReads):
@@ -49,7 +73,7 @@ class ConcurrentVectors(RowReads):
             read, other = (load_deleted(self._table, each) for each in (before, after.deletion_vector))
             if subtract_rows(read, other):
                 return f"returned deleted rows of {path}, which this operation read"
-            if not self._may_add_again(before, after, subtract_rows(other, read)):
+            if not self._may_follow(AddedAgain(before, after, read, other, subtract_rows(other, read))):
                 return f"deleted rows of {path}, which this operation read"
         except DeltaVariantError as error:
             return f"changed {path}, and its rows cannot be compared: {error.message}"
@@ -105,8 +129,8 @@ class ConcurrentVectors(RowReads):
         """Return whether files that other commits add may have a row that the operation has to see."""
 
     @abstractmethod
-    def _may_add_again(self, before: Vector, after: AddFile, deleted: Sequence[RowRange]) -> bool:
-        """Return whether the commit can follow one that deleted some rows of a file."""
+    def _may_follow(self, file: AddedAgain) -> bool:
+        """Return whether the commit can follow one that deleted rows of a file."""
 
     @abstractmethod
     def _adds(self, vectors: VectorWriter) -> Iterator[AddFile]:
