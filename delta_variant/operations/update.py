@@ -153,5 +153,5 @@ class AssignedRows:
         inputs = expression_inputs([*columns.values(), *tested])
         copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read
         conditions = leading_conditions(predicate)
-        replaced = replaced_columns([assignments], read)
+        replaced = replaced_columns([assignments], expression_inputs([*tested, *values]))
         return RowChange(expression_inputs(tested), conditions, changes, inputs, apply, copied, replaced)

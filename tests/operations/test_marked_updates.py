@@ -225,3 +225,14 @@ def test_auto_compaction_is_a_property_that_one_process_keeps(
     assert operations == ["OPTIMIZE", "UPDATE", "UPDATE", "UPDATE", "WRITE"]
     assert (table.snapshot().num_files, vectors_of(table)) == (1, [])
     assert ids(table, where="event:n::int = -1") == [number for number in range(1000) if number % 50 < 3]
+
+
+def test_a_condition_can_read_a_column_that_gets_a_constant(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    rows = pa.table({"id": pa.array(range(10), pa.int64()), "state": ["open"] * 3 + ["done"] * 7})
+    table.append(rows, configuration={"delta.enableDeletionVectors": "true"})
+    assert table.update({"state": "'done'"}, where="state = 'open' and id < 2").rows_updated == 2
+    merge = table.merge(pa.table({"key": [2, 3]}), "id = key")
+    merge.when_matched_update({"state": "'paid'", "id": "key"}, "state = 'open'").execute()
+    found = dv.read_table(table).to_table().sort_by("id").to_pylist()
+    assert found == [{"id": n, "state": "paid" if n == 2 else "done"} for n in range(10)]
