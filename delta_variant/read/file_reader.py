@@ -208,9 +208,14 @@ class FileReader:
 
     @property
     def num_rows(self) -> int:
-        """Return the number of rows that are not deleted."""
-        vector = self.file.deletion_vector
-        return self.native.num_rows - (0 if vector is None else int(vector["cardinality"]))
+        """Return the number of rows that are not deleted, by the vector: its descriptor may state another."""
+        total = self.native.num_rows
+        ranges = deletion_vectors.subtract_rows(self._deleted(), None)
+        return total - sum(min(end, total) - min(start, total) for start, end in ranges)
+
+    def _deleted(self) -> bytes | None:
+        table = self.table
+        return load_deleted(table.version, self.file.deletion_vector, table.vectors.read)
 
     def units(self, leaves: Sequence[Leaf], row_groups: Sequence[int] | None = None) -> Units:
         """Return the bounds of leaves in all row groups, or in the pages of the given row groups.
@@ -328,8 +333,7 @@ class FileReader:
         shredded: Mapping[str, Stored],
         tests: _Tests = NO_TESTS,
     ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
-        table, path = self.table, self.file.path
-        deleted = load_deleted(table.version, self.file.deletion_vector, table.vectors.read)
+        path, deleted = self.file.path, self._deleted()
         stored = [each for each in inputs if not self._is_partition(each)]
         read = [
             self._as_stored(each, shredded[each.column])
@@ -352,7 +356,7 @@ class FileReader:
                 found = self._with_constants(batch, stored, inputs) if inputs and not is_counted else batch
                 yield seen, found, batch.columns[len(stored) :]
         except DeltaVariantError as error:
-            error.column = table.logical_name(error.column)
+            error.column = self.table.logical_name(error.column)
             raise
 
     def shredded(
