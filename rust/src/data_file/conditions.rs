@@ -7,6 +7,7 @@ use arrow_buffer::BooleanBuffer;
 use arrow_ord::cmp;
 use arrow_schema::DataType;
 
+use super::members::Members;
 use crate::error::Result;
 use crate::value::column::is_text_dictionary;
 
@@ -23,7 +24,12 @@ pub enum Test {
     IsNotNull,
     /// The comparison with one of these values, which are not null.
     Any(Operator, ArrayRef),
+    /// Equality with one of these values.
+    In(Members),
 }
+
+/// The number of values from which a set is faster than a comparison with each.
+const FEWEST_MEMBERS: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
@@ -36,11 +42,21 @@ pub enum Operator {
 }
 
 impl Test {
+    /// Return the comparison with any of some values, which are not null.
+    pub fn any(operator: Operator, operands: ArrayRef) -> Self {
+        let is_set = operator == Operator::Equal && operands.len() >= FEWEST_MEMBERS;
+        match is_set.then(|| Members::of(&operands)).flatten() {
+            Some(members) => Test::In(members),
+            None => Test::Any(operator, operands),
+        }
+    }
+
     /// Return the rows for which the test is true, or `None` if it does not apply to values of this type.
     pub fn matching(&self, values: &ArrayRef) -> Result<Option<BooleanBuffer>> {
-        let (operator, operands) = match self {
+        let data_type = match self {
             Test::IsNotNull => return Ok(Some(valid_rows(values))),
-            Test::Any(operator, operands) => (operator, operands),
+            Test::Any(_, operands) => operands.data_type(),
+            Test::In(members) => &members.data_type,
         };
         if let Some(dictionary) = values.as_any_dictionary_opt()
             && is_text_dictionary(values.data_type())
@@ -50,19 +66,27 @@ impl Test {
             let keys = values.as_dictionary::<Int32Type>().keys();
             return Ok(Some(true_rows(arrow_select::take::take(&found, keys, None)?.as_boolean())));
         }
-        if values.data_type() != operands.data_type() || !has_one_order(values.data_type()) {
+        if values.data_type() != data_type || !has_one_order(data_type) {
             return Ok(None);
         }
-        let mut matching = BooleanBuffer::new_unset(values.len());
-        for index in 0..operands.len() {
-            let found = operator.compare(values, operands.slice(index, 1))?;
-            matching = &matching | &true_rows(&found);
-        }
-        Ok(Some(matching))
+        Ok(Some(match self {
+            Test::IsNotNull => valid_rows(values),
+            Test::Any(operator, operands) => operator.compare_with_any(values, operands)?,
+            Test::In(members) => &members.contain(values) & &valid_rows(values),
+        }))
     }
 }
 
 impl Operator {
+    fn compare_with_any(self, values: &ArrayRef, operands: &ArrayRef) -> Result<BooleanBuffer> {
+        let mut matching = BooleanBuffer::new_unset(values.len());
+        for index in 0..operands.len() {
+            let found = self.compare(values, operands.slice(index, 1))?;
+            matching = &matching | &true_rows(&found);
+        }
+        Ok(matching)
+    }
+
     fn compare(self, values: &ArrayRef, operand: ArrayRef) -> Result<BooleanArray> {
         let operand = Scalar::new(operand);
         Ok(match self {

@@ -5,6 +5,7 @@
 mod columns;
 pub mod conditions;
 pub mod filter;
+pub mod members;
 pub mod read;
 pub mod residual_rows;
 mod rows;

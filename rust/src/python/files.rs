@@ -367,7 +367,7 @@ fn condition((projection, test, operands): PyCondition) -> PyResult<Condition> {
         (">=", Operator::GreaterOrEqual),
     ];
     let test = match operands {
-        Some(operands) => Test::Any(choice(&test, "a condition", &comparisons)?, make_array(operands.0)),
+        Some(operands) => Test::any(choice(&test, "a condition", &comparisons)?, make_array(operands.0)),
         None => {
             choice(&test, "a condition", &[("is not null", ())])?;
             Test::IsNotNull

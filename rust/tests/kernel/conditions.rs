@@ -10,7 +10,8 @@ use _native::shred::OnConflict;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{
-    Array, ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
+    Array, ArrayRef, Date32Array, Decimal128Array, DictionaryArray, Float64Array, Int8Array, Int16Array,
+    Int32Array, Int64Array, RecordBatch, StringArray,
 };
 use arrow_schema::{DataType, Field, Schema};
 use roaring::RoaringTreemap;
@@ -152,6 +153,36 @@ fn text_is_compared_in_its_dictionary() {
     assert_eq!(test(Operator::Greater).set_indices().collect::<Vec<_>>(), [2]);
     let valid = Test::IsNotNull.matching(&values).unwrap().unwrap();
     assert_eq!(valid.set_indices().collect::<Vec<_>>(), [0, 2, 3]);
+}
+
+#[test]
+fn values_are_found_among_many_like_among_few() {
+    let numbers = |count: i64| (0..count).map(|row| (row % 5 > 0).then_some(row * row % 97));
+    let texts = |count| numbers(count).map(|number| number.map(|number| format!("text {number}")));
+    let columns: [fn(&mut dyn Iterator<Item = Option<i64>>) -> ArrayRef; 6] = [
+        |rows| Arc::new(rows.map(|row| row.map(|n| n as i8)).collect::<Int8Array>()),
+        |rows| Arc::new(rows.map(|row| row.map(|n| n as i16 * 300)).collect::<Int16Array>()),
+        |rows| Arc::new(rows.map(|row| row.map(|n| n as i32 - 50)).collect::<Date32Array>()),
+        |rows| Arc::new(rows.map(|row| row.map(|n| n << 40)).collect::<Int64Array>()),
+        |rows| Arc::new(rows.map(|row| row.map(|n| i128::from(n) << 70)).collect::<Decimal128Array>()),
+        |rows| Arc::new(rows.map(|row| row.map(|n| n as f64)).collect::<Float64Array>()),
+    ];
+    let mut pairs: Vec<(ArrayRef, ArrayRef)> = columns
+        .iter()
+        .map(|column| (column(&mut numbers(500)), column(&mut numbers(60).filter(Option::is_some))))
+        .collect();
+    pairs.push((
+        Arc::new(texts(500).collect::<StringArray>()),
+        Arc::new(texts(60).filter(Option::is_some).collect::<StringArray>()),
+    ));
+    for (values, operands) in pairs {
+        let values = values.slice(3, 450);
+        let many = Test::any(Operator::Equal, operands.clone()).matching(&values).unwrap();
+        let few = Test::Any(Operator::Equal, operands).matching(&values).unwrap();
+        assert_eq!(many, few);
+        assert!(values.data_type().is_floating() == many.is_none());
+        assert!(many.is_none_or(|rows| rows.count_set_bits() > 10 && rows.count_set_bits() < 440));
+    }
 }
 
 /// The number of rows and of columns of each batch, after a check of the number of rows read.
