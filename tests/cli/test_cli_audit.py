@@ -192,7 +192,7 @@ def test_an_audit_prints_json(faulty):
     assert (report["version"], report["data"], report["clean"]) == (0, False, False)
     assert report["counts"] == {"error": 1, "warning": 0, "info": 1}
     size = faulty.file.stat().st_size
-    expected = {"path": faulty.file.name, "rows": 4, "bytes": size, "is_residual": False}
+    expected = {"path": faulty.file.name, "rows": 4, "bytes": size, "is_residual": False, "deleted_rows": 0}
     assert report["files"] == [expected]
     note, error = report["findings"]
     assert (note["rule"], note["severity"]) == ("T3", "info")
