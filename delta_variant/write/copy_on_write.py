@@ -245,10 +245,12 @@ class _NewFileWriters:
         options, router = self._moved[key]
         shredded = _shredded(file, change, options, self._moved_changes)
         unread = change.replaced if self._moved_changes is None else frozenset()
-        moved = _changed(file, change, shredded, _ranges(rows), self._moved_changes, unread)
-        for after, moving in moved:
-            updated = after.with_row_ids(moving).filter(after.updated.filter(after.remaining))
-            router.add(updated)
+        changed, count = _changed(file, change, shredded, _ranges(rows), self._moved_changes, unread), 0
+        for after, moving in changed:
+            router.add(after.with_row_ids(moving).filter(after.updated.filter(after.remaining)))
+            count += after.updated.true_count + after.remaining.false_count
+        # Otherwise rows would be marked whose new values are nowhere.
+        assert count == len(rows), f"{file.file.path}: {count} of {len(rows)} rows changed"
 
     def close(self) -> RewrittenPart:
         """Finish the files that several replaced files share, and return them."""
