@@ -281,7 +281,7 @@ def _find_changes(file: FileReader, pruning_predicate: PruningPredicate, change:
     return pa.concat_arrays(numbers)
 
 
-MAX_GAP = 32
+MAX_GAP = 8
 """The number of unchanged rows between changed ones that are read with them, for fewer ranges of rows."""
 
 
