@@ -21,7 +21,7 @@ from ..log.pending_commit import RebasedFiles
 from ..log.snapshot import TableVersion
 from ..protocol.actions import AddFile, decode_path, file_key
 from .concurrent_vectors import AddedAgain, ConcurrentVectors
-from .deletion_vectors import VectorWriter, count_records, marked_add
+from .deletion_vectors import VectorWriter, count_records, marked_add, vector_metrics
 
 __all__ = ["ConcurrentMoves", "MovedRows"]
 
@@ -97,8 +97,9 @@ class ConcurrentMoves(ConcurrentVectors):
                 vector, count = add_rows(None, pa.array(sorted(rows), pa.int64()))
                 yield marked_add(add, vectors.add(vector, count), count_records(add))
 
-    def _count(self, removed: int, adds: Sequence[AddFile]) -> Mapping[str, int]:
-        return {"numAddedFiles": len(adds), "numAddedBytes": sum(add.size for add in adds)}
+    def _count(self, removed: pa.Table, adds: Sequence[AddFile]) -> Mapping[str, int]:
+        vectors = vector_metrics(removed, adds, "OPTIMIZE")
+        return {"numAddedFiles": len(adds), "numAddedBytes": sum(add.size for add in adds), **vectors}
 
     def _deleted_in_new_files(self) -> Mapping[str, list[int]]:
         found: dict[str, list[int]] = defaultdict(list)

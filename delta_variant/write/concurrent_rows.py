@@ -33,7 +33,7 @@ from ..protocol.actions import AddFile, DeletionVector, file_key
 from ..read.file_reader import FileReader, TableReader, files_of, load_deleted
 from ..read.plan import plan_rows, prune_files
 from .concurrent_vectors import AddedAgain, ConcurrentVectors, split_files
-from .deletion_vectors import VectorWriter, count_records, marked_add
+from .deletion_vectors import VectorWriter, count_records, marked_add, vector_metrics
 
 __all__ = ["ConcurrentRows"]
 
@@ -49,14 +49,16 @@ class ConcurrentRows(ConcurrentVectors):
         table: TableVersion,
         predicate: Expression | None,
         marked: Sequence[AddFile],
+        operation: str,
         *,
         changes_selected: bool,
     ) -> None:
         super().__init__(table)
         self._predicate = predicate
         self._marked = marked
+        self._operation = operation
         self._changes_selected = changes_selected
-        self._num_rewritten = 0
+        self._rewritten = files_table([])
         self._own: dict[str, Array] = {}
         self._merged: dict[str, tuple[bytes, int]] = {}
         """The vectors with the rows of both commits, by path key, and the numbers of their rows."""
@@ -65,9 +67,8 @@ class ConcurrentRows(ConcurrentVectors):
         self, removed: pa.Table, adds: Sequence[AddFile]
     ) -> tuple[pa.Table, Sequence[AddFile], RebasedFiles]:
         """Return the files that are rewritten, those that are new, and those whose rows are marked."""
-        before, others = split_files(removed, self._marked_by_key)
-        self._num_rewritten = others.num_rows
-        return others, adds, RebasedFiles(before, self._marked)
+        before, self._rewritten = split_files(removed, self._marked_by_key)
+        return self._rewritten, adds, RebasedFiles(before, self._marked)
 
     def may_match(self, adds: Sequence[AddFile]) -> bool:
         """Return whether the predicate selects a row of added files, which are read if bounds permit it.
@@ -119,8 +120,10 @@ class ConcurrentRows(ConcurrentVectors):
             if count < count_records(marked):
                 yield marked_add(self._others[key], vectors.add(vector, count), count_records(marked))
 
-    def _count(self, removed: int, adds: Sequence[AddFile]) -> Mapping[str, int]:
-        return {"numRemovedFiles": self._num_rewritten + removed - len(adds)}
+    def _count(self, removed: pa.Table, adds: Sequence[AddFile]) -> Mapping[str, int]:
+        whole = pa.concat_tables([self._rewritten, removed])
+        vectors = vector_metrics(whole, adds, self._operation)
+        return {"numRemovedFiles": whole.num_rows - len(adds), **vectors}
 
     def _reads(self, file: AddedAgain) -> bool:
         """Return whether the predicate selects a deleted row of a file, as it was before."""

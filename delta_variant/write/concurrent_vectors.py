@@ -94,9 +94,7 @@ class ConcurrentVectors(RowReads):
         self._written, self._is_rebased = written, True
         _, unchanged = split_files(files.before, self._others)
         before = pa.concat_tables([unchanged, files_table([*self._others.values()])])
-        vectors_added = sum(add.deletion_vector is not None for add in adds)
-        metrics = {**self._count(before.num_rows, adds), "numDeletionVectorsAdded": vectors_added}
-        self._files = RebasedFiles(before, adds, metrics)
+        self._files = RebasedFiles(before, adds, self._count(before, adds))
         return self._files
 
     @property
@@ -137,7 +135,7 @@ class ConcurrentVectors(RowReads):
         """Yield the actions of all files that the commit adds on top of the others."""
 
     @abstractmethod
-    def _count(self, removed: int, adds: Sequence[AddFile]) -> Mapping[str, int]:
+    def _count(self, removed: pa.Table, adds: Sequence[AddFile]) -> Mapping[str, int]:
         """Return metrics of a commit that removes some files and adds others."""
 
     def _follow(self, other: AddFile) -> None:

@@ -6,7 +6,7 @@ See PROTOCOL.md, "Deletion Vectors" and "Deletion Vector Format".
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
@@ -19,12 +19,20 @@ from ..errors import InvalidStatisticsError
 from ..log.deletion_vectors import FILE_VERSION, SIZE_BYTES, add_rows
 from ..log.file_tables import add_actions
 from ..protocol import z85
-from ..protocol.actions import AddFile, DeletionVector
+from ..protocol.actions import AddFile, DeletionVector, decode_path
 from ..protocol.statistics import FileStatistics, decode
 from ..read.file_reader import FileReader, load_deleted
 from ..storage.store import Store, discard, put
 
-__all__ = ["MarkedFile", "VectorWriter", "count_records", "marked_add", "marked_adds", "prefers_vector"]
+__all__ = [
+    "MarkedFile",
+    "VectorWriter",
+    "count_records",
+    "marked_add",
+    "marked_adds",
+    "prefers_vector",
+    "vector_metrics",
+]
 
 MOST_DELETED = 0.5
 """The share of the rows of a file up to which they are marked. A file with more deleted rows is rewritten, so
@@ -129,6 +137,21 @@ def count_records(add: AddFile) -> int:
     """Return the number of rows of a file, deleted ones included; -1 if its statistics do not have it."""
     number = _decoded(add.stats).num_records
     return -1 if number is None else number
+
+
+def vector_metrics(removed: pa.Table, adds: Sequence[AddFile], operation: str) -> Mapping[str, int]:
+    """Return the metrics of an operation on the vectors of files, none if it has no file with a vector.
+
+    As in Delta on Spark, a vector that replaces another one is added and updated, and the other one removed.
+    `removed` are rows of `Snapshot.files`.
+    """
+    before = removed.filter(pc.is_valid(removed["deletion_vector"]))["path"].to_pylist()
+    after = [decode_path(add.path) for add in adds if add.deletion_vector is not None]
+    if not before and not after:
+        return {}
+    counts = {"Added": len(after), "Removed": len(before), "Updated": len(set(after).intersection(before))}
+    target = "Target" if operation == "MERGE" else ""
+    return {f"num{target}DeletionVectors{name}": count for name, count in counts.items()}
 
 
 def _decoded(stats: str | None) -> FileStatistics:

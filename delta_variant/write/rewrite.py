@@ -37,7 +37,7 @@ from .change_files import write_whole_files
 from .concurrent_moves import ConcurrentMoves, MovedRows
 from .concurrent_rows import ConcurrentRows
 from .concurrent_vectors import ConcurrentVectors
-from .deletion_vectors import MarkedFile, marked_adds
+from .deletion_vectors import MarkedFile, marked_adds, vector_metrics
 from .partitions import NO_FILES, WrittenFiles
 
 __all__ = [
@@ -290,7 +290,6 @@ def commit_rewrite(
     """
     if not rewritten.files and not rewritten.removed.num_rows:
         return CommitResult(None)
-    marked = {"numDeletionVectorsAdded": len(rewritten.marked)} if rewritten.marked else {}
     context = commit_context(
         operation,
         parameters,
@@ -299,7 +298,7 @@ def commit_rewrite(
             "numAddedFiles": len(rewritten.files),
             "numAddedBytes": rewritten.files.bytes,
             "numAddedChangeFiles": len(rewritten.changes),
-            **marked,
+            **vector_metrics(rewritten.removed, rewritten.marked, operation),
             **metrics,
         },
         commit,
@@ -331,7 +330,7 @@ def commit_replacement(
     state = replace(after or snapshot.configuration, timezone=snapshot.configuration.timezone)
     table = TableVersion(store, snapshot.version, state)
     rows: ConcurrentVectors = ConcurrentRows(
-        table, predicate, rewritten.marked, changes_selected=changes_selected
+        table, predicate, rewritten.marked, context.operation, changes_selected=changes_selected
     )
     if rewritten.moved:
         rows = ConcurrentMoves(snapshot, rewritten.removed, rewritten.files.adds, rewritten.moved)

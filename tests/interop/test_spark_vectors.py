@@ -158,3 +158,43 @@ def test_a_delete_merges_its_vector_with_that_of_a_concurrent_delete_of_spark(tu
         without(lambda number, n: number % 5 < 2),
     )
     assert (turns.table.version, turns.vectors) == (2, 1)
+
+
+def test_the_history_counts_vectors_as_delta_does(turns: Turns, tmp_path: Path):
+    copy = tmp_path / "copy"
+    turns.table.clone(copy)
+    ours, statements = (
+        dv.Table(copy),
+        [
+            "delete from {t} where id in (7, 70)",
+            "update {t} set id = -8 where id = 8",
+            "merge into {t} using (select 9L as key, -9L as new union all select 10L, null) as s on id = key "
+            "when matched and new is null then delete when matched then update set id = new",
+            "delete from {t} where id >= 0",
+        ],
+    )
+    for statement in statements:
+        turns.spark.sql(statement.format(t=f"delta.`{turns.path}`")).collect()
+    source = pa.table({"key": [9, 10], "new": pa.array([-9, None], pa.int64())})
+    ours.delete("id in (7, 70)")
+    ours.update({"id": "-8"}, where="id = 8")
+    merge = ours.merge(source, "target.id = source.key").when_matched_delete("source.new is null")
+    merge.when_matched_update({"id": "source.new"}).execute()
+    ours.delete("id >= 0")
+    counted = [
+        [(each.operation, vector_metrics(each)) for each in table.history()[:4]]
+        for table in (ours, turns.table)
+    ]
+    assert counted[0] == counted[1]
+    assert counted[0][1] == (
+        "MERGE",
+        {
+            "numTargetDeletionVectorsAdded": 1,
+            "numTargetDeletionVectorsRemoved": 1,
+            "numTargetDeletionVectorsUpdated": 1,
+        },
+    )
+
+
+def vector_metrics(entry: dv.HistoryEntry) -> dict[str, int]:
+    return {name: int(value) for name, value in entry.metrics.items() if "DeletionVectors" in name}
