@@ -124,7 +124,10 @@ def unqualify(part: Expression) -> Any:
     return transform_expression(part, change)
 
 
-MAX_LISTED_KEYS = 200
+MAX_LISTED_KEYS = 2_000
+"""Up to how many different keys files and pages are skipped, and concurrent rows compared, by each key. Of
+more keys it is their range: an expression of all of them would take longer than a read."""
+
 MAX_CROSS_ROWS = 1 << 20
 """How many pairs of rows are compared at a time if the predicate has no equality."""
 
