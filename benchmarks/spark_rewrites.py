@@ -1,12 +1,13 @@
 """Change rows of a table on Spark, by this library and by Delta's SQL, in turn, in one session.
 
     python benchmarks/spark_rewrites.py FOLDER [--rows 2000000] [--changes 100000] [--rounds 5]
-        [--operations merge,delete,update]
+        [--operations merge,delete,update] [--vectors]
 
 Half of the changes of a merge update rows all over the table, the others are new rows. DELETE and UPDATE
 change as many rows of all files, chosen by a path of the Variant. Each operation runs on a fresh copy of the
-same table, whose Variants are shredded. Prints a line of JSON for each round, and the median ratio of wall
-times for each operation: run it on a machine that does nothing else.
+same table, whose Variants are shredded; with `--vectors` it enables deletion vectors. Prints a line of JSON
+for each round, and the median ratio of wall times for each operation: run it on a machine that does nothing
+else.
 """
 
 from __future__ import annotations
@@ -116,6 +117,7 @@ def main() -> None:
     parser.add_argument("--changes", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--operations", default=",".join(OPERATIONS))
+    parser.add_argument("--vectors", action="store_true")
     arguments = parser.parse_args()
     spark, folder = engines.delta_session(), arguments.folder
     import delta_variant as dv
@@ -123,7 +125,8 @@ def main() -> None:
 
     shutil.rmtree(folder, ignore_errors=True)
     table = rows(spark, 0, arguments.rows).repartitionByRange(FILES, "id")
-    dv.Table(folder / "table", engine=dvs.SparkEngine(spark)).append(table)
+    configuration = {"delta.enableDeletionVectors": "true"} if arguments.vectors else None
+    dv.Table(folder / "table", engine=dvs.SparkEngine(spark)).append(table, configuration=configuration)
     size = Size(arguments.rows, arguments.changes)
     for operation in arguments.operations.split(","):
         ratios = [
