@@ -90,7 +90,7 @@ def _kill(
     """Kill and replace running processes, each time after a change was committed; return how many."""
     killed = seen = 0
     while killed < kills and any(process.exitcode is None for process in processes):
-        time.sleep(random.uniform(0, 0.1))
+        time.sleep(random.uniform(0, 0.02))
         done = sum(journal.read_text().count("\n") for journal in journals if journal.exists())
         writer = random.randrange(len(processes))
         if done > seen and processes[writer].exitcode is None:

@@ -36,4 +36,6 @@ def test_concurrent_creators_on_s3_make_one_table_of_all_rows(bucket: Bucket):
 @pytest.mark.parametrize("kills", [0, 2])
 def test_writers_of_rows_of_one_file_lose_and_repeat_nothing(tmp_path: Path, kills: int):
     counts = run_row_writers(tmp_path / "table", writers=3, changes=5, kills=kills)
-    assert (counts.commits, counts.conflicts, counts.kills) == (15, 0, kills)
+    assert (counts.commits, counts.conflicts) == (15, 0)
+    # Fast writers end before all of them.
+    assert min(kills, 1) <= counts.kills <= kills
