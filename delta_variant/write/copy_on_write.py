@@ -201,7 +201,7 @@ class _NewFileWriters:
         self.store = table.store
         self._residual: dict[Numeric, ResidualFiles] = {}
         self._lock = Lock()
-        self._moved: dict[tuple[Numeric, bool], tuple[WriteOptions, Router]] = {}
+        self._moved: dict[tuple[Numeric, bool], Router] = {}
         self._moved_changes = self.changes()
 
     def options_for(self, file: FileReader) -> WriteOptions:
@@ -240,21 +240,20 @@ class _NewFileWriters:
         key = options.files.numeric, options.is_residual
         if key not in self._moved:
             residual = self.residual(options)
-            router = Router(self.store, self.stored, options, name=self.name, residual=residual)
-            self._moved[key] = options, router
-        options, router = self._moved[key]
-        shredded = _shredded(file, change, options, self._moved_changes)
+            self._moved[key] = Router(self.store, self.stored, options, name=self.name, residual=residual)
         unread = change.replaced if self._moved_changes is None else frozenset()
-        changed, count = _changed(file, change, shredded, _ranges(rows), self._moved_changes, unread), 0
+        # Files can be shredded differently, so that Variants are copied as they are without shredding.
+        changed = _changed(file, change, frozenset(), _ranges(rows), self._moved_changes, unread)
+        count = 0
         for after, moving in changed:
-            router.add(after.with_row_ids(moving).filter(after.updated.filter(after.remaining)))
+            self._moved[key].add(after.with_row_ids(moving).filter(after.updated.filter(after.remaining)))
             count += after.updated.true_count + after.remaining.false_count
         # Otherwise rows would be marked whose new values are nowhere.
         assert count == len(rows), f"{file.file.path}: {count} of {len(rows)} rows changed"
 
     def close(self) -> RewrittenPart:
         """Finish the files that several replaced files share, and return them."""
-        files = [router.close() for _, router in self._moved.values()]
+        files = [router.close() for router in self._moved.values()]
         files += [residual.close() for residual in self._residual.values()]
         changes = NO_FILES if self._moved_changes is None else self._moved_changes.close()
         none = pa.array([], pa.string())
@@ -262,8 +261,7 @@ class _NewFileWriters:
 
     def discard(self) -> None:
         """Remove these files."""
-        moved = (router for _, router in self._moved.values())
-        for each in (*moved, *self._residual.values(), self._moved_changes):
+        for each in (*self._moved.values(), *self._residual.values(), self._moved_changes):
             if each is not None:
                 each.discard()
 
@@ -303,7 +301,8 @@ def _rewrite(file: FileReader, rows: Array, change: RowChange, new: _NewFileWrit
     if not file.native.is_separated:
         # Files that have residual rows keep them: otherwise each of them would become two files.
         options = replace(options, files=replace(options.files, residual_rows="inline"))
-    shredded = _shredded(file, change, options, writer)
+    # Change data files do not have the shredding of the file.
+    shredded = file.shredded(change.copied if writer is None else frozenset(), options.shredding)
 
     def changed(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
         for after, moving in _changed(file, change, shredded, ranges, writer):
@@ -338,14 +337,6 @@ def _groups_of(file: FileReader, rows: Array) -> set[int]:
         for number, (start, end) in enumerate(file.row_groups)
         if bisect_left(rows, start, key=position) < bisect_left(rows, end, key=position)
     }
-
-
-def _shredded(
-    file: FileReader, change: RowChange, options: WriteOptions, writer: ChangeWriter | None
-) -> frozenset[str]:
-    """Return the Variant columns of a file that are copied in shredded form."""
-    # Change data files do not have the shredding of the file.
-    return file.shredded(change.copied if writer is None else frozenset(), options.shredding)
 
 
 def _changed(

@@ -75,6 +75,22 @@ def test_new_files_are_shredded_like_those_of_the_rows(tmp_path: Path):
     assert schemas[0].equals(schemas[1])
 
 
+def test_rows_of_files_that_are_shredded_differently_are_in_one_file(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    texts = ['{"n": 1}', '{"s": "x", "n": 1.5}', '{"n": [1, 2]}', "7"]
+    for number, text in enumerate(texts):
+        rows = pa.table(
+            {"id": range(number * 100, number * 100 + 100), "event": pa.array([text] * 100, pa.json_())}
+        )
+        shredding = None if number == 2 else dv.infer_shredding_schema([text])
+        table.append(rows, shredding=shredding, configuration=None if number else {**VECTORS, **SHREDDED})
+    before = events_of(table)
+    table.update({"id": "id + 1000"}, where="id % 10 = 0")
+    assert len(vectors_of(table)) == 4
+    assert events_of(table) == {row + 1000 * (row % 10 == 0): event for row, event in before.items()}
+    assert table.audit(data=True).findings == ()
+
+
 def test_a_merge_marks_rows_and_writes_new_ones(tmp_path: Path):
     table = table_of(tmp_path / "t", 3000, files=3)
     before = data_files(table)
