@@ -38,7 +38,7 @@ TITLES = {
     "update": "1 row in 100 updated, in all of 16 files",
     "merge": "100,000 changes merged into 16 files, half of them new rows",
     "merge-few": "1,000 changes merged into 20,000,000 rows of plain columns",
-    "scan": "A scan after a delete of 1 row in 100",
+    "scan": "20 scans after a delete of 1 row in 100",
     "upserts": "1,000 merges of 1,000 changes into 10,000,000 rows",
     "optimize": "100 files combined",
     "load": "Log of 1,000,000 files to a snapshot",
