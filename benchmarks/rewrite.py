@@ -4,9 +4,9 @@
 
 `generate_rewrites.py` writes the table, `generate_plain.py` that of `merge-few`. `delete` and `update`
 change one row in a hundred, in every file. `merge` updates one row in forty, and inserts as many; `merge-few`
-does so with 1,000 rows. `optimize` combines all files. `scan` reads two columns 20 times after such a delete. The
-engine `ours-vectors` is this library where the table enables deletion vectors. deltalake has no Variants and
-rewrites the same bytes as binary columns.
+does so with 1,000 rows. `optimize` combines all files. `scan` reads two columns 20 times after such a delete.
+The engine `ours-vectors` is this library where the table enables deletion vectors. deltalake has no Variants
+and rewrites the same bytes as binary columns.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def ours(workload: str, target: Path) -> Rewrite:
         return int(result.rows_updated + result.rows_inserted)
 
     if workload in MERGED_SHARE:
-        source = changes(read(target).to_table(), MERGED_SHARE[workload])
+        source = changes(read(target).to_dataset(), MERGED_SHARE[workload])
         return lambda: merge_rows(source)
     if workload == "scan":
         delete(target, CHANGED)
@@ -71,7 +71,7 @@ def deltalake(workload: str, target: Path) -> Rewrite:
         return int(found["num_target_rows_updated"] + found["num_target_rows_inserted"])
 
     if workload in MERGED_SHARE:
-        source = changes(DeltaTable(target).to_pyarrow_table(), MERGED_SHARE[workload])
+        source = changes(DeltaTable(target).to_pyarrow_dataset(), MERGED_SHARE[workload])
         return lambda: merge_rows(source)
 
     def metric(name: str, run: Callable[[], Mapping[str, Any]]) -> Rewrite:
@@ -85,10 +85,11 @@ def deltalake(workload: str, target: Path) -> Rewrite:
     }[workload]
 
 
-def changes(table: pa.Table, share: int) -> pa.Table:
-    """Return one row in `share`, and as many new ones."""
-    rows = table.take(pa.array(range(7, table.num_rows, share), pa.int64()))
-    return pa.concat_tables([rows, rows.set_column(0, "id", pc.add(rows["id"], table.num_rows))])
+def changes(table: Any, share: int) -> pa.Table:
+    """Return one row in `share` of a dataset, whose ids are consecutive numbers, and as many new ones."""
+    count = table.count_rows()
+    rows = table.to_table(filter=pc.field("id").isin(pa.array(range(7, count, share), pa.int64())))
+    return pa.concat_tables([rows, rows.set_column(0, "id", pc.add(rows["id"], count))])
 
 
 ENGINES: dict[str, Callable[[str, Path], Rewrite]] = {
