@@ -155,11 +155,13 @@ fn text_is_compared_in_its_dictionary() {
     assert_eq!(valid.set_indices().collect::<Vec<_>>(), [0, 2, 3]);
 }
 
+type Numbers<'a> = &'a mut dyn Iterator<Item = Option<i64>>;
+
 #[test]
 fn values_are_found_among_many_like_among_few() {
     let numbers = |count: i64| (0..count).map(|row| (row % 5 > 0).then_some(row * row % 97));
     let texts = |count| numbers(count).map(|number| number.map(|number| format!("text {number}")));
-    let columns: [fn(&mut dyn Iterator<Item = Option<i64>>) -> ArrayRef; 6] = [
+    let columns: [fn(Numbers) -> ArrayRef; 6] = [
         |rows| Arc::new(rows.map(|row| row.map(|n| n as i8)).collect::<Int8Array>()),
         |rows| Arc::new(rows.map(|row| row.map(|n| n as i16 * 300)).collect::<Int16Array>()),
         |rows| Arc::new(rows.map(|row| row.map(|n| n as i32 - 50)).collect::<Date32Array>()),
