@@ -232,9 +232,9 @@ class _NewFileWriters:
         return ChangeWriter(self.store, self.after, self.name)
 
     def move(self, file: FileReader, rows: Array, change: RowChange) -> None:
-        """Write those of some rows of a file that remain after a change; the shredding is that of the first.
+        """Write those of some rows of a file that remain after a change.
 
-        `rows` are their numbers in ascending order.
+        `rows` are their numbers in ascending order. New files are shredded like the first of such files.
         """
         options = self.options_for(file)
         key = options.files.numeric, options.is_residual

@@ -45,12 +45,17 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("where", DELETED)
-def test_the_rows_that_remain_have_their_own_values(whole: Path, tmp_path: Path, where: str) -> None:
+@pytest.fixture(params=DELETED)
+def marked(whole: Path, tmp_path: Path, request: pytest.FixtureRequest) -> tuple[Path, list[int]]:
+    """Return a table with deleted rows, and the numbers of the rows that remain."""
     table = tmp_path / "t"
     dv.clone(whole, table)
-    dv.delete(table, where)
-    remaining = [row for row in range(ROWS) if not DELETED[where](row)]
+    dv.delete(table, request.param)
+    return table, [row for row in range(ROWS) if not DELETED[request.param](row)]
+
+
+def test_the_rows_that_remain_have_their_own_values(marked: tuple[Path, list[int]]) -> None:
+    table, remaining = marked
     columns = {"id": "id", "half": "half", "list": "list", "word": "event:word::string"}
     found = dv.read_table(table, columns=columns).to_table()
     assert found["id"].to_pylist() == remaining
@@ -60,12 +65,8 @@ def test_the_rows_that_remain_have_their_own_values(whole: Path, tmp_path: Path,
     assert dv.read_table(table).count() == len(remaining)
 
 
-@pytest.mark.parametrize("where", DELETED)
-def test_filters_and_whole_variants_see_the_rows_that_remain(whole: Path, tmp_path: Path, where: str) -> None:
-    table = tmp_path / "t"
-    dv.clone(whole, table)
-    dv.delete(table, where)
-    remaining = [row for row in range(ROWS) if not DELETED[where](row)]
+def test_filters_and_whole_variants_see_the_rows_that_remain(marked: tuple[Path, list[int]]) -> None:
+    table, remaining = marked
     matching = [row for row in remaining if row % 50 == 7 and row > 1_000]
     condition = "event:word::string = 'word 7' and id > 1000"
     found = dv.read_table(table, columns={"id": "id", "n": "event:n"}, where=condition).to_pylist("json")
