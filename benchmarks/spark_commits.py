@@ -38,7 +38,7 @@ from delta_variant.protocol.actions import AddFile
 from delta_variant.protocol.statistics import FileStatistics
 from delta_variant.protocol.types import VARIANT, PrimitiveType, StructField, StructType
 from delta_variant.read.plan import plan_files
-from delta_variant.spark.reading import groups_of_table
+from delta_variant.spark.readers import groups_of_table
 from delta_variant.spark.tasks import messages, pack
 from delta_variant.storage.store import open_store
 from delta_variant.write.commit import commit_files

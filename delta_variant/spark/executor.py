@@ -33,7 +33,7 @@ from .attempts import Job, commit_won, forget, names_of, remove_lost
 from .columns import cast_for_spark, to_spark
 from .locations import SHARED
 from .queries.text import quote
-from .reading import groups_of_table
+from .readers import groups_of_table
 from .running import Jobs, distribute, map_by_task, parallelism, run_task
 from .task_errors import restore_errors
 from .tasks import attempt_of, message, messages, unpack_batches

@@ -20,7 +20,7 @@ from ..read.explanation import ReadReport
 from ..read.file_reader import FileEntry
 from ..read.schema_changes import describe_unreadable
 from ..storage.store import Store
-from .reading import sized_changes, sized_files
+from .readers import sized_changes, sized_files
 
 __all__ = ["ChangeFollower", "Follower", "Position", "Step", "Tolerance"]
 

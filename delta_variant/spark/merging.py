@@ -34,7 +34,7 @@ from .merge_tasks import (
     SourceTask,
     TargetTask,
 )
-from .reading import groups_of_table
+from .readers import groups_of_table
 from .running import check_batch, is_case_sensitive, map_by_task, parallelism, run_task
 from .task_errors import restore_errors
 from .tasks import TaskTable, check_no_identities, to_executors, unpack

@@ -2,178 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from functools import reduce
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import Literal, TypeAlias
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
-from pyspark.sql.types import StructType as SparkStruct
-from pyspark.sql.utils import is_remote
 
-from .._arrow import total
 from .._checks import check_option
 from .._options import OnConflict
-from .._packing import pack_by_size
 from ..errors import UnsupportedFeatureError
-from ..execution import GROUP_BYTES
-from ..expressions.char_padding import padded_column
-from ..expressions.parse import parse_columns
 from ..log.load import version_to_read
-from ..log.snapshot import Snapshot, TableVersion
 from ..log.timestamps import Timestamp
-from ..operations.changes import ChangedFile, ChangeFeed, plan_changes, query_of_changes
-from ..protocol.actions import is_absolute
-from ..protocol.schema.arrow import from_arrow
-from ..protocol.schema.char_types import TYPE_TEXT, char_widths
-from ..protocol.schema.partition_values import partition_value_from_string
-from ..protocol.types import VOID, StructField, StructType, has_variant, primitives_of
-from ..read.explanation import ReadReport
-from ..read.file_reader import FileEntry, files_of
+from ..operations.changes import plan_changes
 from ..read.plan import plan_files
-from ..read.predicate import pruning_predicate_of
 from ..read.query import Query
-from ..read.rows import load_readable, read_files
+from ..read.rows import load_readable
 from ..storage.store import TableLocation, open_store, pinned_version, table_uri
-from .columns import cast_for_spark, to_spark
 from .credentials import session_options
 from .queries.table_names import resolve_table
-from .queries.text import quote
+from .readers import ChangeReader, Columns, FileReader, file_groups, groups_of_table, sized_changes
 from .running import parallelism, run_task, session_timezone
-from .tasks import TaskTable, unpack_batches
-from .versions import INSTALLED, SPARK_ERRORS
+from .scanning import are_small, has_our_semantics, scan, select, unsupported_by_scan
+from .tasks import TaskTable
 
-__all__ = [
-    "ChangeReader",
-    "Columns",
-    "FileReader",
-    "Reader",
-    "file_groups",
-    "groups_of_table",
-    "has_our_semantics",
-    "read_changes",
-    "read_table",
-    "scan",
-    "select",
-    "sized_changes",
-    "sized_files",
-    "unsupported_by_scan",
-]
+__all__ = ["Reader", "read_changes", "read_table"]
 
-MAX_PARTITIONS = 32
-"""The maximum number of partitions of a table in one scan, because Spark plans each separately."""
-
-GLOB = frozenset("{}[]*?\\")
-TYPE_WIDENING = ("typeWidening", "typeWidening-preview")
-LOCAL = "file:"
-
-
-def unsupported_by_scan(
-    spark: SparkSession, snapshot: Snapshot, files: pa.Table, *, own_credentials: bool
-) -> str | None:
-    """Return why Spark's Parquet scan cannot read these rows of `Snapshot.files` correctly, or None."""
-    if snapshot.configuration.mapping_mode != "none":
-        return "it uses column mapping"
-    if any(snapshot.configuration.supports(name) for name in TYPE_WIDENING):
-        return "the types of its columns were widened"
-    if VOID.name in primitives_of(snapshot.schema):
-        return "it has a column of the type void"
-    if INSTALLED < (4, 1) and has_variant(snapshot.schema):
-        return "Spark 4.0 fails at Parquet files with the type VARIANT"
-    if files["deletion_vector"].null_count < files.num_rows:
-        return "it has deletion vectors"
-    if any(GLOB & set(path) or is_absolute(path) for path in files["path"].to_pylist() if path):
-        return "Spark would parse paths of its files as patterns, or not find them in its folder"
-    if len(_by_partition(files)) > MAX_PARTITIONS:
-        return f"the read covers more than {MAX_PARTITIONS} of its partitions"
-    if snapshot.store.local_root is None and (own_credentials or not _has_file_system(spark, snapshot)):
-        return "Spark does not have its store configured, or does not have the credentials in storage_options"
-    return None
-
-
-def has_our_semantics(spark: SparkSession) -> bool:
-    """Return whether this session evaluates SQL text as we do.
-
-    We raise an error for a cast that fails, and `timestamp` is the type of instants. Spark 4.0 does not know
-    paths such as `event:id`.
-    """
-    if INSTALLED < (4, 1):
-        return False
-    ours = {"spark.sql.ansi.enabled": "true", "spark.sql.timestampType": "TIMESTAMP_LTZ"}
-    return all(spark.conf.get(name) == value for name, value in ours.items())
-
-
-def scan(spark: SparkSession, snapshot: Snapshot, files: pa.Table) -> DataFrame:
-    """Return the rows of files, including partition columns, as Spark reads them."""
-    parts = [
-        _scan_partition(spark, snapshot, dict(values), part) for values, part in _by_partition(files).items()
-    ]
-    if not parts:
-        return spark.createDataFrame([], to_spark(snapshot.schema))
-    return reduce(DataFrame.unionAll, parts)
-
-
-def select(df: DataFrame, columns: Mapping[str, str] | Sequence[str] | None, where: str | None) -> DataFrame:
-    """Return the rows and columns that SQL text selects, evaluated by Spark."""
-    if where is not None:
-        df = df.where(where)
-    if columns is None:
-        return df
-    texts = columns.values() if isinstance(columns, Mapping) else columns
-    names = parse_columns(columns)
-    return df.select([sql.expr(text).alias(name) for text, name in zip(texts, names, strict=True)])
-
-
-def _by_partition(files: pa.Table) -> dict[tuple[tuple[str, str | None], ...], list[FileEntry]]:
-    groups: dict[tuple[tuple[str, str | None], ...], list[FileEntry]] = {}
-    for file in files_of(files):
-        groups.setdefault(tuple(file.partition_values.items()), []).append(file)
-    return groups
-
-
-def _scan_partition(
-    spark: SparkSession, snapshot: Snapshot, values: Mapping[str, str | None], files: Sequence[FileEntry]
-) -> DataFrame:
-    stored = tuple(field for field in snapshot.schema.fields if field.name not in snapshot.partition_columns)
-    root = f"{LOCAL}{snapshot.uri}" if snapshot.store.local_root else snapshot.uri
-    reader = spark.read.schema(to_spark(StructType(stored))).option("mergeSchema", "false")
-    df = reader.parquet(*(f"{root}/{file.path}" for file in files))
-    return df.select([_column(field, values, snapshot) for field in snapshot.schema.fields])
-
-
-def _column(field: StructField, values: Mapping[str, str | None], snapshot: Snapshot) -> Any:
-    if field.name not in snapshot.partition_columns:
-        return sql.col(quote(field.name))
-    (spark_field,) = to_spark(StructType((field,))).fields
-    value = partition_value_from_string(values.get(field.name), field.type, snapshot.timezone)
-    if isinstance(value, datetime) and value.tzinfo is None:
-        # Spark would interpret a datetime without time zone in the session's time zone.
-        value = value.isoformat(" ")
-    if isinstance(value, str):
-        value = value.ljust(char_widths(field).get((), 0))
-    return sql.lit(value).cast(spark_field.dataType).alias(field.name, metadata=spark_field.metadata)
-
-
-def _has_file_system(spark: SparkSession, snapshot: Snapshot) -> bool:
-    """Return whether Spark has a file system for the table's URI; a client of Spark Connect cannot know."""
-    if is_remote():
-        return False
-    jvm: Any = spark.sparkContext._jvm
-    context: Any = spark.sparkContext._jsc
-    scheme = snapshot.uri.split(":", 1)[0]
-    try:
-        jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, context.hadoopConfiguration())
-    except SPARK_ERRORS:
-        return False
-    return True
-
-
-Columns: TypeAlias = "Mapping[str, str] | Sequence[str] | None"
 Reader: TypeAlias = Literal["auto", "scan", "kernel"]
-File = TypeVar("File")
 
 
 def read_table(
@@ -206,8 +58,9 @@ def read_table(
         reader: `"kernel"` reads the files in tasks as `delta_variant.read_table` does: only the requested
             paths of a Variant, and no row group or page that statistics exclude. `"scan"` reads the files
             with Spark's own Parquet scan, and Spark evaluates the SQL text, so that later filters of the
-            DataFrame reach the scan. `"auto"` is the kernel if there are `columns`, or if the scan would
-            not read the table correctly (deletion vectors, column mapping and the like), else the scan.
+            DataFrame reach the scan. `"auto"` is the kernel if there are `columns`, if the scan would not
+            read the table correctly (deletion vectors, column mapping and the like), or if there are more
+            than 32 files of less than 32 KiB on average, else the scan.
 
     Returns:
         The DataFrame. Its columns of type VARIANT are Spark's.
@@ -246,7 +99,7 @@ def read_table(
             f"Spark's scan cannot read {snapshot.uri} because {reason}: pass reader='kernel'",
             table=snapshot.uri,
         )
-    is_scanned = not reason and columns is None and on_conflict == "error"
+    is_scanned = not reason and columns is None and on_conflict == "error" and not are_small(files)
     if reader == "scan" or (reader == "auto" and is_scanned and (where is None or has_our_semantics(spark))):
         return select(scan(spark, snapshot, files), columns, where)
     task = FileReader(TaskTable.of(snapshot, storage_options), columns, where, on_conflict)
@@ -326,87 +179,3 @@ def read_changes(
     task = ChangeReader(TaskTable.of(changes.feed.end, storage_options), columns, where, on_conflict)
     groups = file_groups(sized_changes(changes.files()), parallelism(spark))
     return run_task(spark, groups, task, task.schema)
-
-
-def sized_changes(files: Iterable[ChangedFile]) -> list[tuple[ChangedFile, int]]:
-    """Return files with changes, with their sizes."""
-    return [(each, each.file.size or 0) for each in files]
-
-
-def sized_files(files: pa.Table) -> list[tuple[FileEntry, int]]:
-    """Return rows of `Snapshot.files` with their sizes."""
-    sizes = (size or 0 for size in files["size"].to_pylist())
-    return list(zip(files_of(files), sizes, strict=True))
-
-
-def file_groups(files: Sequence[tuple[File, int]], tasks: int) -> list[tuple[File, ...]]:
-    """Return files in groups of similar size, at least one for each concurrent task if there are enough."""
-    groups = pack_by_size(files, lambda each: each[1], _group_bytes(sum(size for _, size in files), tasks))
-    return [tuple(file for file, _ in group) for group in groups]
-
-
-def groups_of_table(files: pa.Table, tasks: int) -> Iterator[tuple[FileEntry, ...]]:
-    """Yield rows of `Snapshot.files` in the groups of `file_groups`, one at a time."""
-    group_bytes = _group_bytes(total(files["size"]), tasks)
-    groups = pack_by_size(files_of(files), lambda file: file.size or 0, group_bytes)
-    return map(tuple, groups)
-
-
-def _group_bytes(total: int, tasks: int) -> int:
-    return min(GROUP_BYTES, total // max(tasks, 1) + 1)
-
-
-@dataclass(frozen=True)
-class FileReader:
-    """Reads groups of files of a table."""
-
-    table: TaskTable
-    columns: Columns
-    where: str | None
-    on_conflict: OnConflict
-
-    @property
-    def schema(self) -> SparkStruct:
-        """Return the schema of the rows that are read."""
-        query, columns = self.query, self.table.configuration.schema.fields
-        types = {each.name: each.metadata for each in columns if TYPE_TEXT in each.metadata}
-        sources = {name: padded_column(each) for name, each in query.outputs.items()} if types else {}
-        fields = (
-            replace(each, metadata=types.get(sources.get(each.name) or "", each.metadata))
-            for each in from_arrow(query.schema).fields
-        )
-        return to_spark(StructType(tuple(fields)))
-
-    @property
-    def query(self) -> Query:
-        """Return the query over the rows."""
-        return Query.of(self.table.configuration, self.columns, self.where)
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the matching rows of each group of files."""
-        for group in unpack_batches(batches):
-            yield from self.read(group)
-
-    def read(self, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        """Yield the matching rows of files, with the types that Spark expects."""
-        yield from cast_for_spark(self.rows(self.table.open(), files), self.schema)
-
-    def rows(self, table: TableVersion, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        """Yield the matching rows of files."""
-        query, pruning_predicate = self.query, None
-        if query.predicate is not None:
-            pruning_predicate = pruning_predicate_of(query.predicate, table.partition_columns)
-        yield from read_files(table, query, files, pruning_predicate, self.on_conflict)
-
-
-@dataclass(frozen=True)
-class ChangeReader(FileReader):
-    """Reads groups of files with changes, whose table has the schema of the changes."""
-
-    @property
-    def query(self) -> Query:
-        return query_of_changes(self.table.configuration, self.columns, self.where)
-
-    def rows(self, table: TableVersion, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        feed = ChangeFeed.of(table, self.columns, self.where, self.on_conflict)
-        return feed.read(files, ReadReport(), ahead=True)

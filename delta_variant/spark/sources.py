@@ -20,7 +20,7 @@ from ..read.rows import load_readable
 from ..storage.store import open_store
 from .options import RANGE
 from .queries.text import quote
-from .reading import ChangeReader, FileReader, file_groups, groups_of_table, sized_changes
+from .readers import ChangeReader, FileReader, file_groups, groups_of_table, sized_changes
 from .task_errors import report_errors
 from .tasks import TaskTable
 

@@ -23,7 +23,7 @@ from ..log.timestamps import version_from
 from ..operations.changes import ChangedFile
 from ..read.file_reader import FileEntry
 from .following import ChangeFollower, Follower, Position, Step, Tolerance
-from .reading import FileReader, file_groups
+from .readers import FileReader, file_groups
 from .sources import TASKS, FileGroup, first_version, read_group
 
 __all__ = ["StreamSource"]

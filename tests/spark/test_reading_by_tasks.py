@@ -17,6 +17,7 @@ import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import ExpressionError, UnsupportedFeatureError
 
+LISTING_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 READERS = ("auto", "scan", "kernel")
 COLUMNS = {"id": "id", "user": "event:user.id::bigint", "kind": "event:kind::string", "day": "day"}
 
@@ -100,6 +101,24 @@ def test_partition_columns_keep_values_and_order(spark: SparkSession, tmp_path: 
         ("2026-01-01", "2026-01-01 12:00:00", "2026-01-01 12:00:00", "a b/c=%", '{"a":1}'),
         (None, None, None, None, "2"),
     ]
+
+
+@pytest.mark.classic("counts tasks")
+def test_many_files_are_listed_in_few_tasks_or_read_by_the_kernel(spark: SparkSession, tmp_path: Path):
+    table = table_of_events(tmp_path / "t", 33)
+    before = spark.conf.get(LISTING_TASKS)
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", "listing")
+    scanned = dvs.read_table(spark, table, reader="scan")
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup("listing")]
+    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
+    assert [stage.numTasks for stage in stages if stage] == [spark.sparkContext.defaultParallelism]
+    assert spark.conf.get(LISTING_TASKS) == before
+    read = dvs.read_table(spark, table)
+    assert (scanned_files(scanned), scanned_files(read)) == (33, 0)
+    assert sorted_rows(read.drop("event")) == sorted_rows(scanned.drop("event"))
+    assert read.count() == 3300
 
 
 @pytest.mark.parametrize("configuration", ["delta.columnMapping.mode", "delta.enableDeletionVectors"])

@@ -31,8 +31,9 @@ from ...storage.store import open_store
 from ...variant import values as variants
 from ..columns import to_spark
 from ..credentials import session_options
-from ..reading import FileReader, groups_of_table, scan, unsupported_by_scan
+from ..readers import FileReader, groups_of_table
 from ..running import is_case_sensitive, parallelism, run_task, session_timezone
+from ..scanning import scan, unsupported_by_scan
 from ..tasks import TaskTable
 from .parsing import parse_query
 from .parts import Query, TableReference

@@ -1,0 +1,125 @@
+"""The tasks that read the files of a table with our kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.types import StructType as SparkStruct
+
+from .._arrow import total
+from .._options import OnConflict
+from .._packing import pack_by_size
+from ..execution import GROUP_BYTES
+from ..expressions.char_padding import padded_column
+from ..log.snapshot import TableVersion
+from ..operations.changes import ChangedFile, ChangeFeed, query_of_changes
+from ..protocol.schema.arrow import from_arrow
+from ..protocol.schema.char_types import TYPE_TEXT
+from ..protocol.types import StructType
+from ..read.explanation import ReadReport
+from ..read.file_reader import FileEntry, files_of
+from ..read.predicate import pruning_predicate_of
+from ..read.query import Query
+from ..read.rows import read_files
+from .columns import cast_for_spark, to_spark
+from .tasks import TaskTable, unpack_batches
+
+__all__ = [
+    "ChangeReader",
+    "Columns",
+    "FileReader",
+    "file_groups",
+    "groups_of_table",
+    "sized_changes",
+    "sized_files",
+]
+
+Columns: TypeAlias = "Mapping[str, str] | Sequence[str] | None"
+File = TypeVar("File")
+
+
+def sized_changes(files: Iterable[ChangedFile]) -> list[tuple[ChangedFile, int]]:
+    """Return files with changes, with their sizes."""
+    return [(each, each.file.size or 0) for each in files]
+
+
+def sized_files(files: pa.Table) -> list[tuple[FileEntry, int]]:
+    """Return rows of `Snapshot.files` with their sizes."""
+    sizes = (size or 0 for size in files["size"].to_pylist())
+    return list(zip(files_of(files), sizes, strict=True))
+
+
+def file_groups(files: Sequence[tuple[File, int]], tasks: int) -> list[tuple[File, ...]]:
+    """Return files in groups of similar size, at least one for each concurrent task if there are enough."""
+    groups = pack_by_size(files, lambda each: each[1], _group_bytes(sum(size for _, size in files), tasks))
+    return [tuple(file for file, _ in group) for group in groups]
+
+
+def groups_of_table(files: pa.Table, tasks: int) -> Iterator[tuple[FileEntry, ...]]:
+    """Yield rows of `Snapshot.files` in the groups of `file_groups`, one at a time."""
+    group_bytes = _group_bytes(total(files["size"]), tasks)
+    groups = pack_by_size(files_of(files), lambda file: file.size or 0, group_bytes)
+    return map(tuple, groups)
+
+
+def _group_bytes(total: int, tasks: int) -> int:
+    return min(GROUP_BYTES, total // max(tasks, 1) + 1)
+
+
+@dataclass(frozen=True)
+class FileReader:
+    """Reads groups of files of a table."""
+
+    table: TaskTable
+    columns: Columns
+    where: str | None
+    on_conflict: OnConflict
+
+    @property
+    def schema(self) -> SparkStruct:
+        """Return the schema of the rows that are read."""
+        query, columns = self.query, self.table.configuration.schema.fields
+        types = {each.name: each.metadata for each in columns if TYPE_TEXT in each.metadata}
+        sources = {name: padded_column(each) for name, each in query.outputs.items()} if types else {}
+        fields = (
+            replace(each, metadata=types.get(sources.get(each.name) or "", each.metadata))
+            for each in from_arrow(query.schema).fields
+        )
+        return to_spark(StructType(tuple(fields)))
+
+    @property
+    def query(self) -> Query:
+        """Return the query over the rows."""
+        return Query.of(self.table.configuration, self.columns, self.where)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the matching rows of each group of files."""
+        for group in unpack_batches(batches):
+            yield from self.read(group)
+
+    def read(self, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        """Yield the matching rows of files, with the types that Spark expects."""
+        yield from cast_for_spark(self.rows(self.table.open(), files), self.schema)
+
+    def rows(self, table: TableVersion, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        """Yield the matching rows of files."""
+        query, pruning_predicate = self.query, None
+        if query.predicate is not None:
+            pruning_predicate = pruning_predicate_of(query.predicate, table.partition_columns)
+        yield from read_files(table, query, files, pruning_predicate, self.on_conflict)
+
+
+@dataclass(frozen=True)
+class ChangeReader(FileReader):
+    """Reads groups of files with changes, whose table has the schema of the changes."""
+
+    @property
+    def query(self) -> Query:
+        return query_of_changes(self.table.configuration, self.columns, self.where)
+
+    def rows(self, table: TableVersion, files: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+        feed = ChangeFeed.of(table, self.columns, self.where, self.on_conflict)
+        return feed.read(files, ReadReport(), ahead=True)
