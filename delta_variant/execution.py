@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 from uuid import uuid4
 
 from .errors import StoreError
@@ -69,7 +69,12 @@ class Plan(Protocol):
 
 
 class Task(Protocol[Result_co]):
-    """A share of the work of an operation. It can be pickled, and so can its result."""
+    """A share of the work of an operation, which can be pickled, and so can its result.
+
+    `step` says what the tasks of the class do, for a person who watches the operation.
+    """
+
+    step: ClassVar[str]
 
     def run(self, store: Store, name: NameFile) -> Result_co:
         """Do the work on the files in the store of the table; `name` names new files."""
@@ -137,8 +142,8 @@ class Executor(ABC):
         """Forget an earlier run of the operation, which is committed."""
 
     @abstractmethod
-    def another(self) -> Executor:
-        """Return an executor for another operation on the table."""
+    def another(self, operation: str | None = None) -> Executor:
+        """Return an executor for another operation on the table, None for a part of this operation."""
 
     def find_kept(self, paths: Sequence[str]) -> Mapping[str, StoreError]:
         """Return the files that tasks deleted, and that the driver still finds."""
@@ -164,7 +169,7 @@ class LocalExecutor(Executor):
                 self._written.append(result)
             yield result
 
-    def another(self) -> LocalExecutor:
+    def another(self, operation: str | None = None) -> LocalExecutor:
         return LocalExecutor(self.store)
 
 
@@ -195,20 +200,26 @@ class Engine(ABC):
         """Return the source of a merge for rows that are distributed, None for rows in memory."""
 
     @abstractmethod
-    def executor(self, store: Store, storage_options: Mapping[str, str] | None, txn: Txn | None) -> Executor:
-        """Return an executor for one operation on a table, which runs with the same `txn` repeat."""
+    def executor(
+        self, store: Store, storage_options: Mapping[str, str] | None, operation: str, txn: Txn | None
+    ) -> Executor:
+        """Return an executor for one operation on a table, which runs with the same `txn` repeat.
+
+        `operation` is its name, such as `"MERGE"`.
+        """
 
 
 def executor_of(
     table: Any,
     store: Store,
+    operation: str,
     txn: Txn | None = None,
 ) -> Executor:
     """Return the executor of a handle's engine for one operation on a table, by default a local executor."""
     engine: Engine | None = getattr(table, "engine", None)
     if engine is None:
         return LocalExecutor(store)
-    return engine.executor(store, storage_options_of(table), txn)
+    return engine.executor(store, storage_options_of(table), operation, txn)
 
 
 def timezone_of(table: Any, timezone: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple, cast
 from uuid import UUID, uuid4
 
 import msgspec
@@ -146,7 +146,7 @@ def clone(
     domains = [each for each in source.domain_metadata.values() if each.domain == CLUSTERING_DOMAIN]
     context = _commit_context(source, commit, is_shallow=shallow)
     with removing_new_folders(store):
-        _copy_files(moved.copies, store, location, executor_of(table, source.store))
+        _copy_files(moved.copies, store, location, executor_of(table, source.store, "CLONE"))
         try:
             created = transaction.create_table(store, after, files, context=context, domains=domains)
         except NOT_COMMITTED:
@@ -276,6 +276,7 @@ def _is_outside(path: str) -> bool:
 class CopyTask:
     """Copies files of a table to its clone."""
 
+    step: ClassVar[str] = "copy files"
     clone: TableLocation
     files: Sequence[FileCopy]
 

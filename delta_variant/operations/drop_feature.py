@@ -169,7 +169,8 @@ def plan_drop_feature(
     removal = NO_TRACES if is_kept else REMOVALS.get(FEATURES[name].base_name, NO_TRACES)
     _check_not_needed(snapshot, name, removal)
     begin("searching", files=snapshot.num_files)
-    files = removal.find(executor_of(table, snapshot.store), snapshot, pa.array([], pa.string()))
+    executor = executor_of(table, snapshot.store, "DROP FEATURE")
+    files = removal.find(executor, snapshot, pa.array([], pa.string()))
     return DropFeaturePlan(snapshot, name, removal, files, truncate_history, options)
 
 
@@ -219,7 +220,7 @@ def _check_not_needed(snapshot: Snapshot, name: str, removal: Removal) -> None:
 
 def run_drop_feature(plan: DropFeaturePlan, table: TableLocation) -> CommitResult:
     """Remove the traces of a feature, then the feature."""
-    executor = executor_of(table, plan.snapshot.store)
+    executor = executor_of(table, plan.snapshot.store, "DROP FEATURE")
     clean = _remove_traces(plan, executor)
     if plan.truncates:
         history = FeatureHistory(refresh(plan.snapshot), plan.name, plan.removal, clean, executor)

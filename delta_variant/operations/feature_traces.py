@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -142,6 +142,7 @@ def _find_by_schema(
 class FindFilesTask:
     """Finds the files whose schema passes a check. The version has no store."""
 
+    step: ClassVar[str] = "find files with traces of the feature"
     version: TableVersion
     files: Iterable[FileEntry]
     check: Callable[[FileReader], bool]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pyarrow as pa
@@ -132,7 +132,7 @@ def restore(
 
 def run_restore(plan: RestorePlan, table: Any) -> RestoreResult:
     """Commit the changes of a restore, if its files exist and no vacuum may delete them."""
-    _check_files_exist(plan, executor_of(table, plan.present.store))
+    _check_files_exist(plan, executor_of(table, plan.present.store, "RESTORE"))
     if plan.added.num_rows:
         _check_no_vacuum_runs(plan.present)
     committed = _commit(plan) if plan.has_changes else CommitResult(None)
@@ -297,6 +297,7 @@ def _check(present: Snapshot, past: Snapshot, after: TableConfiguration, removed
 class FindTask:
     """Looks for files of a table."""
 
+    step: ClassVar[str] = "find missing files"
     paths: Sequence[str]
 
     def run(self, store: Store, name: NameFile) -> list[str]:

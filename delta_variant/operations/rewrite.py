@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from .._arrow import total
 from .._progress import begin
@@ -82,7 +82,7 @@ class RewritePlan:
 
 def run_rewrite(plan: RewritePlan, table: Any) -> RewriteResult:
     """Rewrite the files with changed rows, and commit them; warn of paths that no file has."""
-    executor = rewrite_executor(table, plan.snapshot, plan.commit)
+    executor = rewrite_executor(table, plan.snapshot, plan.operation, plan.commit)
     if result := skip_repeated(plan.snapshot, plan.commit):
         executor.forget()
         return result
@@ -106,11 +106,11 @@ def run_rewrite(plan: RewritePlan, table: Any) -> RewriteResult:
     return result
 
 
-def rewrite_executor(table: Any, snapshot: Snapshot, commit: CommitOptions) -> Executor:
+def rewrite_executor(table: Any, snapshot: Snapshot, operation: str, commit: CommitOptions) -> Executor:
     """Return an executor for a change of rows, which a `txn` of the commit identifies."""
     transaction = transaction_of(commit)
     txn = None if transaction is None else transaction.application
-    return executor_of(table, snapshot.store, txn)
+    return executor_of(table, snapshot.store, operation, txn)
 
 
 def split_files(executor: Executor, files: Any) -> Iterator[Iterable[FileEntry]]:
@@ -126,6 +126,7 @@ class RewriteTask:
     The version has no store.
     """
 
+    step: ClassVar[str] = "rewrite files with matching rows"
     version: TableVersion
     files: Iterable[FileEntry]
     pruning_predicate: PruningPredicate
@@ -148,6 +149,7 @@ class ChangeFilesTask:
     The version has no store.
     """
 
+    step: ClassVar[str] = "write change data"
     version: TableVersion
     files: Sequence[FileEntry]
     change: ChangeType

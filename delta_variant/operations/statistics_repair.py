@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pyarrow as pa
@@ -242,7 +242,7 @@ def repair_statistics(
     snapshot = load_latest(table)
     snapshot.configuration.check_may_commit()
     chosen = select_files(snapshot.files.to_pylist(), files, snapshot.uri)
-    executor, version = executor_of(table, snapshot.store), strip_files(snapshot)
+    executor, version = executor_of(table, snapshot.store, "REPAIR STATISTICS"), strip_files(snapshot)
     groups = executor.split(chosen, lambda file: file["size"] or 0, rounds=ROUNDS)
     tasks = (RepairTask(version, tuple(group), max_variant_stats_paths) for group in groups)
     found = tuple(repair for repairs in executor.run(tasks) for repair in repairs)
@@ -257,6 +257,7 @@ class RepairTask:
     The version has no store.
     """
 
+    step: ClassVar[str] = "compute statistics"
     version: TableVersion
     files: Sequence[Mapping[str, Any]]
     max_variant_stats_paths: int

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -156,7 +156,7 @@ def run_vacuum(plan: VacuumPlan, table: Any) -> VacuumResult:
     """Delete the files of a plan between two commits; without files, commit nothing."""
     if not plan.files:
         return VacuumResult(None, (), 0, dry_run=False)
-    committed = _run(plan, executor_of(table, plan.snapshot.store))
+    committed = _run(plan, executor_of(table, plan.snapshot.store, "VACUUM"))
     return VacuumResult(committed.version, plan.files, plan.bytes, dry_run=False, metrics=committed.metrics)
 
 
@@ -315,6 +315,7 @@ def _folders(path: str) -> Iterator[str]:
 class DeleteTask:
     """Deletes files of a table."""
 
+    step: ClassVar[str] = "delete files"
     paths: Sequence[str]
 
     def run(self, store: Store, name: NameFile) -> dict[str, StoreError]:

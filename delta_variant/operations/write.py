@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 
@@ -157,7 +157,7 @@ def write_table(
     frame: SourceRows | None = None if engine is None else engine.rows_to_write(data, variants)
     store, transaction = open_latest(table), transaction_of(commit)
     txn = None if transaction is None else transaction.application
-    executor = LocalExecutor(store) if frame is None else executor_of(table, store, txn)
+    executor = LocalExecutor(store) if frame is None else executor_of(table, store, "WRITE", txn)
     snapshot = load_existing(store, mode)
     if result := result_without_writing(snapshot, mode, commit):
         executor.forget()
@@ -251,6 +251,7 @@ class WriteTask:
 class RowsTask:
     """Writes the rows that this process reads."""
 
+    step: ClassVar[str] = "write files"
     task: WriteTask
     rows: Batches
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pyarrow as pa
@@ -129,6 +129,7 @@ class FirstRowsTask:
 class ChunkFilesTask:
     """Writes each run of chunks with one file number to files of its own."""
 
+    step: ClassVar[str] = "write files"
     file_task: FileTask
 
     def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenRows]:

@@ -131,10 +131,10 @@ class SparkEngine(Engine):
         return DataFrameSource.of(source, variant_columns) if isinstance(source, DataFrame) else None
 
     def executor(
-        self, store: Store, storage_options: Mapping[str, str] | None, txn: Txn | None
+        self, store: Store, storage_options: Mapping[str, str] | None, operation: str, txn: Txn | None
     ) -> SparkExecutor:
         """Return an executor for one operation on a table."""
-        return SparkExecutor(self.spark, store, storage_options, txn, self.auto_compact)
+        return SparkExecutor(self.spark, store, storage_options, operation, txn, self.auto_compact)
 
 
 def locate_for(engine: SparkEngine, table: TableLocation) -> RememberedTable:

@@ -32,6 +32,7 @@ from ..write.partitions import WrittenFiles
 from .attempts import Job, commit_won, forget, names_of, remove_lost
 from .columns import cast_for_spark, to_spark
 from .locations import SHARED
+from .monitoring import Monitor
 from .queries.text import quote
 from .readers import groups_of_table
 from .running import Jobs, distribute, map_by_task, parallelism, run_task
@@ -46,6 +47,10 @@ class SortedGroups:
     """Writes groups whose rows Spark sorts, over as many tasks as there will be files."""
 
     task: GroupsTask
+
+    @property
+    def step(self) -> str:
+        return self.task.step
 
     def rows(self, spark: SparkSession, uri: str, storage_options: Mapping[str, str] | None) -> DataFrame:
         """Return the rows of groups sorted by group and keys, with a partition for each file to write."""
@@ -141,6 +146,7 @@ class SparkExecutor(Executor):
         spark: SparkSession,
         store: Store,
         storage_options: Mapping[str, str] | None,
+        operation: str,
         txn: Txn | None = None,
         auto_compact: bool | None = None,
     ) -> None:
@@ -148,9 +154,11 @@ class SparkExecutor(Executor):
         self.spark = spark
         self.storage_options = storage_options
         self.auto_compact = auto_compact
+        self.monitor = Monitor(spark, operation, store.uri)
         self.job = Job.of(txn)
         self.rejects: Store | None = None
         self.rejected: Sequence[str] = ()
+        self._operation = operation
         self._winners: set[str] = set()
 
     @property
@@ -175,7 +183,8 @@ class SparkExecutor(Executor):
         # Spark distributes the tasks, and returns the results, in an order of its own.
         numbered = list(enumerate(tasks))
         if numbered:
-            results = self.run_partitions(distribute(self.spark, numbered), EachTask())
+            each = EachTask(numbered[0][1].step)
+            results = self.run_partitions(distribute(self.spark, numbered), each)
             yield from (result for _, result in sorted(results, key=itemgetter(0)))
 
     def run_whole(self, task: Task[Result]) -> list[Result]:
@@ -190,14 +199,16 @@ class SparkExecutor(Executor):
 
         After an error, the new files of the operation are removed.
         """
-        runner, jobs = TaskRunner(self.store.uri, self.storage_options, self.job, task), Jobs(self.spark)
-        try:
-            with restore_errors():
-                delivered = messages(map_by_task(df, runner).collect())
-        except BaseException:
-            jobs.wait()
-            remove_lost(self.folders, self.job, (), of_all_runs=False)
-            raise
+        runner = TaskRunner(self.store.uri, self.storage_options, self.job, task)
+        with self.monitor.step(task.step):
+            jobs = Jobs(self.spark)
+            try:
+                with restore_errors():
+                    delivered = messages(map_by_task(df, runner).collect())
+            except BaseException:
+                jobs.wait()
+                remove_lost(self.folders, self.job, (), of_all_runs=False)
+                raise
         self._winners.update(attempt for attempt, _ in delivered)
         return [result for _, result in delivered]
 
@@ -214,8 +225,8 @@ class SparkExecutor(Executor):
     def forget(self) -> None:
         forget(self.store, self.job)
 
-    def another(self) -> SparkExecutor:
-        return SparkExecutor(self.spark, self.store, self.storage_options)
+    def another(self, operation: str | None = None) -> SparkExecutor:
+        return SparkExecutor(self.spark, self.store, self.storage_options, operation or self._operation)
 
     def find_kept(self, paths: Sequence[str]) -> Mapping[str, StoreError]:
         if self.store.local_root is None:
@@ -232,7 +243,11 @@ def _not_shared(store: Store, path: str) -> StoreError:
 
 
 class PartitionTask(Protocol):
-    """The work on a partition of a DataFrame."""
+    """The work on a partition of a DataFrame; `step` says what it does, as that of a `Task`."""
+
+    @property
+    def step(self) -> str:
+        """Return what the task does."""
 
     def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
         """Yield results for the rows of the partition; `name` names new files."""
@@ -241,6 +256,8 @@ class PartitionTask(Protocol):
 @dataclass(frozen=True)
 class EachTask:
     """Runs each of the tasks of a partition."""
+
+    step: str
 
     def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
         """Yield the number and the result of each task."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate, chain
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -157,6 +157,7 @@ def _whole(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.RecordBatch:
 class SourceTask:
     """Stores the rows of the source in chunks, with the types of Delta and Variants instead of JSON text."""
 
+    step: ClassVar[str] = "store the rows of the source"
     columns: StructType
     join: JoinPredicate
 
@@ -392,6 +393,7 @@ def _parts(batches: Batches) -> Iterator[tuple[int, Any]]:
 class ApplyTask:
     """Rewrites the files of a bin, and writes inserted rows."""
 
+    step: ClassVar[str] = "join with the table and write files"
     merge: MergeTable
 
     def run(self, store: Store, name: NameFile, batches: Batches) -> Iterator[MergedPart]:

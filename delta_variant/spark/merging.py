@@ -34,6 +34,7 @@ from .merge_tasks import (
     SourceTask,
     TargetTask,
 )
+from .monitoring import Monitor
 from .readers import groups_of_table
 from .running import check_batch, is_case_sensitive, map_by_task, parallelism, run_task
 from .task_errors import restore_errors
@@ -107,7 +108,7 @@ class DataFrameSource:
     def _rewrite(self, plan: MergePlan, executor: SparkExecutor) -> MergedFiles:
         table = TaskTable.of(plan.snapshot, executor.storage_options)
         work = MergeTable(table, self.columns, plan.join, plan.clauses, plan.options)
-        with _store(self.rows, SourceTask(self.columns, plan.join)) as (stored, chunks):
+        with _store(self.rows, SourceTask(self.columns, plan.join), executor.monitor) as (stored, chunks):
             predicate = plan.target_predicate(_combine_keys(plan.join, chunks))
             candidates = plan_files(plan.snapshot, predicate)
             parts = _join(executor, plan, work, stored, candidates, sum(chunk.bytes for chunk in chunks))
@@ -115,18 +116,18 @@ class DataFrameSource:
 
 
 @contextmanager
-def _store(source: DataFrame, task: SourceTask) -> Iterator[tuple[DataFrame, list[Chunk]]]:
+def _store(source: DataFrame, task: SourceTask, monitor: Monitor) -> Iterator[tuple[DataFrame, list[Chunk]]]:
     """Yield the stored rows of the source and their chunks.
 
     A local checkpoint computes the source once. If an executor with stored rows is lost, their tasks fail,
     and the whole merge runs again: computing only the lost rows again may return other rows than those by
     which the first tasks decided.
     """
-    with restore_errors():
+    with restore_errors(), monitor.step(task.step):
         # A query of Spark Connect does not complete a lazy checkpoint, so lost rows would be computed again.
         stored = map_by_task(source, task, SOURCE).localCheckpoint(eager=is_remote())
     try:
-        with restore_errors():
+        with restore_errors(), monitor.step(task.step):
             rows = stored.select("chunk").collect()
         yield stored, [unpack(row["chunk"]) for row in rows]
     finally:

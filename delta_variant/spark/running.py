@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.utils import is_remote
 
 from ..errors import UnsupportedFeatureError
+from .monitoring import JOB_GROUP
 from .tasks import MESSAGE, NamedColumns, Task, pack, to_executors
 from .versions import INSTALLED
 
@@ -27,7 +28,6 @@ __all__ = [
     "session_timezone",
 ]
 
-JOB_GROUP = "spark.jobGroup.id"
 MAX_WAIT_SECONDS = 10.0
 
 MANY_ROWS = 1 << 20

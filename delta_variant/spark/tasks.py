@@ -7,7 +7,7 @@ import pickle
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -127,6 +127,7 @@ class TaskTable:
 class FileTask:
     """Writes the rows of a partition of a DataFrame; `rejects` is the folder for rows with invalid JSON."""
 
+    step: ClassVar[str] = "write files"
     task: WriteTask
     rejects: str | None
     storage_options: Mapping[str, str] | None = field(repr=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from heapq import heapreplace
 from itertools import groupby
@@ -326,17 +326,20 @@ class DataFrameRows:
             # Raise the error for a location that cannot be opened here, and send tasks what it means here.
             folder = open_store(locate(rejects, default_file_system(executor.spark)), options)
             executor.rejects, rejects = folder, folder.uri
-        with restore_errors():
-            if is_optimized(write, self.df, self.optimize_write):
-                with stored_chunks(self.df, _task_of(write)) as stored:
-                    rows, task = stored.distribute(one_shredding=self.one_shredding)
-                    chunks = ChunkFilesTask(FileTask(task, rejects, options))
-                    parts: list[WrittenRows] = executor.run_partitions(rows, chunks)
-            else:
-                unchanged = nullcontext((write, self.df))
-                with sampled_shredding(write, self.df) if self.one_shredding else unchanged as (write, rows):
+        is_chunked, rows = is_optimized(write, self.df, self.optimize_write), self.df
+        with restore_errors(), ExitStack() as stored:
+            with executor.monitor.step("prepare rows"):
+                if is_chunked:
+                    chunks = stored.enter_context(stored_chunks(rows, _task_of(write)))
+                    rows, task = chunks.distribute(one_shredding=self.one_shredding)
+                else:
+                    if self.one_shredding:
+                        write, rows = stored.enter_context(sampled_shredding(write, rows))
                     rows, task = _sort(rows, _task_of(write))
-                    parts = executor.run_partitions(rows, FileTask(task, rejects, options))
+            file_task = FileTask(task, rejects, options)
+            parts: list[WrittenRows] = executor.run_partitions(
+                rows, ChunkFilesTask(file_task) if is_chunked else file_task
+            )
         executor.rejected = [part.rejects for part in parts if part.rejects is not None]
         return parts
 

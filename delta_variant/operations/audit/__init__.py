@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
@@ -267,7 +267,7 @@ def audit_table(
     if log.snapshot is None:
         audited = _audit_files(subject, selected, data=data)
     else:
-        audited = _run_tasks(log.snapshot, selected, data, executor_of(table, store))
+        audited = _run_tasks(log.snapshot, selected, data, executor_of(table, store, "AUDIT"))
     findings += (finding for _, found in (*former, *audited) for finding in found)
     return Audit(
         store.uri,
@@ -340,6 +340,7 @@ class AuditTask:
     The version has no store.
     """
 
+    step: ClassVar[str] = "audit files"
     version: TableVersion
     files: Sequence[Mapping[str, Any]]
     data: bool

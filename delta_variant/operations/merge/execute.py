@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -239,7 +239,7 @@ class MergeSource(Protocol):
 def execute(source: MergeSource, table: Any, plan: MergePlan) -> RewriteResult:
     """Commit a merge and return its result."""
     plan.check()
-    executor = rewrite_executor(table, plan.snapshot, plan.commit)
+    executor = rewrite_executor(table, plan.snapshot, "MERGE", plan.commit)
     if result := skip_repeated(plan.snapshot, plan.commit):
         executor.forget()
         return result
@@ -294,6 +294,7 @@ class MergeTask:
     The version has no store.
     """
 
+    step: ClassVar[str] = "rewrite files with matching rows"
     version: TableVersion
     pruning_predicate: PruningPredicate
     conditions: Sequence[RowCondition]
@@ -321,6 +322,7 @@ class InsertTask:
     The version has no store.
     """
 
+    step: ClassVar[str] = "write inserted rows"
     version: TableVersion
     join: Join
     clauses: Sequence[Clause]

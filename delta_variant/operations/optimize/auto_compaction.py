@@ -63,7 +63,7 @@ def compact_partitions(
         chosen = select_files(snapshot.files, touched, files.target_file_size)
         if chosen.num_rows:
             plan = plan_compaction(snapshot, chosen, files, reason={"auto": True})
-            run_optimize(plan, executor.another())
+            run_optimize(plan, executor.another("OPTIMIZE"))
     except Exception as error:
         # The write is committed: its caller must not repeat it because the compaction failed.
         uri = executor.store.uri

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import zip_longest
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import pyarrow as pa
 
@@ -215,7 +215,7 @@ def optimize(
         files=files,
         commit=commit,
     )
-    executor = executor_of(table, plan.snapshot.store)
+    executor = executor_of(table, plan.snapshot.store, "OPTIMIZE")
     return run_optimize(plan, executor, dry_run=dry_run)
 
 
@@ -254,6 +254,7 @@ def _size_of(files: Bin | FileGroup) -> int:
 class PlanGroupsTask:
     """Plans how bins of files are rewritten."""
 
+    step: ClassVar[str] = "plan groups of files"
     version: TableVersion
     bins: Sequence[Bin]
     options: WriteOptions
@@ -454,6 +455,7 @@ class GroupsTask:
     With keys, the rows of each group are sorted.
     """
 
+    step: ClassVar[str] = "rewrite groups of files"
     version: TableVersion
     groups: Sequence[FileGroup]
     options: WriteOptions
@@ -506,6 +508,7 @@ def _merge_residual_files(
 class ResidualTask:
     """Writes the rows of new residual files of a partition to one file."""
 
+    step: ClassVar[str] = "combine files of residual rows"
     version: TableVersion
     files: Sequence[FileEntry]
     options: WriteOptions

@@ -1,0 +1,104 @@
+"""Spark's UI and REST API show the operations of this package."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from spark.spark_ui import SparkUI, spark_ui
+
+import delta_variant as dv
+from delta_variant.spark import SparkEngine
+from delta_variant.spark.monitoring import Monitor
+
+IS_CONNECT = "SPARK_REMOTE" in os.environ
+UNUSED: dict[str, Any] = {"dry_run": False, "enforce_retention_duration": False}
+
+
+@pytest.fixture(scope="module")
+def ui(spark: SparkSession) -> Iterator[SparkUI]:
+    """Return the API of the session's UI."""
+    with spark_ui() as started:
+        yield started
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> dv.Table:
+    """Return a table of 6 rows in two files."""
+    for number in range(2):
+        dv.write_table(tmp_path, [{"id": 3 * number + each} for each in range(3)], mode="append")
+    return dv.Table(tmp_path, engine=SparkEngine(spark))
+
+
+def merge(table: dv.Table, spark: SparkSession) -> object:
+    matches = table.merge(spark.range(2, 4), "target.id = source.id")
+    return matches.when_matched_update({"id": "10 * target.id"}).execute()
+
+
+OPERATIONS: dict[str, tuple[Callable[[dv.Table, SparkSession], object], list[str]]] = {
+    "WRITE": (lambda table, spark: table.append(spark.range(1)), ["write files"]),
+    "MERGE": (merge, ["store the rows of the source", "join with the table and write files"]),
+    "UPDATE": (lambda table, _: table.update({"id": "9"}, "id = 1"), ["rewrite files with matching rows"]),
+    "DELETE": (lambda table, _: table.delete("id = 1"), ["rewrite files with matching rows"]),
+    "OPTIMIZE": (lambda table, _: table.optimize(), ["plan groups of files", "rewrite groups of files"]),
+    "VACUUM": (
+        lambda table, _: (table.optimize(), table.vacuum(0, **UNUSED)),
+        ["delete files"],
+    ),
+    "RESTORE": (lambda table, _: (table.optimize(), table.restore(0)), ["find missing files"]),
+    "AUDIT": (lambda table, _: table.audit(data=True), ["audit files"]),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_each_job_names_its_operation_its_table_and_its_step(
+    spark: SparkSession, ui: SparkUI, table: dv.Table, operation: str
+):
+    run, steps = OPERATIONS[operation]
+    with ui.jobs() as jobs:
+        run(table, spark)
+    name = f"delta_variant {operation} {table.table_uri}"
+    group, description = ("jobTags", "jobTags") if IS_CONNECT else ("jobGroup", "description")
+    named = [job for job in jobs if name in str(job.get(group))]
+    assert list(dict.fromkeys(step_of(job[description], name) for job in named)) == steps
+
+
+def step_of(description: str | list[str], name: str) -> str:
+    """Return the step in the description of a job, or in its tags."""
+    texts = [description] if isinstance(description, str) else description
+    (step,) = (text.partition(f"{name}: ")[2] for text in texts if f"{name}: " in text)
+    return step
+
+
+@pytest.mark.classic("descriptions of jobs")
+def test_the_users_group_and_description_stay(spark: SparkSession, ui: SparkUI, table: dv.Table):
+    context = spark.sparkContext
+    context.setJobGroup("nightly", "load of the night")
+    try:
+        with ui.jobs() as jobs:
+            table.append(spark.range(1))
+        with pytest.raises(PySparkException, match="unlucky"):
+            table.append(spark.range(1).selectExpr("bigint(raise_error('unlucky')) AS id"))
+        after = [context.getLocalProperty(f"spark.{name}") for name in ("jobGroup.id", "job.description")]
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+        context.setLocalProperty("spark.job.description", None)
+    (job,) = jobs
+    assert job["jobGroup"] == "nightly"
+    assert job["description"] == f"load of the night: delta_variant WRITE {table.table_uri}: write files"
+    assert after == ["nightly", "load of the night"]
+
+
+def test_the_name_of_a_table_has_no_credentials(spark: SparkSession, ui: SparkUI):
+    monitor = Monitor(spark, "WRITE", "s3://key:secret@bucket/orders?sig=secret")
+    with ui.jobs() as jobs, monitor.step("write files"):
+        spark.range(1).collect()
+    (job,) = jobs
+    description = job["jobTags" if IS_CONNECT else "description"]
+    assert step_of(description, "delta_variant WRITE s3://***@bucket/orders?***") == "write files"
+    assert "secret" not in str(job)
