@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 __all__ = ["package_version"]
 
 
+@cache
 def package_version() -> str:
     """Return the version, or `unknown` for a copy without the metadata of a distribution."""
     # Imported here because the import is slow, and only writes and `--version` need it.

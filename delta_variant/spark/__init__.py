@@ -7,6 +7,7 @@ from .._checks import check_installed
 check_installed("pyspark", "delta_variant[spark]")
 check_installed("sqlglot", "delta_variant[spark]")
 
+from .cluster import ClusterCheck, WorkerReport, check_cluster
 from .data_source import register
 from .engine import SparkEngine
 from .queries.execution import sql
@@ -16,9 +17,12 @@ from .streams import batch_merger, batch_writer
 from .task_errors import restore_errors
 
 __all__ = [
+    "ClusterCheck",
     "SparkEngine",
+    "WorkerReport",
     "batch_merger",
     "batch_writer",
+    "check_cluster",
     "create_view",
     "drop_view",
     "read_changes",

@@ -25,6 +25,7 @@ from ..storage import store as storage
 from ..storage.store import Store
 from ..write.commit import NOT_COMMITTED
 from .locations import check_files
+from .task_errors import DriverPackage
 
 __all__ = ["Attempt", "Job", "commit_won", "forget", "names_of", "remove_lost"]
 
@@ -37,6 +38,7 @@ class Job:
 
     identity: str
     run: str
+    package: DriverPackage = field(default_factory=DriverPackage, repr=False)
 
     @classmethod
     def of(cls, txn: Txn | None) -> Job:

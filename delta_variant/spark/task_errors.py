@@ -8,20 +8,61 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
 from .. import errors
+from .._version import package_version
 from ..errors import DeltaVariantError, UnsupportedFeatureError
 from .versions import SPARK_ERRORS
 
-__all__ = ["TaskError", "explain_missing_package", "report_errors", "restore_errors"]
+__all__ = [
+    "SAME_PACKAGE",
+    "SAME_PYTHON",
+    "DriverPackage",
+    "TaskError",
+    "explain_missing_package",
+    "other_package",
+    "report_errors",
+    "restore_errors",
+]
 
 PACKAGE = "delta_variant"
+SAME_PACKAGE = "install the same version on the driver and on each machine"
+SAME_PYTHON = "set PYSPARK_PYTHON or spark.pyspark.python to the same Python on each machine"
+
 _NOT_IMPORTED = re.compile(r"(?:ModuleNotFound|Import)Error: (?:No module named|cannot import name) '[\w.]+'")
+_OTHER_PACKAGE = re.compile(rf"expected {PACKAGE} \S+, as on the driver, got [^\s:]+")
+_OTHER_PYTHON = re.compile(r"Python in worker has different version: (\S+) than that in driver: ([^\s,]+)")
 
 MARKER = "\ndelta_variant error: "
 """The start of the line; JSON with the class, the attributes and the location of the error follows."""
+
+
+@dataclass(frozen=True)
+class DriverPackage:
+    """The version of this package on the driver; to unpickle it where another is installed is an ImportError.
+
+    It is part of each value that Spark sends to the tasks of its format `delta_variant`.
+    """
+
+    version: str = field(default_factory=package_version)
+
+    def __reduce__(self) -> tuple[Callable[[str], DriverPackage], tuple[str]]:
+        """Return the function that rebuilds the object, and its argument."""
+        return _check_package, (self.version,)
+
+
+def _check_package(expected: str) -> DriverPackage:
+    if (found := package_version()) != expected:
+        raise ImportError(other_package(expected, found))
+    return DriverPackage(expected)
+
+
+def other_package(expected: str, found: str) -> str:
+    """Return the sentence about a version of this package that is not the driver's."""
+    return f"expected {PACKAGE} {expected}, as on the driver, got {found}: {SAME_PACKAGE}"
 
 
 class TaskError(Exception):
@@ -54,7 +95,8 @@ def restore_errors() -> Iterator[None]:
 
     Raises:
         DeltaVariantError: The error of the task, of its own class. Its `__cause__` is the error of Spark.
-        UnsupportedFeatureError: Executors cannot import this package.
+        UnsupportedFeatureError: Executors cannot import this package, or have another version of it or of
+            Python.
 
     Example:
         >>> import tempfile
@@ -74,7 +116,7 @@ def restore_errors() -> Iterator[None]:
     try:
         yield
     except SPARK_ERRORS as error:
-        restored = _restore(str(error)) or _missing_package(str(error))
+        restored = _restore(str(error)) or _other_environment(str(error))
         if restored is None:
             raise
         try:
@@ -93,8 +135,13 @@ def explain_missing_package() -> str:
     )
 
 
-def _missing_package(text: str) -> UnsupportedFeatureError | None:
-    """Return an error for a worker that cannot import this package or one that it needs."""
+def _other_environment(text: str) -> UnsupportedFeatureError | None:
+    """Return an error for a worker that lacks this package, or has another version of it or of Python."""
+    if found := _OTHER_PACKAGE.search(text):
+        return UnsupportedFeatureError(f"cannot run tasks on the executors: {found[0]}: {SAME_PACKAGE}")
+    if found := _OTHER_PYTHON.search(text):
+        versions = f"expected Python {found[2]}, as on the driver, got {found[1]}"
+        return UnsupportedFeatureError(f"cannot run tasks on the executors: {versions}: {SAME_PYTHON}")
     found = _NOT_IMPORTED.search(text)
     if found is None or PACKAGE not in text:
         return None

@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 
+from .._version import package_version
 from ..errors import UnsupportedFeatureError
 from ..execution import NameFile
 from ..input.invalid_json import Batches, InvalidValueHandler
@@ -23,7 +24,7 @@ from ..protocol.table_configuration import TableConfiguration
 from ..storage import store as storage
 from ..storage.store import Store, open_store
 from .attempts import Attempt, Job
-from .task_errors import explain_missing_package, report_errors
+from .task_errors import DriverPackage, explain_missing_package, other_package, report_errors
 
 __all__ = [
     "MAX_OPEN_PARTITIONS",
@@ -81,19 +82,24 @@ class ReportingTask:
 
 
 def to_executors(task: Task) -> Task:
-    """Return a task as a function for `mapInArrow`, which explains an executor without this package."""
+    """Return a task as a function for `mapInArrow`, which explains a missing or another package."""
     # As Spark pickles functions: a task may have values of classes that an executor cannot import.
     content = cloudpickle.dumps(ReportingTask(task))  # type: ignore[no-untyped-call]
-    explanation = explain_missing_package()
+    explanation, expected = explain_missing_package(), package_version()
+    other = other_package(expected, "{}")
 
     # Spark sends a function within a function by value, which an executor can run without this package.
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pickle
+        from importlib import import_module
 
         try:
-            reporting = pickle.loads(content)
+            found = import_module("delta_variant._version").package_version()
+            reporting = pickle.loads(content) if found == expected else None
         except ImportError as error:
             raise ImportError(f"{error}; {explanation}") from None
+        if reporting is None:
+            raise ImportError(other.format(found))
         yield from reporting(batches)
 
     return run
@@ -112,6 +118,7 @@ class TaskTable:
     configuration: TableConfiguration
     version: int
     storage_options: Mapping[str, str] | None = field(repr=False)
+    package: DriverPackage = field(default_factory=DriverPackage, repr=False)
 
     @classmethod
     def of(cls, table: TableVersion, storage_options: Mapping[str, str] | None) -> TaskTable:

@@ -66,6 +66,7 @@ __all__ = [
     "local_location",
     "local_path",
     "location_key",
+    "missing_folders",
     "modification_time",
     "open_latest",
     "open_store",
@@ -77,6 +78,7 @@ __all__ = [
     "read_if_present",
     "remember",
     "remove_empty_folders",
+    "remove_if_empty",
     "removing_new_folders",
     "size",
     "storage_options_of",
@@ -211,23 +213,29 @@ def remember(table: TableLocation) -> TableLocation:
 @contextmanager
 def removing_new_folders(store: Store) -> Iterator[None]:
     """If the body fails, remove the folders of the table that did not exist before and are empty."""
-    root = store.local_root
-    wanted = () if root is None else (root / "_delta_log", root, *root.parents)
-    absent = [folder for folder in wanted if not folder.exists()]
+    absent = missing_folders(store)
     try:
         yield
     except BaseException:
-        _remove_empty(absent)
+        remove_if_empty(absent)
         raise
+
+
+def missing_folders(store: Store) -> list[Path]:
+    """Return the folders of a local table, and above it, that do not exist, the innermost first."""
+    root = store.local_root
+    wanted = () if root is None else (root / "_delta_log", root, *root.parents)
+    return [folder for folder in wanted if not folder.exists()]
 
 
 def remove_empty_folders(store: Store, path: str) -> None:
     """Remove the empty folders between a table's root and a deleted file."""
     if store.local_root is not None and (local := local_path(store, path)) is not None:
-        _remove_empty(folder for folder in local.parents if store.local_root in folder.parents)
+        remove_if_empty(folder for folder in local.parents if store.local_root in folder.parents)
 
 
-def _remove_empty(folders: Iterable[Path]) -> None:
+def remove_if_empty(folders: Iterable[Path]) -> None:
+    """Remove folders, of which some may not exist, up to the first that is not empty."""
     with suppress(OSError):
         for folder in folders:
             with suppress(FileNotFoundError):

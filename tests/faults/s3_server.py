@@ -17,6 +17,8 @@ from typing import Any
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, run_simple
 
+ACCESS_KEY = "testing"
+
 
 class Handler(WSGIRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -40,6 +42,19 @@ def serialize_writes(application: Callable[..., Iterable[bytes]]) -> Callable[..
     return answer
 
 
+def reject_other_keys(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+    """Return an application that answers signed requests only if the access key is that of the tests."""
+
+    def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        signature = environ.get("HTTP_AUTHORIZATION")
+        if signature is None or f"Credential={ACCESS_KEY}/" in signature:
+            return application(environ, start_response)
+        start_response("403 Forbidden", [("Content-Type", "application/xml")])
+        return [b"<Error><Code>InvalidAccessKeyId</Code></Error>"]
+
+    return answer
+
+
 def exit_after_input() -> None:
     """End this process when the process that started it closes the pipe or dies."""
     sys.stdin.buffer.read()
@@ -52,7 +67,8 @@ def main(port: int) -> None:
     with suppress(PermissionError):
         os.nice(-10)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    application = serialize_writes(DomainDispatcherApplication(create_backend_app))
+    application = DomainDispatcherApplication(create_backend_app)
+    application = reject_other_keys(serialize_writes(application))
     run_simple("127.0.0.1", port, application, threaded=True, request_handler=Handler)
 
 
