@@ -22,7 +22,7 @@ from .options import RANGE
 from .queries.text import quote
 from .readers import ChangeReader, FileReader, file_groups, groups_of_table, sized_changes
 from .task_errors import report_errors
-from .tasks import TaskTable
+from .tasks import TaskTable, freeze_modules
 
 __all__ = [
     "TASKS",
@@ -147,5 +147,6 @@ class ChangeSource(BatchSource):
 def read_group(reader: FileReader, partition: InputPartition) -> Iterator[pa.RecordBatch]:
     """Yield the matching rows of a group of files."""
     assert isinstance(partition, FileGroup)
+    freeze_modules()
     with report_errors():
         yield from reader.read(partition.files)

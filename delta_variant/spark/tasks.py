@@ -36,6 +36,7 @@ __all__ = [
     "TaskTable",
     "attempt_of",
     "check_no_identities",
+    "freeze_modules",
     "message",
     "messages",
     "pack",
@@ -76,7 +77,7 @@ class ReportingTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield what the task yields; raises TaskError for its errors."""
-        _freeze_modules()
+        freeze_modules()
         with report_errors():
             yield from self.task(batches)
 
@@ -106,7 +107,7 @@ def to_executors(task: Task) -> Task:
 
 
 @cache
-def _freeze_modules() -> None:
+def freeze_modules() -> None:
     """Keep what a worker has imported out of garbage collections: Spark runs one after each task."""
     gc.freeze()
 
