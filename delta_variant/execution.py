@@ -131,6 +131,9 @@ class Executor(ABC):
         """
         return list(self.run([task]))
 
+    def report(self, counts: Mapping[str, int]) -> None:  # noqa: B027 - only some engines show it
+        """Show how many files the operation reads and skips, by the names of metrics."""
+
     def commit(self, commit: Callable[[], Result], files: Iterable[Iterator[str]]) -> Result:
         """Call `commit`, which commits the new files of tasks, each with an iterator of their paths.
 

@@ -173,6 +173,7 @@ def finish_rewrite(
 
     If tasks wrote change data, the files of which all rows are new or deleted get change data, too.
     """
+    executor.report(candidates.counts)
     changes: list[WrittenFiles] = []
     if any(part.changes for part in parts):
         emptied = [file for part in parts for file in part.emptied]

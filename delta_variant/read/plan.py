@@ -55,6 +55,17 @@ class FilePlan(msgspec.Struct, frozen=True):
         """Return the plan that reads all of some files."""
         return cls(None, files, files.num_rows, total(files["size"]), 0, 0, 0, {})
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Return how many files are read and skipped, and their sizes, by the names of metrics."""
+        files, size = self.files.num_rows, total(self.files["size"])
+        return {
+            "number of files read": files,
+            "size of files read": size,
+            "number of files skipped": self.num_files - files,
+            "size of files skipped": self.num_bytes - size,
+        }
+
 
 class RowPlan(msgspec.Struct, frozen=True):
     """The ranges of rows of one file that may match, or None for all rows, and how much was pruned."""

@@ -19,12 +19,12 @@ from pyspark.sql.utils import is_remote
 
 from ..errors import AmbiguousWriteError
 from ..storage.store import TableLocation, location_key
+from .monitoring import EXECUTION_ID
 
 __all__ = ["BATCH_ID", "QUERY_ID", "BatchWrite", "MicroBatch", "is_written", "number_write"]
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
-EXECUTION_ID = "spark.sql.execution.root.id"
 STREAM_THREAD = "stream execution thread"
 
 REMEDY = "pass app_id= to batch_writer or batch_merger, a different one for each write"

@@ -18,6 +18,7 @@ from .._packing import pack_by_size
 from ..errors import StoreError
 from ..execution import GROUP_BYTES, Executor, NameFile, Task
 from ..expressions.tree import output_type
+from ..log.commit_context import CommitResult
 from ..log.snapshot import TableVersion
 from ..operations.optimize.layout import read_rows
 from ..operations.optimize.optimize import GroupsTask, WrittenGroups, write_rows
@@ -160,6 +161,7 @@ class SparkExecutor(Executor):
         self.rejected: Sequence[str] = ()
         self._operation = operation
         self._winners: set[str] = set()
+        self._counts: dict[str, int] = {}
 
     @property
     def folders(self) -> list[Store]:
@@ -212,15 +214,21 @@ class SparkExecutor(Executor):
         self._winners.update(attempt for attempt, _ in delivered)
         return [result for _, result in delivered]
 
+    def report(self, counts: Mapping[str, int]) -> None:
+        self._counts.update(counts)
+
     def commit(self, commit: Callable[[], Result], files: Iterable[Iterator[str]]) -> Result:
         """Commit the files of the attempts that Spark delivered, and remove those of all others.
 
         Raises StoreError if the driver does not find the files of tasks: they are on the disks of executors.
         """
         written = [path for paths in files if (path := next(paths, None)) is not None]
-        return commit_won(
+        result = commit_won(
             commit, self.job, self.folders, winners=self._winners, samples=[written, self.rejected]
         )
+        if isinstance(result, CommitResult) and result.version is not None:
+            self.monitor.report({**self._counts, **result.metrics, "version": result.version})
+        return result
 
     def forget(self) -> None:
         forget(self.store, self.job)

@@ -1,8 +1,11 @@
-"""What Spark's UI and REST API show of an operation: the names of its jobs."""
+"""What Spark's UI and REST API show of an operation: the names of its jobs, and an entry with its metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,14 +14,18 @@ from pyspark.sql.utils import is_remote
 
 from .._redaction import redact_location
 
-__all__ = ["JOB_GROUP", "Monitor"]
+__all__ = ["EXECUTION_ID", "JOB_GROUP", "Monitor"]
 
 JOB_GROUP = "spark.jobGroup.id"
 DESCRIPTION = "spark.job.description"
+EXECUTION_ID = "spark.sql.execution.root.id"
+EVENTS = "org.apache.spark.sql.execution.ui.SparkListener"
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class Monitor:
-    """Names the jobs of an operation on a table.
+    """Names the jobs of an operation on a table, and reports its metrics.
 
     Jobs have a description with operation, table and step, after the description that the user or a
     streaming query has set. Their group is the operation and the table, unless the user has set one. Jobs of
@@ -28,6 +35,7 @@ class Monitor:
     def __init__(self, spark: SparkSession, operation: str, uri: str) -> None:
         self._spark = spark
         self._name = f"delta_variant {operation} {redact_location(uri)}"
+        self._started = time.time()
         before = None if is_remote() else spark.sparkContext.getLocalProperty(DESCRIPTION)
         self._prefix = f"{before}: " if before else ""
 
@@ -37,6 +45,16 @@ class Monitor:
         named = _tagged if is_remote() else _described
         with named(self._spark, self._name, f"{self._prefix}{self._name}: {step}"):
             yield
+
+    def report(self, metrics: Mapping[str, int | str]) -> None:
+        """Add an entry with the metrics of the operation to the SQL page of the UI; not on Spark Connect."""
+        if is_remote():
+            return
+        counts = {name: int(value) for name, value in metrics.items() if str(value).isdecimal()}
+        try:
+            _post(self._spark, f"{self._prefix}{self._name}", self._name, self._started, counts)
+        except Exception as error:  # These classes of Spark may change, and a cluster may not permit them.
+            _LOGGER.debug("cannot report the metrics of %s: %s", self._name, error)
 
 
 @contextmanager
@@ -64,3 +82,53 @@ def _tagged(spark: SparkSession, group: str, description: str) -> Iterator[None]
     finally:
         for tag in tags:
             spark.removeTag(tag)
+
+
+def _post(
+    spark: SparkSession, description: str, name: str, started: float, counts: Mapping[str, int]
+) -> None:
+    """Post the events of an execution that has run, from JSON, as the history server reads them."""
+    context, session = _of_jvm(spark)
+    session.sharedState()  # It has the listener of the SQL page.
+    jvm, bus = context._jvm, context._jsc.sc().listenerBus()
+    executions = getattr(jvm.org.apache.spark.sql.execution, "SQLExecution$")
+    execution = getattr(executions, "MODULE$").nextExecutionId()
+    ids = {text: jvm.org.apache.spark.util.AccumulatorContext.newId() for text in counts}
+    start = {
+        # A micro-batch is an execution, which has those of its operations.
+        "rootExecutionId": int(context.getLocalProperty(EXECUTION_ID) or execution),
+        "description": description,
+        "details": "",
+        "physicalPlanDescription": "\n".join((name, *(f"{text}: {count}" for text, count in counts.items()))),
+        "sparkPlanInfo": _plan(name, ids),
+        "time": int(started * 1000),
+        "modifiedConfigs": {},
+        "jobTags": [],
+    }
+    events: dict[str, dict[str, Any]] = {
+        "SQLExecutionStart": start,
+        "DriverAccumUpdates": {"accumUpdates": [[ids[text], count] for text, count in counts.items()]},
+        "SQLExecutionEnd": {"time": int(time.time() * 1000)},
+    }
+    for event, fields in events.items():
+        text = json.dumps({"Event": EVENTS + event, "executionId": execution, **fields})
+        bus.post(jvm.org.apache.spark.util.JsonProtocol.sparkEventFromJson(text))
+
+
+def _of_jvm(spark: SparkSession) -> tuple[Any, Any]:
+    """Return the context and the session of a classic session, with what the types of PySpark lack."""
+    session: Any = spark
+    return session.sparkContext, session._jsparkSession
+
+
+def _plan(name: str, accumulators: Mapping[str, int]) -> dict[str, Any]:
+    """Return a plan of one node with metrics."""
+    metrics = [
+        {"name": text, "accumulatorId": number, "metricType": _metric_type(text)}
+        for text, number in accumulators.items()
+    ]
+    return {"nodeName": name, "simpleString": name, "children": [], "metadata": {}, "metrics": metrics}
+
+
+def _metric_type(name: str) -> str:
+    return "size" if "Bytes" in name or name.startswith("size of") else "sum"

@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from .._arrow import total
 from .._options import OnConflict
 from .._packing import pack_by_size
+from .._redaction import redact_location
 from ..execution import GROUP_BYTES
 from ..expressions.char_padding import padded_column
 from ..log.snapshot import TableVersion
@@ -77,6 +78,13 @@ class FileReader:
     columns: Columns
     where: str | None
     on_conflict: OnConflict
+
+    @property
+    def name(self) -> str:
+        """Return what Spark's plans show: the table and its version."""
+        return (
+            f"delta_variant READ {redact_location(self.table.configuration.uri)} version {self.table.version}"
+        )
 
     @property
     def schema(self) -> SparkStruct:

@@ -17,6 +17,7 @@ from ..read.query import Query
 from ..read.rows import load_readable
 from ..storage.store import TableLocation, open_store, pinned_version, table_uri
 from .credentials import session_options
+from .monitoring import Monitor
 from .queries.table_names import resolve_table
 from .readers import ChangeReader, Columns, FileReader, file_groups, groups_of_table, sized_changes
 from .running import parallelism, run_task, session_timezone
@@ -86,13 +87,16 @@ def read_table(
     """
     check_option("reader", reader, ("auto", "scan", "kernel"))
     table = resolve_table(spark, table)
+    monitor = Monitor(spark, "READ", table_uri(table))
     storage_options = session_options(spark, table)
     own_credentials = storage_options != session_options(spark, table_uri(table))
     version, timestamp = version_to_read(table, version, None)
     snapshot = load_readable(open_store(table, storage_options), version, timestamp)
     snapshot = snapshot.in_timezone(session_timezone(spark))
     query = Query.of(snapshot.configuration, columns, where)
-    files = plan_files(snapshot, query.predicate).files
+    plan = plan_files(snapshot, query.predicate)
+    monitor.report({**plan.counts, "version": snapshot.version})
+    files = plan.files
     reason = unsupported_by_scan(spark, snapshot, files, own_credentials=own_credentials)
     if reader == "scan" and reason:
         raise UnsupportedFeatureError(
@@ -163,6 +167,7 @@ def read_changes(
         [Row(id=2, _change_type='delete')]
     """
     table = resolve_table(spark, table)
+    monitor = Monitor(spark, "READ", table_uri(table))
     storage_options = session_options(spark, table)
     if end is None:
         own_version, own_timestamp = pinned_version(table)
@@ -176,6 +181,9 @@ def read_changes(
         timezone=session_timezone(spark),
         on_conflict=on_conflict,
     )
+    files = sized_changes(changes.files())
+    sizes = {"number of files read": len(files), "size of files read": sum(size for _, size in files)}
+    monitor.report({**sizes, "version": changes.feed.end.version})
     task = ChangeReader(TaskTable.of(changes.feed.end, storage_options), columns, where, on_conflict)
-    groups = file_groups(sized_changes(changes.files()), parallelism(spark))
+    groups = file_groups(files, parallelism(spark))
     return run_task(spark, groups, task, task.schema)

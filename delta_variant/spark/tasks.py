@@ -83,7 +83,10 @@ class ReportingTask:
 
 
 def to_executors(task: Task) -> Task:
-    """Return a task as a function for `mapInArrow`, which explains a missing or another package."""
+    """Return a task as a function for `mapInArrow`, which explains a missing or another package.
+
+    The function has the name of the task, if it has one.
+    """
     # As Spark pickles functions: a task may have values of classes that an executor cannot import.
     content = cloudpickle.dumps(ReportingTask(task))  # type: ignore[no-untyped-call]
     explanation, expected = explain_missing_package(), package_version()
@@ -103,6 +106,8 @@ def to_executors(task: Task) -> Task:
             raise ImportError(other.format(found))
         yield from reporting(batches)
 
+    # Spark's plans show the name of the function.
+    run.__name__ = getattr(task, "name", run.__name__)
     return run
 
 

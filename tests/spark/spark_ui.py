@@ -24,6 +24,11 @@ class SparkUI:
             values: list[dict[str, Any]] = json.load(response)
         return values
 
+    def executions(self) -> list[dict[str, Any]]:
+        """Return the executions of the SQL page with their plans and metrics, the latest first."""
+        found = self.read("sql?details=true&planDescription=true&length=1000")
+        return sorted(found, key=lambda execution: -int(execution["id"]))
+
     @contextmanager
     def jobs(self) -> Iterator[list[dict[str, Any]]]:
         """Yield a list that has the jobs that start in the block, in order, after the block."""

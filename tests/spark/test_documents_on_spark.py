@@ -28,5 +28,5 @@ def test_every_block_for_spark_runs_in_order(spark: SparkSession, page: Page, tm
 
 def test_the_guides_to_spark_have_blocks_that_run():
     guides = {page.name for page in pages() if page.name.startswith("docs/guides/spark/")}
-    assert len(guides) == 5
+    assert len(guides) == 6
     assert guides <= {page.name for page in PAGES}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from spark.spark_ui import SparkUI, spark_ui
+from spark.test_streams import add_lines, into_table
 
 import delta_variant as dv
+from delta_variant import spark as dvs
 from delta_variant.spark import SparkEngine
 from delta_variant.spark.monitoring import Monitor
 
@@ -75,7 +78,93 @@ def step_of(description: str | list[str], name: str) -> str:
     return step
 
 
-@pytest.mark.classic("descriptions of jobs")
+def metrics_of(ui: SparkUI, name: str) -> dict[str, str]:
+    """Return the metrics of the latest entry of an operation."""
+    entry = next(each for each in ui.executions() if each["description"] == name)
+    (node,) = entry["nodes"]
+    assert name.endswith(node["nodeName"])
+    assert entry["status"] == "COMPLETED"
+    return {metric["name"]: metric["value"] for metric in node["metrics"]}
+
+
+def sizes(table: dv.Table, version: int) -> list[str]:
+    """Return the sizes of the files that a version adds, as Spark shows them."""
+    commit = Path(table.table_uri, "_delta_log", f"{version:020}.json").read_text("utf-8")
+    actions = [json.loads(line) for line in commit.splitlines()]
+    return [f"{action['add']['size']:.1f} B" for action in actions if "add" in action]
+
+
+@pytest.mark.classic("descriptions of jobs, and metrics in the UI")
+def test_metrics_of_a_write(spark: SparkSession, ui: SparkUI, table: dv.Table):
+    table.append(spark.range(7, 9, numPartitions=1))
+    (size,) = sizes(table, 2)
+    assert metrics_of(ui, f"delta_variant WRITE {table.table_uri}") == {
+        "numFiles": "1",
+        "numOutputRows": "2",
+        "numOutputBytes": size,
+        "version": "2",
+    }
+
+
+@pytest.mark.classic("descriptions of jobs, and metrics in the UI")
+def test_metrics_of_a_merge_count_the_files_that_it_reads_and_skips(
+    spark: SparkSession, ui: SparkUI, table: dv.Table
+):
+    matches = table.merge(spark.range(4, 7), "target.id = source.id")
+    matches.when_matched_update({"id": "0"}).when_not_matched_insert_all().execute()
+    found = metrics_of(ui, f"delta_variant MERGE {table.table_uri}")
+    (skipped,), (read,) = sizes(table, 0), sizes(table, 1)
+    assert (
+        found.items()
+        >= {
+            "number of files read": "1",
+            "size of files read": read,
+            "number of files skipped": "1",
+            "size of files skipped": skipped,
+            "numTargetRowsUpdated": "2",
+            "numTargetRowsInserted": "1",
+            "version": "2",
+        }.items()
+    )
+
+
+@pytest.mark.classic("descriptions of jobs, and metrics in the UI")
+@pytest.mark.parametrize("is_query", [False, True])
+def test_metrics_of_a_read(spark: SparkSession, ui: SparkUI, table: dv.Table, is_query: bool):
+    text = f"SELECT id FROM delta.`{table.table_uri}` WHERE id > 3"
+    rows = dvs.sql(spark, text) if is_query else dvs.read_table(spark, table, columns=["id"], where="id > 3")
+    assert sorted(rows.collect()) == [(4,), (5,)]
+    name = f"delta_variant READ {table.table_uri}"
+    (skipped,), (read,) = sizes(table, 0), sizes(table, 1)
+    assert metrics_of(ui, name) == {
+        "number of files read": "1",
+        "size of files read": read,
+        "number of files skipped": "1",
+        "size of files skipped": skipped,
+        "version": "1",
+    }
+    query = ui.executions()[0]
+    assert f"{name} version 1" in query["planDescription"]
+
+
+@pytest.mark.classic("the id of a streaming query")
+def test_an_operation_of_a_micro_batch_belongs_to_it(spark: SparkSession, ui: SparkUI, tmp_path: Path):
+    add_lines(tmp_path / "lines", '{"n":1}')
+    with ui.jobs() as jobs:
+        query = into_table(spark, tmp_path, app_id=None)
+    batch = f"id = {query.id}\nrunId = {query.runId}\nbatch = 0"
+    write = f"{batch}: delta_variant WRITE {tmp_path / 't'}"
+    (job,) = (job for job in jobs if "delta_variant" in job["description"])
+    assert (job["jobGroup"], job["description"].strip()) == (str(query.runId), f"{write}: write files")
+    executions = {each["id"]: each for each in ui.executions()}
+    entry = next(each for each in executions.values() if tmp_path.name in each["description"])
+    whole = executions[entry["rootExecutionId"]]
+    texts = [each["description"].replace("<br/>", "\n").strip() for each in (entry, whole)]
+    assert texts == [write, batch]
+    assert metrics_of(ui, entry["description"])["numOutputRows"] == "1"
+
+
+@pytest.mark.classic("descriptions of jobs, and metrics in the UI")
 def test_the_users_group_and_description_stay(spark: SparkSession, ui: SparkUI, table: dv.Table):
     context = spark.sparkContext
     context.setJobGroup("nightly", "load of the night")

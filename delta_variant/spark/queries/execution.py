@@ -31,6 +31,7 @@ from ...storage.store import open_store
 from ...variant import values as variants
 from ..columns import to_spark
 from ..credentials import session_options
+from ..monitoring import Monitor
 from ..readers import FileReader, groups_of_table
 from ..running import is_case_sensitive, parallelism, run_task, session_timezone
 from ..scanning import scan, unsupported_by_scan
@@ -233,7 +234,10 @@ class _Table:
 
     def read(self, what: TableRead) -> DataFrame:
         """Return the rows and columns that a query reads, and maybe others."""
-        files = plan_files(self.snapshot, what.predicate).files
+        monitor = Monitor(self.spark, "READ", self.snapshot.uri)
+        plan = plan_files(self.snapshot, what.predicate)
+        monitor.report({**plan.counts, "version": self.snapshot.version})
+        files = plan.files
         if what.outputs is None and not unsupported_by_scan(
             self.spark, self.snapshot, files, own_credentials=self.own_credentials
         ):
