@@ -138,8 +138,8 @@ class JsonOptions:
         on_invalid: What to do with invalid JSON: `"error"`, the default, raises InvalidJsonError, `"reject"`
             omits the row and appends it to `rejects`, `"null"` stores SQL NULL.
         rejects: The path of the file to which `on_invalid="reject"` appends rejected values as JSON lines,
-            with location and reason. None by default. On Spark it is a folder, in any store that
-            `storage_options` open.
+            with location, reason and, from a column of data, the other columns of the row. None by default.
+            On Spark it is a folder, in any store that `storage_options` open.
         floats: How JSON numbers with a fraction or exponent are stored: `"decimal"`, the default, as decimals
             where they fit, `"double"` always as doubles.
         duplicate_keys: What to do with duplicate keys of a JSON object: `"error"`, the default, treats them

@@ -18,7 +18,7 @@ from ..errors import InvalidJsonError, StoreError
 from ..protocol.schema.arrow import variant_field
 from ..protocol.types import VARIANT, StructType
 from ..storage.store import local_location
-from ..variant.values import parse_json, parse_valid_json
+from ..variant.values import VARIANT_TYPE, parse_json, parse_valid_json, to_json
 from .json_lines import JsonLines, Origin
 
 __all__ = [
@@ -64,11 +64,14 @@ class BatchOrigin:
             for Arrow data in order.
         first: The number of the first row of the source batch in the data.
         positions: The positions of the rows in the source batch, None for all its rows in order.
+        rows: The rows with the columns of the table, first those that files store, in their order. None if
+            the batch itself has the columns of the source.
     """
 
     origin: Origin | PartRows | None
     first: int
     positions: pa.Array[Any] | None
+    rows: pa.RecordBatch | None = None
 
     def position(self, row: int) -> int:
         """Return the position of a row in the source batch."""
@@ -87,6 +90,21 @@ class BatchOrigin:
             return {"row": self.number(row)}
         return self.origin.place(self.position(row))
 
+    def others(self, row: int, column: int) -> dict[str, Any]:
+        """Return the values of the other columns of a row, in forms of JSON."""
+        if self.rows is None:
+            return {}
+        return {
+            name: _json_value(array.slice(row, 1))
+            for index, (name, array) in enumerate(zip(self.rows.schema.names, self.rows.columns, strict=True))
+            if index != column
+        }
+
+
+def _json_value(one: Any) -> Any:
+    is_variant = pa.types.is_struct(one.type) and one.type.names == VARIANT_TYPE.names
+    return (to_json(one) if is_variant else one)[0].as_py()
+
 
 Batches: TypeAlias = Iterable[tuple[pa.RecordBatch, Origin | PartRows | None]]
 """Batches of a source, each with its origin if it comes from a file of JSON or was moved."""
@@ -99,7 +117,8 @@ class InvalidValueHandler:
     """Raises an error for values that are not valid JSON, or counts and rejects them.
 
     `keep` receives the rejected values. `partition` is the number of a part of the data with its own row
-    numbers, for messages and rejects. Moved rows have that of their origin.
+    numbers, for messages and rejects. Moved rows have that of their origin. All rejects have the fields of
+    `write`, which identify the write.
     """
 
     def __init__(
@@ -107,10 +126,12 @@ class InvalidValueHandler:
         on_invalid: OnInvalid,
         keep: Callable[[RejectRecord], None] | None = None,
         partition: int | None = None,
+        write: Mapping[str, Any] | None = None,
     ) -> None:
         self._on_invalid = on_invalid
         self._keep = keep
         self._partition = partition
+        self._write = write or {}
         # Without a file of rejects, the operation has no such option.
         self._remedies = () if keep is None else REMEDIES
         self.count = 0
@@ -120,12 +141,12 @@ class InvalidValueHandler:
         for value in values:
             text = batch.column(value.column)[value.row].as_py()
             text = text.encode() if isinstance(text, str) else text
-            column = batch.schema.names[value.column]
+            column = (batch if rows.rows is None else rows.rows).schema.names[value.column]
             if self._on_invalid == "error":
                 raise self._locate(rows, value, column, text)[0]
             if self._on_invalid == "reject" and self._keep is not None:
                 _, record = self._locate(rows, value, column, text)
-                self._keep({**record, "text": text.decode(errors="backslashreplace")})
+                self._keep({**record, "text": text.decode(errors="backslashreplace"), **self._write})
         self.count += len(values)
 
     def _locate(
@@ -159,7 +180,9 @@ class InvalidValueHandler:
         error = InvalidJsonError(f"{part}byte {byte} of the text: {reason}", remedies=self._remedies).at(
             row=row, column=column
         )
-        return error, {**partition, "row": row, "byte": byte, "reason": reason}
+        others = rows.others(value.row, value.column) if self._on_invalid == "reject" else {}
+        record = {**partition, "row": row, "column_name": column, "byte": byte, "reason": reason}
+        return error, {**record, "columns": others}
 
 
 def parse_lines(lines: JsonLines) -> Iterator[pa.RecordBatch]:

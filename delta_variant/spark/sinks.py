@@ -75,7 +75,7 @@ class Sink:
             store.uri,
             options["storage_options"],
             Job.of(None if transaction is None else transaction.application),
-            FileTask(task, rejects, options["storage_options"]),
+            FileTask(task, rejects, options["storage_options"], {}),
             None if snapshot is None else (snapshot.protocol, snapshot.metadata),
             options.get("user_metadata"),
         )
@@ -86,15 +86,16 @@ class Sink:
         query, batch = (
             None if context is None else context.getLocalProperty(name) for name in (QUERY_ID, BATCH_ID)
         )
-        job = self.job
+        job, task = self.job, self.task
         if query is not None and batch is not None:
             # The next run of the batch finds the files that a killed driver left by the name of the job.
             job = job.of_batch(query, batch)
+            task = replace(task, write={"query": query, "batch": int(batch)})
         with report_errors():
             store = open_store(self.uri, self.storage_options)
             attempt = attempt_of(store, job)
-            rows = self.task.task.apply_rules((batch, None) for batch in batches)
-            written = self.task.write_groups(store, names_of(attempt), [rows])
+            rows = task.task.apply_rules((batch, None) for batch in batches)
+            written = task.write_groups(store, names_of(attempt), [rows])
         return Message(attempt.identity, written, replace(self, job=job), query)
 
     def commit(self, received: Sequence[Message], transaction: Transaction | None) -> None:

@@ -138,12 +138,17 @@ class TaskTable:
 
 @dataclass(frozen=True)
 class FileTask:
-    """Writes the rows of a partition of a DataFrame; `rejects` is the folder for rows with invalid JSON."""
+    """Writes the rows of a partition of a DataFrame.
+
+    `rejects` is the folder for rows with invalid JSON, and `write` has the fields by which rejects name the
+    write, such as a micro-batch.
+    """
 
     step: ClassVar[str] = "write files"
     task: WriteTask
     rejects: str | None
     storage_options: Mapping[str, str] | None = field(repr=False)
+    write: Mapping[str, Any]
 
     def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenRows]:
         """Yield the new files, nothing without rows."""
@@ -157,7 +162,7 @@ class FileTask:
         context = TaskContext.get()
         with _Rejects(folder, name) as rejects:
             on_invalid, partition = self.task.options.json.on_invalid, context.partitionId() if context else 0
-            invalid_values = InvalidValueHandler(on_invalid, rejects.keep, partition)
+            invalid_values = InvalidValueHandler(on_invalid, rejects.keep, partition, self.write)
             files = self.task.write(store, name, groups, invalid_values)
         return WrittenRows(files, invalid_values.count, rejects.name).compress()
 

@@ -10,6 +10,7 @@ from heapq import heapreplace
 from itertools import groupby
 from operator import attrgetter
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -21,6 +22,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from ..data_file.options import ROW_GROUP_BYTES, SAMPLE_BYTES, WriteOptions
 from ..data_file.writer import EXPECTED_GROWTH
 from ..execution import Executor
+from ..log.commit_context import CommitOptions, transaction_of
 from ..operations.write import WriteTask, WrittenRows
 from ..protocol import properties
 from ..protocol.table_configuration import TableConfiguration
@@ -336,12 +338,23 @@ class DataFrameRows:
                     if self.one_shredding:
                         write, rows = stored.enter_context(sampled_shredding(write, rows))
                     rows, task = _sort(rows, _task_of(write))
-            file_task = FileTask(task, rejects, options)
+            file_task = FileTask(task, rejects, options, _fields_of(write.commit))
             parts: list[WrittenRows] = executor.run_partitions(
                 rows, ChunkFilesTask(file_task) if is_chunked else file_task
             )
         executor.rejected = [part.rejects for part in parts if part.rejects is not None]
         return parts
+
+
+def _fields_of(commit: CommitOptions) -> dict[str, Any]:
+    """Return the fields by which rejects name a write: its query and batch, or its `txn`."""
+    transaction = transaction_of(commit)
+    if transaction is None:
+        return {}
+    app_id, version = transaction.application.app_id, transaction.application.version
+    if transaction.query is None:
+        return {"app_id": app_id, "version": version}
+    return {"query": transaction.query, "batch": version}
 
 
 def _task_of(write: WritePlan) -> WriteTask:

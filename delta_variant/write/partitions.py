@@ -144,6 +144,11 @@ class FileColumns:
         variants = tuple(each.name for each in physical.fields if each.type == VARIANT)
         return cls(table, (*columns.fields, *table.extra_columns), physical, variants)
 
+    def arrange(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch of the table with the columns that files store first, in their order."""
+        stored = [field.name for field in self.named]
+        return batch.select([*stored, *(name for name in batch.schema.names if name not in stored)])
+
     def of_files(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of the table with physical names and field ids."""
         batch = batch.select([field.name for field in self.named])

@@ -126,7 +126,9 @@ class Router:
             if self._all_residual is not None:
                 self._all_residual.add(values, rows)
             else:
-                self._files.add(values, rows, BatchOrigin(origin, first, positions))
+                self._files.add(
+                    values, rows, BatchOrigin(origin, first, positions, self._columns.arrange(part))
+                )
 
     def copy(self, rows: StoredRows, first: int = 0) -> None:
         """Move a row group, or write its rows if the new file cannot take it."""

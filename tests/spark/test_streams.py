@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.utils import is_remote
 from spark.sources import read_batches, stream_source
 from spark.tables import LONGEST_QUERY, data_files, finished, listed_files, on_spark, rows
 from support.intercepted_store import InterceptedObjects
@@ -189,6 +191,52 @@ def test_a_line_with_invalid_json_fails_the_stream_or_is_rejected(spark: SparkSe
     into_table(spark, tmp_path, json=dv.JsonOptions(on_invalid="reject", rejects=rejects))
     assert rows(tmp_path / "t", n="value:n::int") == [{"n": 1}, {"n": 2}]
     assert len(list(rejects.iterdir())) == 1
+
+
+def rejected(tmp_path: Path) -> list[dict[str, Any]]:
+    texts = (path.read_text("utf-8") for path in sorted((tmp_path / "rejects").iterdir()))
+    return [json.loads(line) for text in texts for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("optimize_write", [False, True])
+def test_a_rejected_line_has_its_file_and_its_batch(
+    spark: SparkSession, tmp_path: Path, optimize_write: bool
+):
+    add_lines(tmp_path / "lines", '{"n":1}')
+    add_lines(tmp_path / "lines", "{", '{"n":2}')
+    json_options = dv.JsonOptions(on_invalid="reject", rejects=tmp_path / "rejects")
+    lines = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "lines"))
+    lines = lines.select("value", "_metadata.file_name")
+    write = dvs.batch_writer(
+        tmp_path / "t",
+        variant_columns=["value"],
+        app_id="app",
+        json=json_options,
+        optimize_write=optimize_write,
+    )
+    query = lines.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "c"))
+    query = finished(query.trigger(availableNow=True).start())
+    (reject,) = rejected(tmp_path)
+    assert (reject["column_name"], reject["columns"], reject["text"]) == (
+        "value",
+        {"file_name": "001.txt"},
+        "{",
+    )
+    # The function does not know the query on Spark Connect.
+    origin = {"app_id": "app", "version": 1} if is_remote() else {"query": str(query.id), "batch": 1}
+    assert {name: reject.get(name) for name in origin} == origin
+
+
+def test_a_line_that_the_format_rejects_has_its_batch(source: SparkSession, tmp_path: Path):
+    add_lines(tmp_path / "lines", "{")
+    lines = source.readStream.text(str(tmp_path / "lines")).selectExpr("value", "'x' AS topic")
+    query = lines.writeStream.format("delta_variant").option("variant_columns", "value")
+    query = query.option("on_invalid", "reject").option("rejects", str(tmp_path / "rejects"))
+    query = query.option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True)
+    query = finished(query.start(str(tmp_path / "t")))
+    (reject,) = rejected(tmp_path)
+    assert reject["columns"] == {"topic": "x"}
+    assert (reject["query"], reject["batch"]) == (str(query.id), 0)
 
 
 def test_the_format_writes_a_stream_with_a_checkpoint_once(source: SparkSession, tmp_path: Path):

@@ -956,6 +956,38 @@ def test_rejects_have_row_byte_and_reason(tmp_path: Path):
     assert kept[0]["reason"] == 'an object has two fields called "a"'
 
 
+@pytest.mark.parametrize("mode", ["none", "name"])
+def test_rejects_have_the_other_columns_of_their_rows(tmp_path: Path, mode: str):
+    others = {
+        "id": pa.array([6, 7]),
+        "day": ["a", "b"],
+        "price": pa.array([None, Decimal("1.50")], pa.decimal128(9, 2)),
+        "at": pa.array([None, datetime(2026, 1, 2, tzinfo=timezone.utc)]),
+        "tags": pa.array([[], ["a", None]], pa.list_(pa.string())),
+        "raw": pa.array([b"", b"\x00\xff"]),
+        "more": [{"a": 0}, {"a": 1}],
+    }
+    write_table(
+        tmp_path / "t",
+        pa.table({"event": pa.array(["1", "{"], pa.json_()), **others}),
+        variant_columns=["more"],
+        partition_by="day",
+        configuration={"delta.columnMapping.mode": mode},
+        json=JsonOptions(on_invalid="reject", rejects=tmp_path / "rejects.ndjson"),
+    )
+    (kept,) = [json.loads(line) for line in (tmp_path / "rejects.ndjson").read_text().splitlines()]
+    assert (kept["row"], kept["column_name"]) == (1, "event")
+    assert kept["columns"] == {
+        "id": 7,
+        "day": "b",
+        "price": "1.50",
+        "at": "2026-01-02T00:00:00Z",
+        "tags": ["a", None],
+        "raw": "AP8=",
+        "more": '{"a":1}',
+    }
+
+
 def test_rejects_of_files_have_file_line_and_column(tmp_path: Path):
     file = tmp_path / "events.ndjson"
     file.write_bytes(b'1\n\n{"a":}\n"\xff"\n"' + b"x" * 200 + b'"\n2\n')
