@@ -25,6 +25,8 @@ ENGINES := .cache/engines
 JAVA_ENGINES := $(addprefix $(ENGINES)/,parquet-java iceberg)
 # Delta Kernel for Java, a reference of catalog-managed tables.
 KERNEL := $(CURDIR)/.cache/kernel
+# Hadoop's mini cluster, for a nightly test with HDFS: `make .cache/hdfs`.
+HDFS := .cache/hdfs
 AZURITE_VERSION := 3.35.0
 AZURITE := $(CURDIR)/.cache/azurite
 # A reader of Parquet in a browser, and what it decompresses by.
@@ -224,8 +226,10 @@ MAVEN_TIMEOUTS := -Dmaven.wagon.rto=60000 -Daether.connector.requestTimeout=6000
 $(DELTA_JAR):
 	mvn -q -B $(MAVEN_TIMEOUTS) -f tests/interop/pom.xml dependency:copy-dependencies -DoutputDirectory=$(JARS)
 
-$(KERNEL):
-	mvn -q -B --strict-checksums $(MAVEN_TIMEOUTS) -f tests/interop/kernel/pom.xml \
+$(KERNEL): POM := tests/interop/kernel/pom.xml
+$(HDFS): POM := tests/spark/hdfs/pom.xml
+$(KERNEL) $(HDFS):
+	mvn -q -B --strict-checksums $(MAVEN_TIMEOUTS) -f $(POM) \
 	  dependency:copy-dependencies -DoutputDirectory=$@.part
 	mv $@.part $@
 

@@ -8,8 +8,9 @@ LANDING is a folder of `.ndjson` files with change events of Debezium for the en
 - `silver` has the current entries, with typed columns. Events are merged by their key.
 - `gold` counts the entries of each license.
 
-The steps run in the order in which they are given, by default `stream monitor`:
+The steps run in the order in which they are given, by default `check stream monitor`:
 
+- `check` ends with an error if the executors cannot work on the tables.
 - `stream` processes new files, each event exactly once, also after a crash.
 - `rebuild` computes silver and gold again from all of bronze, as after a change of their columns.
 - `maintain` compacts, repairs statistics, removes unreferenced files and audits each row.
@@ -85,6 +86,14 @@ class Pipeline:
     @property
     def quarantine(self) -> str:
         return f"{self.folder}/quarantine"
+
+
+def check(spark: SparkSession, pipeline: Pipeline) -> None:
+    """Compare the executors with the driver; raises RuntimeError for a difference that breaks later steps."""
+    found = dvs.check_cluster(spark, pipeline.bronze)
+    print(found)
+    if found.problems:
+        raise RuntimeError(f"the executors cannot run the pipeline: {found.problems[0]}")
 
 
 def create_tables(spark: SparkSession, pipeline: Pipeline) -> None:
@@ -229,6 +238,7 @@ def report_progress(name: str, query: StreamingQuery) -> None:
 
 
 STEPS: dict[str, Callable[[SparkSession, Pipeline], Any]] = {
+    "check": check,
     "stream": stream,
     "rebuild": rebuild,
     "maintain": maintain,
@@ -240,7 +250,7 @@ def main() -> None:
     arguments = parse_arguments()
     spark = start(arguments.master)
     pipeline = Pipeline(arguments.landing, arguments.folder, arguments.files_per_batch)
-    for number, step in enumerate(arguments.steps or ("stream", "monitor"), 1):
+    for number, step in enumerate(arguments.steps or ("check", "stream", "monitor"), 1):
         print(f"\n== {number}. {step} ==", flush=True)
         STEPS[step](spark, pipeline)
     dvs.read_table(spark, pipeline.gold).orderBy("entries", ascending=False).show(5)

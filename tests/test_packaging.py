@@ -110,3 +110,17 @@ def test_the_text_of_an_elected_license_and_notices_are_printed(script: ModuleTy
 def test_a_crate_without_a_text_is_an_error(script: ModuleType, tmp_path: Path):
     with pytest.raises(ValueError, match=r"cannot find the text of the license of c 1\.0"):
         script.render([package(tmp_path / "c", "MIT")])
+
+
+def test_the_image_of_spark_has_the_requirements_of_the_extra():
+    image = (ROOT / "Dockerfile").read_text("utf-8")
+    installed = set(re.findall(r"'([a-z]+[<>=][^']+)'", image))
+    extra = [each.partition(";") for each in distribution("delta-variant").requires or ()]
+    required = {name.strip() for name, _, marker in extra if "extra == 'spark'" in marker.replace('"', "'")}
+
+    def parts(requirements: set[str]) -> set[frozenset[str]]:
+        return {frozenset(re.findall(r"[a-z]+|[<>=]+[\d.]+", each)) for each in requirements}
+
+    # The image is that of Spark itself.
+    assert parts(installed) == parts({each for each in required if not each.startswith("pyspark")})
+    assert len(installed) == len(required) - 1 == 2

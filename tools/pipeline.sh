@@ -12,5 +12,5 @@ done
 [ -d "$data/landing" ] || .venv/bin/python examples/registry_changes.py \
   "$data/0.12.0/bioregistry/data/bioregistry.json" "$data/0.15.6/bioregistry/data/bioregistry.json" "$data/landing"
 rm -rf "$data/spark"
-exec .venv/bin/python examples/spark_pipeline.py "$data/landing" "$data/spark" stream monitor maintain \
+exec .venv/bin/python examples/spark_pipeline.py "$data/landing" "$data/spark" check stream monitor maintain \
   --files-per-batch 1 --master 'local[2]'

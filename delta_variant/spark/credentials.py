@@ -1,8 +1,8 @@
 """Storage options from the settings of Hadoop's file systems in a session.
 
 A session has a setting as `spark.hadoop.fs.s3a.access.key`, or as `fs.s3a.access.key` if it was set at run
-time. Files of Hadoop such as core-site.xml, and changes of the configuration object of the JVM, are not among
-the settings.
+time. The configuration object of the JVM also has those of core-site.xml, and refers to keystores. A client
+of Spark Connect does not see it.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
+from pyspark.sql.utils import is_remote
 
 from ..storage.options import parse_options
 from ..storage.store import TableLocation, storage_options_of, table_uri
@@ -26,6 +27,7 @@ HadoopSettings: TypeAlias = Mapping[str, str]
 PREFIX = "spark.hadoop."
 FILE_SYSTEMS = ("fs.s3a.", "fs.azure.", "fs.gs.", "google.cloud.auth.")
 REDACTED = "redacted)"
+KEYSTORES = "hadoop.security.credential.provider.path"
 
 
 def session_options(
@@ -52,14 +54,28 @@ def add_options(
 
 def hadoop_settings(spark: SparkSession) -> HadoopSettings:
     """Return the settings of Hadoop's file systems in a session."""
-    found = spark.conf.getAll
-    at_start = {name.removeprefix(PREFIX): name for name in found if name.startswith(PREFIX)}
-    names = {**at_start, **{name: name for name in found if name.startswith(FILE_SYSTEMS)}}
-    return {
-        name: found[key].strip()
-        for name, key in names.items()
-        if name.startswith(FILE_SYSTEMS) and not found[key].endswith(REDACTED)
-    }
+    found = {name: text.strip() for name, text in spark.conf.getAll.items() if not text.endswith(REDACTED)}
+    at_start = {name.removeprefix(PREFIX): text for name, text in found.items() if name.startswith(PREFIX)}
+    # Those of the start are in the configuration object, too, where a program may have changed them.
+    settings = at_start if is_remote() else {**at_start, **_jvm_settings(spark)}
+    return {name: text for name, text in {**settings, **found}.items() if name.startswith(FILE_SYSTEMS)}
+
+
+def _jvm_settings(spark: SparkSession) -> dict[str, str]:
+    """Return the settings of the JVM's configuration object, and those in the keystores that it names."""
+    context: Any = spark.sparkContext
+    configuration, jvm = context._jsc.hadoopConfiguration(), context._jvm
+    # One call for the settings of a prefix: a call for each of them would take longer.
+    to_json = jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString
+    settings: dict[str, str] = {}
+    for prefix in ("fs.", "google."):
+        found = json.loads(to_json(configuration.getPropsWithPrefix(prefix)))
+        settings |= {f"{prefix}{name}": value.strip() for name, value in found.items()}
+    if configuration.get(KEYSTORES):
+        providers = jvm.org.apache.hadoop.security.alias.CredentialProviderFactory.getProviders(configuration)
+        for name in {name for provider in providers for name in provider.getAliases()}:
+            settings[name] = "".join(configuration.getPassword(name))
+    return settings
 
 
 def _s3_options(uri: str, settings: HadoopSettings) -> dict[str, str]:

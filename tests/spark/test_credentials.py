@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faults.buckets import Bucket, new_bucket, options_for, s3_server
@@ -140,6 +141,32 @@ def test_options_of_a_call_win():
     own = {"AWS_ACCESS_KEY_ID": "other", "AWS_SECRET_ACCESS_KEY": "o"}
     assert add_options("s3://b/t", own, {**KEYS, "fs.s3a.endpoint": "minio"}) == own
     assert add_options("s3://b/t", {"timeout": "2m"}, KEYS) == {**AS_OPTIONS, "timeout": "2m"}
+
+
+@pytest.mark.classic("the configuration object of the JVM")
+def test_settings_of_the_jvm_and_of_keystores_are_read(spark: SparkSession, tmp_path: Path):
+    context: Any = spark.sparkContext
+    configuration, jvm = context._jsc.hadoopConfiguration(), context._jvm
+    path = "hadoop.security.credential.provider.path"
+    configuration.set("fs.s3a.access.key", "k")
+    configuration.set(path, f"localjceks://file{tmp_path}/keys.jceks")
+    try:
+        (provider,) = jvm.org.apache.hadoop.security.alias.CredentialProviderFactory.getProviders(
+            configuration
+        )
+        secret = context._gateway.new_array(jvm.char, 1)
+        secret[0] = "s"
+        provider.createCredentialEntry("fs.s3a.secret.key", secret)
+        provider.flush()
+        spark.conf.set("fs.s3a.session.token", "t")
+        found = add_options("s3://b/t", None, hadoop_settings(spark))
+    finally:
+        for name in ("fs.s3a.access.key", path):
+            configuration.unset(name)
+        spark.conf.unset("fs.s3a.session.token")
+    assert found == {**AS_OPTIONS, "aws_session_token": "t"}
+    # Hadoop's own defaults are not options.
+    assert add_options("s3://b/t", None, hadoop_settings(spark)) is None
 
 
 @pytest.fixture

@@ -105,6 +105,7 @@ def check(pipeline: Any, producer: Producer) -> None:
 def test_events_arrive_in_silver_and_gold_once(session: SparkSession, tmp_path: Path, example: ModuleType):
     producer = Producer(tmp_path / "landing")
     pipeline = example.Pipeline(str(tmp_path / "landing"), str(tmp_path / "lake"), files_per_batch=2)
+    example.check(session, pipeline)
     events = [*producer.write(30, "{"), *producer.write(5), *producer.write(20, '{"op":')]
     example.stream(session, pipeline)
     check(pipeline, producer)
