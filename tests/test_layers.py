@@ -32,7 +32,7 @@ class Rules:
 
 LAYERS = (
     {"errors"},
-    {"_checks", "_compressed", "_arrow", "_html", "_options", "_packing", "_progress"}
+    {"_checks", "_compressed", "_arrow", "_html", "_logging", "_options", "_packing", "_progress"}
     | {"_redaction", "_system_errors", "_threads", "_version"},
     {"_native"},
     {"variant"},

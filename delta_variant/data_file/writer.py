@@ -6,7 +6,6 @@ file.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import pyarrow.compute as pc
 
 from .. import _native
 from .._arrow import Array, value_bytes
+from .._logging import get_logger
 from .._system_errors import reason_of, with_remedy
 from ..errors import DataFileError, StoreError
 from ..protocol.statistics import FileStatistics, Path, from_report, variant_bytes
@@ -38,7 +38,7 @@ __all__ = [
     "WrittenFile",
 ]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 EXPECTED_GROWTH = 8
 """How many times the rows of a full sample a file is expected to have, while more rows come."""

@@ -7,7 +7,6 @@ are not published yet.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from uuid import uuid4
 
 import msgspec
 
+from .._logging import get_logger
 from ..errors import MalformedLogError, ProtocolError, UnsupportedFeatureError, VersionExistsError
 from ..protocol import features
 from ..protocol.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _LARGEST_IN_MEMORY = 16 << 20
 """The number of bytes of a staged commit that are in memory at once."""
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 # Properties of the catalog that follow from other actions of the log. No client may set or remove them.
 _DERIVED = frozenset(

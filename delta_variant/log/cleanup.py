@@ -6,11 +6,11 @@ newest checkpoint that is not later than the first of them. It is read completel
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from .._logging import get_logger
 from ..errors import MalformedLogError, StoreError
 from ..protocol import properties
 from ..protocol.table_configuration import TableConfiguration
@@ -28,7 +28,7 @@ __all__ = [
     "is_new_day",
 ]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 DAY = 86_400_000
 

@@ -7,17 +7,17 @@ writers that have waited longest commit before others.
 
 from __future__ import annotations
 
-import logging
 from random import Random
 from time import monotonic, sleep
 
+from .._logging import get_logger
 from ..errors import CommitConflictError, CommitUnknownError
 from ..storage.store import Store
 from .listing import commit_file_name
 
 __all__ = ["CommitAttempts"]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 MAX_ATTEMPTS = 1000
 DEADLINE_SECONDS = 600.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
@@ -13,6 +12,7 @@ from uuid import uuid4
 import msgspec
 
 from .._checks import check_text, to_integer
+from .._logging import get_logger
 from .._version import package_version
 from ..errors import AmbiguousWriteError, ArgumentTypeError
 from ..protocol.actions import Txn
@@ -34,7 +34,7 @@ __all__ = [
     "without_txn",
 ]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 MAX_TEXT = 40
 """How many characters of a text `repr` prints."""

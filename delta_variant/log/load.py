@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-
 import pyarrow as pa
 
 from .._checks import to_integer
+from .._logging import get_logger
 from ..errors import MalformedLogError
 from ..protocol.actions import Metadata, Protocol
 from ..storage.store import Store, TableLocation, is_as_of, open_latest, open_store, pinned_version
@@ -26,7 +25,7 @@ __all__ = [
     "version_to_read",
 ]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 
 def load_snapshot(

@@ -6,7 +6,6 @@ commits for conflicts, and tries the next version.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from time import sleep
 
 import pyarrow as pa
 
+from .._logging import get_logger
 from ..errors import (
     CommitConflictError,
     CommitUnknownError,
@@ -65,7 +65,7 @@ __all__ = [
     "replace_files",
 ]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 HIDDEN_PAUSE = 0.01
 """Seconds before a commit that exists, but is not visible, is read again."""

@@ -6,7 +6,6 @@ tables, and symbolic links with their targets.
 
 from __future__ import annotations
 
-import logging
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._checks import is_number, options_of
+from .._logging import get_logger
 from .._packing import pack_by_size
 from .._progress import advance, begin
 from .._text import count, size_text
@@ -56,7 +56,7 @@ __all__ = [
     "vacuum",
 ]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 HOUR = 3_600_000
 CHANGE_DATA = "_change_data"

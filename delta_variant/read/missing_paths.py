@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 
 from .._arrow import Array
 from .._checks import nearest
+from .._logging import get_logger
 from ..expressions.tree import Call, Expression, Extraction, describe, is_whole
 from ..expressions.tree import inputs as expression_inputs
 from ..log.file_set import FileSet
@@ -25,7 +25,7 @@ from .rows import RowBatches, read_files
 
 __all__ = ["warn_of_missing_paths", "watch_paths"]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 SAMPLE_ROWS = 256
 MAX_FILES = 1_000

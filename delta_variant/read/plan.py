@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .._arrow import Array, total
+from .._logging import get_logger
 from ..data_file.reader import RowRange, Units
 from ..errors import MalformedLogError
 from ..expressions.tree import Expression
@@ -31,7 +31,7 @@ from .prune import Bounds
 
 __all__ = ["FilePlan", "RowPlan", "plan_files", "plan_rows", "prune_files"]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 
 class FilePlan(msgspec.Struct, frozen=True):

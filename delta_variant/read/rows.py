@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from .._arrow import total
 from .._checks import texts_of
+from .._logging import get_logger
 from .._options import OnConflict
 from .._progress import advance
 from .._threads import Threads
@@ -39,7 +39,7 @@ RowBatches: TypeAlias = Generator[pa.RecordBatch, None, None]
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 EXACT = pa.decimal128(38, 0)
 

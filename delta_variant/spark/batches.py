@@ -21,13 +21,18 @@ from ..errors import AmbiguousWriteError
 from ..storage.store import TableLocation, location_key
 from .monitoring import EXECUTION_ID
 
-__all__ = ["BATCH_ID", "QUERY_ID", "BatchWrite", "MicroBatch", "is_written", "number_write"]
+__all__ = ["BATCH_ID", "QUERY_ID", "BatchWrite", "MicroBatch", "is_written", "name_batch", "number_write"]
 
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
 STREAM_THREAD = "stream execution thread"
 
 REMEDY = "pass app_id= to batch_writer or batch_merger, a different one for each write"
+
+
+def name_batch(query: str | None, number: int) -> str:
+    """Return how messages name a micro-batch; the query may be unknown."""
+    return f"batch {number}" if query is None else f"query {query}, batch {number}"
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,10 @@ class MicroBatch:
         run = execution or session._jsparkSession.sessionUUID()
         thread = context._jvm.java.lang.Thread.currentThread().getName()
         return cls(query, run, number, thread.startswith(STREAM_THREAD))
+
+    def __str__(self) -> str:
+        """Return how messages name the batch."""
+        return name_batch(self.query, self.number)
 
 
 @dataclass(frozen=True)

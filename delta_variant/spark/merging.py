@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
+from .._logging import get_logger
 from ..errors import UnsupportedFeatureError
 from ..execution import Executor
 from ..operations.merge.execute import MergedFiles, MergedPart
@@ -43,7 +43,7 @@ from .versions import INSTALLED, SPARK_ERRORS
 
 __all__ = ["DataFrameSource"]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 MAX_RUNS = 4
 """How often a merge runs at most if executors are lost."""

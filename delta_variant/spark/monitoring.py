@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from .._logging import get_logger
 from .._redaction import redact_location
 
 __all__ = ["EXECUTION_ID", "JOB_GROUP", "Monitor"]
@@ -21,7 +21,7 @@ DESCRIPTION = "spark.job.description"
 EXECUTION_ID = "spark.sql.execution.root.id"
 EVENTS = "org.apache.spark.sql.execution.ui.SparkListener"
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 
 class Monitor:

@@ -9,10 +9,12 @@ import msgspec
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
+from .._logging import log_context
 from ..errors import DeltaVariantError, UnsupportedFeatureError
 from ..log.commit_context import Transaction, application_txn
 from ..storage import store as storage
 from ..storage.store import open_store
+from .batches import name_batch
 from .locations import LOCAL_FS, locate
 from .sinks import Sink, abort, messages_of
 
@@ -44,8 +46,9 @@ class StreamSink(DataSourceStreamArrowWriter):
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         if received := messages_of(messages):
-            transaction = self._transaction(batchId, received[0].query)
-            received[0].sink.commit(received, transaction)
+            query = received[0].query
+            with log_context(name_batch(query, batchId)):
+                received[0].sink.commit(received, self._transaction(batchId, query))
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's
         abort(messages, self._sink)

@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from .._checks import options_of
+from .._logging import log_context
 from ..errors import UnsupportedFeatureError
 from ..log.commit_context import CommitOptions, Transaction, application_txn, with_transaction
 from ..log.snapshot import Snapshot
@@ -86,11 +87,12 @@ def batch_writer(
 
     def write_batch(df: DataFrame, batch_id: int) -> WriteResult:
         batch, engine = MicroBatch.of(df, batch_id), SparkEngine(df.sparkSession, **of_engine)
-        with tables.of_batch():
-            target = locate_for(engine, table)
-        write = BatchWrite(batch, target, app_id or _query_id(batch, "batch_writer"), arguments, df)
-        with _transaction(write, has_own_id=app_id is not None) as txn:
-            return write_table(target, df, commit=with_transaction(commit, txn), **arguments)
+        with log_context(str(batch)):
+            with tables.of_batch():
+                target = locate_for(engine, table)
+            write = BatchWrite(batch, target, app_id or _query_id(batch, "batch_writer"), arguments, df)
+            with _transaction(write, has_own_id=app_id is not None) as txn:
+                return write_table(target, df, commit=with_transaction(commit, txn), **arguments)
 
     return write_batch
 
@@ -142,7 +144,7 @@ def batch_merger(
 
     def merge_batch(df: DataFrame, batch_id: int) -> RewriteResult:
         batch = MicroBatch.of(df, batch_id)
-        with ExitStack() as numbered:
+        with ExitStack() as numbered, log_context(str(batch)):
 
             def commit_of(snapshot: Snapshot, commit: CommitOptions) -> CommitOptions:
                 if commit.txn is not None:

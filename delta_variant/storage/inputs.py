@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 from urllib.request import Request, urlopen
 
+from .._logging import get_logger
 from .._system_errors import reason_of
 from ..errors import SourceError, SourceNotFoundError
 from .store import Store, get_ranges, list_files, local_location, open_store, size
@@ -28,7 +28,7 @@ __all__ = ["InputFile", "WebFile", "is_remote", "is_web", "list_inputs", "total_
 BUFFER_BYTES = 4 << 20
 MAX_SHOWN = 3
 """How many files that are not read a warning names."""
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 REMOTE_SCHEMES = {"s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss"}
 

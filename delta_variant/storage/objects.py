@@ -8,7 +8,6 @@ tables work in every process.
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import re
 import shutil
@@ -35,6 +34,7 @@ from obstore.exceptions import (
 )
 from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
+from .._logging import get_logger
 from .._redaction import redact
 from ..errors import StoreError
 
@@ -59,7 +59,7 @@ PART_BYTES = 8 << 20
 
 PARTS_AT_ONCE = 4
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 

@@ -7,7 +7,6 @@ are repeated here. Errors become one sentence with the reason and the remedy, wi
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any, TypeVar
 
 from obstore.exceptions import BaseError, GenericError
 
+from .._logging import get_logger
 from .._redaction import redact_error
 from .._system_errors import reason_of, with_remedy
 from ..errors import StoreError
@@ -30,7 +30,7 @@ LONGEST_PAUSE = 2.0
 WARNED_SECONDS = 30.0
 """A request that takes longer is a warning in the log."""
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 _BROKEN_CONNECTION = re.compile(r"\bkind: (?:Interrupted|Timeout),")
 # The client has repeated the request for a body as often as it may.

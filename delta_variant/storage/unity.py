@@ -6,7 +6,6 @@ commits that it has ratified and that are not published yet, ratifies commits, a
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
@@ -19,6 +18,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 import msgspec
 
+from .._logging import get_logger
 from .._redaction import redact, redact_error, redact_location
 from ..errors import CommitUnknownError, StoreError, TableNotFoundError, VersionExistsError
 from .options import ALLOW_HTTP_CATALOG, CATALOG_TOKEN_KEYS, CATALOG_URL_KEYS
@@ -46,7 +46,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 Answer = TypeVar("Answer")
 Credentials = Mapping[str, Any]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 
 class CommitLimitError(StoreError):

@@ -5,7 +5,6 @@ Files of these partitions with many deleted rows are rewritten, too.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping
 from itertools import compress
 from typing import TypeAlias
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..._arrow import Array, total
+from ..._logging import get_logger
 from ...data_file.options import FileOptions
 from ...execution import Executor
 from ...log.load import load_latest
@@ -26,7 +26,7 @@ from .optimize import plan_compaction, run_optimize
 
 __all__ = ["compact_partitions", "compacts", "select_files"]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 MIN_FILES = 50
 """How many small files a partition of the table has before they are compacted, as in Delta on Spark."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -18,6 +17,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, MapType, StructType
 
+from ..._logging import get_logger
 from ...errors import CastError
 from ...expressions.evaluate import evaluate, without_cast
 from ...expressions.tree import Expression, Literal, input_name, is_strict_cast
@@ -120,7 +120,7 @@ def _arrays_of_failed(failed: Sequence[Any], rows: int) -> Any:
     return from_arrays(pa.array(offsets, pa.int32()), values, type=VARIANTS, mask=pc.invert(has_any))
 
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 NESTED = (ArrayType, MapType, StructType)
 """Types of values that may have parts which are never NULL."""

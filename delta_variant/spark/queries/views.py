@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
+from ..._logging import get_logger
 from ...errors import DeltaVariantError
 from ..versions import SPARK_ERRORS
 from .parsing import parse_query
@@ -19,7 +19,7 @@ from .text import quote
 
 __all__ = ["ViewExpander"]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 IRRELEVANT = tuple(
     f"spark.sql.{name}"
