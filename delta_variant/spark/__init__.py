@@ -1,20 +1,24 @@
 """Spark integration: executors read and write data files with the same code, the driver commits."""
 
-# ruff: noqa: E402 - the check comes before the modules that import pyspark
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .._checks import check_installed
 
 check_installed("pyspark", "delta_variant[spark]")
 check_installed("sqlglot", "delta_variant[spark]")
 
-from .cluster import ClusterCheck, WorkerReport, check_cluster
-from .data_source import register
-from .engine import SparkEngine
-from .queries.execution import sql
-from .queries.table_names import create_view, drop_view
-from .reading import read_changes, read_table
-from .streams import batch_merger, batch_writer
-from .task_errors import restore_errors
+if TYPE_CHECKING:
+    from .cluster import ClusterCheck, WorkerReport, check_cluster
+    from .data_source import register
+    from .engine import SparkEngine
+    from .queries.execution import sql
+    from .queries.table_names import create_view, drop_view
+    from .reading import read_changes, read_table
+    from .streams import batch_merger, batch_writer
+    from .task_errors import restore_errors
 
 __all__ = [
     "ClusterCheck",
@@ -31,3 +35,24 @@ __all__ = [
     "restore_errors",
     "sql",
 ]
+
+# Modules that are imported on the first access to one of their names: Spark starts a process of Python for
+# each stream and for tasks, which need few of them.
+_LAZY = {
+    "cluster": ("ClusterCheck", "WorkerReport", "check_cluster"),
+    "data_source": ("register",),
+    "engine": ("SparkEngine",),
+    "queries.execution": ("sql",),
+    "queries.table_names": ("create_view", "drop_view"),
+    "reading": ("read_changes", "read_table"),
+    "streams": ("batch_merger", "batch_writer"),
+    "task_errors": ("restore_errors",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _LAZY.items():
+        if name in names:
+            globals()[name] = value = getattr(import_module(f".{module}", __name__), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
