@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType as SparkStruct
 
+from .._arrow import total
 from ..errors import SchemaError
 from ..log.snapshot import Snapshot
 from ..operations.changes import ChangedFile, load_end, plan_changes
@@ -25,18 +26,22 @@ from .task_errors import report_errors
 from .tasks import TaskTable, freeze_modules
 
 __all__ = [
-    "TASKS",
     "BatchSource",
     "ChangeSource",
     "FileGroup",
     "check_batch_options",
     "file_reader",
     "first_version",
+    "group_files",
     "read_group",
 ]
 
 TASKS = 8
-"""The minimum number of tasks of a read, because a reader does not know the number of cores."""
+"""The number of tasks of a read that is worth them: a reader does not know the number of cores."""
+
+TASK_BYTES = 1 << 20
+TASK_FILES = 100
+"""The bytes, and the files, that are read in about the time that a task takes to start."""
 
 
 def file_reader(options: Mapping[str, Any], spark_schema: SparkStruct | None = None) -> FileReader:
@@ -114,7 +119,8 @@ class BatchSource(DataSourceReader):
         snapshot = load_readable(open_store(table.configuration.uri, table.storage_options), table.version)
         snapshot = snapshot.in_timezone(table.configuration.timezone)
         files = plan_files(snapshot, self._reader.query.predicate).files
-        return [FileGroup(group) for group in groups_of_table(files, TASKS)] or [FileGroup(())]
+        tasks = _tasks(files.num_rows, total(files["size"]))
+        return [FileGroup(group) for group in groups_of_table(files, tasks)] or [FileGroup(())]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a group of files."""
@@ -140,8 +146,17 @@ class ChangeSource(BatchSource):
             timezone=table.configuration.timezone,
             on_conflict=reader.on_conflict,
         )
-        groups = file_groups(sized_changes(changes.files()), TASKS)
-        return [FileGroup(group) for group in groups] or [FileGroup(())]
+        return group_files(sized_changes(changes.files())) or [FileGroup(())]
+
+
+def group_files(files: Sequence[tuple[FileEntry | ChangedFile, int]]) -> list[FileGroup]:
+    """Return files, each with its size, in groups for tasks."""
+    tasks = _tasks(len(files), sum(size for _, size in files))
+    return [FileGroup(group) for group in file_groups(files, tasks)]
+
+
+def _tasks(files: int, size: int) -> int:
+    return min(TASKS, 1 + files // TASK_FILES + size // TASK_BYTES)
 
 
 def read_group(reader: FileReader, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -23,8 +23,8 @@ from ..log.timestamps import version_from
 from ..operations.changes import ChangedFile
 from ..read.file_reader import FileEntry
 from .following import ChangeFollower, Follower, Position, Step, Tolerance
-from .readers import FileReader, file_groups
-from .sources import TASKS, FileGroup, first_version, read_group
+from .readers import FileReader
+from .sources import first_version, group_files, read_group
 
 __all__ = ["StreamSource"]
 
@@ -134,7 +134,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
                     files.append((step.file, step.size))
                 if step.after == last:
                     break
-        return [FileGroup(group) for group in file_groups(files, TASKS)]
+        return group_files(files)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the matching rows of a group of files."""
