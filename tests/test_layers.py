@@ -44,6 +44,7 @@ LAYERS = (
     {"write"},
     {"operations"},
     {"views"},
+    {"statements"},
     {"queries", "spark", "functions", "table", "typing"},
     {"reports"},
     {"cli"},
@@ -67,7 +68,7 @@ OWNERS = {
     "fsspec": {"views.filesystem"},
     "jsonpath_rfc9535": {"variant.paths"},
     "msgspec": {"expressions", "protocol", "storage.unity", "log", "input", "read", "write"}
-    | {"operations", "queries", "spark", "reports", "cli", "views"},
+    | {"operations", "queries", "spark", "reports", "cli", "statements", "views"},
     "obstore": {"storage"},
     "pandas": {"read.scan", "spark.buckets", "table", "views.frames"},
     "polars": {"read.lazy_frame", "read.scan", "table", "views.frames"},
@@ -316,7 +317,7 @@ def write(root: Path, file: str, source: str) -> None:
         (
             "reports/page.py",
             "from ..cli.terminal import x",
-            "reports (layer 13) imports cli (layer 14)",
+            "reports (layer 14) imports cli (layer 15)",
         ),
         (
             "log/load.py",

@@ -7,7 +7,8 @@ expression (`7d` is a number there), so that the grammar of paths reads the text
 from __future__ import annotations
 
 import re
-from typing import Literal, NoReturn, TypeAlias
+from collections.abc import Callable
+from typing import Literal, NoReturn, TypeAlias, TypeVar
 
 import msgspec
 
@@ -15,6 +16,7 @@ from ..errors import ExpressionError
 
 __all__ = ["Cursor", "GrammarError", "Token", "too_deep"]
 
+Part = TypeVar("Part")
 Kind: TypeAlias = Literal["word", "quoted", "string", "number", "symbol", "unknown", "end"]
 
 SPACE = re.compile(r"\s+|--(?:\\\n|[^\r\n])*")
@@ -140,6 +142,20 @@ class Cursor:
             self.fail("a name")
         self.take()
         return token.text if token.kind == "word" else token.text[1:-1].replace("``", "`")
+
+    def take_list(self, read: Callable[[], Part]) -> tuple[Part, ...]:
+        """Return what is read at the position and after each comma."""
+        found = [read()]
+        while self.accept(","):
+            found.append(read())
+        return tuple(found)
+
+    def take_names(self) -> tuple[str, ...]:
+        """Return the names in parentheses at the position."""
+        self.expect("(")
+        names = self.take_list(self.take_name)
+        self.expect(")")
+        return names
 
     def fail(self, expected: str, remedy: str = "") -> NoReturn:
         """Raise GrammarError for the token at the position."""

@@ -27,6 +27,7 @@ from .syntax import (
     Statement,
     Subquery,
     TableName,
+    Values,
     WindowCall,
     mark,
 )
@@ -110,11 +111,11 @@ class _QueryGrammar(Grammar):
     def _common_tables(self) -> tuple[Derived, ...]:
         if self.is_next("recursive") and self.following.word:
             self.fail("a table name", "recursive queries are not supported")
-        return self._list(self._common_table)
+        return self.take_list(self._common_table)
 
     def _common_table(self) -> Derived:
         name = self.take_name()
-        columns = self._names() if self.is_next("(") else ()
+        columns = self.take_names() if self.is_next("(") else ()
         self.accept("as")
         self.expect("(")
         statement = self.statement()
@@ -147,15 +148,28 @@ class _QueryGrammar(Grammar):
             statement = self.statement()
             self.expect(")")
             return statement
+        if self.is_next("values") and self.begins_value(self.following):
+            return self._values()
         if not self.accept("select"):
-            self.fail("`select`", "only queries are supported; `update` and others are functions")
+            self.fail("a query, or a statement that changes, maintains or shows a table")
         return self._select()
+
+    def _values(self) -> Values:
+        self.take()
+        return Values(self.take_list(self._row))
+
+    def _row(self) -> tuple[Expression, ...]:
+        if not self.accept("("):
+            return (self.expression(),)
+        values = self.take_list(self.expression)
+        self.expect(")")
+        return values
 
     def _select(self) -> Select:
         distinct = self.is_next("distinct") and self.begins_value_or_star(self.following)
         if distinct or (self.is_next("all") and self.begins_value_or_star(self.following)):
             self.take()
-        items = self._list(self._item)
+        items = self.take_list(self._item)
         source = self._from() if self.accept("from") else None
         where = self.expression() if self.accept("where") else None
         groups = self._groups() if self.accept("group") else None
@@ -183,7 +197,9 @@ class _QueryGrammar(Grammar):
         return Item(value, column if alias is None else alias, alias is not None)
 
     def _excluded(self) -> tuple[str, ...]:
-        return self._names() if self.is_next("except") and self.following.text == "(" and self.take() else ()
+        return (
+            self.take_names() if self.is_next("except") and self.following.text == "(" and self.take() else ()
+        )
 
     def _alias(self) -> str | None:
         if self.accept("as"):
@@ -191,18 +207,6 @@ class _QueryGrammar(Grammar):
         token = self.token
         is_name = token.kind == "quoted" or (token.kind == "word" and token.word not in CLAUSES)
         return self.take_name() if is_name and self.position != self.end_of_path else None
-
-    def _names(self) -> tuple[str, ...]:
-        self.expect("(")
-        names = self._list(self.take_name)
-        self.expect(")")
-        return names
-
-    def _list(self, read: Callable[[], Part]) -> tuple[Part, ...]:
-        found = [read()]
-        while self.accept(","):
-            found.append(read())
-        return tuple(found)
 
     def _from(self) -> Source:
         source = self._joined(None)
@@ -221,7 +225,7 @@ class _QueryGrammar(Grammar):
                 continue
             right = self._table()
             on = self.expression() if words[0] != "cross" and self.accept("on") else None
-            using = self._names() if on is None and words[0] != "cross" and self.accept("using") else ()
+            using = self.take_names() if on is None and words[0] != "cross" and self.accept("using") else ()
             source = Join(source, right, JOINS[words], on, using)
         return source
 
@@ -244,7 +248,7 @@ class _QueryGrammar(Grammar):
         if len(arguments) != 1:
             self.fail("one argument")
         alias = self._alias()
-        columns = self._names() if alias is not None and self.is_next("(") else ()
+        columns = self.take_names() if alias is not None and self.is_next("(") else ()
         return Explode(left, function, arguments[0], alias, columns)
 
     def _table(self) -> Source:
@@ -256,7 +260,11 @@ class _QueryGrammar(Grammar):
             statement = self.statement()
             self.expect(")")
             alias = self._alias()
-            return Derived(statement, alias, self._names() if alias and self.is_next("(") else ())
+            return Derived(statement, alias, self.take_names() if alias and self.is_next("(") else ())
+        if self.is_next("values") and self.following.text == "(":
+            rows = Statement((), self._values(), (), None, 0)
+            alias = self._alias()
+            return Derived(rows, alias, self.take_names() if alias and self.is_next("(") else ())
         if self._is_call():
             self.fail("a table", "the only function of tables is `lateral variant_explode`")
         parts = [self.take_name()]
@@ -300,7 +308,7 @@ class _QueryGrammar(Grammar):
             return "all"
         if self.is_next(*GROUPING) and self.following.text in ("(", "sets"):
             self.fail("an expression", f"`{self.token.word}` is not supported")
-        return self._list(self.expression)
+        return self.take_list(self.expression)
 
     def _order(self) -> tuple[SortKey, ...]:
         if not self.accept("order"):
@@ -308,7 +316,7 @@ class _QueryGrammar(Grammar):
         self.expect("by")
         if self.is_next("all") and (self.following.kind == "end" or self.following.word in CLAUSES):
             self.fail("an expression", "`order by all` is not supported")
-        return self._list(self._sort_key)
+        return self.take_list(self._sort_key)
 
     def _sort_key(self) -> SortKey:
         value = self.expression()
@@ -337,7 +345,7 @@ class _QueryGrammar(Grammar):
         return self.parameters[name]
 
     def _begins_query(self) -> bool:
-        return self.is_next("select", "with") and self.begins_value_or_star(self.following)
+        return self.is_next("select", "with", "values") and self.begins_value_or_star(self.following)
 
     def _subquery(self, kind: Any) -> Name:
         statement = self.statement()
@@ -380,7 +388,7 @@ class _QueryGrammar(Grammar):
         if distinct:
             self.take()
         is_count_of_rows = token.word == "count" and not distinct and self.accept("*")
-        arguments = () if is_count_of_rows or self.is_next(")") else self._list(self.expression)
+        arguments = () if is_count_of_rows or self.is_next(")") else self.take_list(self.expression)
         if token.word == "count" and not is_count_of_rows and not arguments:
             self.fail("`*` or an expression")
         self.expect(")")
@@ -400,7 +408,7 @@ class _QueryGrammar(Grammar):
         partition: tuple[Expression, ...] = ()
         if self.accept("partition"):
             self.expect("by")
-            partition = self._list(self.expression)
+            partition = self.take_list(self.expression)
         order = self._order()
         frame = self._frame() if self.is_next("rows", "range") else None
         self.expect(")")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ from ..read.query import Query
 from ..read.scope import Scope
 from .functions import AGGREGATES, bind_aggregate
 from .joins import Joined, Side
-from .relations import Engine, Key, StoredRows
+from .relations import Engine, Key, StoredRows, of_schema
 from .relations import Source as RowSource
 from .sources import Combined, Exploded, GroupColumn, Grouped, Numbered, Sorted, WindowColumn
 from .syntax import (
@@ -49,6 +50,7 @@ from .syntax import (
     Statement,
     Subquery,
     TableName,
+    Values,
     WindowCall,
     marked_number,
 )
@@ -98,6 +100,8 @@ class Planner:
     def _body(self, body: Body, tables: Mapping[str, View]) -> View:
         if isinstance(body, SetOperation):
             return self._combine(body, tables)
+        if isinstance(body, Values):
+            return self._constants(body)
         return self.plan(body if isinstance(body, Statement) else Statement((), body, (), None, 0), tables)
 
     def sort(
@@ -126,6 +130,24 @@ class Planner:
         if number is not None:
             return msgspec.structs.replace(key, value=_item(view.columns, number, "order by").value)
         return msgspec.structs.replace(key, value=self.resolve(key.value, view, {}))
+
+    def _constants(self, values: Values) -> View:
+        """Return the rows of VALUES, in memory."""
+        nothing = self.source(None, {})
+        rows = [[self.resolve(each, nothing) for each in row] for row in values.rows]
+        if len({*map(len, rows)}) > 1:
+            raise ExpressionError("values: expected rows of as many values")
+        types = [[output_type(nothing.bind(each)) for each in column] for column in zip(*rows, strict=True)]
+        targets = [_common_type("values", column) for column in types]
+        batches: list[pa.RecordBatch] = []
+        for row in rows:
+            cells = (Cast(each, target, True) for each, target in zip(row, targets, strict=True))
+            bound = {f"{number}": nothing.bind(each) for number, each in enumerate(cells)}
+            batches.extend(nothing.rows.read(bound))
+        scope = of_schema(batches[0].schema, self.scope)
+        names = [f"{number}" for number in range(len(targets))]
+        columns = (ViewColumn((), f"col{int(name) + 1}", Name((name,))) for name in names)
+        return View(StoredRows(scope, lambda names: batches), tuple(columns))
 
     def _combine(self, operation: SetOperation, tables: Mapping[str, View]) -> View:
         views = [self._body(operation.left, tables), self._body(operation.right, tables)]
@@ -630,6 +652,12 @@ def _item(items: Sequence[Any], number: int, clause: str) -> Any:
             f"{clause}: expected the number of an item from 1 to {len(items)}, got {number}"
         )
     return items[number - 1]
+
+
+def _common_type(kind: str, types: Sequence[pa.DataType | None]) -> pa.DataType | None:
+    """Return the type of a column of constants, None for Variants; NULL is of every type."""
+    known = [each for each in types if each is None or not pa.types.is_null(each)]
+    return reduce(partial(_united, kind), known) if known else pa.null()
 
 
 def _united(kind: str, left: pa.DataType | None, right: pa.DataType | None) -> pa.DataType | None:

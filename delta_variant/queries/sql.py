@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -23,8 +23,11 @@ from ..read.query import Query
 from ..read.rows import load_readable
 from ..read.scan import Rows
 from ..read.scope import Scope
+from ..statements.parameters import literal_text
+from ..statements.parse import ParsedStatement, find_statement
 from ..variant.moments import UTC
 from .parse import parse_statement
+from .session import LocalSession, NumberedRows
 from .syntax import Marked, Statement, TableName
 
 __all__ = ["QueryResult", "query_tables", "sql"]
@@ -84,18 +87,20 @@ class QueryResult(Rows):
 def sql(
     query: str, parameters: Mapping[str, Any] | None = None, *, timezone: str = UTC, **tables: Any
 ) -> QueryResult:
-    """Return the rows of a query in the SQL of Spark and Databricks; needs DuckDB, the extra `sql`.
+    """Run a query or a statement in the SQL of Spark and Databricks; needs DuckDB, the extra `sql`.
 
-    Expressions, casts and types are those of `read_table`, which are Spark's in ANSI mode. Scans read the
-    columns and the Variant paths that the query needs, and skip files by its conditions. DuckDB joins,
-    groups, sorts and numbers the rows. A construct or a function that would mean something else than in Spark
-    is an error.
+    Statements are the operations of this package, with the meaning and the results that they have in Delta on
+    Spark. VACUUM deletes files, unless it ends with DRY RUN. Expressions, casts and types are those of
+    `read_table`, which are Spark's in ANSI mode. Scans read the columns and the Variant paths that a query
+    needs, and skip files by its conditions. DuckDB joins, groups, sorts and numbers the rows. A construct or
+    a function that would mean something else than in Spark is an error.
 
     Args:
         query: A SELECT with joins, GROUP BY, HAVING, windows, QUALIFY, ORDER BY, LIMIT, subqueries, common
-            table expressions, UNION, INTERSECT, EXCEPT and `lateral variant_explode`. A table is a name
-            from `tables` or a path in backquotes after `delta.`, and `version as of` or `timestamp as of`
-            selects an earlier version.
+            table expressions, UNION, INTERSECT, EXCEPT and `lateral variant_explode`; VALUES; or a statement:
+            INSERT, UPDATE, DELETE, MERGE, CREATE TABLE, ALTER TABLE, OPTIMIZE, REORG, VACUUM, RESTORE,
+            DESCRIBE HISTORY, DESCRIBE DETAIL or SHOW TBLPROPERTIES. A table is a name from `tables` or a path
+            in backquotes after `delta.`, and `version as of` or `timestamp as of` selects an earlier version.
         parameters: The values of `:name` in the query, as Python objects. None by default.
         timezone: The time zone of local times, such as `"Europe/Berlin"`. `"UTC"` by default.
         **tables: The tables by their names in the query: a path, a URI, a `Table`, a `Snapshot`, or rows as
@@ -103,7 +108,8 @@ def sql(
 
     Returns:
         A `QueryResult` with the rows, which can be converted as those of a `Scan`. A column without a name
-        has the text of its expression as its name.
+        has the text of its expression as its name. A statement returns the rows that it returns on Spark,
+        such as `num_affected_rows`.
 
     Raises:
         ExpressionError: The query cannot be parsed, or has a construct, a function or a name that is not
@@ -123,6 +129,8 @@ def sql(
         [{'type': 'buy', 'total': 7}]
         >>> dv.sql("select count(*) as n from shop where event:price::int > :n", {"n": 3}, shop="shop")
         <QueryResult of 1 row: n bigint>
+        >>> dv.sql("delete from shop where event:price::int > 3", shop="shop").to_pylist()
+        [{'num_affected_rows': 1}]
     """
     return query_tables(query, parameters, timezone, tables)
 
@@ -137,9 +145,43 @@ def query_tables(
     """Return the rows of a query; see `sql`. `way` tells how the caller names a table that is missing."""
     check_installed("duckdb", "delta_variant[sql]")
     check_mapping("names to values", "parameters", {} if parameters is None else parameters)
-    literals = {name: _literal(name, value) for name, value in (parameters or {}).items()}
+    call = _Call(dict(parameters or {}), timezone, tables, way)
+    if (statement := find_statement(query, _texts_of(call.parameters))) is not None:
+        return _run_statement(statement, call)
+    return QueryResult(_rows(query, call).named())
+
+
+class _Call(NamedTuple):
+    """The arguments of `sql`, but for the text."""
+
+    parameters: Mapping[str, Any]
+    timezone: str
+    tables: Mapping[str, Any]
+    way: str
+
+
+def _texts_of(parameters: Mapping[str, Any]) -> dict[str, str]:
+    texts = {name: literal_text(value) for name, value in parameters.items()}
+    return {name: text for name, text in texts.items() if text is not None}
+
+
+def _run_statement(statement: ParsedStatement, call: _Call) -> QueryResult:
+    def run(query: str, added: Mapping[str, Any]) -> NumberedRows:
+        return _rows(query, call._replace(tables={**call.tables, **added}))
+
+    known = {name.lower(): table for name, table in call.tables.items()}
+    session = LocalSession(known, call.timezone, run)
+    location = statement.locate(session)
+    if location is None:
+        raise unknown_table(statement.table, call.tables, call.way)
+    return QueryResult(statement.parse()(location, session))
+
+
+def _rows(query: str, call: _Call) -> NumberedRows:
+    """Return the rows of a query."""
+    literals = {name: _literal(name, value) for name, value in call.parameters.items()}
     statement, marked = parse_statement(query, literals)
-    opened = _Tables(tables, Scope.of_columns(StructType(()), timezone), way)
+    opened = _Tables(call.tables, Scope.of_columns(StructType(()), call.timezone), call.way)
     try:
         return _run(statement, marked, opened, is_careful=False)
     except CastError:
@@ -149,15 +191,16 @@ def query_tables(
         raise ExpressionError("the query is nested too deeply: split it") from None
 
 
-def _run(statement: Statement, marked: list[Marked], tables: _Tables, *, is_careful: bool) -> QueryResult:
+def _run(statement: Statement, marked: list[Marked], tables: _Tables, *, is_careful: bool) -> NumberedRows:
     # Imported here because DuckDB is an extra.
     from .planning import Planner
     from .relations import Engine
 
     view = Planner(Engine(is_careful=is_careful), tables.scope, tables.open, marked).plan(statement)
-    outputs = view.outputs()
+    outputs = {f"c{number}": view.bind(each.value) for number, each in enumerate(view.columns)}
     schema = Query.of_expressions(outputs, None).schema
-    return QueryResult(pa.Table.from_batches(view.rows.read(outputs), schema))
+    rows = pa.Table.from_batches(view.rows.read(outputs), schema)
+    return NumberedRows([each.name for each in view.columns], rows)
 
 
 def _literal(name: str, value: Any) -> Literal:
@@ -172,6 +215,15 @@ def _literal(name: str, value: Any) -> Literal:
         return Literal(found.cast(pa.timestamp("us", UTC)) if isinstance(value, dt.datetime) else found)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise ArgumentTypeError(f"parameter {name!r}: expected a constant, got {value!r}") from error
+
+
+def unknown_table(name: Sequence[str], tables: Collection[str], way: str) -> ExpressionError:
+    """Return the error for the name of a table that is not known."""
+    known = list_names(tables, name[-1])
+    return ExpressionError(
+        f"unknown table `{'.'.join(name)}`: {way}, or write its path as delta.`path`"
+        f"{known and '; the tables are '}{known}"
+    )
 
 
 class _Tables:
@@ -209,20 +261,23 @@ class _Tables:
             return name.parts[1]
         found = self.tables.get(name.parts[0].lower()) if len(name.parts) == 1 else None
         if found is None:
-            known = list_names(self.names, name.parts[-1])
-            raise ExpressionError(
-                f"unknown table `{'.'.join(name.parts)}`: {self.way}, or write its path as delta.`path`"
-                f"{known and '; the tables are '}{known}"
-            )
+            raise unknown_table(name.parts, self.names, self.way)
         return found
 
     def _stored(self, name: str, data: Any) -> tuple[Scope, list[pa.RecordBatch]]:
         schema, batches = batches_of(data, f"the table {name!r}")
         columns = from_arrow(schema)
-        read = [parse_json_columns(batch, columns) for batch in batches]
-        target = to_arrow(columns)
-        table = pa.Table.from_batches(read) if read else target.empty_table()
+        read = [_typed(parse_json_columns(batch, columns), to_arrow(columns)) for batch in batches]
         scope = msgspec.structs.replace(
             Scope.of_columns(columns, self.scope.timezone), moment=self.scope.moment
         )
-        return scope, table.cast(target).to_batches()
+        return scope, read
+
+
+def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with the types of a schema; a cast to the same type rejects some Variants."""
+    columns = (
+        column if column.type == field.type else column.cast(field.type)
+        for column, field in zip(batch.columns, schema, strict=True)
+    )
+    return pa.record_batch(list(columns), schema=schema)

@@ -27,6 +27,7 @@ __all__ = [
     "Statement",
     "Subquery",
     "TableName",
+    "Values",
     "WindowCall",
     "mark",
     "marked_number",
@@ -135,6 +136,12 @@ class Select(msgspec.Struct, frozen=True):
     distinct: bool
 
 
+class Values(msgspec.Struct, frozen=True):
+    """The rows of VALUES, whose columns are named `col1`, `col2`…"""
+
+    rows: tuple[tuple[Expression, ...], ...]
+
+
 class SetOperation(msgspec.Struct, frozen=True):
     """The rows of one query combined with those of another."""
 
@@ -154,7 +161,7 @@ class Statement(msgspec.Struct, frozen=True):
     offset: int
 
 
-Body: TypeAlias = Select | SetOperation | Statement
+Body: TypeAlias = Select | SetOperation | Statement | Values
 
 
 def mark(number: int) -> Name:

@@ -45,18 +45,6 @@ class View(NamedTuple):
         """The rows of the source."""
         return Relation(self.source, None if self.where is None else self.source.scope.condition(self.where))
 
-    def outputs(self) -> dict[str, Expression]:
-        """Return the bound values of the columns by name; raises ExpressionError for two of one name."""
-        found: dict[str, Expression] = {}
-        for column in self.columns:
-            if column.name in found:
-                raise ExpressionError(
-                    f"two columns are named {column.name!r}: write `expression as name` for one of them",
-                    column=column.name,
-                )
-            found[column.name] = self.bind(column.value)
-        return found
-
     def select(self, condition: Expression | None) -> View:
         """Return the view of the rows for which another condition is true, too."""
         if condition is None:

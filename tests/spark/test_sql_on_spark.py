@@ -38,6 +38,7 @@ def test_random_queries_return_what_spark_returns(session: SparkSession, tmp_pat
 
 KINDS = {
     "a join of Variants": "select a.id, b.value:b::string from bronze a join other b on a.value:a::int = b.n",
+    "VALUES": "select * from values (1), (2.5) as t(n)",
     "a CTE": "with c as (select id, value from bronze) select c.value:a::int from c where c.id < 9",
     "a CTE with the name of a table": "with other as (select id from bronze) select * from other",
     "a window": "select id, sum(id) over (partition by day order by id) from bronze",
@@ -79,7 +80,6 @@ REJECTED = {
     "TABLESAMPLE": "select * from bronze tablesample (10 rows)",
     "a pipe": "from bronze |> where id > 3",
     "recursion": "with recursive r as (select 1 as n union all select n + 1 from r) select * from r limit 3",
-    "VALUES": "select * from values (1), (2)",
     "a Hive FROM": "from bronze select id",
     "a natural join": "select * from bronze natural join other",
     "a named window": "select sum(id) over w from bronze window w as (order by id)",

@@ -10,6 +10,7 @@ import typer
 from ...operations.changes import read_changes
 from ...operations.read import read_table
 from ...queries.sql import query_tables
+from ...statements.parse import find_statement
 from ...variant.moments import UTC
 from ..options import (
     Columns,
@@ -103,6 +104,11 @@ def sql(
     """
     with showing_progress(if_redirected=True):
         tables = {name: handle(uri) for name, uri in parse_pairs("--table", table).items()}
+        statement = find_statement(query, {})
+        if statement is not None and not statement.only_shows:
+            raise typer.BadParameter(
+                "expected a query, or a statement that shows a table; use dv.sql in Python"
+            )
         result = query_tables(query, None, timezone, tables, "pass --table NAME=TABLE")
     print_rows(result.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))
 

@@ -15,7 +15,7 @@ from ...variant.moments import UTC
 from ...write.row_rules import RowConstraint, constraint_predicate
 from .alteration import load_for_alter, metadata_options, plan_alteration
 
-__all__ = ["add_constraint", "drop_constraint"]
+__all__ = ["add_constraint", "drop_constraint", "has_constraint"]
 
 CONSTRAINT = "delta.constraints."
 
@@ -127,6 +127,11 @@ def drop_constraint(
     return plan_alteration(
         snapshot, configuration=remaining, operation="DROP CONSTRAINT", parameters=parameters, commit=commit
     ).run()
+
+
+def has_constraint(name: str, snapshot: Snapshot) -> bool:
+    """Return whether a table has a CHECK constraint."""
+    return _key_of(snapshot, name) is not None
 
 
 def _key_of(snapshot: Snapshot, name: str) -> str | None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from decimal import Decimal
 from functools import cache, partial
 from typing import Any
 
@@ -27,6 +25,8 @@ from ...read import query as reads
 from ...read.plan import plan_files
 from ...read.rows import load_readable
 from ...read.scope import Scope
+from ...statements.parameters import literal_text
+from ...statements.parse import find_statement
 from ...storage.store import open_store
 from ...variant import values as variants
 from ..columns import to_spark
@@ -36,9 +36,10 @@ from ..readers import FileReader, groups_of_table
 from ..running import is_case_sensitive, parallelism, run_task, session_timezone
 from ..scanning import scan, unsupported_by_scan
 from ..tasks import TaskTable
-from .parsing import parse_query
+from .parsing import parse_query, with_values
 from .parts import Query, TableReference
 from .rewriting import Rewriting, TableRead, rewrite
+from .statements import SparkStatements
 from .table_names import View, find_source
 from .text import escape, field, field_name, quote, replace_tables
 from .views import ViewExpander
@@ -140,7 +141,7 @@ def sql(
     *,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """Return the result of a query in Spark SQL over tables of this package, each at its latest version.
+    """Run a query or a statement in Spark SQL over tables of this package.
 
     Tables are named as in `create_view`, by the session's catalog, or by `delta` and their
     location in backquotes, such as s3://bucket/bronze. Tasks extract the paths of Variants that the query
@@ -148,11 +149,14 @@ def sql(
     evaluates the rest, so the result and the errors are those of Spark. Names of other tables and views are
     Spark's.
 
-    Statements other than queries run in Spark unchanged.
+    INSERT, UPDATE, DELETE, MERGE, OPTIMIZE, REORG, VACUUM, RESTORE, ALTER TABLE, DESCRIBE HISTORY, DESCRIBE
+    DETAIL and SHOW TBLPROPERTIES on these tables, and CREATE TABLE with a location in backquotes, are the
+    operations of a `dv.Table` with a `SparkEngine`, and return what they return in Delta on Spark. Spark runs
+    other statements unchanged, and all statements without ANSI mode.
 
     Args:
         spark: A session, classic or of Spark Connect.
-        query: The text of the query.
+        query: The text of the query or the statement.
         args: The values of its parameters, as in `spark.sql`: by name, or by position.
         storage_options: Options of the object stores of all tables, with the keys of deltalake; sent to the
             executors. By default those of the session's settings for Hadoop's file systems.
@@ -180,6 +184,13 @@ def sql(
     """
     args = None if args is None else dict(args) if isinstance(args, Mapping) else list(args)
     literals = _literals(args)
+    if (text := with_values(query, literals)) is not None:
+        query, args, literals = text, None, {}
+    statement = find_statement(query, {})
+    if statement is not None and _reads_as_spark(spark) and _is_ansi(spark):
+        run_query = partial(sql, spark, storage_options=storage_options)
+        found = SparkStatements(spark, storage_options, run_query).run(statement)
+        return spark.sql(query, args) if found is None else found
     parsed = parse_query(query, literals)
     if parsed is None:
         return spark.sql(query, args)
@@ -190,8 +201,8 @@ def sql(
             return tables.statement(expanded, args).run()
         except AnalysisException as error:
             _LOGGER.debug("Spark does not accept %r: %s", expanded.text, error)
-    statement = tables.statement(parsed, args)
-    return statement.run() if statement.sources else spark.sql(query, args)
+    unexpanded = tables.statement(parsed, args)
+    return unexpanded.run() if unexpanded.sources else spark.sql(query, args)
 
 
 @dataclass(frozen=True)
@@ -299,12 +310,11 @@ class _Statement:
         return self._sql(replace_tables(self._query, texts, {}), frames).schema
 
     def _rewriting(self) -> Rewriting | None:
-        conf = self._spark.conf
-        if is_case_sensitive(self._spark) or any(conf.get(name) != value for name, value in SETTINGS.items()):
+        if not _reads_as_spark(self._spark):
             return None
         tables = {number: source.scope for number, source in self.sources.items()}
         # Without ANSI mode, Spark compares values of different types by other rules than the tasks.
-        return rewrite(self._query, tables, with_conditions=conf.get("spark.sql.ansi.enabled") == "true")
+        return rewrite(self._query, tables, with_conditions=_is_ansi(self._spark))
 
     def _run(self, text: str, reads: Mapping[int, TableRead]) -> DataFrame:
         return self._sql(text, {number: self.sources[number].read(read) for number, read in reads.items()})
@@ -365,22 +375,18 @@ class _Tables:
 def _literals(args: Any) -> dict[str, str] | list[str]:
     """Return the SQL text of parameters, without those that have none."""
     if isinstance(args, Mapping):
-        texts = {name: _literal(value) for name, value in args.items()}
+        texts = {name: literal_text(value) for name, value in args.items()}
         return {name: text for name, text in texts.items() if text is not None}
-    found = [_literal(value) for value in args or []]
+    found = [literal_text(value) for value in args or []]
     # Without one, the positions of the others would change.
     return [] if None in found else [str(each) for each in found]
 
 
-def _literal(value: object) -> str | None:
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else str(value).lower()
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, Decimal) and value.is_finite():
-        return format(value, "f") if "." in format(value, "f") else None
-    if isinstance(value, str):
-        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    if isinstance(value, dt.date) and not isinstance(value, dt.datetime):
-        return f"date'{value.isoformat()}'"
-    return None
+def _is_ansi(spark: SparkSession) -> bool:
+    return spark.conf.get("spark.sql.ansi.enabled") == "true"
+
+
+def _reads_as_spark(spark: SparkSession) -> bool:
+    """Return whether our parser reads SQL text as Spark does."""
+    conf = spark.conf
+    return not is_case_sensitive(spark) and all(conf.get(name) == value for name, value in SETTINGS.items())

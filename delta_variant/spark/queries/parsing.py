@@ -39,7 +39,7 @@ from .syntax import (
     whole_sources,
 )
 
-__all__ = ["ConditionFinder", "parse_query"]
+__all__ = ["ConditionFinder", "parse_query", "with_values"]
 
 
 class ConditionFinder:
@@ -131,6 +131,21 @@ def parse_query(text: str, parameters: Mapping[str, str] | Sequence[str] = ()) -
     if is_query and all(_is_at_its_place(each, text) for each in _identifiers(root)):
         return _Finder(text, root, tokens, parameters).query()
     return Query(text, [*tables_of_tokens(tokens)], [], [], [], [], [], {})
+
+
+def with_values(text: str, parameters: Mapping[str, str] | Sequence[str]) -> str | None:
+    """Return a text with the values of its parameters in their place, None unless all are known."""
+    if not parameters:
+        return None
+    try:
+        found = [*QueryTokens(text, Dialect().tokenize(text)).parameters((0, len(text)), parameters)]
+    except PARSER_ERRORS:
+        return None
+    for (start, end), value in reversed(found):
+        if value is None:
+            return None
+        text = f"{text[:start]}{value}{text[end + 1 :]}"
+    return text
 
 
 def _identifiers(root: Any) -> Iterator[Any]:

@@ -1,0 +1,104 @@
+"""Statements over tables that a Spark session names; their operations run on its executors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from ..._text import quote
+from ...errors import ExpressionError
+from ...statements.parse import ParsedStatement
+from ...storage.store import Memo, RememberedTable, TableLocation, table_uri
+from ..engine import SparkEngine
+from ..running import session_timezone
+from .table_names import FORMATS, find_source
+
+__all__ = ["SparkStatements"]
+
+_LOGGER = logging.getLogger(__name__)
+
+DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
+
+
+@dataclass(frozen=True)
+class DataFrameResult:
+    """The rows of a query."""
+
+    data: DataFrame
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the columns."""
+        return self.data.columns
+
+    def select(self, columns: Mapping[str, str]) -> DataFrame:
+        """Return the values of SQL text over the columns, which are named `c0`, `c1`…"""
+        numbered = self.data.toDF(*(f"c{number}" for number in range(len(self.data.columns))))
+        return numbered.selectExpr(*(f"{text} AS {quote(name)}" for name, text in columns.items()))
+
+
+@dataclass(frozen=True)
+class SparkStatements:
+    """The tables that statements name, and the queries in them; `query` returns the rows of one."""
+
+    spark: SparkSession
+    storage_options: Mapping[str, str] | None = field(repr=False)
+    query: Callable[[str], DataFrame]
+
+    @property
+    def timezone(self) -> str:
+        """The time zone of the session."""
+        return session_timezone(self.spark)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether INSERT OVERWRITE replaces only the partitions that the rows belong to."""
+        return str(self.spark.conf.get(DYNAMIC, "static")).lower() == "dynamic"
+
+    def find(self, name: Sequence[str]) -> TableLocation | None:
+        """Return the location of a Delta table, None for names of other tables and views."""
+        found = find_source(self.spark, name)
+        if not isinstance(found, str):
+            return None
+        engine = SparkEngine(self.spark)
+        options = engine.storage_options(found, self.storage_options)
+        return RememberedTable(found, options, Memo.of_handle(), engine)
+
+    def place(self, name: Sequence[str], location: str | None) -> TableLocation | None:
+        """Return where a table is created: a path. Names belong to the catalog of Spark."""
+        return self.find(name) if name[0].lower() in FORMATS and location is None else None
+
+    def full_name(self, name: Sequence[str]) -> tuple[str, ...]:
+        """Return the name of a table with its catalog and schema."""
+        if name[0].lower() in FORMATS:
+            return tuple(name)
+        catalog = self.spark.catalog
+        parts = (catalog.currentCatalog(), catalog.currentDatabase(), *name)
+        return parts[min(len(name) - 1, 2) :]
+
+    def rows(self, query: str) -> DataFrameResult:
+        """Return the rows of a query."""
+        return DataFrameResult(self.query(query))
+
+    def run(self, statement: ParsedStatement) -> DataFrame | None:
+        """Return the rows of a statement, None for one that Spark has to run."""
+        location = statement.locate(self)
+        if location is None:
+            return None
+        try:
+            run = statement.parse()
+        except ExpressionError as error:
+            if not statement.is_alteration:
+                raise
+            _LOGGER.info("Spark runs the statement: %s", error)
+            return None
+        rows = run(location, self)
+        # Spark keeps what CACHE TABLE has read of a table.
+        self.spark.catalog.refreshByPath(table_uri(location))
+        if not rows.num_columns:
+            return self.spark.createDataFrame([], StructType([]))
+        return self.spark.createDataFrame(rows)

@@ -1,0 +1,271 @@
+"""INSERT, UPDATE, DELETE and MERGE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import msgspec
+import pyarrow as pa
+
+from .._text import quote
+from ..errors import ExpressionError
+from ..log.load import load_latest
+from ..log.snapshot import Snapshot
+from ..operations.delete import delete, delete_all
+from ..operations.merge import builder
+from ..operations.update import update
+from ..operations.write import write_table
+from ..protocol.types import DEFAULT as DEFAULT_VALUE
+from ..protocol.types import PrimitiveType, StructField, StructType, sql_type
+from ..storage.store import TableLocation
+from .grammar import DEFAULT
+from .session import NO_ROWS, Session, Target, Text
+
+__all__ = ["Assignments", "Delete", "Insert", "Matched", "Merge", "Update", "Values", "When"]
+
+Matched: TypeAlias = Literal["matched", "not matched", "not matched by source"]
+Assignments: TypeAlias = tuple[tuple[Text, Text], ...]
+
+
+class Values(msgspec.Struct, frozen=True):
+    """The rows of VALUES."""
+
+    rows: tuple[tuple[Text, ...], ...]
+
+
+class Insert(msgspec.Struct, frozen=True):
+    """INSERT INTO and INSERT OVERWRITE; the values of `partition` that are None come from the rows."""
+
+    target: Target
+    rows: Values | str
+    columns: tuple[str, ...] | None
+    by_name: bool
+    partition: Mapping[str, Text | None]
+    is_overwrite: bool
+    replaced: Text | None
+
+    def __call__(self, table: TableLocation, session: Session) -> pa.Table:
+        """Write the rows; the statement returns none."""
+        snapshot = load_latest(table)
+        columns, fixed = _named(snapshot.schema), self._fixed(snapshot)
+        given = self._columns(columns, fixed)
+        query = self.rows
+        rows = session.rows(query if isinstance(query, str) else _values_query(query, given))
+        if self.by_name:
+            given = [_field(columns, name) for name in rows.names]
+        elif len(rows.names) != len(given):
+            expected = ", ".join(each.name for each in given)
+            raise ExpressionError(f"INSERT: expected the values of {expected}, got {len(rows.names)}")
+        cells = {each.name: _cast(f"c{number}", each) for number, each in enumerate(given)}
+        cells |= {name: _cast(text.text, _field(columns, name)) for name, text in fixed.items()}
+        where = self._where(fixed)
+        is_dynamic = self.is_overwrite and where is None and session.is_dynamic
+        write_table(
+            table,
+            rows.select(cells),
+            mode="overwrite" if self.is_overwrite or where else "append",
+            where=where,
+            timezone=session.timezone,
+            partition_overwrite_mode="dynamic" if is_dynamic else "static",
+        )
+        return NO_ROWS
+
+    def _fixed(self, snapshot: Snapshot) -> dict[str, Text]:
+        """Return the values of PARTITION by their columns."""
+        columns, partition = _named(snapshot.schema), snapshot.partition_columns
+        named = {_field(columns, name).name: text for name, text in self.partition.items()}
+        for name in named:
+            if name not in partition:
+                raise ExpressionError(f"PARTITION: {name!r} is not a partition column", column=name)
+        return {name: text for name, text in named.items() if text is not None}
+
+    def _columns(self, columns: Mapping[str, StructField], fixed: Mapping[str, Text]) -> list[StructField]:
+        """Return the columns that the rows have by position, those of PARTITION last."""
+        if self.columns is not None:
+            found = [_field(columns, name) for name in self.columns]
+            for number, each in enumerate(found):
+                if each in found[:number]:
+                    raise ExpressionError(
+                        f"INSERT: the column {each.name!r} is listed twice", column=each.name
+                    )
+            return found
+        partition = [_field(columns, name) for name in self.partition]
+        dynamic = [each for each in partition if each.name not in fixed]
+        return [each for each in columns.values() if each not in partition] + dynamic
+
+    def _where(self, fixed: Mapping[str, Text]) -> str | None:
+        """Return the condition of the rows that are replaced, None for all or none."""
+        if self.replaced is not None:
+            return self.replaced.text
+        tests = [f"{quote(name)} = {text.text}" for name, text in fixed.items()]
+        return " and ".join(tests) or None if self.is_overwrite else None
+
+
+def _named(schema: StructType) -> dict[str, StructField]:
+    return {field.name.lower(): field for field in schema.fields}
+
+
+def _field(named: Mapping[str, StructField], name: str) -> StructField:
+    found = named.get(name.lower())
+    if found is None:
+        columns = ", ".join(field.name for field in named.values())
+        raise ExpressionError(f"unknown column {name!r}: the table has {columns}", column=name)
+    return found
+
+
+def _cast(text: str, field: StructField) -> str:
+    """Return the text of a value with the type of a column; nested values fit their column or fail."""
+    is_simple = isinstance(field.type, PrimitiveType)
+    return f"cast({text} as {sql_type(field.type)})" if is_simple else text
+
+
+def _default(field: StructField) -> str:
+    return str(field.metadata.get(DEFAULT_VALUE, "null"))
+
+
+def _values_query(values: Values, columns: Sequence[StructField]) -> str:
+    rows = (
+        ", ".join(
+            _default(columns[number]) if text is DEFAULT and number < len(columns) else text.text
+            for number, text in enumerate(row)
+        )
+        for row in values.rows
+    )
+    return f"values {', '.join(f'({row})' for row in rows)}"
+
+
+class Update(msgspec.Struct, frozen=True):
+    """UPDATE; without `where`, of all rows."""
+
+    target: Target
+    assignments: Assignments
+    where: Text | None
+
+    def __call__(self, table: TableLocation, session: Session) -> pa.Table:
+        """Update the rows, and return their number."""
+        scope = _Names.of(table, self.target, session)
+        where = None if self.where is None else scope.text(self.where)
+        result = update(table, scope.updates(self.assignments), where, timezone=session.timezone)
+        return _affected(result.rows_updated)
+
+
+class Delete(msgspec.Struct, frozen=True):
+    """DELETE; without `where`, of all rows."""
+
+    target: Target
+    where: Text | None
+
+    def __call__(self, table: TableLocation, session: Session) -> pa.Table:
+        """Delete the rows, and return their number."""
+        if self.where is None:
+            return _affected(delete_all(table).rows_deleted)
+        scope = _Names.of(table, self.target, session)
+        return _affected(delete(table, scope.text(self.where), timezone=session.timezone).rows_deleted)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """The columns of a table, and what the text of a statement calls its tables."""
+
+    columns: Mapping[str, StructField]
+    tables: Sequence[tuple[Sequence[tuple[str, ...]], str]]
+    has_column: Callable[[str], bool]
+
+    @classmethod
+    def of(cls, table: TableLocation, target: Target, session: Session) -> _Names:
+        """Return the names of a statement about one table, whose columns need no qualifier."""
+        columns = _named(load_latest(table).schema)
+        return cls(columns, [(target.qualifiers(session.full_name(target.name)), "")], columns.__contains__)
+
+    def text(self, text: Text) -> str:
+        """Return the text of an expression with the qualifiers that operations know."""
+        return text.qualified(self.tables, self.has_column)
+
+    def updates(self, assignments: Iterable[tuple[Text, Text]]) -> dict[str, str | None]:
+        """Return assignments as those of `update`."""
+        updates: dict[str, str | None] = {}
+        for column, value in assignments:
+            name = column.qualified([(qualifiers, "") for qualifiers, _ in self.tables], self.has_column)
+            if name in updates:
+                raise ExpressionError(f"the column {name} is set twice", column=name)
+            updates[name] = self._default(name) if value is DEFAULT else self.text(value)
+        return updates
+
+    def _default(self, name: str) -> str:
+        return _default(_field(self.columns, name.strip("`")))
+
+
+def _affected(rows: int) -> pa.Table:
+    return pa.table({"num_affected_rows": pa.array([rows], pa.int64())})
+
+
+class When(msgspec.Struct, frozen=True):
+    """A clause of MERGE: it deletes rows, or assigns to columns; to all of them without `updates`."""
+
+    rows: Matched
+    where: Text | None
+    is_delete: bool = False
+    updates: Assignments | None = None
+
+
+class Merge(msgspec.Struct, frozen=True):
+    """MERGE INTO; `evolves` is WITH SCHEMA EVOLUTION."""
+
+    target: Target
+    query: str
+    source: Target
+    on: Text
+    clauses: tuple[When, ...]
+    evolves: bool
+
+    def __call__(self, table: TableLocation, session: Session) -> pa.Table:
+        """Merge the rows of the source, and return the numbers of changed rows."""
+        columns, rows = _named(load_latest(table).schema), session.rows(self.query)
+        aliases = _aliases(self.target, self.source)
+        names = [each.qualifiers(session.full_name(each.name)) for each in (self.target, self.source)]
+        # What both tables are called names neither.
+        own = [[name for name in each if name not in other] for each, other in (names, names[::-1])]
+        known = columns.keys() | {name.lower() for name in rows.names}
+        scope = _Names(columns, list(zip(own, aliases, strict=True)), known.__contains__)
+        merge = builder.merge(
+            table,
+            rows.data,
+            scope.text(self.on),
+            target_alias=aliases[0],
+            source_alias=aliases[1],
+            schema_mode="merge" if self.evolves else None,
+            timezone=session.timezone,
+        )
+        for clause in self.clauses:
+            merge = _with_clause(merge, clause, scope)
+        result = merge.execute()
+        counts = {
+            "num_affected_rows": result.rows_updated + result.rows_deleted + result.rows_inserted,
+            "num_updated_rows": result.rows_updated,
+            "num_deleted_rows": result.rows_deleted,
+            "num_inserted_rows": result.rows_inserted,
+        }
+        return pa.table({name: pa.array([number], pa.int64()) for name, number in counts.items()})
+
+
+def _aliases(target: Target, source: Target) -> tuple[str, str]:
+    found = target.alias or target.name[-1], source.alias or source.name[-1]
+    return found if found[0].lower() != found[1].lower() else ("target", "source")
+
+
+def _with_clause(merge: builder.Merge, clause: When, scope: _Names) -> builder.Merge:
+    where = None if clause.where is None else scope.text(clause.where)
+    if clause.is_delete:
+        is_matched = clause.rows == "matched"
+        return (merge.when_matched_delete if is_matched else merge.when_not_matched_by_source_delete)(where)
+    if clause.updates is None:
+        is_matched = clause.rows == "matched"
+        return (merge.when_matched_update_all if is_matched else merge.when_not_matched_insert_all)(where)
+    add = {
+        "matched": merge.when_matched_update,
+        "not matched": merge.when_not_matched_insert,
+        "not matched by source": merge.when_not_matched_by_source_update,
+    }
+    return add[clause.rows](scope.updates(clause.updates), where)

@@ -1,0 +1,168 @@
+"""The parts that statements have in common: names, expressions, properties and queries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..expressions.grammar import Grammar
+from ..expressions.lexer import GrammarError, Token
+from ..expressions.literals import string_value
+from ..expressions.parse import parse
+from ..expressions.tree import Expression, Name
+from .session import Text
+
+__all__ = ["DEFAULT", "StatementGrammar"]
+
+DEFAULT = Text("default")
+"""The value DEFAULT of a column."""
+
+
+class StatementGrammar(Grammar):
+    """A parser of a statement; its methods raise GrammarError. `parameters` are the SQL texts of values."""
+
+    def __init__(self, text: str, parameters: Mapping[str, str]) -> None:
+        super().__init__(text)
+        self._parameters = parameters
+        self._names: list[int] = []
+        self._values: list[tuple[int, int, str]] = []
+
+    def accept_words(self, words: str) -> bool:
+        """Return whether these words come next, and move past them if so; those in brackets are optional."""
+        start = self.position
+        for group in words.split("["):
+            optional, _, required = group.rpartition("]")
+            if optional:
+                self.accept_words(optional)
+            for word in required.split():
+                if not self.accept(word):
+                    self.position = start
+                    return False
+        return True
+
+    def expect_words(self, words: str) -> None:
+        for word in words.split():
+            self.expect(word)
+
+    def table_name(self) -> tuple[str, ...]:
+        parts = [self.take_name()]
+        while self.accept("."):
+            parts.append(self.take_name())
+        return tuple(parts)
+
+    def alias(self, *ends: str) -> str | None:
+        """Return the alias at the position, None if one of these words or the end is there."""
+        is_named = self.accept("as") or (self.token.kind != "end" and not self.is_next(*ends))
+        return self.take_name() if is_named else None
+
+    def expression_text(self) -> Text:
+        """Return the SQL text of an expression, with the values of its parameters."""
+        start, names, values = self.token.start, len(self._names), len(self._values)
+        self.expression()
+        found, starts, position = "", [], start
+        edits = {*((name, name, "") for name in self._names[names:]), *self._values[values:]}
+        for first, end, value in sorted(edits):
+            found += self.text[position:first]
+            if value:
+                found += value
+            else:
+                starts.append(len(found))
+            position = end
+        return Text(found + self.text[position : self.position], tuple(starts))
+
+    def value_or_default(self) -> Text:
+        """Return the SQL text of a value, or the word DEFAULT that stands alone."""
+        ends = self.following.kind == "end" or self.following.text in (",", ")")
+        if self.is_next("default") and (ends or self.following.word in ("where", "when")):
+            self.take()
+            return DEFAULT
+        return self.expression_text()
+
+    def string(self) -> str:
+        if self.token.kind != "string":
+            self.fail("a string")
+        return string_value(self.take())
+
+    def number(self) -> str:
+        """Return the digits of a number that is not negative."""
+        if self.token.kind != "number" or not self.token.text.isdecimal():
+            self.fail("an integer from 0")
+        return self.take().text
+
+    def property_key(self) -> str:
+        return self.string() if self.token.kind == "string" else ".".join(self.table_name())
+
+    def properties(self) -> Mapping[str, str]:
+        """Return the table properties in parentheses at the position."""
+        self.expect("(")
+        found = dict(self.take_list(self._property))
+        self.expect(")")
+        return found
+
+    def _property(self) -> tuple[str, str]:
+        key = self.property_key()
+        self.accept("=")
+        if self.token.kind not in ("string", "number", "word"):
+            self.fail("a value")
+        is_string = self.token.kind == "string"
+        return key, self.string() if is_string else self.take().text
+
+    def enclosed_texts(self) -> tuple[str, ...]:
+        """Return the texts between the commas of a list in parentheses."""
+        self.expect("(")
+        found = self.take_list(self._until_comma)
+        self.expect(")")
+        return found
+
+    def _until_comma(self) -> str:
+        start = self.token.start
+        while not self.is_next(",", ")"):
+            self._skip()
+        return self.text[start : self.position].strip()
+
+    def _skip(self) -> None:
+        """Move past a token, or past all to the closing bracket."""
+        if self.token.kind == "end":
+            self.fail("`)`")
+        closing = {"(": ")", "<": ">", "[": "]"}.get(self.take().text)
+        while closing is not None and not self.accept(closing):
+            self._skip()
+
+    def enclosed_query(self) -> str:
+        """Return the query in parentheses at the position."""
+        self.expect("(")
+        start = self.token.start
+        while not self.is_next(")"):
+            self._skip()
+        query = self.text[start : self.position]
+        self.expect(")")
+        return query
+
+    def rest(self) -> str:
+        """Return the rest of the text."""
+        start = self.token.start
+        while self.token.kind != "end":
+            self.take()
+        return self.text[start:]
+
+    # What follows extends the grammar of expressions.
+
+    def reject_query(self) -> None:
+        """Raise GrammarError for a subquery."""
+        if self.is_next("select", "with", "values") and self.begins_value(self.following):
+            self.fail("an expression", "use MERGE INTO … USING (query): other statements take no subqueries")
+
+    def _value(self, token: Token) -> Expression:
+        if self.accept(":"):
+            return self._parameter(token)
+        value = super()._value(token)
+        if isinstance(value, Name):
+            self._names.append(token.start)
+        return value
+
+    def _parameter(self, token: Token) -> Expression:
+        name = self.take_name()
+        text = self._parameters.get(name)
+        if text is None:
+            raise GrammarError(token.start, f"the parameter `{name}` has no value", "pass it in `parameters`")
+        self._values.append((token.start, self.position, text))
+        return parse(text)

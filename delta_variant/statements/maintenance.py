@@ -1,0 +1,178 @@
+"""OPTIMIZE, REORG, VACUUM, RESTORE, and the statements that show a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from ..errors import ExpressionError
+from ..log.load import load_latest
+from ..log.timestamps import from_milliseconds, to_instant
+from ..operations.alter.alteration import clustering_columns
+from ..operations.history import history
+from ..operations.optimize.optimize import optimize
+from ..operations.restore import restore
+from ..operations.vacuum import vacuum
+from ..protocol import features
+from ..protocol.properties import column_names_text
+from ..storage.store import TableLocation, open_latest, uri_of
+from .session import Session
+
+__all__ = [
+    "optimize_table",
+    "restore_table",
+    "show_detail",
+    "show_history",
+    "show_properties",
+    "vacuum_table",
+]
+
+TEXTS: Any = pa.map_(pa.string(), pa.string())
+HISTORY: Mapping[str, pa.DataType] = {
+    "version": pa.int64(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "userId": pa.string(),
+    "userName": pa.string(),
+    "operation": pa.string(),
+    "operationParameters": TEXTS,
+    "readVersion": pa.int64(),
+    "isolationLevel": pa.string(),
+    "isBlindAppend": pa.bool_(),
+    "operationMetrics": TEXTS,
+    "userMetadata": pa.string(),
+    "engineInfo": pa.string(),
+}
+"""The columns of DESCRIBE HISTORY that are facts of a commit, of those that Delta on Spark has."""
+DETAIL: Mapping[str, pa.DataType] = {
+    "format": pa.string(),
+    "id": pa.string(),
+    "name": pa.string(),
+    "description": pa.string(),
+    "location": pa.string(),
+    "createdAt": pa.timestamp("us", "UTC"),
+    "lastModified": pa.timestamp("us", "UTC"),
+    "partitionColumns": pa.list_(pa.string()),
+    "clusteringColumns": pa.list_(pa.string()),
+    "numFiles": pa.int64(),
+    "sizeInBytes": pa.int64(),
+    "properties": TEXTS,
+    "minReaderVersion": pa.int32(),
+    "minWriterVersion": pa.int32(),
+    "tableFeatures": pa.list_(pa.string()),
+}
+OPTIMIZED = pa.schema(
+    {
+        "path": pa.string(),
+        "metrics": pa.struct([("numFilesAdded", pa.int64()), ("numFilesRemoved", pa.int64())]),
+    }
+)
+
+
+def optimize_table(
+    table: TableLocation,
+    session: Session,
+    *,
+    where: str | None,
+    sort_by: tuple[str, ...] = (),
+    purge: bool = False,
+) -> pa.Table:
+    """Combine small files, and return the numbers of files."""
+    if len(sort_by) > 1:
+        raise ExpressionError("ZORDER BY: expected one column, by which the rows are sorted")
+    result = optimize(table, where, sort_by=sort_by or None, purge=purge, timezone=session.timezone)
+    metrics = {"numFilesAdded": len(result.files), "numFilesRemoved": result.files_before}
+    row = {"path": open_latest(table).uri, "metrics": metrics}
+    return pa.Table.from_pylist([row], schema=OPTIMIZED)
+
+
+def vacuum_table(
+    table: TableLocation, session: Session, *, hours: float | None, is_dry_run: bool
+) -> pa.Table:
+    """Delete unused files, and return the location of the table, those of the files for DRY RUN."""
+    store, result = open_latest(table), vacuum(table, hours, dry_run=is_dry_run)
+    paths = [uri_of(store, path) for path in result.files] if is_dry_run else [store.uri]
+    return pa.table({"path": pa.array(paths, pa.string())})
+
+
+def restore_table(
+    table: TableLocation, session: Session, *, version: int | None = None, timestamp: str | None = None
+) -> pa.Table:
+    """Restore an earlier version, and return the numbers and sizes of files."""
+    moment = None if timestamp is None else to_instant(timestamp, session.timezone)
+    result = restore(table, version, timestamp=moment)
+    after = load_latest(table)
+    numbers = {
+        "table_size_after_restore": after.num_bytes,
+        "num_of_files_after_restore": after.num_files,
+        "num_removed_files": result.files_removed,
+        "num_restored_files": result.files_added,
+        "removed_files_size": result.bytes_removed,
+        "restored_files_size": result.bytes_added,
+    }
+    return pa.table({name: pa.array([number], pa.int64()) for name, number in numbers.items()})
+
+
+def show_history(table: TableLocation, session: Session, *, limit: int | None) -> pa.Table:
+    """Return the commits of a table, newest first."""
+    rows = []
+    for entry in history(table, limit):
+        info = {name: entry.commit_info.get(name) for name in HISTORY}
+        texts = {name: _texts(info[name]) for name in ("operationParameters", "operationMetrics")}
+        rows.append({**info, **texts, "version": entry.version, "timestamp": entry.timestamp})
+    return pa.Table.from_pylist(rows, schema=pa.schema(HISTORY))
+
+
+def _texts(values: Any) -> list[tuple[str, str | None]] | None:
+    """Return the entries of a mapping as text, as a commit has them or would have them."""
+    if not isinstance(values, Mapping):
+        return None
+    return [
+        (name, value if isinstance(value, str | None) else msgspec.json.encode(value).decode())
+        for name, value in values.items()
+    ]
+
+
+def show_detail(table: TableLocation, session: Session) -> pa.Table:
+    """Return one row that describes a table."""
+    snapshot = load_latest(table)
+    metadata, protocol = snapshot.metadata, snapshot.protocol
+    created = metadata.created_time
+    row = {
+        "format": "delta",
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
+        "location": snapshot.uri,
+        "createdAt": None if created is None else from_milliseconds(created),
+        "lastModified": history(table, 1)[0].timestamp,
+        "partitionColumns": list(snapshot.partition_columns),
+        "clusteringColumns": [column_names_text((path,)) for path in clustering_columns(snapshot)],
+        "numFiles": snapshot.num_files,
+        "sizeInBytes": snapshot.num_bytes,
+        "properties": list(snapshot.properties.items()),
+        "minReaderVersion": protocol.min_reader_version,
+        "minWriterVersion": protocol.min_writer_version,
+        "tableFeatures": sorted(features.supported_features(protocol)),
+    }
+    return pa.Table.from_pylist([row], schema=pa.schema(DETAIL))
+
+
+def show_properties(table: TableLocation, session: Session, *, key: str | None) -> pa.Table:
+    """Return the properties of a table, or one of them, with the versions and features of its protocol."""
+    snapshot = load_latest(table)
+    protocol = snapshot.protocol
+    values = {
+        **snapshot.properties,
+        "delta.minReaderVersion": str(protocol.min_reader_version),
+        "delta.minWriterVersion": str(protocol.min_writer_version),
+        **{f"delta.feature.{name}": "supported" for name in features.supported_features(protocol)},
+    }
+    if key is not None:
+        missing = f"Table {snapshot.uri} does not have property: {key}"
+        values = {key: values.get(key, missing)}
+    keys = sorted(values)
+    columns = {"key": keys, "value": [values[each] for each in keys]}
+    return pa.table({name: pa.array(texts, pa.string()) for name, texts in columns.items()})

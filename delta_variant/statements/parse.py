@@ -1,0 +1,340 @@
+"""Parse the statements of Spark SQL that the operations of this package run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cached_property, partial
+from typing import Any, Literal
+
+from .._checks import check_text
+from ..expressions.lexer import GrammarError, too_deep
+from ..storage.store import TableLocation
+from .alter import alteration
+from .changes import Assignments, Delete, Insert, Matched, Merge, Update, Values, When
+from .create import Create
+from .grammar import StatementGrammar
+from .maintenance import (
+    optimize_table,
+    restore_table,
+    show_detail,
+    show_history,
+    show_properties,
+    vacuum_table,
+)
+from .session import Session, Statement, Target, Text
+
+__all__ = ["ParsedStatement", "find_statement"]
+
+QUERIES = ("select", "with", "values", "from", "table")
+"""The words that begin a query."""
+
+
+class ParsedStatement:
+    """A statement whose table is known, and whose other parts are parsed when they are asked for."""
+
+    def __init__(self, parser: _Parser, words: str, name: tuple[str, ...]) -> None:
+        self._parser, self._words, self.table = parser, words, name
+
+    @property
+    def is_alteration(self) -> bool:
+        """Whether the statement is ALTER TABLE, of which this package has some clauses."""
+        return self._words == "alter table"
+
+    @property
+    def only_shows(self) -> bool:
+        """Whether the statement changes nothing."""
+        return self._words.startswith(("desc", "show"))
+
+    def locate(self, session: Session) -> TableLocation | None:
+        """Return the location of the table, None for a name that the session does not know."""
+        if not self._words.startswith("create"):
+            return session.find(self.table)
+        statement = self.parse()
+        return session.place(self.table, statement.location if isinstance(statement, Create) else None)
+
+    def parse(self) -> Statement:
+        """Return the statement.
+
+        Raises ExpressionError, which marks the place in the text that is not understood.
+        """
+        return self._parsed
+
+    @cached_property
+    def _parsed(self) -> Statement:
+        return self._parser.run(lambda: RULES[self._words](self._parser, self.table))
+
+
+def find_statement(text: str, parameters: Mapping[str, str]) -> ParsedStatement | None:
+    """Return the statement in a text, None for a query and for statements that this package does not have."""
+    check_text("the query", text)
+    parser = _Parser(re.sub(r"[\s;]+\Z", "", text), parameters)
+    try:
+        words = parser.head()
+        if words is None:
+            return None
+        is_path = words in NAMED_BY_PATH and parser.token.kind == "string"
+        return ParsedStatement(parser, words, ("delta", parser.string()) if is_path else parser.table_name())
+    except GrammarError:
+        return None
+
+
+class _Parser(StatementGrammar):
+    prefix = ""
+
+    def run(self, read: Callable[[], Statement]) -> Statement:
+        try:
+            statement = read()
+            if self.token.kind != "end":
+                self.fail("the end of the statement")
+        except GrammarError as failure:
+            raise failure.error(self.text) from None
+        except RecursionError as error:
+            raise too_deep(self.text) from error
+        return statement
+
+    def head(self) -> str | None:
+        """Move past the words before the name of the table, and return those of the rule."""
+        if self.is_next("with"):
+            self._skip_common_tables()
+        return next((words for words in RULES if self.accept_words(words)), None)
+
+    def _skip_common_tables(self) -> None:
+        start = self.position
+        while self.token.kind != "end" and not self.is_next("insert"):
+            self._skip()
+        self.prefix = self.text[start : self.position] if self.token.kind != "end" else ""
+
+    # Statements that change rows
+
+    def insert(self, table: tuple[str, ...]) -> Statement:
+        return self._insertion(table, is_overwrite=False)
+
+    def overwrite(self, table: tuple[str, ...]) -> Statement:
+        return self._insertion(table, is_overwrite=True)
+
+    def _insertion(self, table: tuple[str, ...], *, is_overwrite: bool) -> Statement:
+        partition: Mapping[str, Text | None] = {}
+        if self.accept("partition"):
+            self.expect("(")
+            partition = dict(self.take_list(self._partition_value))
+            self.expect(")")
+        where = self.expression_text() if not is_overwrite and self.accept_words("replace where") else None
+        by_name = self.accept_words("by name")
+        columns = None
+        if self.is_next("(") and self.following.word not in QUERIES:
+            columns = self.take_names()
+        if not self.is_next("(", *QUERIES):
+            self.fail("a query")
+        rows = (self._rows() if self.is_next("values") else None) or self.prefix + self.rest()
+        return Insert(Target(table), rows, columns, by_name, partition, is_overwrite, where)
+
+    def _rows(self) -> Values | None:
+        """Return the rows of VALUES, None if the query goes on or has expressions of its engine."""
+        start = self.position
+        self.take()
+        with suppress(GrammarError):
+            rows = self.take_list(self._row)
+            if self.token.kind == "end":
+                return Values(rows)
+        self.position = start
+        return None
+
+    def _row(self) -> tuple[Text, ...]:
+        self.expect("(")
+        found = self.take_list(self.value_or_default)
+        self.expect(")")
+        return found
+
+    def _partition_value(self) -> tuple[str, Text | None]:
+        return self.take_name(), self.expression_text() if self.accept("=") else None
+
+    def update(self, table: tuple[str, ...]) -> Statement:
+        target = Target(table, self.alias("set"))
+        self.expect("set")
+        assignments = self.assignments()
+        return Update(target, assignments, self.expression_text() if self.accept("where") else None)
+
+    def assignments(self) -> Assignments:
+        return self.take_list(self._assignment)
+
+    def _assignment(self) -> tuple[Text, Text]:
+        column = self._column()
+        if self.is_next(":"):
+            self.fail("`=`", "set the whole column: event = variant_set(event, '$.path', value)")
+        self.expect("=")
+        return column, self.value_or_default()
+
+    def delete(self, table: tuple[str, ...]) -> Statement:
+        target = Target(table, self.alias("where"))
+        return Delete(target, self.expression_text() if self.accept("where") else None)
+
+    def merge(self, table: tuple[str, ...], *, evolves: bool = False) -> Statement:
+        target = Target(table, self.alias("using"))
+        self.expect("using")
+        name, source = self._enclosed_source() if self.is_next("(") else self._table_source()
+        given = Target(name, self.alias("on"))
+        self.expect("on")
+        on = self.expression_text()
+        clauses = []
+        while self.accept("when"):
+            clauses.append(self._clause())
+        if not clauses:
+            self.fail("`when`")
+        return Merge(target, source, given, on, tuple(clauses), evolves)
+
+    def _enclosed_source(self) -> tuple[tuple[str, ...], str]:
+        return ("source",), self.enclosed_query()
+
+    def _table_source(self) -> tuple[tuple[str, ...], str]:
+        start = self.token.start
+        return self.table_name(), f"select * from {self.text[start : self.position]}"
+
+    def merge_with_evolution(self, table: tuple[str, ...]) -> Statement:
+        return self.merge(table, evolves=True)
+
+    def _clause(self) -> When:
+        words = next((each for each in MATCHES if self.accept_words(each)), None)
+        if words is None:
+            self.fail("`matched` or `not matched`")
+        rows = MATCHES[words]
+        where = self.expression_text() if self.accept("and") else None
+        self.expect("then")
+        if rows != "not matched" and self.accept("delete"):
+            return When(rows, where, is_delete=True)
+        self.expect_words("insert" if rows == "not matched" else "update set")
+        if rows != "not matched by source" and self.accept("*"):
+            return When(rows, where)
+        return When(rows, where, updates=self._inserted() if rows == "not matched" else self.assignments())
+
+    def _inserted(self) -> Assignments:
+        """Return the assignments in (columns) VALUES (values)."""
+        self.expect("(")
+        columns = self.take_list(self._column)
+        self.expect(")")
+        self.expect("values")
+        start, values = self.token.start, self._row()
+        if len(columns) != len(values):
+            raise GrammarError(start, f"expected {len(columns)} values, got {len(values)}")
+        return tuple(zip(columns, values, strict=True))
+
+    def _column(self) -> Text:
+        start = self.token.start
+        self.table_name()
+        return Text(self.text[start : self.position], (0,))
+
+    # Statements that create and alter tables
+
+    def create(self, table: tuple[str, ...]) -> Statement:
+        return self._creation(table, "error")
+
+    def create_if_missing(self, table: tuple[str, ...]) -> Statement:
+        return self._creation(table, "ignore")
+
+    def replace(self, table: tuple[str, ...]) -> Statement:
+        return self._creation(table, "overwrite")
+
+    def _creation(self, table: tuple[str, ...], mode: Literal["error", "ignore", "overwrite"]) -> Statement:
+        is_list = self.is_next("(") and self.following.word not in QUERIES
+        parts: dict[str, Any] = {"columns": self.enclosed_texts()} if is_list else {}
+        while (words := next((each for each in OPTIONS if self.accept_words(each)), None)) is not None:
+            name, read = OPTIONS[words]
+            if name in parts:
+                self.fail("another option", f"{words} is given twice")
+            parts[name] = read(self)
+        if self.accept("as") or self.is_next("(", *QUERIES):
+            parts["query"] = self.rest()
+        if not parts:
+            self.fail("the columns of the table or a query")
+        return Create(mode, **parts)
+
+    def provider(self) -> str:
+        if not self.is_next("delta"):
+            self.fail("`delta`")
+        return self.take().word
+
+    def alter(self, table: tuple[str, ...]) -> Statement:
+        return alteration(self)
+
+    # Statements that maintain and show tables
+
+    def optimize(self, table: tuple[str, ...]) -> Statement:
+        where = self.expression_text() if self.accept("where") else None
+        columns: tuple[str, ...] = ()
+        if self.accept_words("zorder by"):
+            columns = self.enclosed_texts() if self.is_next("(") else (self.rest(),)
+        return partial(optimize_table, where=None if where is None else where.text, sort_by=columns)
+
+    def purge(self, table: tuple[str, ...]) -> Statement:
+        where = self.expression_text() if self.accept("where") else None
+        for symbol in ("apply", "(", "purge", ")"):
+            self.expect(symbol)
+        return partial(optimize_table, where=None if where is None else where.text, purge=True)
+
+    def vacuum(self, table: tuple[str, ...]) -> Statement:
+        hours = None
+        self.accept("full")
+        if self.accept("retain"):
+            hours = float(self.number())
+            self.expect("hours")
+        return partial(vacuum_table, hours=hours, is_dry_run=self.accept_words("dry run"))
+
+    def restore(self, table: tuple[str, ...]) -> Statement:
+        self.expect("to")
+        if self.accept_words("version as of"):
+            return partial(restore_table, version=int(self.number()))
+        self.expect_words("timestamp as of")
+        return partial(restore_table, timestamp=self.string())
+
+    def history(self, table: tuple[str, ...]) -> Statement:
+        return partial(show_history, limit=int(self.number()) if self.accept("limit") else None)
+
+    def detail(self, table: tuple[str, ...]) -> Statement:
+        return show_detail
+
+    def shown_properties(self, table: tuple[str, ...]) -> Statement:
+        key = None
+        if self.accept("("):
+            key = self.property_key()
+            self.expect(")")
+        return partial(show_properties, key=key)
+
+
+RULES: Mapping[str, Callable[[_Parser, tuple[str, ...]], Statement]] = {
+    "insert into [table]": _Parser.insert,
+    "insert overwrite [table]": _Parser.overwrite,
+    "update": _Parser.update,
+    "delete from": _Parser.delete,
+    "merge into": _Parser.merge,
+    "merge with schema evolution into": _Parser.merge_with_evolution,
+    "create table if not exists": _Parser.create_if_missing,
+    "create table": _Parser.create,
+    "create or replace table": _Parser.replace,
+    "alter table": _Parser.alter,
+    "optimize": _Parser.optimize,
+    "reorg table": _Parser.purge,
+    "vacuum": _Parser.vacuum,
+    "restore [table]": _Parser.restore,
+    "describe history": _Parser.history,
+    "desc history": _Parser.history,
+    "describe detail": _Parser.detail,
+    "desc detail": _Parser.detail,
+    "show tblproperties": _Parser.shown_properties,
+}
+"""The rule of each statement, by the words before the name of its table."""
+NAMED_BY_PATH = frozenset({"optimize", "vacuum"}).union(each for each in RULES if each.startswith("desc"))
+"""The statements that also take the path of their table as a string."""
+MATCHES: Mapping[str, Matched] = {
+    "matched": "matched",
+    "not matched by source": "not matched by source",
+    "not matched [by target]": "not matched",
+}
+OPTIONS: Mapping[str, tuple[str, Callable[[_Parser], object]]] = {
+    "using": ("provider", _Parser.provider),
+    "partitioned by": ("partition_by", _Parser.enclosed_texts),
+    "cluster by": ("cluster_by", _Parser.enclosed_texts),
+    "location": ("location", _Parser.string),
+    "comment": ("comment", _Parser.string),
+    "tblproperties": ("properties", _Parser.properties),
+}

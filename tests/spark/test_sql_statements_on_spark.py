@@ -1,0 +1,158 @@
+"""Statements of `dvs.sql`: what they change, and what Spark runs itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from spark.statements import differences
+from tiers import first_by_day
+
+import delta_variant as dv
+from delta_variant import spark as dvs
+from delta_variant.errors import ExpressionError
+from delta_variant.spark.versions import SPARK_ERRORS
+from delta_variant.statements.parse import find_statement
+
+DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
+
+
+@pytest.mark.parametrize("seed", first_by_day(range(6)))
+def test_random_statements_change_what_they_change_in_delta(
+    spark_with_delta: SparkSession, tmp_path: Path, seed: int
+):
+    found = Counter[str]()
+    assert list(differences(spark_with_delta, str(seed), 5, tmp_path, found)) == []
+    assert found.total() - found["fails"] >= 2
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """Return the name of a view of a table with two rows."""
+    dv.write_table(tmp_path / "t", [{"id": 1, "p": "x"}, {"id": 2, "p": "y"}], partition_by="p")
+    dvs.create_view(spark, "shop", tmp_path / "t")
+    yield "shop"
+    dvs.drop_view(spark, "shop")
+
+
+def rows(spark: SparkSession, table: str) -> list[tuple[int, str]]:
+    return [tuple(row) for row in dvs.sql(spark, f"select id, p from {table} order by id").collect()]
+
+
+def test_statements_run_on_the_tables_of_the_session(spark: SparkSession, table: str):
+    for text, expected in {
+        f"insert into {table} values (3, 'x')": [],
+        f"update {table} set p = upper(p) where {table}.id = 1": [Row(num_affected_rows=1)],
+        f"delete from {table} as t where t.id = 2": [Row(num_affected_rows=1)],
+    }.items():
+        assert dvs.sql(spark, text).collect() == expected
+    assert rows(spark, table) == [(1, "X"), (3, "x")]
+    history = dvs.sql(spark, f"describe history {table} limit 2")
+    assert [row.operation for row in history.collect()] == ["DELETE", "UPDATE"]
+
+
+def test_parameters_by_name_and_by_position(spark: SparkSession, table: str):
+    dvs.sql(spark, f"update {table} set p = :new where id = :id", {"new": "it's", "id": 1})
+    dvs.sql(spark, f"delete from {table} where id = ?", [2])
+    source = "(select id + ? as id, p from shop)"
+    on = f"merge into {table} t using {source} s on t.id = s.id and s.p <> ?"
+    dvs.sql(spark, f"{on} when not matched then insert (id, p) values (s.id, ?)", [1, "none", "new"])
+    assert rows(spark, table) == [(1, "it's"), (2, "new")]
+    with pytest.raises(ExpressionError, match="expected an expression, got `\\?`"):
+        dvs.sql(spark, f"delete from {table} where id = ?")
+
+
+def test_an_insert_overwrites_partitions_as_the_session_says(spark: SparkSession, table: str):
+    before = spark.conf.get(DYNAMIC)
+    spark.conf.set(DYNAMIC, "dynamic")
+    try:
+        dvs.sql(spark, f"insert overwrite {table} values (7, 'y')")
+    finally:
+        spark.conf.set(DYNAMIC, before)
+    assert rows(spark, table) == [(1, "x"), (7, "y")]
+
+
+def test_a_new_table_by_its_path(spark: SparkSession, tmp_path: Path):
+    name = f"delta.`{tmp_path / 'new'}`"
+    dvs.sql(spark, f"create table {name} as select id, parse_json('{{\"a\": 1}}') as v from range(3)")
+    assert dvs.sql(spark, f"select sum(v:a::int) as n from {name}").collect() == [Row(n=3)]
+
+
+def test_spark_runs_statements_on_names_of_its_own(spark: SparkSession):
+    spark.sql("create or replace temporary view numbers as select 1 as id")
+    try:
+        with pytest.raises(SPARK_ERRORS):
+            dvs.sql(spark, "delete from numbers where id = 1")
+        assert dvs.sql(spark, "drop view numbers").collect() == []
+    finally:
+        spark.catalog.dropTempView("numbers")
+
+
+def test_a_name_of_the_catalog_and_its_cached_rows(spark_with_delta: SparkSession):
+    spark = spark_with_delta
+    spark.sql("create table kept (id bigint, n int) using delta")
+    try:
+        spark.sql("cache table kept")
+        dvs.sql(spark, "insert into default.kept values (1, 5), (2, 6)")
+        dvs.sql(spark, "update spark_catalog.default.kept set n = kept.n + 1 where default.kept.id = 1")
+        assert spark.sql("select * from kept order by id").collect() == [Row(id=1, n=6), Row(id=2, n=6)]
+        # Spark has more clauses of ALTER TABLE than this package.
+        dvs.sql(spark, "alter table kept alter column n comment 'a number'")
+        assert "a number" in str(spark.sql("describe kept").collect())
+    finally:
+        spark.sql("drop table kept")
+
+
+TEXTS = (
+    "insert into t values (1, default), (2, 'x')",
+    "insert overwrite table t partition (p) by name select 1 as a",
+    "insert into t replace where a = 1 select 1 as a",
+    "insert into t replace a = 1 select 1 as a",
+    "with a as (select 1) insert into t select * from a",
+    "update t as x set x.a = 1, b = default where x.c is null",
+    "update t where a = 1",
+    "update t set a = 1 b = 2",
+    "delete t where a = 1",
+    "delete from t as x where x.a in (1, 2)",
+    "merge into t using s on t.id = s.id when matched then update set * when not matched then insert *",
+    "merge into t using s on t.id = s.id when not matched by source then delete",
+    "merge into t using s on t.id = s.id when matched then insert *",
+    "merge into t using s on t.id = s.id when not matched by source then update set *",
+    "merge into t using s when matched then delete",
+    "merge with schema evolution into t using (select 1) as s on true when not matched then insert *",
+    "create table t (id bigint not null comment 'k', n int) using delta partitioned by (n) comment 'x'",
+    "create table if not exists t using delta location '/x' as select 1 as a",
+    "create table t (id bigint) using delta using delta",
+    "alter table t add columns (z int, y struct<a: int>)",
+    "alter table t rename column z zz",
+    "optimize t where p = 'x' zorder by (id)",
+    "reorg table t apply (purge)",
+    "reorg table t",
+    "vacuum t retain 200 hours dry run",
+    "vacuum t retain hours",
+    "restore table t to version as of 1",
+    "restore table t to version 1",
+    "describe history t limit 5",
+    "describe history '/a/b'",
+    "show tblproperties t ('a')",
+)
+
+
+@pytest.mark.classic("the client has no parser")
+@pytest.mark.parametrize("text", TEXTS)
+def test_what_spark_cannot_parse_is_an_error_and_the_rest_is_not(spark_with_delta: SparkSession, text: str):
+    parser = spark_with_delta._jsparkSession.sessionState().sqlParser()  # type: ignore[operator, union-attr]
+    try:
+        parser.parsePlan(text)
+        is_valid = True
+    except Exception:
+        is_valid = False
+    found = find_statement(text, {})
+    try:
+        is_parsed = found is not None and found.parse() is not None
+    except ExpressionError:
+        is_parsed = False
+    assert is_parsed == is_valid

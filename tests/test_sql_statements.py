@@ -1,0 +1,279 @@
+"""Statements of `sql` in one process: rows, results, and what they reject."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import delta_variant as dv
+from delta_variant.errors import CastError, ExpressionError, PredicateViolationError, TableNotFoundError
+from delta_variant.statements.parameters import literal_text
+
+Run = Callable[..., list[dict[str, Any]]]
+COLUMNS = "id bigint, n int, s string, v variant"
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Return a function that runs a statement over a table `t`, which has two rows."""
+    path = tmp_path / "t"
+
+    def run(text: str, parameters: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+        return dv.sql(text, parameters, t=path).to_pylist()
+
+    run(f"create table t ({COLUMNS})")
+    run("""insert into t values (1, 2, 'a', parse_json('{"a":1}')), (2, 3, 'b', null)""")
+    return run
+
+
+def rows(run: Run) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in run("select id, n, s, to_json(v) as v from t order by id, n")]
+
+
+FIRST = [(1, 2, "a", '{"a":1}'), (2, 3, "b", None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # What Spark 4.2 with Delta 4.4 makes of the same statement.
+        ("insert into t values (3, '4', 5, parse_json('1'))", [*FIRST, (3, 4, "5", "1")]),
+        ("insert into t (id) values (9)", [*FIRST, (9, None, None, None)]),
+        ("insert into t (id, v) values (10, 'text')", [*FIRST, (10, None, None, '"text"')]),
+        ("insert into t by name select 5 as n, 6L as id", [*FIRST, (6, 5, None, None)]),
+        ("insert into t (n, id) select id, id + 5 from t where id = 1", [*FIRST, (6, 1, None, None)]),
+        ("insert into table t (id, s) values (9, default)", [*FIRST, (9, None, None, None)]),
+        ("with q as (select 7L as id) insert into t (id) select id from q", [*FIRST, (7, None, None, None)]),
+        ("insert overwrite t values (1, 2, 'a', null)", [(1, 2, "a", None)]),
+        ("insert overwrite table t (id) values (1)", [(1, None, None, None)]),
+        ("insert into t replace where id = 1 select 1L, 9, 'x', null", [(1, 9, "x", None), FIRST[1]]),
+    ],
+)
+def test_insert_writes_the_rows_of_spark(run: Run, text: str, expected: list[tuple[Any, ...]]):
+    assert run(text) == []
+    assert rows(run) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "affected", "expected"),
+    [
+        ("update t set n = n + 1 where id = 1", 1, [(1, 3, "a", '{"a":1}'), FIRST[1]]),
+        ("update t set t.n = t.n + 1 where t.id = 1", 1, [(1, 3, "a", '{"a":1}'), FIRST[1]]),
+        (
+            "update t as x set x.n = '7', s = x.s || 'b' where x.v:a::int = 1",
+            1,
+            [(1, 7, "ab", '{"a":1}'), FIRST[1]],
+        ),
+        ("update t x set n = default where id > 0", 2, [(1, None, "a", '{"a":1}'), (2, None, "b", None)]),
+        ("update t set v = 5", 2, [(1, 2, "a", "5"), (2, 3, "b", "5")]),
+        ("delete from t x where x.s = 'a'", 1, FIRST[1:]),
+        ("delete from t where id = 77", 0, FIRST),
+        ("delete from t", 2, []),
+    ],
+)
+def test_update_and_delete_return_the_number_of_rows(
+    run: Run, text: str, affected: int, expected: list[tuple[Any, ...]]
+):
+    assert run(text) == [{"num_affected_rows": affected}]
+    assert rows(run) == expected
+
+
+@pytest.mark.parametrize(
+    ("clauses", "counts", "expected"),
+    [
+        (
+            "when matched then update set n = s.n when not matched then insert (id, n) values (s.id, s.n)",
+            (1, 0, 1),
+            [FIRST[0], (2, 20, "b", None), (3, 30, None, None)],
+        ),
+        ("when matched and s.n > t.n then delete", (0, 1, 0), FIRST[:1]),
+        ("when not matched by source then delete", (0, 1, 0), FIRST[1:]),
+        (
+            "when matched then update set t.s = default "
+            "when not matched by source then update set t.n = t.id",
+            (2, 0, 0),
+            [(1, 1, "a", '{"a":1}'), (2, 3, None, None)],
+        ),
+        ("when matched then update set * when not matched then insert *", (1, 0, 1), None),
+    ],
+)
+def test_merge(run: Run, clauses: str, counts: tuple[int, int, int], expected: list[tuple[Any, ...]] | None):
+    columns = "id, n" if expected else "id, n, cast(null as string) as s, cast(null as variant) as v"
+    source = f"(select {columns} from values (2L, 20), (3L, 30) as r(id, n))"
+    found = run(f"merge into t using {source} s on t.id = s.id {clauses}")
+    names = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+    assert found == [dict(zip(names, (sum(counts), *counts), strict=True))]
+    assert rows(run) == (expected or [FIRST[0], (2, 20, None, None), (3, 30, None, None)])
+
+
+def test_merge_takes_a_table_as_its_source(run: Run, tmp_path: Path):
+    dv.write_table(tmp_path / "u", [{"id": 1, "n": 5}])
+    source = f"delta.`{tmp_path / 'u'}` as u"
+    text = f"merge into t using {source} on t.id = u.id when matched then update set n = u.n"
+    assert run(text)[0]["num_updated_rows"] == 1
+    assert rows(run)[0] == (1, 5, "a", '{"a":1}')
+
+
+def test_merge_with_schema_evolution_adds_columns(run: Run):
+    source = "(select 100L as id, 5 as n, 'x' as extra)"
+    run(f"merge with schema evolution into t using {source} s on t.id = s.id when not matched then insert *")
+    assert run("select id, extra from t where id = 100") == [{"id": 100, "extra": "x"}]
+
+
+def test_partitions_of_an_insert(tmp_path: Path):
+    table = f"delta.`{tmp_path / 'p'}`"
+    for text in (
+        f"create table {table} partitioned by (p) as select 1 as a, 'x' as p",
+        f"insert overwrite {table} partition (p = 'y') values (5), (6)",
+        f"insert into {table} partition (p) values (7, 'z')",
+        f"insert overwrite {table} partition (p = 'y') values (8)",
+    ):
+        assert len(dv.sql(text)) == 0
+    found = dv.sql(f"select a, p from {table} order by a").to_pylist()
+    assert found == [{"a": 1, "p": "x"}, {"a": 7, "p": "z"}, {"a": 8, "p": "y"}]
+    with pytest.raises(ExpressionError, match="'a' is not a partition column"):
+        dv.sql(f"insert into {table} partition (a = 1) values ('x')")
+
+
+def test_create_and_replace(tmp_path: Path):
+    text = """create table if not exists c (
+            id bigint generated always as identity, n int not null, g int generated always as (n + 1),
+            s string default 'none' comment 'text'
+        ) using delta cluster by (n) comment 'all' tblproperties (
+            'delta.appendOnly' = false, 'delta.feature.domainMetadata' = 'supported')"""
+    for _ in range(2):
+        dv.sql(text, c=tmp_path / "c")
+    dv.sql("insert into c (n) values (:n)", {"n": 4}, c=tmp_path / "c")
+    assert dv.sql("select * from c", c=tmp_path / "c").to_pylist() == [{"id": 1, "n": 4, "g": 5, "s": "none"}]
+    detail = dv.sql("describe detail c", c=tmp_path / "c").to_pylist()[0]
+    assert (detail["description"], detail["clusteringColumns"], detail["numFiles"]) == ("all", ["n"], 1)
+    replaced = tmp_path / "replaced"
+    dv.sql("create table r partitioned by (p) as select 1 as a, 2 as p", r=replaced)
+    dv.sql("create or replace table r as select 1 as b", r=replaced)
+    assert dv.sql("select * from r", r=replaced).to_pylist() == [{"b": 1}]
+
+
+def test_a_new_table_at_a_location(tmp_path: Path):
+    dv.sql(f"create table new location '{tmp_path / 'n'}' as select 1 as a")
+    assert dv.read_table(tmp_path / "n").to_pylist() == [{"a": 1}]
+
+
+def test_alter(run: Run):
+    for text in (
+        "alter table t set tblproperties ('delta.columnMapping.mode' = 'name', a.b = 1)",
+        "alter table t add columns (w int, y struct<a: int>)",
+        "alter table t rename column w to z",
+        "alter table t drop column if exists w",
+        "alter table t drop column z",
+        "alter table t add constraint c check (id > 0)",
+        "alter table t drop constraint c",
+        "alter table t drop constraint if exists c",
+        "alter table t unset tblproperties if exists (a.b, c)",
+    ):
+        assert run(text) == []
+    assert list(run("select * except (v) from t where id = 1")[0]) == ["id", "n", "s", "y"]
+    found = run("show tblproperties t ('a.b')")[0]
+    assert found["key"] == "a.b"
+    assert found["value"].endswith("does not have property: a.b")
+    operations = [row["operation"] for row in run("describe history t limit 3")]
+    assert operations == ["UNSET TBLPROPERTIES", "DROP CONSTRAINT", "ADD CONSTRAINT"]
+
+
+def test_maintenance(run: Run, tmp_path: Path):
+    run("insert into t values (3, 4, 'c', null)")
+    optimized = run("optimize t zorder by (id)")
+    assert optimized == [{"path": str(tmp_path / "t"), "metrics": {"numFilesAdded": 1, "numFilesRemoved": 2}}]
+    assert run("vacuum t retain 200 hours") == [{"path": str(tmp_path / "t")}]
+    assert run(f"vacuum '{tmp_path / 't'}' dry run") == []
+    restored = run("restore table t to version as of 1")[0]
+    assert (restored["num_of_files_after_restore"], restored["num_removed_files"]) == (1, 1)
+    assert rows(run) == FIRST
+    run("delete from t where id = 1")
+    assert run("reorg table t apply (purge)")[0]["metrics"]["numFilesAdded"] in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("insert into t values (3, 'x', 5, null)", CastError, "cannot cast 'x' to int"),
+        ("insert into t values (3, 4)", ExpressionError, "expected the values of id, n, s, v, got 2"),
+        ("insert into t (id, n) values (1, 3000000000)", CastError, "not in range"),
+        ("insert into t by name select 1 as zzz", ExpressionError, "unknown column 'zzz'"),
+        ("insert into t (id, id) values (1, 2)", ExpressionError, "'id' is listed twice"),
+        ("insert into t frob", ExpressionError, "expected a query, got `frob`"),
+        ("insert into t replace where id = 9 values (8, 1, 'a', null)", PredicateViolationError, "predicate"),
+        ("insert into t (id) values (:missing)", ExpressionError, "`missing` has no value"),
+        ("update t as x set n = t.n", ExpressionError, "`t.n`: `t` does not exist"),
+        ("update t set v:a = 5", ExpressionError, "variant_set"),
+        ("update t set n = 1, t.n = 2", ExpressionError, "set twice"),
+        ("delete from t where id in (select id from t)", ExpressionError, "MERGE INTO"),
+        ("merge into t using t on 1 = 1", ExpressionError, "expected `when`, got the end"),
+        (
+            "merge into t using (select 1 as id) s on t.id = s.id when matched then insert *",
+            ExpressionError,
+            "update",
+        ),
+        ("optimize t where id = 1", ExpressionError, "partition columns"),
+        ("optimize t zorder by (id, n)", ExpressionError, "expected one column"),
+        ("alter table t alter column n comment 'x'", ExpressionError, "without further options"),
+        ("alter table t add column w int first", ExpressionError, "got `first`"),
+        ("create or replace table t (id int)", ExpressionError, "needs a query"),
+        ("create table t cluster by (a) as select 1 as a", ExpressionError, "CLUSTER BY"),
+        ("drop table t", ExpressionError, "expected a query, or a statement"),
+        ("insert into nope values (1)", ExpressionError, "unknown table `nope`.*the tables are t"),
+        ("vacuum t lite", ExpressionError, "end of the statement"),
+    ],
+)
+def test_what_cannot_run_changes_nothing(run: Run, text: str, error: type[Exception], message: str):
+    before = dv.sql("describe history t", t=_path_of(run))
+    with pytest.raises(error, match=message):
+        run(text)
+    assert rows(run) == FIRST
+    assert len(dv.sql("describe history t", t=_path_of(run))) == len(before)
+
+
+def _path_of(run: Run) -> str:
+    return str(run("describe detail t")[0]["location"])
+
+
+def test_rows_are_not_a_table_to_change():
+    with pytest.raises(ExpressionError, match="expected a table, got list"):
+        dv.sql("delete from rows", rows=[{"a": 1}])
+    with pytest.raises(TableNotFoundError):
+        dv.sql("delete from delta.`/nowhere/at/all` where true")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (-5, "-5"),
+        (1 << 64, None),
+        (0.1, "0.1D"),
+        (1e300, "1e+300D"),
+        (float("nan"), "double('nan')"),
+        (Decimal("1.50"), "1.50BD"),
+        ("it's \\", "'it\\'s \\\\'"),
+        (b"\x00\xff", "x'00ff'"),
+        (dt.date(2026, 1, 2), "date'2026-01-02'"),
+        (dt.datetime(2026, 1, 2, 3), None),
+        (dt.datetime(2026, 1, 2, 3, tzinfo=dt.timezone.utc), "timestamp'2026-01-02 03:00:00+00:00'"),
+        ([1], None),
+    ],
+)
+def test_the_text_of_a_parameter(value: object, text: str | None):
+    assert literal_text(value) == text
+    if text is not None:
+        found = dv.sql(f"select {text} as found").to_pylist()[0]["found"]
+        expected = (
+            value.replace(tzinfo=dt.timezone.utc)
+            if isinstance(value, dt.datetime) and value.tzinfo
+            else value
+        )
+        assert str(found) == str(expected)
