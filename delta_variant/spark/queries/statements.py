@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from ..._logging import get_logger
 from ..._text import quote
 from ...errors import ExpressionError
 from ...statements.parse import ParsedStatement
@@ -19,7 +19,7 @@ from .table_names import FORMATS, find_source
 
 __all__ = ["SparkStatements"]
 
-_LOGGER = logging.getLogger(__name__)
+_LOGGER = get_logger(__name__)
 
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 
