@@ -235,9 +235,9 @@ def _resolve(name: Name, scope: NameScope) -> Expression:
     bound: Expression = Column(field.name, field.type)
     for position, part in enumerate(rest, 1):
         if not pa.types.is_struct(field.type):
+            operand = describe(Name(name.parts[:position]))
             raise ExpressionError(
-                f"`{describe(name)}`: `{describe(bound)}` is {type_name(field.type)}, which has no fields",
-                column=describe(bound),
+                f"`{whole}`: `{operand}` is {type_name(field.type)}, which has no fields", column=operand
             )
         parents = (*parents, field.name)
         field = scope.field(part, whole, parents, field.type)

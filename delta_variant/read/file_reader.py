@@ -44,9 +44,10 @@ from ..protocol.schema.conforming import conform
 from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.schema.storage_types import check_readable
 from ..protocol.types import StructField, StructType, fields_of
-from ..storage.store import exists
+from ..storage.store import exists, uri_of
 from ..variant.shredding import ShreddingSchema
 from ..variant.values import VARIANT_TYPE
+from .file_metadata import FILE_METADATA, file_metadata
 from .predicate import Leaf, RowCondition
 from .row_tracking import RowTracking
 from .vector_files import VectorFiles
@@ -334,7 +335,7 @@ class FileReader:
         tests: _Tests = NO_TESTS,
     ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
         path, deleted = self.file.path, self._deleted()
-        stored = [each for each in inputs if not self._is_partition(each)]
+        stored = [each for each in inputs if not self._is_constant(each)]
         read = [
             self._as_stored(each, shredded[each.column])
             if is_whole(each) and each.column in shredded
@@ -387,23 +388,27 @@ class FileReader:
     def _with_constants(
         self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input]
     ) -> pa.RecordBatch:
-        """Return the inputs in their table types, with the partition values among them."""
+        """Return the inputs in their table types, with the constants of the file among them."""
         with error_location(file=self.file.path):
             arrays = {
                 input_name(each): self.table.column(each, array)
                 for each, array in zip(stored, batch.columns, strict=False)
             }
         for each in inputs:
-            if self._is_partition(each):
+            if self._is_constant(each):
                 arrays[input_name(each)] = self._constant(each, batch.num_rows)
         names = [input_name(each) for each in inputs]
         return pa.record_batch([arrays[name] for name in names], names=names)
 
-    def _is_partition(self, each: Input) -> bool:
+    def _is_constant(self, each: Input) -> bool:
+        if each == FILE_METADATA:
+            return True
         return isinstance(each, Column) and each.name in self.table.version.partition_columns
 
     def _constant(self, each: Input, rows: int) -> Any:
         assert isinstance(each, Column)
+        if each == FILE_METADATA:
+            return file_metadata(uri_of(self.table.version.store, self.file.path), self.file.size, rows)
         field = self.table.fields[each.name]
         text = self.file.partition_values.get(physical_name(field, self.table.mode))
         value = partition_value_from_string(text, field.type, self.table.version.timezone)

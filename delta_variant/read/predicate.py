@@ -26,6 +26,7 @@ from ..expressions.tree import (
 from ..expressions.tree import inputs as expression_inputs
 from ..expressions.types import kind_of
 from ..variant.moments import UTC
+from .file_metadata import FILE_METADATA
 
 __all__ = [
     "AllOf",
@@ -257,7 +258,8 @@ def leaf_of(operand: Expression) -> Leaf | None:
     """Return the column or path that an expression reads, None for any other expression."""
     match operand:
         case Column(name, arrow_type):
-            return Leaf((name,), None, arrow_type)
+            # The file of a row has no statistics.
+            return None if name == FILE_METADATA.name else Leaf((name,), None, arrow_type)
         case Field(inner, name, arrow_type):
             outer = leaf_of(inner)
             return outer and Leaf((*outer.names, name), None, arrow_type)

@@ -64,7 +64,7 @@ class Query(msgspec.Struct, frozen=True):
         lateral: str | None = None,
     ) -> Query:
         """Return the query for the arguments of `read_table`; raises ExpressionError."""
-        scope = Scope.of_read(table)
+        scope = Scope.of_read(table).with_file_metadata()
         parts = None if lateral is None else _Lateral.of(lateral, scope)
         if parts is not None:
             scope = parts.extend(scope)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
+import pyarrow as pa
 
 from ..expressions.bind import bind as bind_expression
 from ..expressions.bind import bind_predicate
@@ -19,6 +21,7 @@ from ..protocol.schema.paths import FieldPath
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import VARIANT, StructType
 from ..variant.moments import UTC, current_moment
+from .file_metadata import FILE_METADATA
 
 __all__ = ["Scope"]
 
@@ -28,6 +31,9 @@ class Scope(NameScope, frozen=True, dict=True):
 
     chars: Mapping[str, Mapping[FieldPath, int]] = msgspec.field(default_factory=dict)
     """The characters to which columns are padded with spaces, by name and path within the column."""
+
+    hidden: Mapping[str, pa.Field[Any]] = msgspec.field(default_factory=dict)
+    """Columns that SQL text can name and that are not among all columns, by their names in lower case."""
 
     @classmethod
     def of(cls, table: TableConfiguration) -> Scope:
@@ -51,6 +57,19 @@ class Scope(NameScope, frozen=True, dict=True):
         widths = {field.name: char_widths(field) for field in table.schema.fields}
         chars = {name: paths for name, paths in widths.items() if paths}
         return msgspec.structs.replace(stored, chars=chars) if chars else stored
+
+    def with_file_metadata(self) -> Scope:
+        """Return the scope with the column `_metadata` of the file of a row, unless the table has one."""
+        column: pa.Field[Any] = pa.field(FILE_METADATA.name, FILE_METADATA.type)
+        return msgspec.structs.replace(self, hidden={"_metadata": column})
+
+    def fields(
+        self, name: str, parents: tuple[str, ...] = (), struct: Iterable[pa.Field[Any]] | None = None
+    ) -> list[pa.Field[Any]]:
+        """Return the columns with a name, or the fields of `struct`, as `NameScope` does."""
+        found = super().fields(name, parents, struct)
+        hidden = None if parents else self.hidden.get(name.lower())
+        return found if found or hidden is None else [hidden]
 
     def whole_columns(self) -> Mapping[str, Expression]:
         """Return an expression for each column, by name."""

@@ -12,6 +12,7 @@ from ..errors import UnsupportedFeatureError
 from ..log.load import version_to_read
 from ..log.timestamps import Timestamp
 from ..operations.changes import plan_changes
+from ..read.file_metadata import FILE_METADATA
 from ..read.plan import plan_files
 from ..read.query import Query
 from ..read.rows import load_readable
@@ -98,6 +99,8 @@ def read_table(
     monitor.report({**plan.counts, "version": snapshot.version})
     files = plan.files
     reason = unsupported_by_scan(spark, snapshot, files, own_credentials=own_credentials)
+    if FILE_METADATA in query.inputs:
+        reason = "it does not return the column _metadata of this package"
     if reader == "scan" and reason:
         raise UnsupportedFeatureError(
             f"Spark's scan cannot read {snapshot.uri} because {reason}: pass reader='kernel'",
