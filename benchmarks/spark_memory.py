@@ -165,7 +165,8 @@ def ancestors(process: int, parents: dict[int, int]) -> Iterator[int]:
 
 def is_python(process: int) -> bool:
     with suppress(OSError):
-        return "pyspark" in Path(f"/proc/{process}/cmdline").read_text()
+        # The JVM, and processes that it forks, have `pyspark` in their command, too.
+        return "pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_text()
     return False
 
 
