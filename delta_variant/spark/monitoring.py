@@ -19,6 +19,7 @@ __all__ = ["EXECUTION_ID", "JOB_GROUP", "Monitor"]
 JOB_GROUP = "spark.jobGroup.id"
 DESCRIPTION = "spark.job.description"
 EXECUTION_ID = "spark.sql.execution.root.id"
+UTIL = ("AccumulatorContext", "JsonProtocol")
 EVENTS = "org.apache.spark.sql.execution.ui.SparkListener"
 
 _LOGGER = get_logger(__name__)
@@ -93,7 +94,9 @@ def _post(
     jvm, bus = context._jvm, context._jsc.sc().listenerBus()
     executions = getattr(jvm.org.apache.spark.sql.execution, "SQLExecution$")
     execution = getattr(executions, "MODULE$").nextExecutionId()
-    ids = {text: jvm.org.apache.spark.util.AccumulatorContext.newId() for text in counts}
+    # Each look-up of a class is a request to the JVM.
+    accumulators, protocol = (getattr(jvm.org.apache.spark.util, name) for name in UTIL)
+    ids = {text: accumulators.newId() for text in counts}
     start = {
         # A micro-batch is an execution, which has those of its operations.
         "rootExecutionId": int(context.getLocalProperty(EXECUTION_ID) or execution),
@@ -112,7 +115,7 @@ def _post(
     }
     for event, fields in events.items():
         text = json.dumps({"Event": EVENTS + event, "executionId": execution, **fields})
-        bus.post(jvm.org.apache.spark.util.JsonProtocol.sparkEventFromJson(text))
+        bus.post(protocol.sparkEventFromJson(text))
 
 
 def _of_jvm(spark: SparkSession) -> tuple[Any, Any]:

@@ -50,8 +50,8 @@ def read_table(
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`, or a name: of a view that
             `create_view` created, or of a table of Delta in the session's catalog, such as
             `main.shop.orders`. A relative path has a slash, as in `./orders`.
-        columns: SQL text of the columns, by output name or as a sequence, such as `event:user.id::bigint`.
-            None is every column.
+        columns: SQL text of the columns, by output name or as a sequence, such as `event:user.id::bigint`,
+            or `_metadata.file_path` for the file of a row. None is every column.
         where: A predicate in SQL; only the rows for which it is true are returned. Local times in it and in
             `columns` are in the session's time zone at the time of this call.
         version: The version to read, by default the latest.

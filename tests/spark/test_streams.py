@@ -332,6 +332,20 @@ def test_the_progress_has_observed_metrics_and_the_history_each_batch(spark: Spa
     assert [each.repeated for each in results] == [True]
 
 
+def test_the_last_progress_has_observed_metrics_also_on_spark_connect(spark: SparkSession, tmp_path: Path):
+    add_lines(tmp_path / "lines", '{"n":1}', '{"n":2}')
+    lines = spark.readStream.text(str(tmp_path / "lines")).observe("lines", sql.count("value").alias("rows"))
+    write = dvs.batch_writer(tmp_path / "t", variant_columns=["value"], app_id="app")
+    query = lines.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "c"))
+    progress = finished(query.trigger(availableNow=True).start()).lastProgress
+    assert progress is not None
+    found = (progress.batchId, progress.numInputRows, progress.sink.numOutputRows)
+    assert found == (0, 2, -1)
+    row = progress.observedMetrics["lines"]
+    # The guide says so.
+    assert (row["values"][0] if is_remote() else row["rows"]) == 2
+
+
 def test_a_repeated_batch_does_not_reject_its_lines_again(spark: SparkSession, tmp_path: Path):
     rejects = tmp_path / "rejects"
     options = {"json": dv.JsonOptions(on_invalid="reject", rejects=rejects)}
