@@ -167,9 +167,9 @@ class FileSeries(Generic[Context]):
 
     def flush(self) -> None:
         """Write the rows that were transferred last, so that all residual rows of the open file are known."""
-        if self._open is not None:
+        if self._open is not None and self._separates:
             self._open.flush()
-            self._separate(self._open, 0)
+            self._residual_rows += self._open.writer.take_residual_rows(0)
 
     def take_residual_rows(self) -> list[pa.RecordBatch]:
         """Return the residual rows that were found since the last call, as they were in the batches."""
@@ -204,7 +204,8 @@ class FileSeries(Generic[Context]):
         self.paths.append(path)
         schema = buffer[0][0].schema
         self._open = _FileWriter.create(self._store, path, schema, self._variants, self._options, shredding)
-        self._open.writer.separate(separates)
+        if separates:
+            self._open.writer.separate(True)
         for batch, context in buffer:
             self.add(batch, context)
 
@@ -243,7 +244,8 @@ class FileSeries(Generic[Context]):
         return copied
 
     def _end_if_full(self, file: _FileWriter) -> None:
-        self._separate(file, RESIDUAL_ROWS)
+        if self._separates:
+            self._residual_rows += file.writer.take_residual_rows(RESIDUAL_ROWS)
         written = file.writer.bytes_written
         if written - self._group_start >= ROW_GROUP_BYTES:
             self._group_start = written
@@ -259,11 +261,6 @@ class FileSeries(Generic[Context]):
             written = file.close(self._options, self._indexed)
             _LOGGER.debug("wrote %s: %d rows, %d bytes", file.uri, written.rows, written.bytes)
             self.files.append(written)
-
-    def _separate(self, file: _FileWriter, least: int) -> None:
-        """Take the residual rows of the open file, unless they are fewer than `least`."""
-        if self._separates:
-            self._residual_rows += file.writer.take_residual_rows(least)
 
     def discard(self) -> None:
         """Remove every file that was started."""

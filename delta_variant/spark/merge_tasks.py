@@ -420,28 +420,24 @@ class ApplyTask:
         self, version: TableVersion, changes: Sequence[_FileChanges], name: NameFile
     ) -> RewrittenPart:
         by_path = {each.file.path: each for each in changes}
-        return rewrite_files(
-            version,
-            [each.file for each in changes],
-            None,
-            lambda file: self._change(version, by_path[file.path]),
-            version.configuration,
-            self.merge.options,
-            name,
-        )
+        clauses, rules = self.merge.clauses, RowRules.of(version.configuration)
+        copied = columns_copied(version, clauses, rules)
+        inputs, replaced = inputs_changed(version, [POSITION]), columns_replaced(clauses)
 
-    def _change(self, version: TableVersion, changes: _FileChanges) -> RowChange:
-        merging = self.merge.rows(version, changes.source)
-        copied = columns_copied(version, self.merge.clauses, merging.rules)
+        def change(file: FileEntry) -> RowChange:
+            found = by_path[file.path]
+            merging = MergeRows(version, Join(found.source, self.merge.join), clauses, rules)
 
-        def tests(batch: pa.RecordBatch) -> Array:
-            return changes.decision.of(batch.column(POSITION.name)).changes
+            def tests(batch: pa.RecordBatch) -> Array:
+                return found.decision.of(batch.column(POSITION.name)).changes
 
-        def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
-            return merging.apply(batch, changes.decision.of(batch.column(POSITION.name)))
+            def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
+                return merging.apply(batch, found.decision.of(batch.column(POSITION.name)))
 
-        inputs, replaced = inputs_changed(version, [POSITION]), columns_replaced(self.merge.clauses)
-        return RowChange([POSITION], (), tests, inputs, apply, copied, replaced)
+            return RowChange([POSITION], (), tests, inputs, apply, copied, replaced)
+
+        files = [each.file for each in changes]
+        return rewrite_files(version, files, None, change, version.configuration, self.merge.options, name)
 
 
 @dataclass(frozen=True)
