@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from .._checks import check_text
 from ..expressions.calls import TABLE_FUNCTIONS
 from ..expressions.grammar import Grammar
-from ..expressions.lexer import GrammarError, Token, too_deep
+from ..expressions.lexer import Cursor, GrammarError, Token, too_deep
 from ..expressions.tree import Expression, Literal, Name
 from .functions import AGGREGATES, WINDOW_FUNCTIONS
 from .syntax import (
@@ -90,6 +90,16 @@ def parse_statement(text: str, parameters: Mapping[str, Literal]) -> tuple[State
     except RecursionError as error:
         raise too_deep(text) from error
     return statement, grammar.marked
+
+
+def table_name(text: str) -> tuple[str, ...]:
+    """Return the parts of the name of a table; raises GrammarError."""
+    cursor = Cursor(text)
+    parts = [cursor.take_name()]
+    while cursor.accept("."):
+        parts.append(cursor.take_name())
+    cursor.expect_end()
+    return tuple(parts)
 
 
 class _QueryGrammar(Grammar):
@@ -266,12 +276,26 @@ class _QueryGrammar(Grammar):
             alias = self._alias()
             return Derived(rows, alias, self.take_names() if alias and self.is_next("(") else ())
         if self._is_call():
-            self.fail("a table", "the only function of tables is `lateral variant_explode`")
+            return self._changes()
         parts = [self.take_name()]
         while self.accept("."):
             parts.append(self.take_name())
         version, timestamp = self._time_travel()
         return TableName(tuple(parts), version, timestamp, self._alias())
+
+    def _changes(self) -> TableName:
+        """Return a call of `table_changes` with the name of a table, a first and a last version or time."""
+        if not self.accept("table_changes"):
+            self.fail("a table", "the functions of tables are `table_changes` and `lateral variant_explode`")
+        start = self.token.start
+        self.expect("(")
+        name, *versions = self.take_list(self._constant)
+        self.expect(")")
+        if not isinstance(name, str) or not all(isinstance(each, int | str) for each in versions):
+            raise GrammarError(start, "expected the name of a table, then versions or timestamps")
+        if len(versions) not in (1, 2):
+            raise GrammarError(start, "expected a first version, and a last one or none")
+        return TableName(table_name(name), None, None, self._alias(), tuple(versions))
 
     def _time_travel(self) -> tuple[int | None, str | None]:
         self.is_next("for") and self.following.word in ("version", "timestamp") and self.take()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ from ..expressions.tree import Literal
 from ..input.arrow_data import batches_of
 from ..input.invalid_json import parse_json_columns
 from ..log.snapshot import Snapshot
+from ..log.timestamps import to_instant
+from ..operations.changes import read_changes
 from ..protocol.schema.arrow import from_arrow, to_arrow
 from ..protocol.types import StructType
 from ..read.query import Query
@@ -240,13 +242,15 @@ class _Tables:
         """Return the source of the rows of a table; raises ExpressionError for an unknown name."""
         from .relations import StoredRows, TableSource
 
-        key = (name.parts, name.version, name.timestamp)
+        key = (name.parts, name.version, name.timestamp, name.changes)
         if key not in self._opened:
             location = self._find(name)
             is_table = isinstance(location, str | PathLike | Snapshot) or hasattr(location, "table_uri")
-            if is_table:
+            if is_table and name.changes:
+                self._opened[key] = self._changes(location, *name.changes)
+            elif is_table:
                 self._opened[key] = load_readable(location, name.version, name.timestamp)
-            elif name.version is not None or name.timestamp is not None:
+            elif name.version is not None or name.timestamp is not None or name.changes:
                 raise ExpressionError(f"`{'.'.join(name.parts)}` is not a Delta table, which has versions")
             else:
                 self._opened[key] = self._stored(name.parts[-1], location)
@@ -255,6 +259,14 @@ class _Tables:
             return TableSource(found.in_timezone(self.scope.timezone))
         scope, batches = found
         return StoredRows(scope, lambda names: batches)
+
+    def _changes(self, location: Any, start: Any, end: Any = None) -> tuple[Scope, Iterable[pa.RecordBatch]]:
+        first, last = (
+            to_instant(each, self.scope.timezone) if isinstance(each, str) else each for each in (start, end)
+        )
+        scan = read_changes(location, start=first, end=last, timezone=self.scope.timezone)
+        scope = Scope.of_columns(from_arrow(scan.schema), self.scope.timezone)
+        return msgspec.structs.replace(scope, moment=self.scope.moment), list(scan.to_batches())
 
     def _find(self, name: TableName) -> Any:
         if len(name.parts) == 2 and name.parts[0].lower() == "delta":

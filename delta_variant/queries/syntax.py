@@ -85,12 +85,13 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class TableName(msgspec.Struct, frozen=True):
-    """A table by its name."""
+    """A table by its name; `changes` are the arguments of `table_changes` after it."""
 
     parts: tuple[str, ...]
     version: int | None
     timestamp: str | None
     alias: str | None
+    changes: tuple[int | str | None, ...] = ()
 
 
 class Derived(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,8 @@ import delta_variant as dv
 from delta_variant import spark as dvs
 
 ROW_METRICS = {
-    "WRITE": ("numOutputRows",),
+    # The JARs count rows of rewritten files as output.
+    "WRITE": ("numOutputRows", "numCopiedRows"),
     "DELETE": ("numDeletedRows",),
     "UPDATE": ("numUpdatedRows",),
     "MERGE": ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted"),
@@ -225,11 +226,15 @@ class Side:
     def history(self) -> list[tuple[str | None, list[Any]]]:
         """Return the operations with their metrics of rows, newest first."""
         found = [
-            (each.operation, [each.metrics.get(name, 0) for name in ROW_METRICS.get(str(each.operation), ())])
-            for each in dv.history(self.path)
+            (each.operation, _row_counts(str(each.operation), each.metrics)) for each in dv.history(self.path)
         ]
         # Delta's JARs make some commits that change nothing and leave out others; so do the operations here.
         return [each for each in found if not each[1] or any(each[1])]
+
+
+def _row_counts(operation: str, metrics: Mapping[str, Any]) -> list[Any]:
+    counts = [metrics.get(name, 0) for name in ROW_METRICS.get(operation, ())]
+    return [sum(counts)] if operation == "WRITE" else counts
 
 
 def sides(spark: SparkSession, folder: Path) -> list[Side]:

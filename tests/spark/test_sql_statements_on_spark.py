@@ -106,6 +106,38 @@ def test_a_name_of_the_catalog_and_its_cached_rows(spark_with_delta: SparkSessio
         spark.sql("drop table kept")
 
 
+EARLIER = (
+    "select id, n from {} version as of 1 order by id",
+    "select k.id, k.n from {} for version as of 1 as k where k.n > 1",
+    "select a.id, b.n from {} version as of 1 a join {} b on a.id = b.id order by 1, 2",
+    "select count(*) as n, v:a::int as a from {} timestamp as of '{time}' group by all order by 2",
+    "select id, _change_type from table_changes('{}', 1, 2) order by 1, 2",
+    "select c.id, c._commit_version from table_changes('{}', 1) as c where c._commit_version > 2 order by 1",
+)
+
+
+def test_queries_of_earlier_versions_and_of_changes(spark_with_delta: SparkSession):
+    spark = spark_with_delta
+    feed = "tblproperties ('delta.enableChangeDataFeed' = 'true')"
+    spark.sql(f"create table past (id bigint, n int, v variant) using delta {feed}")
+    try:
+        spark.sql("insert into past values (1, 1, parse_json('{\"a\": 1}')), (2, 2, null)")
+        time = spark.sql("describe history past limit 1").collect()[0].timestamp
+        spark.sql("update past set n = 5 where id = 2")
+        spark.sql("delete from past where id = 1")
+        for text in EARLIER:
+            query = text.replace("{}", "past").replace("{time}", str(time))
+            expected = spark.sql(query).collect()
+            assert dvs.sql(spark, query).collect() == expected
+            assert expected
+            there = f"delta.`{spark.sql('describe detail past').collect()[0].location}`"
+            here = query.replace("past", there).replace(f"'{there}'", repr(there))
+            assert dvs.sql(spark, here).collect() == expected
+            assert [tuple(row.values()) for row in dv.sql(here).to_pylist()] == [*map(tuple, expected)]
+    finally:
+        spark.sql("drop table past")
+
+
 TEXTS = (
     "insert into t values (1, default), (2, 'x')",
     "insert overwrite table t partition (p) by name select 1 as a",

@@ -8,118 +8,41 @@ from dataclasses import field as dataclass_field
 from functools import cache, partial
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from msgspec.structs import replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, MapType, StructType
 
 from ..._logging import get_logger
-from ...errors import CastError
-from ...expressions.evaluate import evaluate, without_cast
-from ...expressions.tree import Expression, Literal, input_name, is_strict_cast
+from ...errors import TableNotFoundError
 from ...log.snapshot import Snapshot
-from ...protocol.schema.arrow import variant_field
-from ...read import query as reads
+from ...log.timestamps import to_instant
 from ...read.plan import plan_files
 from ...read.rows import load_readable
 from ...read.scope import Scope
 from ...statements.parameters import literal_text
 from ...statements.parse import find_statement
-from ...storage.store import open_store
-from ...variant import values as variants
+from ...storage.store import RememberedTable, open_store
 from ..columns import to_spark
 from ..credentials import session_options
 from ..monitoring import Monitor
 from ..readers import FileReader, groups_of_table
+from ..reading import read_changes
 from ..running import is_case_sensitive, parallelism, run_task, session_timezone
 from ..scanning import scan, unsupported_by_scan
 from ..tasks import TaskTable
-from .parsing import parse_query, with_values
+from .changes import Changes, without_changes
+from .lenient import LenientQuery
+from .parsing import PARSER_ERRORS, Dialect, parse_query
 from .parts import Query, TableReference
 from .rewriting import Rewriting, TableRead, rewrite
+from .spans import QueryTokens
 from .statements import SparkStatements
 from .table_names import View, find_source
 from .text import escape, field, field_name, quote, replace_tables
 from .views import ViewExpander
 
-__all__ = ["LenientQuery", "sql"]
-
-VARIANTS: Any = pa.list_(variant_field("element"))
-
-
-class LenientQuery(reads.Query, frozen=True):
-    """A query whose batches have all rows, and the Variants that cannot be cast, if a cast fails.
-
-    The output `failed` has an array of Variants for a row with a failed cast, one for each strict cast among
-    the outputs, else NULL.
-    """
-
-    failed: str | None = None
-
-    @classmethod
-    def of_outputs(
-        cls, outputs: Mapping[str, Expression], predicate: Expression | None, failed: str | None = None
-    ) -> LenientQuery:
-        """Return the query for bound expressions; the output `failed` is added."""
-        added = {} if failed is None else {failed: Literal(pa.scalar(None, VARIANTS))}
-        query = cls({}, predicate, (), failed=failed)._with({**outputs, **added}, None)
-        assert isinstance(query, LenientQuery)
-        return query
-
-    def result(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the outputs for the rows that match the predicate, or for all rows if a cast fails."""
-        try:
-            return super().result(batch)
-        except CastError:
-            return self._all_rows(batch)
-
-    def _all_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        arrays: dict[str, Any] = {}
-        failed = []
-        for name, each in self.outputs.items():
-            if not is_strict_cast(each):
-                arrays[name] = evaluate(each, batch)
-                continue
-            arrays[name], rest = _cast_or_keep(each, batch)
-            failed.append(rest)
-        if self.failed is not None:
-            arrays[self.failed] = _arrays_of_failed(failed, batch.num_rows)
-        schema = self.schema
-        return pa.record_batch([arrays[name].cast(schema.field(name).type) for name in arrays], schema=schema)
-
-
-def _cast_or_keep(each: Any, batch: pa.RecordBatch) -> tuple[Any, Any]:
-    """Return the values of a strict cast, NULL where it fails, and the Variants where it does."""
-    if input_name(each) in batch.schema.names:
-        return batch.column(input_name(each)), pa.nulls(batch.num_rows, VARIANTS.value_type)
-    raw: Any = batch.column(input_name(without_cast(each)))
-    found = variants.extract(raw, (), each.type, strict=False, timezone=each.timezone)
-    parts = [raw.field(name).cast(pa.binary()) for name in ("metadata", "value")]
-    is_failed = pc.and_(found.is_null(), raw.is_valid())
-    kept = pa.StructArray.from_arrays(
-        [pc.if_else(is_failed, part, b"") for part in parts],
-        fields=list(VARIANTS.value_type),
-        mask=pc.invert(is_failed),
-    )
-    return found, kept
-
-
-def _arrays_of_failed(failed: Sequence[Any], rows: int) -> Any:
-    """Return for each row the array of its Variants, NULL for a row without any."""
-    has_any = pa.repeat(pa.scalar(False), rows)
-    for each in failed:
-        has_any = pc.or_(has_any, each.is_valid())
-    flags = [bool(each) for each in has_any.to_pylist()]
-    numbers = [number * rows + row for row, flag in enumerate(flags) if flag for number in range(len(failed))]
-    offsets = [0]
-    for flag in flags:
-        offsets.append(offsets[-1] + flag * len(failed))
-    values = pa.concat_arrays(failed).take(pa.array(numbers, pa.int64()))
-    from_arrays: Any = pa.ListArray.from_arrays
-    return from_arrays(pa.array(offsets, pa.int32()), values, type=VARIANTS, mask=pc.invert(has_any))
-
+__all__ = ["sql"]
 
 _LOGGER = get_logger(__name__)
 
@@ -184,17 +107,19 @@ def sql(
     """
     args = None if args is None else dict(args) if isinstance(args, Mapping) else list(args)
     literals = _literals(args)
-    if (text := with_values(query, literals)) is not None:
+    if (text := _with_values(query, literals)) is not None:
         query, args, literals = text, None, {}
     statement = find_statement(query, {})
     if statement is not None and _reads_as_spark(spark) and _is_ansi(spark):
         run_query = partial(sql, spark, storage_options=storage_options)
         found = SparkStatements(spark, storage_options, run_query).run(statement)
         return spark.sql(query, args) if found is None else found
-    parsed = parse_query(query, literals)
+    text, changes = without_changes(query)
+    parsed = parse_query(text, literals)
     if parsed is None:
         return spark.sql(query, args)
     tables = _Tables(spark, storage_options)
+    tables.read_changes(changes)
     expanded = tables.without_views(parsed, literals)
     if expanded is not parsed:
         try:
@@ -260,10 +185,30 @@ class _Table:
         return run_task(self.spark, groups, task, task.schema)
 
 
+@dataclass(frozen=True)
+class _Frame:
+    """Rows that Spark reads."""
+
+    df: DataFrame
+
+    def empty(self) -> DataFrame:
+        """Return the columns without rows."""
+        return self.df.limit(0)
+
+    def subquery(self) -> None:
+        """Return None, because no text has the columns."""
+
+    def read(self, what: TableRead) -> DataFrame:
+        """Return all rows and columns."""
+        return self.df
+
+
 class _Statement:
     """A query over tables of this package, by the index of their reference."""
 
-    def __init__(self, spark: SparkSession, query: Query, args: Any, sources: Mapping[int, _Table]) -> None:
+    def __init__(
+        self, spark: SparkSession, query: Query, args: Any, sources: Mapping[int, _Table | _Frame]
+    ) -> None:
         self._spark = spark
         self._query = query
         self._args = args
@@ -310,9 +255,13 @@ class _Statement:
         return self._sql(replace_tables(self._query, texts, {}), frames).schema
 
     def _rewriting(self) -> Rewriting | None:
-        if not _reads_as_spark(self._spark):
+        if not _reads_as_spark(self._spark) or any(
+            isinstance(each, _Frame) for each in self.sources.values()
+        ):
             return None
-        tables = {number: source.scope for number, source in self.sources.items()}
+        tables = {
+            number: source.scope for number, source in self.sources.items() if isinstance(source, _Table)
+        }
         # Without ANSI mode, Spark compares values of different types by other rules than the tasks.
         return rewrite(self._query, tables, with_conditions=_is_ansi(self._spark))
 
@@ -336,8 +285,28 @@ class _Tables:
         self._spark = spark
         self._storage_options = storage_options
         self._timezone = session_timezone(spark)
-        self._find = cache(partial(find_source, spark))
-        self._loaded: dict[str, _Table] = {}
+        self._find_source = cache(partial(find_source, spark))
+        self._loaded: dict[tuple[str, int | None, str | None], _Table] = {}
+        self._changes: dict[str, DataFrame] = {}
+
+    def _find(self, name: Sequence[str]) -> str | View | None:
+        return None if name[-1] in self._changes else self._find_source(tuple(name))
+
+    def read_changes(self, calls: Mapping[str, Changes]) -> None:
+        """Read what calls of `table_changes` return; queries name it by the keys."""
+        for key, call in calls.items():
+            location = self._find(call.table)
+            if not isinstance(location, str):
+                raise TableNotFoundError(
+                    f"table_changes: cannot find the Delta table {'.'.join(call.table)!r}"
+                )
+            options = session_options(self._spark, location, self._storage_options)
+            start, end = (
+                to_instant(each, self._timezone) if isinstance(each, str) else each
+                for each in (call.start, call.end)
+            )
+            table = RememberedTable(location, options)
+            self._changes[key] = read_changes(self._spark, table, start=start, end=end)
 
     def without_views(self, query: Query, parameters: Mapping[str, str] | Sequence[str]) -> Query:
         """Return a query with the text of views of Spark in their place, where it has the same columns."""
@@ -351,8 +320,14 @@ class _Tables:
 
     def statement(self, query: Query, args: Any) -> _Statement:
         """Return a query over the tables of this package that it names."""
-        locations = {number: self._find(each.parts) for number, each in enumerate(query.tables)}
-        sources = {number: self._load(each) for number, each in locations.items() if isinstance(each, str)}
+        sources: dict[int, _Table | _Frame] = {}
+        for number, table in enumerate(query.tables):
+            changes = self._changes.get(table.parts[-1])
+            location = self._find(table.parts) if changes is None else None
+            if changes is not None:
+                sources[number] = _Frame(changes)
+            elif isinstance(location, str):
+                sources[number] = self._load(location, table.version, table.timestamp)
         if query.qualifiers:
             query = replace(query, tables=[self._with_schema(each) for each in query.tables])
         return _Statement(self._spark, query, args, sources)
@@ -364,12 +339,15 @@ class _Tables:
         missing = max(3 - len(table.parts), 0)
         return replace(table, parts=(*parts[:missing], *table.parts))
 
-    def _load(self, location: str) -> _Table:
-        if location not in self._loaded:
+    def _load(self, location: str, version: int | None, timestamp: str | None) -> _Table:
+        key = location, version, timestamp
+        if key not in self._loaded:
             options = session_options(self._spark, location, self._storage_options)
-            snapshot = load_readable(open_store(location, options), None).in_timezone(self._timezone)
-            self._loaded[location] = _Table(self._spark, snapshot, options, bool(self._storage_options))
-        return self._loaded[location]
+            moment = None if timestamp is None else to_instant(timestamp, self._timezone)
+            snapshot = load_readable(open_store(location, options), version, moment)
+            snapshot = snapshot.in_timezone(self._timezone)
+            self._loaded[key] = _Table(self._spark, snapshot, options, bool(self._storage_options))
+        return self._loaded[key]
 
 
 def _literals(args: Any) -> dict[str, str] | list[str]:
@@ -380,6 +358,21 @@ def _literals(args: Any) -> dict[str, str] | list[str]:
     found = [literal_text(value) for value in args or []]
     # Without one, the positions of the others would change.
     return [] if None in found else [str(each) for each in found]
+
+
+def _with_values(text: str, parameters: Mapping[str, str] | Sequence[str]) -> str | None:
+    """Return a text with the values of its parameters in their place, None unless all are known."""
+    if not parameters:
+        return None
+    try:
+        found = [*QueryTokens(text, Dialect().tokenize(text)).parameters((0, len(text)), parameters)]
+    except PARSER_ERRORS:
+        return None
+    for (start, end), value in reversed(found):
+        if value is None:
+            return None
+        text = f"{text[:start]}{value}{text[end + 1 :]}"
+    return text
 
 
 def _is_ansi(spark: SparkSession) -> bool:

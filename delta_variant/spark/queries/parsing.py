@@ -39,7 +39,7 @@ from .syntax import (
     whole_sources,
 )
 
-__all__ = ["ConditionFinder", "parse_query", "with_values"]
+__all__ = ["PARSER_ERRORS", "ConditionFinder", "Dialect", "parse_query"]
 
 
 class ConditionFinder:
@@ -131,21 +131,6 @@ def parse_query(text: str, parameters: Mapping[str, str] | Sequence[str] = ()) -
     if is_query and all(_is_at_its_place(each, text) for each in _identifiers(root)):
         return _Finder(text, root, tokens, parameters).query()
     return Query(text, [*tables_of_tokens(tokens)], [], [], [], [], [], {})
-
-
-def with_values(text: str, parameters: Mapping[str, str] | Sequence[str]) -> str | None:
-    """Return a text with the values of its parameters in their place, None unless all are known."""
-    if not parameters:
-        return None
-    try:
-        found = [*QueryTokens(text, Dialect().tokenize(text)).parameters((0, len(text)), parameters)]
-    except PARSER_ERRORS:
-        return None
-    for (start, end), value in reversed(found):
-        if value is None:
-            return None
-        text = f"{text[:start]}{value}{text[end + 1 :]}"
-    return text
 
 
 def _identifiers(root: Any) -> Iterator[Any]:
@@ -266,12 +251,16 @@ class _Finder:
 
     def _reference(self, table: Any) -> TableReference:
         alias = table.args.get("alias")
+        start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"]
+        version = self._tokens.version_after(end) if table.args.get("version") else None
         return TableReference(
             tuple(part.this for part in table.parts),
-            (table.parts[0].meta["start"], table.parts[-1].meta["end"]),
+            (start, end if version is None else version[0]),
             None if alias is None or not alias.name else alias.name,
-            is_plain_source(table) and not (alias is not None and alias.args.get("columns")),
-            not (alias or table.args.get("sample") or table.args.get("version")),
+            is_plain_source(table, is_versioned=version is not None)
+            and not (alias is not None and alias.args.get("columns")),
+            not (alias or table.args.get("sample") or (table.args.get("version") and version is None)),
+            *(version or (0, None, None))[1:],
         )
 
     def _scope(self, select: Any) -> Scope:

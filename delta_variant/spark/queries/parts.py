@@ -20,8 +20,9 @@ class TableReference(msgspec.Struct, frozen=True):
 
     `parts` of a table in a catalog may include the current catalog and schema, which columns can name.
     `alias` is the name of its rows in the text if it has one, and `takes_alias` whether one can follow the
-    name. Unless `is_plain`, the query needs all of its columns and rows: for samples, versions and pivots,
-    and where the parser does not see who reads it.
+    name. Unless `is_plain`, the query needs all of its columns and rows: for samples and pivots, and where
+    the parser does not see who reads it. The span includes VERSION AS OF and TIMESTAMP AS OF, if `version` or
+    `timestamp` has their value.
     """
 
     parts: tuple[str, ...]
@@ -29,6 +30,8 @@ class TableReference(msgspec.Struct, frozen=True):
     alias: str | None
     is_plain: bool
     takes_alias: bool
+    version: int | None = None
+    timestamp: str | None = None
 
 
 class Item(msgspec.Struct, frozen=True):

@@ -129,6 +129,18 @@ class QueryTokens:
                 known = values.get(name.text) if isinstance(values, Mapping) else None
                 yield (token.start, name.end), known
 
+    def version_after(self, end: int) -> tuple[int, int | None, str | None] | None:
+        """Return the end and the value of VERSION or TIMESTAMP AS OF after a table, None if not constant."""
+        number = next(number for number, token in enumerate(self._tokens) if token.start > end)
+        while self._tokens[number].text.lower() != "of":
+            number += 1
+        kind, value = self._tokens[number - 2].text.lower(), self._tokens[number + 1]
+        if kind == "version" and value.text.isdecimal():
+            return value.end, int(value.text), None
+        if kind == "timestamp" and value.token_type is TokenType.STRING:
+            return value.end, None, value.text
+        return None
+
     def _is_named_parameter(self, number: int) -> bool:
         """Return whether a token is the colon of `:name`, and not that of a path."""
         if self._kind(number) is not TokenType.COLON or self._kind(number + 1) is None:

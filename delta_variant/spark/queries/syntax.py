@@ -109,9 +109,9 @@ def visible_ctes(table: Any) -> dict[str, Any]:
     return found
 
 
-def is_plain_source(node: Any) -> bool:
+def is_plain_source(node: Any, *, is_versioned: bool = False) -> bool:
     """Return whether a table or a subquery is one of FROM, without a sample, a pivot and the like."""
-    known = ("this", "db", "catalog", "alias")
+    known = ("this", "db", "catalog", "alias", *(["version"] if is_versioned else []))
     is_source = isinstance(node.parent, exp.From | exp.Join) and isinstance(node.parent.parent, exp.Select)
     return is_source and has_only(node, known)
 
