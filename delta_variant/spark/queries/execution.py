@@ -33,11 +33,12 @@ from ..scanning import scan, unsupported_by_scan
 from ..tasks import TaskTable
 from .changes import Changes, without_changes
 from .lenient import LenientQuery
-from .parsing import PARSER_ERRORS, Dialect, parse_query
+from .parsing import parse_query
 from .parts import Query, TableReference
 from .rewriting import Rewriting, TableRead, rewrite
 from .spans import QueryTokens
 from .statements import SparkStatements
+from .syntax import PARSER_ERRORS, Dialect
 from .table_names import View, find_source
 from .text import escape, field, field_name, quote, replace_tables
 from .views import ViewExpander

@@ -39,7 +39,7 @@ from .syntax import (
     whole_sources,
 )
 
-__all__ = ["PARSER_ERRORS", "ConditionFinder", "Dialect", "parse_query"]
+__all__ = ["ConditionFinder", "parse_query"]
 
 
 class ConditionFinder:
