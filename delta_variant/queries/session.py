@@ -75,9 +75,9 @@ class LocalSession:
             return found
         raise ExpressionError(f"cannot change `{name[0]}`: expected a table, got {type(found).__name__}")
 
-    def place(self, name: Sequence[str], location: str | None) -> TableLocation | None:
+    def place(self, name: Sequence[str], location: Callable[[], str | None]) -> TableLocation | None:
         """Return where a table is created: at LOCATION, or as for a table that exists."""
-        return self.find(name) if location is None else location
+        return location() or self.find(name)
 
     def full_name(self, name: Sequence[str]) -> tuple[str, ...]:
         """Return the name of a table."""

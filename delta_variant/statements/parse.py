@@ -51,8 +51,11 @@ class ParsedStatement:
         """Return the location of the table, None for a name that the session does not know."""
         if not self._words.startswith("create"):
             return session.find(self.table)
+        return session.place(self.table, self._location)
+
+    def _location(self) -> str | None:
         statement = self.parse()
-        return session.place(self.table, statement.location if isinstance(statement, Create) else None)
+        return statement.location if isinstance(statement, Create) else None
 
     def parse(self) -> Statement:
         """Return the statement.

@@ -46,8 +46,8 @@ class Session(Protocol):
     def find(self, name: Sequence[str]) -> TableLocation | None:
         """Return the location of a table, None if it is not known."""
 
-    def place(self, name: Sequence[str], location: str | None) -> TableLocation | None:
-        """Return where a table is created, `location` being that of the statement; None as in `find`."""
+    def place(self, name: Sequence[str], location: Callable[[], str | None]) -> TableLocation | None:
+        """Return where a table is created; `location` returns that of the statement. None as in `find`."""
 
     def full_name(self, name: Sequence[str]) -> tuple[str, ...]:
         """Return the name of a table with its catalog and schema, as far as the session has these."""

@@ -87,8 +87,10 @@ def test_spark_runs_statements_on_names_of_its_own(spark: SparkSession):
         with pytest.raises(SPARK_ERRORS):
             dvs.sql(spark, "delete from numbers where id = 1")
         assert dvs.sql(spark, "drop view numbers").collect() == []
+        assert dvs.sql(spark, "create table plain (id int) using parquet").collect() == []
     finally:
         spark.catalog.dropTempView("numbers")
+        spark.sql("drop table if exists plain")
 
 
 def test_a_name_of_the_catalog_and_its_cached_rows(spark_with_delta: SparkSession):

@@ -68,9 +68,9 @@ class SparkStatements:
         options = engine.storage_options(found, self.storage_options)
         return RememberedTable(found, options, Memo.of_handle(), engine)
 
-    def place(self, name: Sequence[str], location: str | None) -> TableLocation | None:
+    def place(self, name: Sequence[str], location: Callable[[], str | None]) -> TableLocation | None:
         """Return where a table is created: a path. Names belong to the catalog of Spark."""
-        return self.find(name) if name[0].lower() in FORMATS and location is None else None
+        return self.find(name) if name[0].lower() in FORMATS and location() is None else None
 
     def full_name(self, name: Sequence[str]) -> tuple[str, ...]:
         """Return the name of a table with its catalog and schema."""
@@ -97,8 +97,9 @@ class SparkStatements:
             _LOGGER.info("Spark runs the statement: %s", error)
             return None
         rows = run(location, self)
-        # Spark keeps what CACHE TABLE has read of a table.
-        self.spark.catalog.refreshByPath(table_uri(location))
+        if not statement.only_shows:
+            # Spark keeps what CACHE TABLE has read of a table.
+            self.spark.catalog.refreshByPath(table_uri(location))
         if not rows.num_columns:
             return self.spark.createDataFrame([], StructType([]))
         return self.spark.createDataFrame(rows)
