@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -181,6 +184,31 @@ def test_the_users_group_and_description_stay(spark: SparkSession, ui: SparkUI, 
     assert job["jobGroup"] == "nightly"
     assert job["description"] == f"load of the night: delta_variant WRITE {table.table_uri}: write files"
     assert after == ["nightly", "load of the night"]
+
+
+def last(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield batches for a minute, unless Spark ends the task."""
+    (batch,) = batches
+    for _ in range(600):
+        time.sleep(0.1)
+        yield batch
+
+
+def test_the_name_of_an_operation_cancels_it(spark: SparkSession, ui: SparkUI, table: dv.Table):
+    name = f"delta_variant WRITE {table.table_uri}"
+    slow = spark.range(1, numPartitions=1).mapInArrow(last, "id long")
+    with ThreadPoolExecutor(1) as threads:
+        write = threads.submit(table.append, slow)
+        while not any(job["status"] == "RUNNING" and name in str(job) for job in ui.read("jobs")):
+            time.sleep(0.1)
+        if IS_CONNECT:
+            spark.interruptTag(name)
+        else:
+            spark.sparkContext.cancelJobGroup(name)
+        error = write.exception(30)
+    assert error is not None
+    assert "cancel" in str(error).lower()
+    assert dv.load_snapshot(table.table_uri).version == 1
 
 
 def test_the_name_of_a_table_has_no_credentials(spark: SparkSession, ui: SparkUI):
