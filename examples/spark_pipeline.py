@@ -13,10 +13,11 @@ The steps run in the order in which they are given, by default `check stream mon
 - `check` ends with an error if the executors cannot work on the tables.
 - `stream` processes new files, each event exactly once, also after a crash.
 - `rebuild` computes silver and gold again from all of bronze, as after a change of their columns.
+- `correct` changes rows of silver in SQL.
 - `maintain` compacts, repairs statistics, removes unreferenced files and audits each row.
 - `monitor` prints the commits of each table with their metrics.
 
-`docs/guides/spark-pipeline.md` explains it. `tools/pipeline.sh` runs it on two releases of Bioregistry.
+`docs/guides/spark-pipeline.md` explains it. `make demo-spark` runs it on two releases of Bioregistry.
 """
 
 from __future__ import annotations
@@ -51,6 +52,34 @@ ENTRY = {
     "homepage": "variant_get(entry, '$.homepage', 'string')",
 }
 """The typed columns of silver, from the entry of an event."""
+
+CREATE_SILVER = """
+CREATE TABLE IF NOT EXISTS {silver} (
+  prefix STRING, name STRING, license STRING, deprecated BOOLEAN, homepage STRING, entry VARIANT, lsn BIGINT
+) TBLPROPERTIES (
+  'delta.enableChangeDataFeed' = 'true',
+  'delta.enableDeletionVectors' = 'true',
+  'delta.enableVariantShredding' = 'true',
+  'delta.autoOptimize.autoCompact' = 'true'
+)
+"""
+"""The change feed tells gold which licenses changed, and deletion vectors keep merges of few rows small."""
+
+CREATE_GOLD = "CREATE TABLE IF NOT EXISTS {gold} (license STRING, entries BIGINT, deprecated BIGINT)"
+
+CORRECTIONS = (
+    """
+    MERGE INTO {silver} AS target
+    USING (
+      SELECT * FROM VALUES ('Apache', 'Apache-2.0'), ('GPL-3.0', 'GPL-3.0-only') AS names (spelling, license)
+    ) AS source
+    ON target.license = source.spelling
+    WHEN MATCHED THEN UPDATE SET license = source.license
+    """,
+    "UPDATE {silver} SET license = 'custom' WHERE license LIKE 'http%'",
+    "DELETE FROM {silver} WHERE deprecated AND homepage IS NULL",
+)
+"""What people change in silver in addition to the events. The next `stream` counts again what changed."""
 
 SILVER = ["prefix", *ENTRY, "entry", "lsn"]
 GOLD = ["license", "entries", "deprecated"]
@@ -98,13 +127,14 @@ def check(spark: SparkSession, pipeline: Pipeline) -> None:
 
 def create_tables(spark: SparkSession, pipeline: Pipeline) -> None:
     """Create silver and gold, which streams read or merge into before they have rows."""
-    none = spark.range(0).selectExpr("'' AS prefix", "0L AS lsn", "parse_json('null') AS entry")
-    # The change feed tells gold which licenses changed.
-    feed = {"delta.enableChangeDataFeed": "true", "delta.autoOptimize.autoCompact": "true"}
-    engine = dvs.SparkEngine(spark)
-    silver, gold = (dv.Table(table, engine=engine) for table in (pipeline.silver, pipeline.gold))
-    dv.write_table(silver, typed(none), mode="ignore", configuration=feed)
-    dv.write_table(gold, counted(typed(none)), mode="ignore")
+    for statement in (CREATE_SILVER, CREATE_GOLD):
+        run(spark, pipeline, statement)
+
+
+def run(spark: SparkSession, pipeline: Pipeline, statement: str) -> DataFrame:
+    """Run SQL in which `{silver}` and `{gold}` are tables of the pipeline."""
+    tables = {table.rpartition("/")[2]: f"delta.`{table}`" for table in pipeline.tables}
+    return dvs.sql(spark, statement.format(**tables))
 
 
 def stream(spark: SparkSession, pipeline: Pipeline) -> None:
@@ -200,6 +230,13 @@ def rebuild(spark: SparkSession, pipeline: Pipeline) -> None:
     print(f"   gold:   {dv.Table(pipeline.gold, engine=engine).overwrite(counted(entries))}")
 
 
+def correct(spark: SparkSession, pipeline: Pipeline) -> None:
+    """Change rows of silver in SQL, as analysts do. Later events of a row replace the change."""
+    for statement in CORRECTIONS:
+        counts = run(spark, pipeline, statement).first().asDict()
+        print(f"   {statement.split()[0]}: {counts}")
+
+
 def maintain(spark: SparkSession, pipeline: Pipeline) -> None:
     """Compact each table, complete its statistics, remove unreferenced files and audit every row.
 
@@ -207,9 +244,9 @@ def maintain(spark: SparkSession, pipeline: Pipeline) -> None:
     """
     for table in pipeline.tables:
         handle = dv.Table(table, engine=dvs.SparkEngine(spark))
-        handle.optimize()
+        dvs.sql(spark, f"OPTIMIZE delta.`{table}`")
         handle.repair_statistics(dry_run=False)
-        handle.vacuum(dry_run=False)
+        dvs.sql(spark, f"VACUUM delta.`{table}`")
         audit = handle.audit(data=True)
         print(
             f"   {table}: version {audit.version}, {len(audit.files)} files, {len(audit.findings)} findings"
@@ -218,15 +255,17 @@ def maintain(spark: SparkSession, pipeline: Pipeline) -> None:
             raise RuntimeError(f"the audit of {table} found {audit.count('error')} errors")
 
 
-def monitor(_: SparkSession, pipeline: Pipeline) -> list[dict[str, Any]]:
+def monitor(spark: SparkSession, pipeline: Pipeline) -> list[dict[str, Any]]:
     """Print and return the latest commits of each table: what a dashboard or an alert reads."""
     found = []
     for table in pipeline.tables:
-        for entry in dv.history(table, 10):
-            metrics = {name: value for name, value in entry.metrics.items() if value}
-            batch = entry.parameters.get("epochId")
-            found.append({"table": table, "version": entry.version, "batch": batch, **metrics})
-            print(f"   {table} version {entry.version}, {entry.operation}, batch {batch}: {metrics}")
+        for row in dvs.sql(spark, f"DESCRIBE HISTORY delta.`{table}` LIMIT 10").collect():
+            metrics = {name: int(value) for name, value in (row["operationMetrics"] or {}).items()}
+            metrics = {name: value for name, value in metrics.items() if value}
+            batch = (row["operationParameters"] or {}).get("epochId")
+            batch = None if batch is None else int(batch)
+            found.append({"table": table, "version": row["version"], "batch": batch, **metrics})
+            print(f"   {table} version {row['version']}, {row['operation']}, batch {batch}: {metrics}")
     return found
 
 
@@ -241,6 +280,7 @@ STEPS: dict[str, Callable[[SparkSession, Pipeline], Any]] = {
     "check": check,
     "stream": stream,
     "rebuild": rebuild,
+    "correct": correct,
     "maintain": maintain,
     "monitor": monitor,
 }

