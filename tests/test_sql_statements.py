@@ -125,6 +125,9 @@ def test_merge_with_schema_evolution_adds_columns(run: Run):
     assert run("select id, extra from t where id = 100") == [{"id": 100, "extra": "x"}]
 
 
+LAST = [{"a": 11, "p": None}, {"a": 12, "p": "7"}]
+
+
 def test_partitions_of_an_insert(tmp_path: Path):
     table = f"delta.`{tmp_path / 'p'}`"
     for text in (
@@ -132,10 +135,13 @@ def test_partitions_of_an_insert(tmp_path: Path):
         f"insert overwrite {table} partition (p = 'y') values (5), (6)",
         f"insert into {table} partition (p) values (7, 'z')",
         f"insert overwrite {table} partition (p = 'y') values (8)",
+        f"insert into {table} values (9, null), (10, '7')",
+        f"insert overwrite {table} partition (p = null) values (11)",
+        f"insert overwrite {table} partition (p = 7) values (12)",
     ):
         assert len(dv.sql(text)) == 0
     found = dv.sql(f"select a, p from {table} order by a").to_pylist()
-    assert found == [{"a": 1, "p": "x"}, {"a": 7, "p": "z"}, {"a": 8, "p": "y"}]
+    assert found == [{"a": 1, "p": "x"}, {"a": 7, "p": "z"}, {"a": 8, "p": "y"}, *LAST]
     with pytest.raises(ExpressionError, match="'a' is not a partition column"):
         dv.sql(f"insert into {table} partition (a = 1) values ('x')")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -60,7 +60,7 @@ class Insert(msgspec.Struct, frozen=True):
             raise ExpressionError(f"INSERT: expected the values of {expected}, got {len(rows.names)}")
         cells = {each.name: _cast(f"c{number}", each) for number, each in enumerate(given)}
         cells |= {name: _cast(text.text, _field(columns, name)) for name, text in fixed.items()}
-        where = self._where(fixed)
+        where = self._where(fixed, cells)
         is_dynamic = self.is_overwrite and where is None and session.is_dynamic
         write_table(
             table,
@@ -95,11 +95,11 @@ class Insert(msgspec.Struct, frozen=True):
         dynamic = [each for each in partition if each.name not in fixed]
         return [each for each in columns.values() if each not in partition] + dynamic
 
-    def _where(self, fixed: Mapping[str, Text]) -> str | None:
+    def _where(self, fixed: Collection[str], cells: Mapping[str, str]) -> str | None:
         """Return the condition of the rows that are replaced, None for all or none."""
         if self.replaced is not None:
             return self.replaced.text
-        tests = [f"{quote(name)} = {text.text}" for name, text in fixed.items()]
+        tests = [f"{quote(name)} <=> {cells[name]}" for name in fixed]
         return " and ".join(tests) or None if self.is_overwrite else None
 
 

@@ -34,22 +34,27 @@ QUERIES = ("select", "with", "values", "from", "table")
 class ParsedStatement:
     """A statement whose table is known, and whose other parts are parsed when they are asked for."""
 
-    def __init__(self, parser: _Parser, words: str, name: tuple[str, ...]) -> None:
-        self._parser, self._words, self.table = parser, words, name
+    def __init__(self, parser: _Parser) -> None:
+        self._parser = parser
+
+    @property
+    def table(self) -> tuple[str, ...]:
+        """The name of the table."""
+        return self._parser.table
 
     @property
     def is_alteration(self) -> bool:
         """Whether the statement is ALTER TABLE, of which this package has some clauses."""
-        return self._words == "alter table"
+        return self._parser.words == "alter table"
 
     @property
     def only_shows(self) -> bool:
         """Whether the statement changes nothing."""
-        return self._words.startswith(("desc", "show"))
+        return self._parser.words.startswith(("desc", "show"))
 
     def locate(self, session: Session) -> TableLocation | None:
         """Return the location of the table, None for a name that the session does not know."""
-        if not self._words.startswith("create"):
+        if not self._parser.words.startswith("create"):
             return session.find(self.table)
         return session.place(self.table, self._location)
 
@@ -66,7 +71,7 @@ class ParsedStatement:
 
     @cached_property
     def _parsed(self) -> Statement:
-        return self._parser.run(lambda: RULES[self._words](self._parser, self.table))
+        return self._parser.statement()
 
 
 def find_statement(text: str, parameters: Mapping[str, str]) -> ParsedStatement | None:
@@ -74,21 +79,22 @@ def find_statement(text: str, parameters: Mapping[str, str]) -> ParsedStatement 
     check_text("the query", text)
     parser = _Parser(re.sub(r"[\s;]+\Z", "", text), parameters)
     try:
-        words = parser.head()
-        if words is None:
-            return None
-        is_path = words in NAMED_BY_PATH and parser.token.kind == "string"
-        return ParsedStatement(parser, words, ("delta", parser.string()) if is_path else parser.table_name())
+        return ParsedStatement(parser) if parser.head() else None
     except GrammarError:
         return None
 
 
 class _Parser(StatementGrammar):
+    """A parser of statements; `words` are those of the rule, and `prefix` the common tables before it."""
+
+    words: str
+    table: tuple[str, ...]
     prefix = ""
 
-    def run(self, read: Callable[[], Statement]) -> Statement:
+    def statement(self) -> Statement:
+        """Return the statement after its table; raises ExpressionError."""
         try:
-            statement = read()
+            statement = RULES[self.words](self)
             if self.token.kind != "end":
                 self.fail("the end of the statement")
         except GrammarError as failure:
@@ -97,11 +103,16 @@ class _Parser(StatementGrammar):
             raise too_deep(self.text) from error
         return statement
 
-    def head(self) -> str | None:
-        """Move past the words before the name of the table, and return those of the rule."""
+    def head(self) -> bool:
+        """Move past the words of a rule and the name of its table; return whether there is such a rule."""
         if self.is_next("with"):
             self._skip_common_tables()
-        return next((words for words in RULES if self.accept_words(words)), None)
+        words = next((words for words in RULES if self.accept_words(words)), None)
+        if words is None:
+            return False
+        is_path = words in NAMED_BY_PATH and self.token.kind == "string"
+        self.words, self.table = words, ("delta", self.string()) if is_path else self.table_name()
+        return True
 
     def _skip_common_tables(self) -> None:
         start = self.position
@@ -111,13 +122,13 @@ class _Parser(StatementGrammar):
 
     # Statements that change rows
 
-    def insert(self, table: tuple[str, ...]) -> Statement:
-        return self._insertion(table, is_overwrite=False)
+    def insert(self) -> Statement:
+        return self._insertion(is_overwrite=False)
 
-    def overwrite(self, table: tuple[str, ...]) -> Statement:
-        return self._insertion(table, is_overwrite=True)
+    def overwrite(self) -> Statement:
+        return self._insertion(is_overwrite=True)
 
-    def _insertion(self, table: tuple[str, ...], *, is_overwrite: bool) -> Statement:
+    def _insertion(self, *, is_overwrite: bool) -> Statement:
         partition: Mapping[str, Text | None] = {}
         if self.accept("partition"):
             self.expect("(")
@@ -131,7 +142,7 @@ class _Parser(StatementGrammar):
         if not self.is_next("(", *QUERIES):
             self.fail("a query")
         rows = (self._rows() if self.is_next("values") else None) or self.prefix + self.rest()
-        return Insert(Target(table), rows, columns, by_name, partition, is_overwrite, where)
+        return Insert(Target(self.table), rows, columns, by_name, partition, is_overwrite, where)
 
     def _rows(self) -> Values | None:
         """Return the rows of VALUES, None if the query goes on or has expressions of its engine."""
@@ -153,8 +164,8 @@ class _Parser(StatementGrammar):
     def _partition_value(self) -> tuple[str, Text | None]:
         return self.take_name(), self.expression_text() if self.accept("=") else None
 
-    def update(self, table: tuple[str, ...]) -> Statement:
-        target = Target(table, self.alias("set"))
+    def update(self) -> Statement:
+        target = Target(self.table, self.alias("set"))
         self.expect("set")
         assignments = self.assignments()
         return Update(target, assignments, self.expression_text() if self.accept("where") else None)
@@ -169,12 +180,12 @@ class _Parser(StatementGrammar):
         self.expect("=")
         return column, self.value_or_default()
 
-    def delete(self, table: tuple[str, ...]) -> Statement:
-        target = Target(table, self.alias("where"))
+    def delete(self) -> Statement:
+        target = Target(self.table, self.alias("where"))
         return Delete(target, self.expression_text() if self.accept("where") else None)
 
-    def merge(self, table: tuple[str, ...], *, evolves: bool = False) -> Statement:
-        target = Target(table, self.alias("using"))
+    def merge(self, *, evolves: bool = False) -> Statement:
+        target = Target(self.table, self.alias("using"))
         self.expect("using")
         name, source = self._enclosed_source() if self.is_next("(") else self._table_source()
         given = Target(name, self.alias("on"))
@@ -194,8 +205,8 @@ class _Parser(StatementGrammar):
         start = self.token.start
         return self.table_name(), f"select * from {self.text[start : self.position]}"
 
-    def merge_with_evolution(self, table: tuple[str, ...]) -> Statement:
-        return self.merge(table, evolves=True)
+    def merge_with_evolution(self) -> Statement:
+        return self.merge(evolves=True)
 
     def _clause(self) -> When:
         words = next((each for each in MATCHES if self.accept_words(each)), None)
@@ -229,16 +240,16 @@ class _Parser(StatementGrammar):
 
     # Statements that create and alter tables
 
-    def create(self, table: tuple[str, ...]) -> Statement:
-        return self._creation(table, "error")
+    def create(self) -> Statement:
+        return self._creation("error")
 
-    def create_if_missing(self, table: tuple[str, ...]) -> Statement:
-        return self._creation(table, "ignore")
+    def create_if_missing(self) -> Statement:
+        return self._creation("ignore")
 
-    def replace(self, table: tuple[str, ...]) -> Statement:
-        return self._creation(table, "overwrite")
+    def replace(self) -> Statement:
+        return self._creation("overwrite")
 
-    def _creation(self, table: tuple[str, ...], mode: Literal["error", "ignore", "overwrite"]) -> Statement:
+    def _creation(self, mode: Literal["error", "ignore", "overwrite"]) -> Statement:
         is_list = self.is_next("(") and self.following.word not in QUERIES
         parts: dict[str, Any] = {"columns": self.enclosed_texts()} if is_list else {}
         while (words := next((each for each in OPTIONS if self.accept_words(each)), None)) is not None:
@@ -257,25 +268,22 @@ class _Parser(StatementGrammar):
             self.fail("`delta`")
         return self.take().word
 
-    def alter(self, table: tuple[str, ...]) -> Statement:
-        return alteration(self)
-
     # Statements that maintain and show tables
 
-    def optimize(self, table: tuple[str, ...]) -> Statement:
+    def optimize(self) -> Statement:
         where = self.expression_text() if self.accept("where") else None
         columns: tuple[str, ...] = ()
         if self.accept_words("zorder by"):
             columns = self.enclosed_texts() if self.is_next("(") else (self.rest(),)
         return partial(optimize_table, where=None if where is None else where.text, sort_by=columns)
 
-    def purge(self, table: tuple[str, ...]) -> Statement:
+    def purge(self) -> Statement:
         where = self.expression_text() if self.accept("where") else None
         for symbol in ("apply", "(", "purge", ")"):
             self.expect(symbol)
         return partial(optimize_table, where=None if where is None else where.text, purge=True)
 
-    def vacuum(self, table: tuple[str, ...]) -> Statement:
+    def vacuum(self) -> Statement:
         hours = None
         self.accept("full")
         if self.accept("retain"):
@@ -283,20 +291,20 @@ class _Parser(StatementGrammar):
             self.expect("hours")
         return partial(vacuum_table, hours=hours, is_dry_run=self.accept_words("dry run"))
 
-    def restore(self, table: tuple[str, ...]) -> Statement:
+    def restore(self) -> Statement:
         self.expect("to")
         if self.accept_words("version as of"):
             return partial(restore_table, version=int(self.number()))
         self.expect_words("timestamp as of")
         return partial(restore_table, timestamp=self.string())
 
-    def history(self, table: tuple[str, ...]) -> Statement:
+    def history(self) -> Statement:
         return partial(show_history, limit=int(self.number()) if self.accept("limit") else None)
 
-    def detail(self, table: tuple[str, ...]) -> Statement:
+    def detail(self) -> Statement:
         return show_detail
 
-    def shown_properties(self, table: tuple[str, ...]) -> Statement:
+    def shown_properties(self) -> Statement:
         key = None
         if self.accept("("):
             key = self.property_key()
@@ -304,7 +312,7 @@ class _Parser(StatementGrammar):
         return partial(show_properties, key=key)
 
 
-RULES: Mapping[str, Callable[[_Parser, tuple[str, ...]], Statement]] = {
+RULES: Mapping[str, Callable[[_Parser], Statement]] = {
     "insert into [table]": _Parser.insert,
     "insert overwrite [table]": _Parser.overwrite,
     "update": _Parser.update,
@@ -314,7 +322,7 @@ RULES: Mapping[str, Callable[[_Parser, tuple[str, ...]], Statement]] = {
     "create table if not exists": _Parser.create_if_missing,
     "create table": _Parser.create,
     "create or replace table": _Parser.replace,
-    "alter table": _Parser.alter,
+    "alter table": alteration,
     "optimize": _Parser.optimize,
     "reorg table": _Parser.purge,
     "vacuum": _Parser.vacuum,
