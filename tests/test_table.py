@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import delta_variant as dv
+from delta_variant._version import package_version
 from delta_variant.errors import ArgumentTypeError, TableNotFoundError
-from delta_variant.log.commit_context import engine_info
 
 # For each method: its function.
 METHODS = {
@@ -335,11 +335,11 @@ def test_a_copy_without_metadata_of_a_distribution_writes(tmp_path: Path, monkey
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "version", fail)
-    engine_info.cache_clear()
+    package_version.cache_clear()
     try:
         dv.write_table(tmp_path / "t", [{"id": 1}])
         commit = (tmp_path / "t" / "_delta_log" / f"{0:020}.json").read_text()
     finally:
-        engine_info.cache_clear()
+        package_version.cache_clear()
     assert '"engineInfo":"delta-variant/unknown"' in commit
     assert dv.__version__ == "unknown"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import cache
 from typing import Any, TypeAlias
 from uuid import uuid4
 
@@ -252,7 +251,6 @@ def commit_context(
     )
 
 
-@cache
 def engine_info() -> str:
     """Return the `engineInfo` of commits, such as `delta-variant/0.1.0`."""
     return f"delta-variant/{package_version()}"

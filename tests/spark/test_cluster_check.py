@@ -20,7 +20,7 @@ from delta_variant.spark.task_errors import restore_errors
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.classic("a cluster of several executors")
+@pytest.mark.classic("RDDs and other objects of the JVM")
 def test_a_check_finds_each_of_six_faults_on_a_cluster(tmp_path: Path):
     run_driver("cluster_faults.py", tmp_path, 1, seconds_per_run=240)
 
@@ -42,7 +42,7 @@ def test_a_session_without_faults_has_no_problems(spark: SparkSession, tmp_path:
     assert bool(check.unknown) == (notes != ["problems: none"])
 
 
-@pytest.mark.classic("the server has a default file system of its own")
+@pytest.mark.classic("core-site.xml and the configuration of the JVM")
 def test_a_location_that_the_driver_cannot_use_is_an_error(spark: SparkSession, tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file"):

@@ -143,7 +143,7 @@ def test_options_of_a_call_win():
     assert add_options("s3://b/t", {"timeout": "2m"}, KEYS) == {**AS_OPTIONS, "timeout": "2m"}
 
 
-@pytest.mark.classic("the configuration object of the JVM")
+@pytest.mark.classic("core-site.xml and the configuration of the JVM")
 def test_settings_of_the_jvm_and_of_keystores_are_read(spark: SparkSession, tmp_path: Path):
     context: Any = spark.sparkContext
     configuration, jvm = context._jsc.hadoopConfiguration(), context._jvm

@@ -22,7 +22,7 @@ CORE_SITE = """<configuration>
 
 
 @pytest.mark.nightly
-@pytest.mark.classic("core-site.xml of the server")
+@pytest.mark.classic("core-site.xml and the configuration of the JVM")
 @pytest.mark.timeout(600)
 def test_a_session_on_hdfs_rejects_its_paths_and_uses_those_of_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

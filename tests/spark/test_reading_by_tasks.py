@@ -103,7 +103,7 @@ def test_partition_columns_keep_values_and_order(spark: SparkSession, tmp_path: 
     ]
 
 
-@pytest.mark.classic("counts tasks")
+@pytest.mark.classic("RDDs and other objects of the JVM")
 def test_many_files_are_listed_in_few_tasks_or_read_by_the_kernel(spark: SparkSession, tmp_path: Path):
     table = table_of_events(tmp_path / "t", 33)
     before = spark.conf.get(LISTING_TASKS)

@@ -175,7 +175,7 @@ TEXTS = (
 )
 
 
-@pytest.mark.classic("the client has no parser")
+@pytest.mark.classic("RDDs and other objects of the JVM")
 @pytest.mark.parametrize("text", TEXTS)
 def test_what_spark_cannot_parse_is_an_error_and_the_rest_is_not(spark_with_delta: SparkSession, text: str):
     parser = spark_with_delta._jsparkSession.sessionState().sqlParser()  # type: ignore[operator, union-attr]

@@ -104,7 +104,12 @@ ACTIONS = {
 
 @pytest.mark.filterwarnings("ignore:toPandas attempted Arrow optimization")
 @pytest.mark.parametrize(
-    "action", ["toPandas", "write", pytest.param("rdd", marks=pytest.mark.classic("RDDs"))]
+    "action",
+    [
+        "toPandas",
+        "write",
+        pytest.param("rdd", marks=pytest.mark.classic("RDDs and other objects of the JVM")),
+    ],
 )
 @pytest.mark.parametrize("is_format", [False, True])
 def test_every_action_raises_the_error_of_its_task(
