@@ -49,6 +49,10 @@ FIRST = [(1, 2, "a", '{"a":1}'), (2, 3, "b", None)]
         ("insert into t (n, id) select id, id + 5 from t where id = 1", [*FIRST, (6, 1, None, None)]),
         ("insert into table t (id, s) values (9, default)", [*FIRST, (9, None, None, None)]),
         ("with q as (select 7L as id) insert into t (id) select id from q", [*FIRST, (7, None, None, None)]),
+        (
+            "with q as (select 7L as id where 1 < 2) insert into t (id) select * from q",
+            [*FIRST, (7, None, None, None)],
+        ),
         ("insert overwrite t values (1, 2, 'a', null)", [(1, 2, "a", None)]),
         ("insert overwrite table t (id) values (1)", [(1, None, None, None)]),
         ("insert into t replace where id = 1 select 1L, 9, 'x', null", [(1, 9, "x", None), FIRST[1]]),
@@ -104,7 +108,7 @@ def test_update_and_delete_return_the_number_of_rows(
 )
 def test_merge(run: Run, clauses: str, counts: tuple[int, int, int], expected: list[tuple[Any, ...]] | None):
     columns = "id, n" if expected else "id, n, cast(null as string) as s, cast(null as variant) as v"
-    source = f"(select {columns} from values (2L, 20), (3L, 30) as r(id, n))"
+    source = f"(select {columns} from values (2L, 20), (3L, 30) as r(id, n) where id < 9)"
     found = run(f"merge into t using {source} s on t.id = s.id {clauses}")
     names = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
     assert found == [dict(zip(names, (sum(counts), *counts), strict=True))]
@@ -149,13 +153,16 @@ def test_partitions_of_an_insert(tmp_path: Path):
 def test_create_and_replace(tmp_path: Path):
     text = """create table if not exists c (
             id bigint generated always as identity, n int not null, g int generated always as (n + 1),
-            s string default 'none' comment 'text'
+            s string default 'none' comment 'text', x struct<a: int, b: map<string, int>>,
+            constraint c check (n < 100 and n > 0)
         ) using delta cluster by (n) comment 'all' tblproperties (
             'delta.appendOnly' = false, 'delta.feature.domainMetadata' = 'supported')"""
     for _ in range(2):
         dv.sql(text, c=tmp_path / "c")
     dv.sql("insert into c (n) values (:n)", {"n": 4}, c=tmp_path / "c")
-    assert dv.sql("select * from c", c=tmp_path / "c").to_pylist() == [{"id": 1, "n": 4, "g": 5, "s": "none"}]
+    assert dv.sql("select * from c", c=tmp_path / "c").to_pylist() == [
+        {"id": 1, "n": 4, "g": 5, "s": "none", "x": None}
+    ]
     detail = dv.sql("describe detail c", c=tmp_path / "c").to_pylist()[0]
     assert (detail["description"], detail["clusteringColumns"], detail["numFiles"]) == ("all", ["n"], 1)
     replaced = tmp_path / "replaced"

@@ -15,6 +15,8 @@ __all__ = ["DEFAULT", "StatementGrammar"]
 
 DEFAULT = Text("default")
 """The value DEFAULT of a column."""
+NESTED = ("struct", "array", "map")
+"""The types whose parts are in angle brackets."""
 
 
 class StatementGrammar(Grammar):
@@ -123,7 +125,10 @@ class StatementGrammar(Grammar):
         """Move past a token, or past all to the closing bracket."""
         if self.token.kind == "end":
             self.fail("`)`")
-        closing = {"(": ")", "<": ">", "[": "]"}.get(self.take().text)
+        token = self.take()
+        closing = {"(": ")", "[": "]"}.get(token.text if token.kind == "symbol" else "")
+        if token.word in NESTED and self.accept("<"):
+            closing = ">"
         while closing is not None and not self.accept(closing):
             self._skip()
 

@@ -90,6 +90,7 @@ class Maker:
             f"{column}id = {self.random.randint(0, 8)}",
             f"{column}id > {self.random.randint(0, 6)}",
             f"{column}n in (10, 20, 5)",
+            f"{column}n < 45",
             f"{column}p = '{self.one_of('x', 'y', 'z')}'",
             f"{column}s is null",
             f"{column}v:a::int >= 2",
@@ -161,7 +162,7 @@ class Maker:
         rows = ", ".join(map(self.source_row, range(first, first + self.random.randint(1, 5))))
         source = f"(select id, n, s, p, cast(v as variant) as v from values {rows} as r(id, n, s, p, v))"
         if self.random.random() < 0.2:
-            source = f"(select * from values {rows} as r(id, n, s, p, extra))"
+            source = f"(select * from values {rows} as r(id, n, s, p, extra) where id < 5)"
         clauses = []
         if self.random.random() < 0.8:
             test = self.one_of("", f" and {self.condition('t')}")
