@@ -22,6 +22,7 @@ from ..storage import store as storage
 from ..storage.store import TableLocation, missing_folders, open_store, remove_if_empty
 from .credentials import session_options
 from .locations import SHARED
+from .monitoring import Monitor
 from .probe import NOT_FOUND, probe_function
 from .queries.table_names import resolve_table
 from .running import parallelism
@@ -171,11 +172,12 @@ def check_cluster(spark: SparkSession, table: TableLocation) -> ClusterCheck:
     sent = None if options is None else dict(options)
     try:
         storage.put(store, f"{folder}/driver", folder.encode())
-        return _check(
-            spark,
-            store.uri,
-            lambda seconds: probe_function(store.uri, sent, folder, package_version(), seconds),
-        )
+        with Monitor(spark, "CHECK CLUSTER", store.uri).step("compare executors"):
+            return _check(
+                spark,
+                store.uri,
+                lambda seconds: probe_function(store.uri, sent, folder, package_version(), seconds),
+            )
     finally:
         # `vacuum` removes what remains. The error of the check says more than that of its end.
         with suppress(StoreError):

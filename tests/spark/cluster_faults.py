@@ -100,6 +100,8 @@ def main(folder: Path) -> None:
         path.write_text(text)
     shared = folder / "shared"
     shared.mkdir()
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+        os.environ.pop(name, None)
     with s3_server() as endpoint:
         os.environ |= {
             "FAULTS": str(folder / "faults"),
@@ -107,8 +109,6 @@ def main(folder: Path) -> None:
             "PYSPARK_PYTHON": str(WRAPPER),
             "UNSHARED": str(shared),
             "TZ": "UTC",
-            "AWS_ACCESS_KEY_ID": "testing",
-            "AWS_SECRET_ACCESS_KEY": "testing",
             "AWS_REGION": "us-east-1",
             "AWS_ENDPOINT_URL": endpoint,
             "AWS_ALLOW_HTTP": "true",
@@ -117,6 +117,10 @@ def main(folder: Path) -> None:
         for name, value in SETTINGS.items():
             builder = builder.config(name, value)
         spark = builder.getOrCreate()
+        # Spark sends the keys that its environment has at the start to the executors, as settings of Hadoop.
+        keys = {"AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing"}
+        os.environ |= keys
+        spark.sparkContext.environment |= keys
         locations = {False: str(shared / "new" / "table"), True: new_bucket(endpoint).table()}
         for location in locations.values():
             check = dvs.check_cluster(spark, location)
