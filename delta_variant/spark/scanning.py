@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from functools import reduce
 from threading import Lock
@@ -125,12 +125,17 @@ def _few_listing_tasks(spark: SparkSession) -> Iterator[None]:
     """Let Spark list files in as many tasks as it runs at once, and not each file in a task."""
     tasks = parallelism(spark)
     with _LISTING:
-        before = str(spark.conf.get(LISTING_TASKS))
-        spark.conf.set(LISTING_TASKS, tasks)
+        before = None
+        # Some platforms, such as Databricks serverless, forbid most settings.
+        with suppress(*SPARK_ERRORS):
+            known = str(spark.conf.get(LISTING_TASKS))
+            spark.conf.set(LISTING_TASKS, tasks)
+            before = known
         try:
             yield
         finally:
-            spark.conf.set(LISTING_TASKS, before)
+            if before is not None:
+                spark.conf.set(LISTING_TASKS, before)
 
 
 def are_small(files: pa.Table) -> bool:

@@ -104,7 +104,12 @@ def test_partition_columns_keep_values_and_order(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.classic("RDDs and other objects of the JVM")
-def test_many_files_are_listed_in_few_tasks_or_read_by_the_kernel(spark: SparkSession, tmp_path: Path):
+def test_many_files_are_listed_in_few_tasks_or_read_by_the_kernel(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def forbid(*_: object) -> None:
+        raise PySparkException("[CONFIG_NOT_AVAILABLE] as on Databricks serverless")
+
     table = table_of_events(tmp_path / "t", 33)
     before = spark.conf.get(LISTING_TASKS)
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", "listing")
@@ -119,6 +124,8 @@ def test_many_files_are_listed_in_few_tasks_or_read_by_the_kernel(spark: SparkSe
     assert (scanned_files(scanned), scanned_files(read)) == (33, 0)
     assert sorted_rows(read.drop("event")) == sorted_rows(scanned.drop("event"))
     assert read.count() == 3300
+    monkeypatch.setattr(type(spark.conf), "set", forbid)
+    assert scanned_files(dvs.read_table(spark, table, reader="scan")) == 33
 
 
 @pytest.mark.parametrize("configuration", ["delta.columnMapping.mode", "delta.enableDeletionVectors"])
