@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 import delta_variant as dv
-from delta_variant.errors import CastError, ExpressionError, PredicateViolationError, TableNotFoundError
+from delta_variant.errors import (
+    CastError,
+    DeltaVariantError,
+    ExpressionError,
+    PredicateViolationError,
+    TableNotFoundError,
+)
 from delta_variant.statements.parameters import literal_text
 
 Run = Callable[..., list[dict[str, Any]]]
@@ -127,6 +133,24 @@ def test_merge_with_schema_evolution_adds_columns(run: Run):
     source = "(select 100L as id, 5 as n, 'x' as extra)"
     run(f"merge with schema evolution into t using {source} s on t.id = s.id when not matched then insert *")
     assert run("select id, extra from t where id = 100") == [{"id": 100, "extra": "x"}]
+
+
+def test_an_insert_matches_the_fields_of_structs_by_position(tmp_path: Path):
+    table = f"delta.`{tmp_path / 's'}`"
+    nested = "s struct<a: int, b: string>, l array<struct<a: int>>, m map<string, struct<x: int, y: int>>"
+    dv.sql(f"create table {table} (id int, {nested})")
+    values = "struct(1 as b, 'x' as a), array(struct(2)), map('k', struct(1 as y, 2 as x))"
+    dv.sql(f"insert into {table} values (1, {values}), (2, null, null, null)")
+    dv.sql(f"insert into {table} by name select 3 as id, struct(5, 'z') as s")
+    found = dv.sql(f"select * from {table} order by id").to_pylist()
+    assert found[0] == {"id": 1, "s": {"a": 1, "b": "x"}, "l": [{"a": 2}], "m": [("k", {"x": 1, "y": 2})]}
+    assert [row["s"] for row in found[1:]] == [None, {"a": 5, "b": "z"}]
+    for value, error in {
+        "struct('x' as b, 1 as a)": "cast",
+        "struct(1 as a)": "expected structs of a, b",
+    }.items():
+        with pytest.raises(DeltaVariantError, match=error):
+            dv.sql(f"insert into {table} (s) select {value}")
 
 
 LAST = [{"a": 11, "p": None}, {"a": 12, "p": "7"}]

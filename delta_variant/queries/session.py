@@ -9,8 +9,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 
+from .._arrow import retype_array
 from .._text import quote
 from ..errors import ExpressionError
+from ..protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType, sql_type
 from ..storage.store import TableLocation
 
 __all__ = ["LocalSession", "NumberedRows"]
@@ -51,10 +53,50 @@ class LocalRows(NamedTuple):
         """The rows, with their names."""
         return self.found.named()
 
-    def select(self, columns: Mapping[str, str]) -> pa.Table:
-        """Return the values of SQL text over the columns, which are named `c0`, `c1`…"""
-        items = ", ".join(f"{text} as {quote(name)}" for name, text in columns.items())
-        return self.run(f"select {items} from rows", {"rows": self.found.rows}).named()
+    def select(self, columns: Mapping[str, tuple[str, DataType]]) -> pa.Table:
+        """Return the values of SQL text over the columns, which are named `c0`, `c1`…, with the types.
+
+        The parts of nested values are not cast: they get the names of the fields, and have to fit.
+        """
+        items = ", ".join(f"{_cast(text, kind)} as {quote(name)}" for name, (text, kind) in columns.items())
+        rows = self.run(f"select {items} from rows", {"rows": self.found.rows}).named()
+        for number, (name, (_, kind)) in enumerate(columns.items()):
+            column: Any = rows.column(number)
+            arrow_type = _with_names(column.type, kind, name)
+            chunks = [retype_array(chunk, arrow_type) for chunk in column.chunks]
+            if arrow_type != column.type:
+                rows = rows.set_column(number, name, pa.chunked_array(chunks, arrow_type))
+        return rows
+
+
+def _cast(text: str, kind: DataType) -> str:
+    return f"cast({text} as {sql_type(kind)})" if isinstance(kind, PrimitiveType) else text
+
+
+def _with_names(found: Any, kind: DataType, column: str) -> Any:
+    """Return an Arrow type with the names of the fields in the type of a column, by position."""
+    if isinstance(kind, PrimitiveType) or pa.types.is_null(found):
+        return found
+
+    def renamed(field: Any, kind: DataType, name: str | None = None) -> Any:
+        return field.with_type(_with_names(field.type, kind, column)).with_name(name or field.name)
+
+    if isinstance(kind, StructType) and pa.types.is_struct(found):
+        if found.num_fields != len(kind.fields):
+            expected = ", ".join(each.name for each in kind.fields)
+            raise ExpressionError(
+                f"INSERT: expected structs of {expected} in {column!r}, got {found.num_fields} fields",
+                column=column,
+            )
+        fields = zip(found.fields, kind.fields, strict=True)
+        return pa.struct([renamed(field, each.type, each.name) for field, each in fields])
+    if isinstance(kind, ArrayType) and pa.types.is_list(found):
+        return pa.list_(renamed(found.value_field, kind.element_type))
+    if isinstance(kind, MapType) and pa.types.is_map(found):
+        key: Any = renamed(found.key_field, kind.key_type)
+        value: Any = renamed(found.item_field, kind.value_type)
+        return pa.map_(key, value)
+    return found
 
 
 @dataclass(frozen=True)

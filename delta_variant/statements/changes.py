@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -18,7 +18,7 @@ from ..operations.merge import builder
 from ..operations.update import update
 from ..operations.write import write_table
 from ..protocol.types import DEFAULT as DEFAULT_VALUE
-from ..protocol.types import PrimitiveType, StructField, StructType, sql_type
+from ..protocol.types import DataType, StructField, StructType, sql_type
 from ..storage.store import TableLocation
 from .grammar import DEFAULT
 from .session import NO_ROWS, Session, Target, Text
@@ -58,9 +58,9 @@ class Insert(msgspec.Struct, frozen=True):
         elif len(rows.names) != len(given):
             expected = ", ".join(each.name for each in given)
             raise ExpressionError(f"INSERT: expected the values of {expected}, got {len(rows.names)}")
-        cells = {each.name: _cast(f"c{number}", each) for number, each in enumerate(given)}
-        cells |= {name: _cast(text.text, _field(columns, name)) for name, text in fixed.items()}
-        where = self._where(fixed, cells)
+        cells = {each.name: (f"c{number}", each.type) for number, each in enumerate(given)}
+        cells |= {name: (text.text, _field(columns, name).type) for name, text in fixed.items()}
+        where = self._where({name: cells[name] for name in fixed})
         is_dynamic = self.is_overwrite and where is None and session.is_dynamic
         write_table(
             table,
@@ -95,11 +95,13 @@ class Insert(msgspec.Struct, frozen=True):
         dynamic = [each for each in partition if each.name not in fixed]
         return [each for each in columns.values() if each not in partition] + dynamic
 
-    def _where(self, fixed: Collection[str], cells: Mapping[str, str]) -> str | None:
+    def _where(self, fixed: Mapping[str, tuple[str, DataType]]) -> str | None:
         """Return the condition of the rows that are replaced, None for all or none."""
         if self.replaced is not None:
             return self.replaced.text
-        tests = [f"{quote(name)} <=> {cells[name]}" for name in fixed]
+        tests = [
+            f"{quote(name)} <=> cast({text} as {sql_type(kind)})" for name, (text, kind) in fixed.items()
+        ]
         return " and ".join(tests) or None if self.is_overwrite else None
 
 
@@ -113,12 +115,6 @@ def _field(named: Mapping[str, StructField], name: str) -> StructField:
         columns = ", ".join(field.name for field in named.values())
         raise ExpressionError(f"unknown column {name!r}: the table has {columns}", column=name)
     return found
-
-
-def _cast(text: str, field: StructField) -> str:
-    """Return the text of a value with the type of a column; nested values fit their column or fail."""
-    is_simple = isinstance(field.type, PrimitiveType)
-    return f"cast({text} as {sql_type(field.type)})" if is_simple else text
 
 
 def _default(field: StructField) -> str:

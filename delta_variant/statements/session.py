@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from .._text import quote
 from ..expressions.lexer import Cursor
+from ..protocol.types import DataType
 from ..storage.store import TableLocation
 
 __all__ = ["NO_ROWS", "Rows", "Session", "Statement", "Target", "Text"]
@@ -28,8 +29,11 @@ class Rows(Protocol):
     def data(self) -> Any:
         """The rows as the data of a write or the source of a merge."""
 
-    def select(self, columns: Mapping[str, str]) -> Any:
-        """Return data to write: the values of SQL text over the columns, which are named `c0`, `c1`…"""
+    def select(self, columns: Mapping[str, tuple[str, DataType]]) -> Any:
+        """Return data to write: the values of SQL text over the columns, which are named `c0`, `c1`…
+
+        They are cast to the types: the fields of structs by their positions, as Delta does.
+        """
 
 
 class Session(Protocol):

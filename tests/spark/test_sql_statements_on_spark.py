@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tiers import first_by_day
 
 import delta_variant as dv
 from delta_variant import spark as dvs
-from delta_variant.errors import ExpressionError
+from delta_variant.errors import CastError, ExpressionError
 from delta_variant.spark.versions import SPARK_ERRORS
 from delta_variant.statements.parse import find_statement
 
@@ -73,6 +74,30 @@ def test_an_insert_overwrites_partitions_as_the_session_says(spark: SparkSession
     finally:
         spark.conf.set(DYNAMIC, before)
     assert rows(spark, table) == [(1, "x"), (7, "y")]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("select struct('5' as b, 9 as a), array('1', '2')", (Row(a=5, b="9"), [1, 2])),
+        ("select struct('x' as b, 1 as a), array()", None),
+        ("select struct(1 as a), array()", None),
+        ("select null, array(1L, null)", (None, [1, None])),
+    ],
+)
+def test_an_insert_casts_nested_values_by_position(
+    spark_with_delta: SparkSession, tmp_path: Path, query: str, expected: tuple[object, ...] | None
+):
+    for run, name in ((spark_with_delta.sql, "jars"), (partial(dvs.sql, spark_with_delta), "tasks")):
+        table = f"delta.`{tmp_path / name}`"
+        spark_with_delta.sql(f"create table {table} (s struct<a: int, b: string>, l array<int>) using delta")
+        if expected is None:
+            with pytest.raises((*SPARK_ERRORS, CastError)):
+                run(f"insert into {table} {query}")
+        else:
+            run(f"insert into {table} {query}")
+        found = spark_with_delta.sql(f"select * from {table}").collect()
+        assert found == ([] if expected is None else [expected])
 
 
 def test_a_new_table_by_its_path(spark: SparkSession, tmp_path: Path):

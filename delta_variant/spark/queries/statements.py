@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.functions import expr
+from pyspark.sql.types import StructType as SparkStruct
 
 from ..._logging import get_logger
-from ..._text import quote
 from ...errors import ExpressionError
+from ...protocol.types import DataType, StructField, StructType
 from ...statements.parse import ParsedStatement
 from ...storage.store import Memo, RememberedTable, TableLocation, table_uri
+from ..columns import to_spark
 from ..engine import SparkEngine
 from ..running import session_timezone
 from .table_names import FORMATS, find_source
@@ -35,10 +37,13 @@ class DataFrameResult:
         """The names of the columns."""
         return self.data.columns
 
-    def select(self, columns: Mapping[str, str]) -> DataFrame:
-        """Return the values of SQL text over the columns, which are named `c0`, `c1`…"""
+    def select(self, columns: Mapping[str, tuple[str, DataType]]) -> DataFrame:
+        """Return the values of SQL text over the columns, which are named `c0`, `c1`…, with the types."""
         numbered = self.data.toDF(*(f"c{number}" for number in range(len(self.data.columns))))
-        return numbered.selectExpr(*(f"{text} AS {quote(name)}" for name, text in columns.items()))
+        fields = to_spark(StructType(tuple(StructField(name, kind) for name, (_, kind) in columns.items())))
+        types = [each.dataType for each in fields.toNullable()]
+        values = zip(columns.items(), types, strict=True)
+        return numbered.select(*(expr(text).cast(kind).alias(name) for (name, (text, _)), kind in values))
 
 
 @dataclass(frozen=True)
@@ -101,5 +106,5 @@ class SparkStatements:
             # Spark keeps what CACHE TABLE has read of a table.
             self.spark.catalog.refreshByPath(table_uri(location))
         if not rows.num_columns:
-            return self.spark.createDataFrame([], StructType([]))
+            return self.spark.createDataFrame([], SparkStruct([]))
         return self.spark.createDataFrame(rows)
