@@ -71,6 +71,8 @@ def _remedy(name: str) -> str:
         return f"it returns rows: pass lateral='{name}(…) as item'"
     if name in AGGREGATES:
         return "pass it to `Table.aggregate`, or to `dv.sql`, which is `delta-variant sql` in a shell"
+    if name == "input_file_name":
+        return "use _metadata.file_path, the file of a row"
     close = nearest(name, (*SCALAR_FUNCTIONS, *VARIANT_FUNCTIONS, *CONSTRUCTORS, *FUNCTIONS))
     hint = "" if close is None else f"did you mean {close}? "
     return (

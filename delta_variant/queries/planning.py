@@ -203,9 +203,12 @@ class Planner:
             return known.named(table.alias or table.parts[0])
         source = self.open_table(table)
         qualifier = (table.alias,) if table.alias else table.parts
-        return View(
-            source, tuple(ViewColumn(qualifier, name, Name((name,))) for name in source.scope.schema.names)
+        hidden = source.scope.hidden
+        columns = (
+            ViewColumn(qualifier, name, Name((name,)), in_stars=name not in hidden)
+            for name in source.scope.schema.names
         )
+        return View(source, tuple(columns))
 
     def _explode(self, explode: Explode, tables: Mapping[str, View]) -> View:
         view = self.source(explode.left, tables)
@@ -284,11 +287,13 @@ class Planner:
         where, known = body.where, self.common_tables(statement, tables)
         inner = self.source(body.source, known)
         names = [node.parts for node in walk(where) if isinstance(node, Name) and marked_number(node) is None]
-        if not any(inner.find(parts) is None and outer.find(parts) is not None for parts in names):
+        if not any(
+            inner.find(parts) is None and outer.find_from_subquery(parts) is not None for parts in names
+        ):
             return None
 
         def condition(left: View, right: View) -> list[Expression]:
-            return [Resolver(self, right, known, None, left.find).resolve(where)]
+            return [Resolver(self, right, known, None, left.find_from_subquery).resolve(where)]
 
         return self._joined("anti" if is_negated else "semi", outer, inner, condition)[0]
 
@@ -483,7 +488,8 @@ class _SelectPlanner:
         columns = [
             each
             for each in self.view.columns
-            if (not each.is_hidden if not item.qualifier else ends_with(each.qualifier, item.qualifier))
+            if each.in_stars
+            and (not each.is_hidden if not item.qualifier else ends_with(each.qualifier, item.qualifier))
         ]
         excluded = {name.lower() for name in item.excluded}
         unknown = excluded - {each.name.lower() for each in columns}

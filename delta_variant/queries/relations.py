@@ -196,7 +196,7 @@ class TableSource(Source):
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.scope = Scope.of_read(snapshot.configuration)
+        self.scope = Scope.of_read(snapshot.configuration).with_file_column()
 
     def read(
         self, outputs: Mapping[str, Expression], predicate: Expression | None, limit: int | None = None
@@ -215,7 +215,10 @@ class TableSource(Source):
         return Computed(rows.schema, Scan(rows, None).to_batches, lambda: DirectRows.of(self.snapshot, plain))
 
     def _select(self, outputs: Mapping[str, Expression], predicate: Expression | None) -> TableRows:
-        return TableRows.of(self.snapshot, Query.of_expressions(outputs, predicate), "error")
+        of_file = self.scope.of_file
+        read = {name: of_file(each) for name, each in outputs.items()}
+        query = Query.of_expressions(read, None if predicate is None else of_file(predicate))
+        return TableRows.of(self.snapshot, query, "error")
 
     def rows(self, wanted: Sequence[Input]) -> Batches:
         """Yield all rows; see `Source.rows`."""

@@ -20,13 +20,14 @@ __all__ = ["View", "ViewColumn", "all_of", "column_of", "ends_with"]
 class ViewColumn(NamedTuple):
     """A column that names can refer to; its value is an expression over the columns of a source.
 
-    A hidden one is found by its qualifier only.
+    A hidden one is found by its qualifier only. Stars do not have `_metadata`, the file of a row.
     """
 
     qualifier: tuple[str, ...]
     name: str
     value: Expression
     is_hidden: bool = False
+    in_stars: bool = True
 
 
 class View(NamedTuple):
@@ -73,13 +74,22 @@ class View(NamedTuple):
                 return _with_fields(found[0].value, parts[length + 1 :], parts)
         return None
 
+    def find_from_subquery(self, parts: Sequence[str]) -> Expression | None:
+        """Return the value of a name in a subquery. `_metadata` needs its table there.
+
+        Without the table, it may be that of a derived table of the subquery in Spark.
+        """
+        columns = (each for each in self.columns if each.in_stars or each.name != parts[0].lower())
+        return self._replace(columns=tuple(columns)).find(parts)
+
     def _matches(self, qualifier: tuple[str, ...], name: str) -> list[ViewColumn]:
-        return [
+        found = [
             each
             for each in self.columns
             if each.name.lower() == name.lower()
             and (not each.is_hidden if not qualifier else ends_with(each.qualifier, qualifier))
         ]
+        return [each for each in found if each.in_stars] or found
 
     def resolve(self, parts: Sequence[str]) -> Expression:
         """Return the value of a name; raises ExpressionError."""
@@ -88,7 +98,7 @@ class View(NamedTuple):
         if found is None and called_without_parentheses(name) is not None:
             return name
         if found is None:
-            shown = [each for each in self.columns if not each.is_hidden]
+            shown = [each for each in self.columns if each.in_stars and not each.is_hidden]
             names = list_names([".".join((*each.qualifier, each.name)) for each in shown]) or "none"
             hint = self._proposal(parts, shown)
             raise ExpressionError(f"`{'.'.join(parts)}` does not exist; the columns are {names}{hint}")

@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from ..expressions.tree import Column
 
-__all__ = ["FILE_METADATA", "file_metadata"]
+__all__ = ["FILE_METADATA", "METADATA", "file_metadata"]
 
+METADATA = "_metadata"
 TYPE = pa.struct([("file_path", pa.string()), ("file_name", pa.string()), ("file_size", pa.int64())])
 FILE_METADATA = Column("\0metadata", TYPE)
 """An input for the file of each row; no column of a table has the name."""

@@ -13,7 +13,7 @@ from ..expressions.bind import bind_predicate
 from ..expressions.char_padding import pad_chars
 from ..expressions.names import NameScope
 from ..expressions.parse import parse as parse_expression
-from ..expressions.tree import Expression, Name, is_whole
+from ..expressions.tree import Column, Expression, Name, is_whole, transform
 from ..expressions.tree import inputs as expression_inputs
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.char_types import char_widths
@@ -21,7 +21,7 @@ from ..protocol.schema.paths import FieldPath
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import VARIANT, StructType
 from ..variant.moments import UTC, current_moment
-from .file_metadata import FILE_METADATA
+from .file_metadata import FILE_METADATA, METADATA
 
 __all__ = ["Scope"]
 
@@ -60,8 +60,24 @@ class Scope(NameScope, frozen=True, dict=True):
 
     def with_file_metadata(self) -> Scope:
         """Return the scope with the column `_metadata` of the file of a row, unless the table has one."""
+        if super().fields(METADATA):
+            return self
         column: pa.Field[Any] = pa.field(FILE_METADATA.name, FILE_METADATA.type)
-        return msgspec.structs.replace(self, hidden={"_metadata": column})
+        return msgspec.structs.replace(self, hidden={METADATA: column})
+
+    def with_file_column(self) -> Scope:
+        """Return the scope with `_metadata` as its last column for queries, unless the table has one.
+
+        Its expressions are over a column of this name, which joins can rename: see `of_file`.
+        """
+        found = self.with_file_metadata()
+        schema = self.schema.append(pa.field(METADATA, FILE_METADATA.type))
+        return msgspec.structs.replace(found, schema=schema) if found.hidden else self
+
+    def of_file(self, bound: Expression) -> Expression:
+        """Return a bound expression with the input for the file of each row as the column `_metadata`."""
+        own = Column(METADATA, FILE_METADATA.type) if self.hidden else None
+        return transform(bound, lambda node: FILE_METADATA if node == own else None)
 
     def fields(
         self, name: str, parents: tuple[str, ...] = (), struct: Iterable[pa.Field[Any]] | None = None
@@ -73,7 +89,7 @@ class Scope(NameScope, frozen=True, dict=True):
 
     def whole_columns(self) -> Mapping[str, Expression]:
         """Return an expression for each column, by name."""
-        return {name: self.bind(Name((name,))) for name in self.schema.names}
+        return {name: self.of_file(self.bind(Name((name,)))) for name in self.schema.names}
 
     def variants_unread_by(self, expressions: Iterable[Expression]) -> frozenset[str]:
         """Return the Variant columns that no expression reads as a whole."""

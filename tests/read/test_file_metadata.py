@@ -34,8 +34,10 @@ def test_all_columns_do_not_include_it(table: Path):
 
 
 def test_a_column_of_the_table_with_the_name_takes_precedence(tmp_path: Path):
-    dv.write_table(tmp_path, [{"_metadata": 7}])
-    assert dv.read_table(tmp_path, columns=["_metadata"]).to_pylist() == [{"_metadata": 7}]
+    rows = [{"_metadata": {"file_path": "a", "file_name": "b", "file_size": 7}}]
+    dv.write_table(tmp_path, rows)
+    assert dv.read_table(tmp_path, columns=["_metadata"]).to_pylist() == rows
+    assert dv.read_table(tmp_path).to_pylist() == rows
 
 
 @pytest.mark.parametrize(

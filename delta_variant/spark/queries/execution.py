@@ -8,19 +8,20 @@ from dataclasses import field as dataclass_field
 from functools import cache, partial
 from typing import Any
 
+import pyarrow as pa
 from msgspec.structs import replace
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, MapType, StructType
+from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 from ..._logging import get_logger
 from ...errors import TableNotFoundError
 from ...log.snapshot import Snapshot
 from ...log.timestamps import to_instant
+from ...protocol.schema.arrow import from_arrow
 from ...read.plan import plan_files
 from ...read.rows import load_readable
 from ...read.scope import Scope
-from ...statements.parameters import literal_text
 from ...statements.parse import find_statement
 from ...storage.store import RememberedTable, open_store
 from ..columns import to_spark
@@ -32,13 +33,13 @@ from ..running import is_case_sensitive, parallelism, run_task, session_timezone
 from ..scanning import scan, unsupported_by_scan
 from ..tasks import TaskTable
 from .changes import Changes, without_changes
+from .file_metadata import has_file_metadata, without_file_metadata
 from .lenient import LenientQuery
+from .parameters import literals_of, with_values
 from .parsing import parse_query
 from .parts import Query, TableReference
 from .rewriting import Rewriting, TableRead, rewrite
-from .spans import QueryTokens
 from .statements import SparkStatements
-from .syntax import PARSER_ERRORS, Dialect
 from .table_names import View, find_source
 from .text import escape, field, field_name, quote, replace_tables
 from .views import ViewExpander
@@ -89,6 +90,7 @@ def sql(
         The DataFrame. It is of the versions that are the latest now; the next call reads later ones.
 
     Raises:
+        ExpressionError: The query calls `input_file_name()`, or names `_metadata` where it is not supported.
         TableNotFoundError: The location of a view does not contain a table.
         UnsupportedFeatureError: This version cannot read a table.
         DeltaVariantError: A table cannot be read; see `read_table`.
@@ -107,8 +109,8 @@ def sql(
         >>> dvs.drop_view(spark, "bronze")
     """
     args = None if args is None else dict(args) if isinstance(args, Mapping) else list(args)
-    literals = _literals(args)
-    if (text := _with_values(query, literals)) is not None:
+    literals = literals_of(args)
+    if (text := with_values(query, literals)) is not None:
         query, args, literals = text, None, {}
     statement = find_statement(query, {})
     if statement is not None and _reads_as_spark(spark) and _is_ansi(spark):
@@ -151,19 +153,29 @@ class _Table:
     snapshot: Snapshot
     storage_options: Mapping[str, str] | None = dataclass_field(repr=False)
     own_credentials: bool
+    has_files: bool = False
+
+    def with_files(self) -> _Table:
+        """Return the table with the column `_metadata`, unless it has one."""
+        return _Table(self.spark, self.snapshot, self.storage_options, self.own_credentials, has_files=True)
 
     @property
     def scope(self) -> Scope:
         """Return the columns of the table; the moment of the query is known to Spark only."""
-        return Scope.of_read(self.snapshot.configuration).timeless()
+        scope = Scope.of_read(self.snapshot.configuration).timeless()
+        return scope.with_file_column() if self.has_files else scope
+
+    def _fields(self) -> list[StructField]:
+        hidden = pa.schema([self.scope.schema.field(name) for name in self.scope.hidden])
+        return [*to_spark(self.snapshot.schema).fields, *to_spark(from_arrow(hidden)).fields]
 
     def empty(self) -> DataFrame:
         """Return a DataFrame with the columns of the table and no rows."""
-        return self.spark.createDataFrame([], to_spark(self.snapshot.schema))
+        return self.spark.createDataFrame([], StructType(self._fields()))
 
     def subquery(self) -> str | None:
         """Return a subquery with the columns of the table, None if its text would not have their types."""
-        fields = to_spark(self.snapshot.schema).fields
+        fields = self._fields()
         if not fields or any(not each.nullable or isinstance(each.dataType, NESTED) for each in fields):
             return None
         columns = (f"CAST(NULL AS {each.dataType.simpleString()}) AS {quote(each.name)}" for each in fields)
@@ -329,6 +341,12 @@ class _Tables:
                 sources[number] = _Frame(changes)
             elif isinstance(location, str):
                 sources[number] = self._load(location, table.version, table.timestamp)
+        tables = {number: each for number, each in sources.items() if isinstance(each, _Table)}
+        if tables and has_file_metadata(query):
+            tables = {number: each.with_files() for number, each in tables.items()}
+            sources |= tables
+            hidden = {number for number, each in tables.items() if each.scope.hidden}
+            query = without_file_metadata(query, hidden)
         if query.qualifiers:
             query = replace(query, tables=[self._with_schema(each) for each in query.tables])
         return _Statement(self._spark, query, args, sources)
@@ -349,31 +367,6 @@ class _Tables:
             snapshot = snapshot.in_timezone(self._timezone)
             self._loaded[key] = _Table(self._spark, snapshot, options, bool(self._storage_options))
         return self._loaded[key]
-
-
-def _literals(args: Any) -> dict[str, str] | list[str]:
-    """Return the SQL text of parameters, without those that have none."""
-    if isinstance(args, Mapping):
-        texts = {name: literal_text(value) for name, value in args.items()}
-        return {name: text for name, text in texts.items() if text is not None}
-    found = [literal_text(value) for value in args or []]
-    # Without one, the positions of the others would change.
-    return [] if None in found else [str(each) for each in found]
-
-
-def _with_values(text: str, parameters: Mapping[str, str] | Sequence[str]) -> str | None:
-    """Return a text with the values of its parameters in their place, None unless all are known."""
-    if not parameters:
-        return None
-    try:
-        found = [*QueryTokens(text, Dialect().tokenize(text)).parameters((0, len(text)), parameters)]
-    except PARSER_ERRORS:
-        return None
-    for (start, end), value in reversed(found):
-        if value is None:
-            return None
-        text = f"{text[:start]}{value}{text[end + 1 :]}"
-    return text
 
 
 def _is_ansi(spark: SparkSession) -> bool:

@@ -311,14 +311,17 @@ class _Rewriter:
     def _read(self, reference: int) -> TableRead:
         use = self._uses[reference]
         owner = self._owners.get(reference)
-        predicate = None if owner is None else self._predicate(reference, (owner,))
         scope = self._tables[reference]
-        if reference not in self._narrow or (not use.extractions and predicate is None):
+        predicate = None if owner is None else self._predicate(reference, (owner,))
+        predicate = None if predicate is None else scope.of_file(predicate)
+        is_scanned = not use.extractions and predicate is None and not scope.hidden
+        if reference not in self._narrow or is_scanned:
             return TableRead(predicate)
         outputs: dict[str, Expression] = {
             name: scope.bind(Name((name,))) for name in scope.schema.names if name in use.columns
         }
         outputs |= {name: each for each, name in use.extractions.items()}
+        outputs = {name: scope.of_file(each) for name, each in outputs.items()}
         failed = f"{self._prefix}{reference}_failed" if any(map(is_strict_cast, outputs.values())) else None
         return TableRead(predicate, outputs or {f"{self._prefix}{reference}_row": CONSTANT}, failed)
 
