@@ -121,6 +121,15 @@ def test_merge(run: Run, clauses: str, counts: tuple[int, int, int], expected: l
     assert rows(run) == (expected or [FIRST[0], (2, 20, None, None), (3, 30, None, None)])
 
 
+def test_a_clause_of_a_merge_about_one_table_reads_its_columns_without_qualifiers(run: Run):
+    on = "merge into t using (select 5L as id, 6 as n) as s on t.id = s.n"
+    run(f"{on} when not matched and id > 4 and N = 6 then insert (id, n) values (id, n + 1)")
+    run(f"{on} when not matched by source and id = 2 then update set n = n + id, s = concat(`s`, '!')")
+    assert rows(run) == [FIRST[0], (2, 5, "b!", None), (5, 7, None, None)]
+    with pytest.raises(ExpressionError, match="'id' is ambiguous"):
+        run(f"{on} or t.id = 1 when matched then update set n = id")
+
+
 def test_merge_takes_a_table_as_its_source(run: Run, tmp_path: Path):
     dv.write_table(tmp_path / "u", [{"id": 1, "n": 5}])
     source = f"delta.`{tmp_path / 'u'}` as u"
@@ -172,6 +181,17 @@ def test_partitions_of_an_insert(tmp_path: Path):
     assert found == [{"a": 1, "p": "x"}, {"a": 7, "p": "z"}, {"a": 8, "p": "y"}, *LAST]
     with pytest.raises(ExpressionError, match="'a' is not a partition column"):
         dv.sql(f"insert into {table} partition (a = 1) values ('x')")
+
+
+def test_the_rows_of_an_insert_are_in_the_order_of_the_table(tmp_path: Path):
+    table = f"delta.`{tmp_path / 'p'}`"
+    dv.sql(f"create table {table} (id int, p string, n int, q string) partitioned by (p, q)")
+    dv.sql(f"insert into {table} partition (q, p) values (1, 'p', 2, 'q')")
+    dv.sql(f"insert into {table} partition (q = 'x', p) values (3, 'y', 4)")
+    found = dv.sql(f"select * from {table} order by id").to_pylist()
+    assert [tuple(row.values()) for row in found] == [(1, "p", 2, "q"), (3, "y", 4, "x")]
+    with pytest.raises(ExpressionError, match="PARTITION has the value of 'p'"):
+        dv.sql(f"insert into {table} partition (p = 'x') (id, p) values (1, 'y')")
 
 
 def test_create_and_replace(tmp_path: Path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -58,6 +58,10 @@ class Insert(msgspec.Struct, frozen=True):
         elif len(rows.names) != len(given):
             expected = ", ".join(each.name for each in given)
             raise ExpressionError(f"INSERT: expected the values of {expected}, got {len(rows.names)}")
+        if listed := next((each.name for each in given if each.name in fixed), None):
+            raise ExpressionError(
+                f"INSERT: PARTITION has the value of {listed!r}: leave out the column", column=listed
+            )
         cells = {each.name: (f"c{number}", each.type) for number, each in enumerate(given)}
         cells |= {name: (text.text, _field(columns, name).type) for name, text in fixed.items()}
         where = self._where({name: cells[name] for name in fixed})
@@ -82,7 +86,7 @@ class Insert(msgspec.Struct, frozen=True):
         return {name: text for name, text in named.items() if text is not None}
 
     def _columns(self, columns: Mapping[str, StructField], fixed: Mapping[str, Text]) -> list[StructField]:
-        """Return the columns that the rows have by position, those of PARTITION last."""
+        """Return the columns that the rows have by position: in the order of the table, as in Spark."""
         if self.columns is not None:
             found = [_field(columns, name) for name in self.columns]
             for number, each in enumerate(found):
@@ -91,9 +95,7 @@ class Insert(msgspec.Struct, frozen=True):
                         f"INSERT: the column {each.name!r} is listed twice", column=each.name
                     )
             return found
-        partition = [_field(columns, name) for name in self.partition]
-        dynamic = [each for each in partition if each.name not in fixed]
-        return [each for each in columns.values() if each not in partition] + dynamic
+        return [each for each in columns.values() if each.name not in fixed]
 
     def _where(self, fixed: Mapping[str, tuple[str, DataType]]) -> str | None:
         """Return the condition of the rows that are replaced, None for all or none."""
@@ -163,11 +165,15 @@ class Delete(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class _Names:
-    """The columns of a table, and what the text of a statement calls its tables."""
+    """The columns of a table, and what the text of a statement calls its tables.
+
+    `own` has the qualifiers of columns that need none in the text.
+    """
 
     columns: Mapping[str, StructField]
     tables: Sequence[tuple[Sequence[tuple[str, ...]], str]]
     has_column: Callable[[str], bool]
+    own: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, table: TableLocation, target: Target, session: Session) -> _Names:
@@ -177,7 +183,7 @@ class _Names:
 
     def text(self, text: Text) -> str:
         """Return the text of an expression with the qualifiers that operations know."""
-        return text.qualified(self.tables, self.has_column)
+        return text.qualified(self.tables, self.has_column, self.own)
 
     def updates(self, assignments: Iterable[tuple[Text, Text]]) -> dict[str, str | None]:
         """Return assignments as those of `update`."""
@@ -223,8 +229,15 @@ class Merge(msgspec.Struct, frozen=True):
         names = [each.qualifiers(session.full_name(each.name)) for each in (self.target, self.source)]
         # What both tables are called names neither.
         own = [[name for name in each if name not in other] for each, other in (names, names[::-1])]
-        known = columns.keys() | {name.lower() for name in rows.names}
+        added = [name.lower() for name in rows.names]
+        known = {*columns, *added}
         scope = _Names(columns, list(zip(own, aliases, strict=True)), known.__contains__)
+        # A clause about rows of one table has no columns of the other.
+        scopes: dict[Matched, _Names] = {
+            "matched": scope,
+            "not matched": replace(scope, own=dict.fromkeys(added, aliases[1])),
+            "not matched by source": replace(scope, own=dict.fromkeys(columns, aliases[0])),
+        }
         merge = builder.merge(
             table,
             rows.data,
@@ -235,7 +248,7 @@ class Merge(msgspec.Struct, frozen=True):
             timezone=session.timezone,
         )
         for clause in self.clauses:
-            merge = _with_clause(merge, clause, scope)
+            merge = _with_clause(merge, clause, scopes[clause.rows])
         result = merge.execute()
         counts = {
             "num_affected_rows": result.rows_updated + result.rows_deleted + result.rows_inserted,

@@ -16,6 +16,7 @@ from ..storage.store import TableLocation
 __all__ = ["NO_ROWS", "Rows", "Session", "Statement", "Target", "Text"]
 
 NO_ROWS = pa.table({})
+NOTHING: Mapping[str, str] = {}
 
 
 class Rows(Protocol):
@@ -83,11 +84,15 @@ class Text(msgspec.Struct, frozen=True):
     names: tuple[int, ...] = ()
 
     def qualified(
-        self, tables: Sequence[tuple[Sequence[tuple[str, ...]], str]], has_column: Callable[[str], bool]
+        self,
+        tables: Sequence[tuple[Sequence[tuple[str, ...]], str]],
+        has_column: Callable[[str], bool],
+        own: Mapping[str, str] = NOTHING,
     ) -> str:
         """Return the text with other qualifiers: each of the first becomes the second, "" for none.
 
-        A name such as `t.a` is a field of a struct if there is no column `a`.
+        A name such as `t.a` is a field of a struct if there is no column `a`. `own` has the qualifiers of
+        columns that the text names without one.
         """
         text = self.text
         for start in reversed(self.names):
@@ -97,6 +102,9 @@ class Text(msgspec.Struct, frozen=True):
                 if 0 < length < len(parts) and has_column(parts[length]):
                     text = f"{text[:start]}{new and quote(new) + '.'}{text[ends[length - 1] + 1 :].lstrip()}"
                     break
+            else:
+                if parts[0] in own:
+                    text = f"{text[:start]}{quote(own[parts[0]])}.{text[start:]}"
         return text
 
 
