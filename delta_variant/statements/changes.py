@@ -64,8 +64,8 @@ class Insert(msgspec.Struct, frozen=True):
             )
         cells = {each.name: (f"c{number}", each.type) for number, each in enumerate(given)}
         cells |= {name: (text.text, _field(columns, name).type) for name, text in fixed.items()}
-        where = self._where({name: cells[name] for name in fixed})
-        is_dynamic = self.is_overwrite and where is None and session.is_dynamic
+        is_dynamic = self.is_overwrite and session.is_dynamic
+        where = None if is_dynamic else self._where({name: cells[name] for name in fixed})
         write_table(
             table,
             rows.select(cells),

@@ -66,14 +66,21 @@ def test_parameters_by_name_and_by_position(spark: SparkSession, table: str):
         dvs.sql(spark, f"delete from {table} where id = ?")
 
 
-def test_an_insert_overwrites_partitions_as_the_session_says(spark: SparkSession, table: str):
+def test_an_insert_overwrites_partitions_as_the_session_says(spark: SparkSession, tmp_path: Path):
+    table = f"delta.`{tmp_path / 't'}`"
+    dvs.sql(spark, f"create table {table} (id int, p int, q string) partitioned by (p, q)")
+    dvs.sql(spark, f"insert into {table} values (1, 1, 'a'), (2, 1, 'b'), (3, 2, 'a')")
     before = spark.conf.get(DYNAMIC)
     spark.conf.set(DYNAMIC, "dynamic")
     try:
-        dvs.sql(spark, f"insert overwrite {table} values (7, 'y')")
+        dvs.sql(spark, f"insert overwrite {table} values (4, 2, 'a')")
+        # Partitions without rows stay: others of p = 1, and the one of the last statement.
+        dvs.sql(spark, f"insert overwrite {table} partition (p = 1) select 5, 'b'")
+        dvs.sql(spark, f"insert overwrite {table} partition (p = 2, q = 'a') select 6 where 1 > 2")
     finally:
         spark.conf.set(DYNAMIC, before)
-    assert rows(spark, table) == [(1, "x"), (7, "y")]
+    found = dv.sql(f"select * from {table} order by id").to_pylist()
+    assert [tuple(row.values()) for row in found] == [(1, 1, "a"), (4, 2, "a"), (5, 1, "b")]
 
 
 @pytest.mark.parametrize(
