@@ -169,10 +169,10 @@ class Maker:
             clauses.append(f"when matched{test} then {self.one_of('delete', *[self.assigned('s')] * 3)}")
         if self.random.random() < 0.7 or not clauses:
             test = self.one_of("", " and s.n > 10")
-            insert = self.one_of("insert *", "insert (id, n) values (s.id, s.n + 1)")
+            insert = self.one_of("insert *", "insert (id, n) values (id, n + s.id)")
             clauses.append(f"when not matched{test} then {insert}")
         if self.random.random() < 0.3:
-            action = self.one_of("delete", "update set n = t.n + 1")
+            action = self.one_of("delete", "update set n = n + t.id")
             clauses.append(f"when not matched by source and {self.condition('t')} then {action}")
         return f"merge into {{table}} as t using {source} as s on t.{key} = s.{key} {' '.join(clauses)}"
 
