@@ -14,7 +14,7 @@ LOGGER = get_logger("delta_variant.test")
 
 
 def test_messages_in_a_context_begin_with_it(caplog: pytest.LogCaptureFixture):
-    with caplog.at_level(logging.INFO), log_context("query 50%"):
+    with caplog.at_level(logging.INFO, LOGGER.name), log_context("query 50%"):
         LOGGER.info("committed version %d", 3)
         LOGGER.info("done, 100%")
     LOGGER.warning("after %s", "it")

@@ -17,7 +17,7 @@ from typing import Any
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, run_simple
 
-ACCESS_KEY = "testing"
+REVOKED_KEY = "revoked"
 
 
 class Handler(WSGIRequestHandler):
@@ -42,12 +42,11 @@ def serialize_writes(application: Callable[..., Iterable[bytes]]) -> Callable[..
     return answer
 
 
-def reject_other_keys(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
-    """Return an application that answers signed requests only if the access key is that of the tests."""
+def reject_revoked_key(application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
+    """Return an application that rejects requests which are signed with one access key."""
 
     def answer(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        signature = environ.get("HTTP_AUTHORIZATION")
-        if signature is None or f"Credential={ACCESS_KEY}/" in signature:
+        if f"Credential={REVOKED_KEY}/" not in environ.get("HTTP_AUTHORIZATION", ""):
             return application(environ, start_response)
         start_response("403 Forbidden", [("Content-Type", "application/xml")])
         return [b"<Error><Code>InvalidAccessKeyId</Code></Error>"]
@@ -68,7 +67,7 @@ def main(port: int) -> None:
         os.nice(-10)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     application = DomainDispatcherApplication(create_backend_app)
-    application = reject_other_keys(serialize_writes(application))
+    application = reject_revoked_key(serialize_writes(application))
     run_simple("127.0.0.1", port, application, threaded=True, request_handler=Handler)
 
 

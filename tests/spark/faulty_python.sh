@@ -5,7 +5,7 @@ planted=$PLANTED
 case $planted in
   package | version | clock) export PYTHONPATH="$FAULTS/$planted:$PYTHONPATH" ;;
   path) exec unshare --mount sh -c 'mount -t tmpfs tmpfs "$UNSHARED" && exec "$FAULTLESS_PYTHON" "$@"' sh "$@" ;;
-  credentials) export AWS_ACCESS_KEY_ID=other ;;
+  credentials) export AWS_ACCESS_KEY_ID=revoked ;;
   zone) export TZ=Asia/Tokyo ;;
 esac
 exec "$FAULTLESS_PYTHON" "$@"
