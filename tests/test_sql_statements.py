@@ -138,6 +138,33 @@ def test_merge_takes_a_table_as_its_source(run: Run, tmp_path: Path):
     assert rows(run)[0] == (1, 5, "a", '{"a":1}')
 
 
+def test_fields_of_structs_are_set(tmp_path: Path):
+    table = tmp_path / "s"
+    struct = "named_struct('a', 1, 'c', named_struct('x', 5, 'v', parse_json('[1]')))"
+    dv.sql(f"create table t as select 1L as id, {struct} as s", t=table)
+    dv.sql("insert into t (id) values (2)", t=table)
+
+    def state() -> list[tuple[Any, ...]]:
+        text = "select s.a as a, s.c.x as x, to_json(s.c.v) as v from t order by id"
+        return [tuple(row.values()) for row in dv.sql(text, t=table).to_pylist()]
+
+    # Spark makes a struct of a NULL, too.
+    dv.sql("update t set s.a = '7', t.s.c.X = id + 1", t=table)
+    assert state() == [(7, 2, "[1]"), (7, 3, None)]
+    source = "(select 1L as id, 9 as n, 'other' as s)"
+    dv.sql(f"merge into t using {source} q on t.id = q.id when matched then update set s.c.x = n", t=table)
+    assert state() == [(7, 9, "[1]"), (7, 3, None)]
+    for sets, message in {
+        "s.a = 1, s = null": "'s' is set twice",
+        "s = null, s.a = 1": "set twice",
+        "s.a = 1, s.A = 2": "'s.A' is set twice",
+        "id.x = 1": "not in a struct",
+        "s.zz = 1": "unknown column 'zz'",
+    }.items():
+        with pytest.raises(ExpressionError, match=message):
+            dv.sql(f"update t set {sets}", t=table)
+
+
 def test_merge_with_schema_evolution_adds_columns(run: Run):
     source = "(select 100L as id, 5 as n, 'x' as extra)"
     run(f"merge with schema evolution into t using {source} s on t.id = s.id when not matched then insert *")

@@ -14,7 +14,7 @@ import msgspec
 
 from ..errors import ExpressionError
 
-__all__ = ["Cursor", "GrammarError", "Token", "too_deep"]
+__all__ = ["Cursor", "GrammarError", "Token", "parts_of_name", "too_deep"]
 
 Part = TypeVar("Part")
 Kind: TypeAlias = Literal["word", "quoted", "string", "number", "symbol", "unknown", "end"]
@@ -143,6 +143,13 @@ class Cursor:
         self.take()
         return token.text if token.kind == "word" else token.text[1:-1].replace("``", "`")
 
+    def take_qualified_name(self) -> tuple[str, ...]:
+        """Return the parts of a name, which dots separate."""
+        parts = [self.take_name()]
+        while self.accept("."):
+            parts.append(self.take_name())
+        return tuple(parts)
+
     def take_list(self, read: Callable[[], Part]) -> tuple[Part, ...]:
         """Return what is read at the position and after each comma."""
         found = [read()]
@@ -194,3 +201,11 @@ class Cursor:
             raise GrammarError(start, f"expected {UNCLOSED[text]}, got the end")
         word = text.lower() if kind == "word" else ""
         return Token(kind, text, start, match.end(), word)  # type: ignore[arg-type]
+
+
+def parts_of_name(text: str) -> tuple[str, ...]:
+    """Return the parts of the name that is a whole text; raises GrammarError."""
+    cursor = Cursor(text)
+    parts = cursor.take_qualified_name()
+    cursor.expect_end()
+    return parts

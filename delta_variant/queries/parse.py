@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from .._checks import check_text
 from ..expressions.calls import TABLE_FUNCTIONS
 from ..expressions.grammar import Grammar
-from ..expressions.lexer import Cursor, GrammarError, Token, too_deep
+from ..expressions.lexer import GrammarError, Token, parts_of_name, too_deep
 from ..expressions.tree import Expression, Literal, Name
 from .functions import AGGREGATES, WINDOW_FUNCTIONS
 from .syntax import (
@@ -90,16 +90,6 @@ def parse_statement(text: str, parameters: Mapping[str, Literal]) -> tuple[State
     except RecursionError as error:
         raise too_deep(text) from error
     return statement, grammar.marked
-
-
-def table_name(text: str) -> tuple[str, ...]:
-    """Return the parts of the name of a table; raises GrammarError."""
-    cursor = Cursor(text)
-    parts = [cursor.take_name()]
-    while cursor.accept("."):
-        parts.append(cursor.take_name())
-    cursor.expect_end()
-    return tuple(parts)
 
 
 class _QueryGrammar(Grammar):
@@ -277,11 +267,9 @@ class _QueryGrammar(Grammar):
             return Derived(rows, alias, self.take_names() if alias and self.is_next("(") else ())
         if self._is_call():
             return self._changes()
-        parts = [self.take_name()]
-        while self.accept("."):
-            parts.append(self.take_name())
+        parts = self.take_qualified_name()
         version, timestamp = self._time_travel()
-        return TableName(tuple(parts), version, timestamp, self._alias())
+        return TableName(parts, version, timestamp, self._alias())
 
     def _changes(self) -> TableName:
         """Return a call of `table_changes` with the name of a table, a first and a last version or time."""
@@ -295,7 +283,7 @@ class _QueryGrammar(Grammar):
             raise GrammarError(start, "expected the name of a table, then versions or timestamps")
         if len(versions) not in (1, 2):
             raise GrammarError(start, "expected a first version, and a last one or none")
-        return TableName(table_name(name), None, None, self._alias(), tuple(versions))
+        return TableName(parts_of_name(name), None, None, self._alias(), tuple(versions))
 
     def _time_travel(self) -> tuple[int | None, str | None]:
         self.is_next("for") and self.following.word in ("version", "timestamp") and self.take()

@@ -53,14 +53,14 @@ def _added_columns(grammar: StatementGrammar) -> Change | None:
 
 
 def _renamed_column(grammar: StatementGrammar) -> Change:
-    column = grammar.table_name()
+    column = grammar.take_qualified_name()
     grammar.expect("to")
     return partial(rename_column, column=column, new_name=grammar.take_name())
 
 
 def _dropped_column(grammar: StatementGrammar) -> Change | None:
     is_optional, is_list = grammar.accept_words("if exists"), grammar.accept("(")
-    columns = grammar.take_list(grammar.table_name)
+    columns = grammar.take_list(grammar.take_qualified_name)
     if is_list:
         grammar.expect(")")
     if len(columns) > 1:
@@ -76,7 +76,7 @@ def _has_column(column: Sequence[str], snapshot: Snapshot) -> bool:
 
 
 def _changed_column(grammar: StatementGrammar) -> Change | None:
-    column = grammar.table_name()
+    column = grammar.take_qualified_name()
     return partial(change_type, column=column, new_type=grammar.rest()) if grammar.accept("type") else None
 
 

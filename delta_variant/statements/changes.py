@@ -11,15 +11,16 @@ import pyarrow as pa
 
 from .._text import quote
 from ..errors import ExpressionError
+from ..expressions.lexer import parts_of_name
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..operations.delete import delete, delete_all
 from ..operations.merge import builder
 from ..operations.update import update
 from ..operations.write import write_table
-from ..protocol.types import DEFAULT as DEFAULT_VALUE
-from ..protocol.types import DataType, StructField, StructType, sql_type
+from ..protocol.types import DataType, StructField, sql_type
 from ..storage.store import TableLocation
+from .assignments import default_of, field_of, named, updates_of
 from .grammar import DEFAULT
 from .session import NO_ROWS, Session, Target, Text
 
@@ -49,12 +50,12 @@ class Insert(msgspec.Struct, frozen=True):
     def __call__(self, table: TableLocation, session: Session) -> pa.Table:
         """Write the rows; the statement returns none."""
         snapshot = load_latest(table)
-        columns, fixed = _named(snapshot.schema), self._fixed(snapshot)
+        columns, fixed = named(snapshot.schema), self._fixed(snapshot)
         given = self._columns(columns, fixed)
         query = self.rows
         rows = session.rows(query if isinstance(query, str) else _values_query(query, given))
         if self.by_name:
-            given = [_field(columns, name) for name in rows.names]
+            given = [field_of(columns, name) for name in rows.names]
         elif len(rows.names) != len(given):
             expected = ", ".join(each.name for each in given)
             raise ExpressionError(f"INSERT: expected the values of {expected}, got {len(rows.names)}")
@@ -63,7 +64,7 @@ class Insert(msgspec.Struct, frozen=True):
                 f"INSERT: PARTITION has the value of {listed!r}: leave out the column", column=listed
             )
         cells = {each.name: (f"c{number}", each.type) for number, each in enumerate(given)}
-        cells |= {name: (text.text, _field(columns, name).type) for name, text in fixed.items()}
+        cells |= {name: (text.text, field_of(columns, name).type) for name, text in fixed.items()}
         is_dynamic = self.is_overwrite and session.is_dynamic
         where = None if is_dynamic else self._where({name: cells[name] for name in fixed})
         write_table(
@@ -78,17 +79,17 @@ class Insert(msgspec.Struct, frozen=True):
 
     def _fixed(self, snapshot: Snapshot) -> dict[str, Text]:
         """Return the values of PARTITION by their columns."""
-        columns, partition = _named(snapshot.schema), snapshot.partition_columns
-        named = {_field(columns, name).name: text for name, text in self.partition.items()}
-        for name in named:
+        columns, partition = named(snapshot.schema), snapshot.partition_columns
+        values = {field_of(columns, name).name: text for name, text in self.partition.items()}
+        for name in values:
             if name not in partition:
                 raise ExpressionError(f"PARTITION: {name!r} is not a partition column", column=name)
-        return {name: text for name, text in named.items() if text is not None}
+        return {name: text for name, text in values.items() if text is not None}
 
     def _columns(self, columns: Mapping[str, StructField], fixed: Mapping[str, Text]) -> list[StructField]:
         """Return the columns that the rows have by position: in the order of the table, as in Spark."""
         if self.columns is not None:
-            found = [_field(columns, name) for name in self.columns]
+            found = [field_of(columns, name) for name in self.columns]
             for number, each in enumerate(found):
                 if each in found[:number]:
                     raise ExpressionError(
@@ -107,26 +108,10 @@ class Insert(msgspec.Struct, frozen=True):
         return " and ".join(tests) or None if self.is_overwrite else None
 
 
-def _named(schema: StructType) -> dict[str, StructField]:
-    return {field.name.lower(): field for field in schema.fields}
-
-
-def _field(named: Mapping[str, StructField], name: str) -> StructField:
-    found = named.get(name.lower())
-    if found is None:
-        columns = ", ".join(field.name for field in named.values())
-        raise ExpressionError(f"unknown column {name!r}: the table has {columns}", column=name)
-    return found
-
-
-def _default(field: StructField) -> str:
-    return str(field.metadata.get(DEFAULT_VALUE, "null"))
-
-
 def _values_query(values: Values, columns: Sequence[StructField]) -> str:
     rows = (
         ", ".join(
-            _default(columns[number]) if text is DEFAULT and number < len(columns) else text.text
+            default_of(columns[number]) if text is DEFAULT and number < len(columns) else text.text
             for number, text in enumerate(row)
         )
         for row in values.rows
@@ -167,18 +152,19 @@ class Delete(msgspec.Struct, frozen=True):
 class _Names:
     """The columns of a table, and what the text of a statement calls its tables.
 
-    `own` has the qualifiers of columns that need none in the text.
+    `own` has the qualifiers of columns that need none in the text, and `row` is that of the updated row.
     """
 
     columns: Mapping[str, StructField]
     tables: Sequence[tuple[Sequence[tuple[str, ...]], str]]
     has_column: Callable[[str], bool]
     own: Mapping[str, str] = field(default_factory=dict)
+    row: str = ""
 
     @classmethod
     def of(cls, table: TableLocation, target: Target, session: Session) -> _Names:
         """Return the names of a statement about one table, whose columns need no qualifier."""
-        columns = _named(load_latest(table).schema)
+        columns = named(load_latest(table).schema)
         return cls(columns, [(target.qualifiers(session.full_name(target.name)), "")], columns.__contains__)
 
     def text(self, text: Text) -> str:
@@ -187,16 +173,12 @@ class _Names:
 
     def updates(self, assignments: Iterable[tuple[Text, Text]]) -> dict[str, str | None]:
         """Return assignments as those of `update`."""
-        updates: dict[str, str | None] = {}
-        for column, value in assignments:
-            name = column.qualified([(qualifiers, "") for qualifiers, _ in self.tables], self.has_column)
-            if name in updates:
-                raise ExpressionError(f"the column {name} is set twice", column=name)
-            updates[name] = self._default(name) if value is DEFAULT else self.text(value)
-        return updates
-
-    def _default(self, name: str) -> str:
-        return _default(_field(self.columns, name.strip("`")))
+        tables = [(qualifiers, "") for qualifiers, _ in self.tables]
+        pairs = (
+            (parts_of_name(column.qualified(tables, self.has_column)), value) for column, value in assignments
+        )
+        texts = ((path, None if value is DEFAULT else self.text(value)) for path, value in pairs)
+        return updates_of(texts, self.columns, self.row)
 
 
 def _affected(rows: int) -> pa.Table:
@@ -224,14 +206,15 @@ class Merge(msgspec.Struct, frozen=True):
 
     def __call__(self, table: TableLocation, session: Session) -> pa.Table:
         """Merge the rows of the source, and return the numbers of changed rows."""
-        columns, rows = _named(load_latest(table).schema), session.rows(self.query)
+        columns, rows = named(load_latest(table).schema), session.rows(self.query)
         aliases = _aliases(self.target, self.source)
         names = [each.qualifiers(session.full_name(each.name)) for each in (self.target, self.source)]
         # What both tables are called names neither.
         own = [[name for name in each if name not in other] for each, other in (names, names[::-1])]
         added = [name.lower() for name in rows.names]
         known = {*columns, *added}
-        scope = _Names(columns, list(zip(own, aliases, strict=True)), known.__contains__)
+        tables = list(zip(own, aliases, strict=True))
+        scope = _Names(columns, tables, known.__contains__, row=f"{quote(aliases[0])}.")
         # A clause about rows of one table has no columns of the other.
         scopes: dict[Matched, _Names] = {
             "matched": scope,

@@ -45,12 +45,6 @@ class StatementGrammar(Grammar):
         for word in words.split():
             self.expect(word)
 
-    def table_name(self) -> tuple[str, ...]:
-        parts = [self.take_name()]
-        while self.accept("."):
-            parts.append(self.take_name())
-        return tuple(parts)
-
     def alias(self, *ends: str) -> str | None:
         """Return the alias at the position, None if one of these words or the end is there."""
         is_named = self.accept("as") or (self.token.kind != "end" and not self.is_next(*ends))
@@ -91,7 +85,7 @@ class StatementGrammar(Grammar):
         return self.take().text
 
     def property_key(self) -> str:
-        return self.string() if self.token.kind == "string" else ".".join(self.table_name())
+        return self.string() if self.token.kind == "string" else ".".join(self.take_qualified_name())
 
     def properties(self) -> Mapping[str, str]:
         """Return the table properties in parentheses at the position."""

@@ -111,7 +111,7 @@ class _Parser(StatementGrammar):
         if words is None:
             return False
         is_path = words in NAMED_BY_PATH and self.token.kind == "string"
-        self.words, self.table = words, ("delta", self.string()) if is_path else self.table_name()
+        self.words, self.table = words, ("delta", self.string()) if is_path else self.take_qualified_name()
         return True
 
     def _skip_common_tables(self) -> None:
@@ -203,7 +203,7 @@ class _Parser(StatementGrammar):
 
     def _table_source(self) -> tuple[tuple[str, ...], str]:
         start = self.token.start
-        return self.table_name(), f"select * from {self.text[start : self.position]}"
+        return self.take_qualified_name(), f"select * from {self.text[start : self.position]}"
 
     def merge_with_evolution(self) -> Statement:
         return self.merge(evolves=True)
@@ -235,7 +235,7 @@ class _Parser(StatementGrammar):
 
     def _column(self) -> Text:
         start = self.token.start
-        self.table_name()
+        self.take_qualified_name()
         return Text(self.text[start : self.position], (0,))
 
     # Statements that create and alter tables

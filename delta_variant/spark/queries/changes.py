@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from ...expressions.lexer import Cursor, GrammarError
+from ...expressions.lexer import Cursor, GrammarError, parts_of_name
 from ...expressions.literals import string_value
 
 __all__ = ["Changes", "without_changes"]
@@ -45,15 +45,12 @@ def _call(cursor: Cursor) -> Changes:
     cursor.expect("(")
     if cursor.token.kind != "string":
         cursor.fail("a string")
-    table = Cursor(string_value(cursor.take()))
+    table = parts_of_name(string_value(cursor.take()))
     cursor.expect(",")
     start = _version(cursor)
     end = _version(cursor) if cursor.accept(",") else None
     cursor.expect(")")
-    names = [table.take_name()]
-    while table.accept("."):
-        names.append(table.take_name())
-    return Changes(tuple(names), start, end)
+    return Changes(table, start, end)
 
 
 def _version(cursor: Cursor) -> int | str:
