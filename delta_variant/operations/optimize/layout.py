@@ -66,6 +66,9 @@ SAMPLE_BYTES = 4 << 20
 RESHRED_SAMPLE_BYTES = 32 << 20
 """Values that recur after many rows make columns pay, which a small sample does not show."""
 
+MAX_SAMPLED_FILES = 256
+"""To open a file costs more than to read its share of a sample."""
+
 
 @dataclass(frozen=True, order=True)
 class LeafPath:
@@ -320,9 +323,11 @@ def _shreds(schemas: Shreddings) -> bool:
 
 
 def _sample(version: TableVersion, files: pa.Table, size: int) -> list[pa.RecordBatch]:
-    """Return the first rows of each file, with about `size` bytes in all."""
-    opened = TableReader.of(version).open_all(files_of(files))
-    return [batch for file in opened for batch in _first_rows(file, files.num_rows, size)]
+    """Return the first rows of files, or of some at equal distances, with about `size` bytes in all."""
+    numbers = range(0, files.num_rows, ceil(files.num_rows / MAX_SAMPLED_FILES) or 1)
+    chosen = files.take(pa.array(numbers, pa.int64()))
+    opened = TableReader.of(version).open_all(files_of(chosen))
+    return [batch for file in opened for batch in _first_rows(file, chosen.num_rows, size)]
 
 
 def _leaves_of(version: TableVersion, options: WriteOptions) -> set[LeafPath]:
