@@ -242,6 +242,25 @@ def test_create_and_replace(tmp_path: Path):
     assert dv.sql("select * from r", r=replaced).to_pylist() == [{"b": 1}]
 
 
+def test_create_leaves_what_it_would_not_replace_as_spark_does(tmp_path: Path):
+    table = tmp_path / "kept"
+    dv.sql("create table k (id bigint, constraint c check (id > 0)) comment 'old'", k=table)
+    feature = "tblproperties ('delta.feature.rowTracking' = 'supported')"
+    dv.sql(f"create table if not exists k (id bigint) {feature}", k=table)
+    assert dv.load_snapshot(table).version == 0
+    for text in (
+        "create or replace table k comment 'old' as select 1 as b",
+        "create or replace table k as values 1",
+    ):
+        with pytest.raises(ExpressionError, match=r"would keep .*delta\.constraints\.c"):
+            dv.sql(text, k=table)
+    dv.sql("alter table k drop constraint c", k=table)
+    with pytest.raises(ExpressionError, match=r"would keep the comment .*\(none\)"):
+        dv.sql("create or replace table k as select 1 as b", k=table)
+    dv.sql("create or replace table k comment 'old' as select 1 as b", k=table)
+    assert dv.read_table(table).to_pylist() == [{"b": 1}]
+
+
 def test_a_new_table_at_a_location(tmp_path: Path):
     dv.sql(f"create table new location '{tmp_path / 'n'}' as select 1 as a")
     assert dv.read_table(tmp_path / "n").to_pylist() == [{"a": 1}]

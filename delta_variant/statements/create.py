@@ -9,12 +9,15 @@ import msgspec
 import pyarrow as pa
 
 from ..errors import ExpressionError
+from ..log.commit_context import CommitResult
 from ..log.load import load_latest
 from ..operations.alter.table_properties import set_properties
 from ..operations.create import create_table
 from ..operations.write import write_table
 from ..protocol.features import supported_features
-from ..storage.store import TableLocation
+from ..protocol.properties import ENABLE_VARIANT_SHREDDING
+from ..storage.store import TableLocation, open_latest
+from ..write.preparation import load_existing
 from .session import NO_ROWS, Session
 
 __all__ = ["Create"]
@@ -41,11 +44,11 @@ class Create(msgspec.Struct, frozen=True):
 
     def __call__(self, table: TableLocation, session: Session) -> pa.Table:
         """Create the table; the statement returns no rows."""
-        if self.query is None:
-            self._create(table)
-        else:
-            self._write(table, session, self.query)
-        self._add_features(table)
+        query = self.query
+        result = self._create(table) if query is None else self._write(table, session, query)
+        # IF NOT EXISTS leaves a table as it is.
+        if result.version is not None:
+            self._add_features(table)
         return NO_ROWS
 
     def _add_features(self, table: TableLocation) -> None:
@@ -56,10 +59,10 @@ class Create(msgspec.Struct, frozen=True):
         if missing:
             set_properties(table, missing)
 
-    def _create(self, table: TableLocation) -> None:
+    def _create(self, table: TableLocation) -> CommitResult:
         if self.mode == "overwrite":
             raise ExpressionError("CREATE OR REPLACE TABLE needs a query (AS SELECT …)")
-        create_table(
+        return create_table(
             table,
             self.columns,
             mode=self.mode,
@@ -69,13 +72,15 @@ class Create(msgspec.Struct, frozen=True):
             description=self.comment,
         )
 
-    def _write(self, table: TableLocation, session: Session, query: str) -> None:
+    def _write(self, table: TableLocation, session: Session, query: str) -> CommitResult:
         if self.columns or self.cluster_by:
             what = "columns of its own" if self.columns else "CLUSTER BY"
             raise ExpressionError(
                 f"CREATE TABLE AS SELECT with {what}: create the table, then INSERT INTO it"
             )
-        write_table(
+        if self.mode == "overwrite":
+            self._check_replaceable(table)
+        return write_table(
             table,
             session.rows(query).data,
             mode=self.mode,
@@ -84,3 +89,16 @@ class Create(msgspec.Struct, frozen=True):
             configuration=self._settings,
             description=self.comment,
         )
+
+    def _check_replaceable(self, table: TableLocation) -> None:
+        """Raise ExpressionError for a table whose properties or comment the new one would keep."""
+        snapshot = load_existing(open_latest(table), "overwrite")
+        if snapshot is None:
+            return
+        kept = sorted(snapshot.properties.keys() - {ENABLE_VARIANT_SHREDDING.name})
+        if kept or snapshot.metadata.description != self.comment:
+            raise ExpressionError(
+                f"CREATE OR REPLACE TABLE would keep the comment and the properties of {snapshot.uri} "
+                f"({', '.join(kept) or 'none'}), which Spark replaces: use INSERT OVERWRITE, or another "
+                "location"
+            )
