@@ -1,4 +1,4 @@
-"""CREATE TABLE, with and without rows."""
+"""CREATE TABLE, with and without rows, and CONVERT TO DELTA."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ import msgspec
 import pyarrow as pa
 
 from ..errors import ExpressionError
+from ..expressions.definitions import ColumnDefinition, parse_definition
 from ..log.commit_context import CommitResult
 from ..log.load import load_latest
+from ..operations.alter.columns import column_type
 from ..operations.alter.table_properties import set_properties
+from ..operations.convert_in_place import convert_in_place
 from ..operations.create import create_table
 from ..operations.write import write_table
 from ..protocol.features import supported_features
 from ..protocol.properties import ENABLE_VARIANT_SHREDDING
+from ..protocol.types import StructField
 from ..storage.store import TableLocation, open_latest
 from ..write.preparation import load_existing
 from .session import NO_ROWS, Session
 
-__all__ = ["Create"]
+__all__ = ["Create", "convert_table"]
 
 FEATURE = "delta.feature."
 
@@ -102,3 +106,18 @@ class Create(msgspec.Struct, frozen=True):
                 f"({', '.join(kept) or 'none'}), which Spark replaces: use INSERT OVERWRITE, or another "
                 "location"
             )
+
+
+def convert_table(
+    table: TableLocation, session: Session, *, partitions: tuple[str, ...], collect_stats: bool
+) -> pa.Table:
+    """Convert the Parquet files at a location; the statement returns no rows, and leaves a table as it is."""
+    convert_in_place(table, [_partition(text) for text in partitions], collect_stats=collect_stats)
+    return NO_ROWS
+
+
+def _partition(text: str) -> StructField:
+    column = parse_definition(text)
+    if not isinstance(column, ColumnDefinition) or column != ColumnDefinition(column.name, column.type):
+        raise ExpressionError(f"PARTITIONED BY: expected a name and a type, got {text!r}")
+    return StructField(column.name, column_type(column.name, column.type or "variant"), True)

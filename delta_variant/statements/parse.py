@@ -13,7 +13,7 @@ from ..expressions.lexer import GrammarError, too_deep
 from ..storage.store import TableLocation
 from .alter import alteration
 from .changes import Assignments, Delete, Insert, Matched, Merge, Update, Values, When
-from .create import Create
+from .create import Create, convert_table
 from .grammar import StatementGrammar
 from .maintenance import (
     optimize_table,
@@ -54,6 +54,8 @@ class ParsedStatement:
 
     def locate(self, session: Session) -> TableLocation | None:
         """Return the location of the table, None for a name that the session does not know."""
+        if self._parser.words.startswith("convert") and self.table[0].lower() == "parquet":
+            return session.find(("delta", *self.table[1:]))
         if not self._parser.words.startswith("create"):
             return session.find(self.table)
         return session.place(self.table, self._location)
@@ -268,6 +270,11 @@ class _Parser(StatementGrammar):
             self.fail("`delta`")
         return self.take().word
 
+    def convert(self) -> Statement:
+        collect_stats = not self.accept_words("no statistics")
+        partitions = self.enclosed_texts() if self.accept_words("partitioned by") else ()
+        return partial(convert_table, partitions=partitions, collect_stats=collect_stats)
+
     # Statements that maintain and show tables
 
     def optimize(self) -> Statement:
@@ -322,6 +329,7 @@ RULES: Mapping[str, Callable[[_Parser], Statement]] = {
     "create table if not exists": _Parser.create_if_missing,
     "create table": _Parser.create,
     "create or replace table": _Parser.replace,
+    "convert to delta": _Parser.convert,
     "alter table": alteration,
     "optimize": _Parser.optimize,
     "reorg table": _Parser.purge,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import Row, SparkSession
@@ -111,6 +114,49 @@ def test_a_new_table_by_its_path(spark: SparkSession, tmp_path: Path):
     name = f"delta.`{tmp_path / 'new'}`"
     dvs.sql(spark, f"create table {name} as select id, parse_json('{{\"a\": 1}}') as v from range(3)")
     assert dvs.sql(spark, f"select sum(v:a::int) as n from {name}").collect() == [Row(n=3)]
+
+
+def test_convert_commits_what_delta_commits(spark_with_delta: SparkSession, tmp_path: Path):
+    spark = spark_with_delta
+    query = """select id, cast(id % 2 as string) || '/ ' as p, date '2026-01-01' + cast(id as int) as d,
+        timestamp '2026-01-01 01:02:03.456789' as t, struct(id as a, array(id) as l) as s from range(4)"""
+    spark.sql(query).write.partitionBy("p", "d").parquet(str(tmp_path / "jars"))
+    found = []
+    runs: list[tuple[str, Callable[[str], Any]]] = [
+        ("jars", spark.sql),
+        ("tasks", partial(dvs.sql, spark)),
+        ("local", dv.sql),
+    ]
+    for name, _ in runs[1:]:
+        shutil.copytree(tmp_path / "jars", tmp_path / name)
+    for name, run in runs:
+        # The second statement finds a table, and leaves it as it is.
+        for _ in range(2):
+            run(f"convert to delta parquet.`{tmp_path / name}` partitioned by (p string, d date)")
+        (log,) = (tmp_path / name / "_delta_log").glob("*.json")
+        found.append(converted(log.read_text()))
+        rows = dv.read_table(tmp_path / name).to_table().sort_by("id")
+        assert rows.equals(dv.read_table(tmp_path / "jars").to_table().sort_by("id"))
+    assert len(found[0]["add"]) == 4
+    assert found[1] == found[2] == found[0]
+
+
+def converted(log: str) -> dict[str, Any]:
+    """Return what a conversion says about a table and its files."""
+    actions = [json.loads(line) for line in log.splitlines()]
+    named = {name: action for each in actions for name, action in each.items() if name != "add"}
+    info, metadata = named["commitInfo"], named["metaData"]
+    adds = [each["add"] for each in actions if "add" in each]
+    files = [(add["path"], add["partitionValues"], add["size"], json.loads(add["stats"])) for add in adds]
+    return {
+        "add": sorted(files, key=lambda file: str(file[0])),
+        "schema": metadata["schemaString"],
+        "partitions": metadata["partitionColumns"],
+        "protocol": named["protocol"],
+        "operation": info["operation"],
+        "parameters": {name: str(value).lower() for name, value in info["operationParameters"].items()},
+        "metrics": info["operationMetrics"],
+    }
 
 
 def test_spark_runs_statements_on_names_of_its_own(spark: SparkSession):
