@@ -64,7 +64,7 @@ def test_rows_are_found_by_their_file(table: Path, files: list[Path], query: str
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("select _metadata.x from t", "`x` does not exist; the columns are file_path, file_name, file_size"),
+        ("select _metadata.x from t", "`x` does not exist; the fields are file_path, file_name, file_size"),
         ("select _metadata.file_name from t a join t b on a.id = b.id", "matches 2 columns: qualify it"),
         ("select _metadata.file_name from (select id from t)", "does not exist; the columns are id"),
         ("select 1 from t x where exists (select 1 from (select id from t) y where y.id = x.id"

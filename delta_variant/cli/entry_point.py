@@ -97,6 +97,7 @@ def _hide_pandas() -> None:
 
 OPTIONS: Mapping[tuple[str, object], str] = {
     ("enforce_retention_duration", False): "--no-enforce-retention",
+    ("mode", "ignore"): "--if-not-exists",
     ("on_invalid", "reject"): "--on-invalid reject --rejects FILE",
     ("shredding", None): "--shredding none",
 }

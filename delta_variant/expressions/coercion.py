@@ -74,7 +74,10 @@ def _fold(literal: Literal, cast: Cast) -> Literal:
     try:
         return Literal(cast_scalar(value, target, strict=cast.strict, timezone=cast.timezone))
     except pa.ArrowInvalid as error:
-        raise ExpressionError(f"cannot cast {describe(literal)} to {type_name(target)}: {error}") from error
+        message = f"cannot cast {describe(literal)} to {type_name(target)}"
+        # Casts of text have no reason.
+        reason = "" if str(error).startswith("cannot cast") else f": {error}"
+        raise ExpressionError(message + reason) from error
 
 
 def _is_inexact(source: pa.DataType, target: pa.DataType) -> bool:

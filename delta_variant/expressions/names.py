@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -64,14 +64,22 @@ class NameScope(msgspec.Struct, frozen=True, dict=True):
         if len(found) == 1:
             return found[0]
         names = [field.name for field in (self.schema if struct is None else struct)]
-        problem = f"matches {len(found)} columns" if found else "does not exist"
+        kind = "columns" if struct is None else "fields"
+        problem = f"matches {len(found)} {kind}" if found else "does not exist"
         subject = f"`{part}`" if part == whole else f"`{whole}`: `{part}`"
         hint = "" if found else self._proposal(part, whole, names)
-        raise ExpressionError(f"{subject} {problem}; the columns are {list_names(names)}{hint}", column=whole)
+        raise ExpressionError(f"{subject} {problem}; the {kind} are {list_names(names)}{hint}", column=whole)
 
     def _proposal(self, part: str, whole: str, names: list[str]) -> str:
-        """Return a question for a name that is close, or for the path of the only Variant column."""
-        close = nearest(part, names)
-        if close is None and part == whole and len(self.variants) == 1:
-            close = f"{self.variants[0]}:{whole}"
-        return "" if close is None else f"; did you mean `{close}`?"
+        """Return a hint at a close name, or at the path of the only Variant column."""
+        path = f"{self.variants[0]}:{whole}" if part == whole and len(self.variants) == 1 else None
+        return propose_name(part, whole, names, path)
+
+
+def propose_name(part: str, whole: str, names: Sequence[str], path: str | None) -> str:
+    """Return a hint for an unknown `part` of the name `whole`: a name with dots, a close name, or a path."""
+    for name in names:
+        if "." in name and f".{whole}".lower().endswith(f".{name}".lower()):
+            return f"; write `{name}` in backquotes"
+    close = nearest(part, names) or path
+    return "" if close is None else f"; did you mean `{close}`?"

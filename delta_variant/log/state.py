@@ -195,10 +195,11 @@ def build_from_log(store: Store, version: int | None, build: Callable[[LogSegmen
 def _build(
     store: Store, listing: Listing, version: int | None, build: Callable[[LogSegment], Result]
 ) -> Result:
-    target = _existing(store, listing).latest if version is None else version
-    if not 0 <= target <= listing.latest:
+    latest = _existing(store, listing).latest
+    target = latest if version is None else version
+    if not 0 <= target <= latest:
         raise VersionNotFoundError(
-            f"{store.uri} has no version {target}: its latest is {listing.latest}",
+            f"{store.uri} has no version {target}: its latest is {latest}",
             table=store.uri,
             version=target,
         )

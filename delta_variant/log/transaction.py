@@ -108,7 +108,10 @@ def create_table(
                 if any(_is_own(actions, context.txn_id) for _, actions in concurrent):
                     _write_checksum(store, None, 0, [concurrent[0][1]], None, context)
                     return 0
-                raise TableExistsError(f"there is already a Delta table at {store.uri}", table=store.uri)
+                raise TableExistsError(
+                    f"another writer created a Delta table at {store.uri}: run the operation again",
+                    table=store.uri,
+                )
             attempts.lose(0, is_hidden=True)
 
 

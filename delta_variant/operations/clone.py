@@ -139,7 +139,7 @@ def clone(
     location = _locate_clone(table, target)
     store = open_store(location)
     _check_source(source)
-    load_existing(store, "error")
+    load_existing(store, "error", remedies=())
     after = _configure_clone(source, store)
     moved = _MovedFiles(source.store, is_shallow=shallow)
     files = moved.move(source.files)

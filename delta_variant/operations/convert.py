@@ -16,8 +16,9 @@ from ..log.commit_context import CommitOptions
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..storage.inputs import InputFile, is_remote, is_web, list_inputs
-from ..storage.store import TableLocation, local_location, open_store, storage_options_of
+from ..storage.store import TableLocation, local_location, open_latest, open_store, storage_options_of
 from ..write.commit import WriteResult
+from ..write.preparation import load_existing
 from .read import read_table
 from .write import write_table
 
@@ -84,6 +85,7 @@ def convert(
     paths = [fspath(each) for each in ([source] if isinstance(source, str | PathLike) else source)]
     if storage_options is None:
         storage_options = storage_options_of(table)
+    load_existing(open_latest(table), "error", remedies=())
     delta = _delta_table(paths, storage_options)
     rows, partitions = _parquet(paths, storage_options) if delta is None else _delta(delta)
     return write_table(

@@ -108,7 +108,7 @@ def create_table(
         raise ValueError("expected partition_by or cluster_by, got both: Delta does not cluster partitions")
     fields, constraints = _parse_definitions(columns)
     store = open_latest(table)
-    if load_existing(store, mode) is not None:
+    if load_existing(store, mode, remedies=(("mode", "ignore"),)) is not None:
         return CommitResult(None)
     after = table_changes.create(
         StructType(fields),

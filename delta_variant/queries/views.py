@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from .._checks import list_names, nearest
+from .._checks import list_names
 from ..errors import ExpressionError
 from ..expressions.bind import called_without_parentheses
+from ..expressions.names import propose_name
 from ..expressions.tree import Call, Expression, Literal, Name, conjuncts
 from .relations import Relation
 from .relations import Source as RowSource
@@ -106,11 +107,9 @@ class View(NamedTuple):
 
     def _proposal(self, parts: Sequence[str], shown: Sequence[ViewColumn]) -> str:
         """Return a question for a name that is close, or for the path of the only Variant column."""
-        close = nearest(parts[-1], [each.name for each in shown])
         variants = [each.name for each in shown if _is_column(each.value, self.source.scope.variant_names)]
-        if close is None and len(parts) == len(variants) == 1:
-            close = f"{variants[0]}:{parts[0]}"
-        return "" if close is None else f"; did you mean `{close}`?"
+        path = f"{variants[0]}:{parts[0]}" if len(parts) == len(variants) == 1 else None
+        return propose_name(parts[-1], ".".join(parts), [each.name for each in shown], path)
 
 
 def column_of(view: View) -> Expression:

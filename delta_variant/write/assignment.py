@@ -136,7 +136,8 @@ def _part(text: str, bind: Callable[[Expression], Expression]) -> Expression:
     arrow_type = output_type(value)
     if arrow_type is not None and kind_of(arrow_type) == "nested":
         raise ExpressionError(
-            f"cannot convert {text!r} to a Variant because it has the type {type_name(arrow_type)}"
+            f"cannot convert {text!r} to a Variant because it has the type {type_name(arrow_type)}: "
+            f"use `cast({text} as variant)`"
         )
     return value
 

@@ -178,8 +178,15 @@ class WritePlan:
         return Description((f"version {snapshot.version}, {appended}",), {"version": snapshot.version})
 
 
-def load_existing(store: Store, mode: Mode) -> Snapshot | None:
-    """Return the existing table or None; raises TableExistsError if it exists and the mode is `error`."""
+def load_existing(
+    store: Store,
+    mode: Mode,
+    remedies: tuple[tuple[str, object], ...] = (("mode", "append"), ("mode", "overwrite")),
+) -> Snapshot | None:
+    """Return the existing table or None; raises TableExistsError if it exists and the mode is `error`.
+
+    `remedies` are the arguments with which the called function accepts the table.
+    """
     check_option("mode", mode, get_args(Mode))
     try:
         snapshot = load_latest(store)
@@ -187,9 +194,10 @@ def load_existing(store: Store, mode: Mode) -> Snapshot | None:
         return None
     if mode == "error":
         raise TableExistsError(
-            f"a Delta table already exists at {store.uri}",
+            f"a Delta table already exists at {store.uri}"
+            + ("" if remedies else ": choose another location"),
             table=store.uri,
-            remedies=(("mode", "append"), ("mode", "overwrite")),
+            remedies=remedies,
         )
     return snapshot
 

@@ -221,10 +221,24 @@ def test_a_struct_field_is_null_where_its_struct_is():
 def test_an_unknown_column_is_rejected_with_the_known_columns():
     with pytest.raises(ExpressionError, match=r"`zz` does not exist; the columns are a, b, small, .*…"):
         bound("zz = 1")
-    with pytest.raises(ExpressionError, match=r"`zz` does not exist; the columns are X.y, v"):
+    with pytest.raises(ExpressionError, match=r"`zz` does not exist; the fields are X.y, v"):
         bound("st.zz = 1")
     with pytest.raises(ExpressionError, match=r"`a` is bigint, which has no fields"):
         bound("a.b = 1")
+
+
+def test_a_literal_that_cannot_be_cast_is_named_once():
+    with pytest.raises(ExpressionError, match=r"^cannot cast 'x' to bigint$"):
+        bound("cast('x' as bigint)")
+    with pytest.raises(ExpressionError, match=r"^cannot cast 300 to tinyint: Integer value 300 not in range"):
+        bound("cast(300 as tinyint)")
+
+
+@pytest.mark.parametrize("text", ["k.ey = 1", "t.K.ey = 1", "st.k.ey = 1"])
+def test_a_name_with_dots_is_proposed_in_backquotes(text):
+    schema = pa.schema([("k.ey", pa.int64()), ("st", pa.struct([("k.ey", pa.int64())]))])
+    with pytest.raises(ExpressionError, match=r"write `k\.ey` in backquotes$"):
+        bind(parse(text), NameScope(schema))
 
 
 def test_columns_that_differ_in_case_alone_need_their_own_spelling():

@@ -119,7 +119,7 @@ def test_columns_are_a_source_of_a_merge(file: Path, tmp_path: Path):
         (
             {"day": "_metadata.size"},
             ExpressionError,
-            r"`size` does not exist; the columns are file_path",
+            r"`size` does not exist; the fields are file_path",
         ),
         ({"value": "value:date"}, ValueError, r"^columns: the file has a column 'value'"),
         ({"day": "null"}, ExpressionError, r"NULL has no type: cast it"),

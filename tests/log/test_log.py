@@ -260,6 +260,8 @@ def test_the_error_for_a_missing_version_has_the_latest_version(tmp_path, versio
 def test_a_folder_without_a_log_is_not_a_table(tmp_path):
     with pytest.raises(TableNotFoundError, match=r"there is no Delta table at .*/t"):
         load_snapshot(tmp_path / "t")
+    with pytest.raises(TableNotFoundError):
+        load_snapshot(tmp_path / "t", 0)
 
 
 def test_a_commit_is_never_overwritten(tmp_path):

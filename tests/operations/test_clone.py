@@ -214,7 +214,7 @@ def test_a_table_at_the_target_is_never_replaced(source: Path, tmp_path: Path):
     dv.write_table(tmp_path / "clone", rows(1))
     before = content(tmp_path / "clone")
     for shallow in (False, True):
-        with pytest.raises(dv.TableExistsError):
+        with pytest.raises(dv.TableExistsError, match=r"choose another location$"):
             dv.clone(source, tmp_path / "clone", shallow=shallow)
     with pytest.raises(dv.TableExistsError):
         dv.clone(source, source)

@@ -157,3 +157,11 @@ def test_a_failed_conversion_leaves_no_table(tmp_path: Path):
         with pytest.raises(SourceNotFoundError):
             convert(tmp_path / "empty" / absent, tmp_path / "t")
     assert not (tmp_path / "t").exists()
+
+
+def test_a_table_at_the_target_is_never_replaced(tmp_path: Path):
+    table = tmp_path / "t"
+    dv.write_table(table, [{"id": 1}])
+    with pytest.raises(dv.TableExistsError, match=r"choose another location$"):
+        dv.convert(table, table)
+    assert dv.history(table)[0].version == 0

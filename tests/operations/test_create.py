@@ -93,7 +93,7 @@ def test_columns_are_definitions_a_mapping_or_an_arrow_schema(tmp_path: Path):
 
 def test_a_table_that_exists_is_not_touched(tmp_path: Path):
     dv.write_table(tmp_path, [{"id": 1}])
-    with pytest.raises(dv.TableExistsError):
+    with pytest.raises(dv.TableExistsError, match=r"pass mode='ignore'$"):
         dv.create_table(tmp_path, ["id bigint"])
     assert dv.create_table(tmp_path, ["other bigint"], mode="ignore").version is None
     assert dv.Table(tmp_path).columns == ["id"]

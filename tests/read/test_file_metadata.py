@@ -43,7 +43,7 @@ def test_a_column_of_the_table_with_the_name_takes_precedence(tmp_path: Path):
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        ("_metadata.x", "`x` does not exist; the columns are file_path, file_name, file_size"),
+        ("_metadata.x", "`x` does not exist; the fields are file_path, file_name, file_size"),
         (f"{PATH}.x", f"`{PATH}` is string, which has no fields"),
     ],
 )
