@@ -32,8 +32,8 @@ class Rules:
 
 LAYERS = (
     {"errors"},
-    {"_checks", "_compressed", "_arrow", "_html", "_logging", "_options", "_packing", "_progress"}
-    | {"_redaction", "_system_errors", "_threads", "_version"},
+    {"_checks", "_compressed", "_arrow", "_html", "_logging", "_options", "_packing", "_pandas"}
+    | {"_progress", "_redaction", "_system_errors", "_threads", "_version"},
     {"_native"},
     {"variant"},
     {"protocol", "expressions", "_text"},

@@ -103,6 +103,24 @@ def test_a_command_does_not_load_pandas(tmp_path):
     assert below(loaded, "pandas") == []
 
 
+def test_the_process_of_a_stream_on_spark_loads_neither_pandas_nor_what_writes():
+    program = (
+        "import sys; from importlib.machinery import ModuleSpec; "
+        "sys.modules['__main__'].__spec__ = ModuleSpec({main!r}, None); "
+        "import delta_variant.spark.data_source, delta_variant.spark.stream_sources"
+    )
+    assert "pandas" in loaded_by(program.format(main="pyspark.daemon"))
+    loaded = loaded_by(program.format(main="pyspark.sql.streaming.python_streaming_source_runner"))
+    unneeded = (
+        "pandas",
+        "delta_variant.input",
+        "delta_variant.write",
+        "delta_variant.spark.queries",
+        "sqlglot",
+    )
+    assert below(loaded, *unneeded) == []
+
+
 @pytest.mark.parametrize("name", [name for commands in COMMANDS.values() for name in commands])
 def test_the_summary_in_help_is_the_first_sentence_of_the_command(name: str):
     (summary,) = (commands[name].summary for commands in COMMANDS.values() if name in commands)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 
+from .._pandas import hide_pandas
 from .._version import package_version
 from ..errors import DeltaVariantError
 from .interrupts import Interrupted, raising_signals
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     check_outputs()
     if arguments is None:
         # The process is the command line's own.
-        _hide_pandas()
+        hide_pandas()
         arguments = sys.argv[1:]
     try:
         _run(arguments)
@@ -75,24 +76,6 @@ def _fail(message: str, *lines: str, status: int = ERROR) -> None:
 
     print_lines(console(stderr=True), f"delta-variant: {message}", *lines)
     sys.exit(status)
-
-
-class _NoPandas:
-    """A finder for which pandas is not installed."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name == "pandas":
-            raise ModuleNotFoundError("No module named 'pandas'", name=name)
-
-
-def _hide_pandas() -> None:
-    """Keep all code of this process from importing pandas.
-
-    pyarrow imports it for the first Python object that it converts, and has no option to prevent this
-    (arrow#34994). The import takes a quarter of the time of a short command, and 37 MB. No command uses it.
-    """
-    sys.meta_path.insert(0, _NoPandas)
 
 
 OPTIONS: Mapping[tuple[str, object], str] = {

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .._checks import check_installed
+from .._pandas import hide_pandas
 
 check_installed("pyspark", "delta_variant[spark]")
 check_installed("sqlglot", "delta_variant[spark]")
+
+STREAM_PROCESS = "pyspark.sql.streaming.python_streaming_source_runner"
+"""The main module of a process that Spark starts for one stream from a Python data source."""
+
+if getattr(getattr(sys.modules.get("__main__"), "__spec__", None), "name", None) == STREAM_PROCESS:
+    hide_pandas()
 
 if TYPE_CHECKING:
     from .cluster import ClusterCheck, WorkerReport, check_cluster

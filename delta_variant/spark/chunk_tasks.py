@@ -19,7 +19,8 @@ from ..operations.write import WriteTask, WrittenRows
 from ..protocol.schema.conforming import conform
 from ..storage.store import Store
 from ..write.partitions import split_by_partition
-from .tasks import FileTask, message
+from .file_tasks import FileTask
+from .tasks import message
 
 __all__ = ["CHUNK", "Chunk", "ChunkFilesTask", "ChunkTask", "FirstRowsTask"]
 

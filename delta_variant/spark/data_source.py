@@ -22,7 +22,6 @@ from .credentials import HadoopSettings, add_options, hadoop_settings
 from .locations import LOCAL_FS, default_file_system, is_location, locate
 from .options import LOCATIONS, READ, STREAM_READ, STREAM_WRITE, TIMESTAMPS, WRITE, Parse, parse_options
 from .running import session_timezone
-from .sinks import BatchSink
 from .sources import BatchSource, ChangeSource, check_batch_options, file_reader, first_version
 from .versions import check_version
 
@@ -96,6 +95,8 @@ class DeltaVariantSource(DataSource):
         return BatchSource(reader)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from .sinks import BatchSink
+
         return BatchSink(schema, self._parse_options(WRITE), overwrite=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name

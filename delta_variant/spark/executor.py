@@ -15,6 +15,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType as SparkStruct
 
 from .._packing import pack_by_size
+from .._text import quote
 from ..errors import StoreError
 from ..execution import GROUP_BYTES, Executor, NameFile, Task
 from ..expressions.tree import output_type
@@ -32,13 +33,13 @@ from ..storage.store import Store, exists, open_store, uri_of
 from ..write.partitions import WrittenFiles
 from .attempts import Job, commit_won, forget, names_of, remove_lost
 from .columns import cast_for_spark, to_spark
+from .file_tasks import attempt_of
 from .locations import SHARED
 from .monitoring import Monitor
-from .queries.text import quote
 from .readers import groups_of_table
 from .running import Jobs, distribute, map_by_task, parallelism, run_task
 from .task_errors import restore_errors
-from .tasks import attempt_of, message, messages, unpack_batches
+from .tasks import message, messages, unpack_batches
 
 __all__ = ["PartitionTask", "SortedGroups", "SparkExecutor"]
 

@@ -22,6 +22,7 @@ from ..read.file_reader import FileEntry
 from ..read.plan import FilePlan, plan_files
 from .columns import from_spark
 from .executor import SparkExecutor
+from .file_tasks import check_no_identities
 from .merge_tasks import (
     PART,
     SOURCE,
@@ -38,7 +39,7 @@ from .monitoring import Monitor
 from .readers import groups_of_table
 from .running import check_batch, is_case_sensitive, map_by_task, parallelism, run_task
 from .task_errors import restore_errors
-from .tasks import TaskTable, check_no_identities, to_executors, unpack
+from .tasks import TaskTable, to_executors, unpack
 from .versions import INSTALLED, SPARK_ERRORS
 
 __all__ = ["DataFrameSource"]

@@ -7,9 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ..data_file.options import FileOptions, JsonOptions, WriteOptions
 from ..errors import UnsupportedFeatureError
-from ..write.preparation import TableOptions
 
 __all__ = [
     "LOCATIONS",
@@ -20,8 +18,6 @@ __all__ = [
     "TIMESTAMPS",
     "WRITE",
     "parse_options",
-    "table_options",
-    "write_options",
 ]
 
 Parse = Callable[[str], Any]
@@ -241,21 +237,6 @@ def _with_own_names(found: dict[str, Any]) -> dict[str, Any]:
             "the options schema_mode, merge_schema and overwrite_schema exclude each other: set one"
         )
     return {**found, **({"schema_mode": names[0].removesuffix("_schema")} if names else {})}
-
-
-def write_options(options: Mapping[str, Any]) -> WriteOptions:
-    """Return the options of data files among options of WRITE."""
-    of_files, of_json = (
-        {name: value for name, value in options.items() if name in kind.__dataclass_fields__}
-        for kind in (FileOptions, JsonOptions)
-    )
-    return WriteOptions(options.get("shredding", "infer"), FileOptions(**of_files), JsonOptions(**of_json))
-
-
-def table_options(options: Mapping[str, Any], **more: Any) -> TableOptions:
-    """Return the options of the table among options of WRITE, and `more`."""
-    names = TableOptions.__dataclass_fields__
-    return TableOptions(**{name: value for name, value in options.items() if name in names}, **more)
 
 
 def _storage_options(given: Mapping[str, str]) -> dict[str, str] | None:

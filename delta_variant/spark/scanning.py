@@ -15,6 +15,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.utils import is_remote
 
 from .._arrow import total
+from .._text import quote
 from ..expressions.parse import parse_columns
 from ..log.snapshot import Snapshot
 from ..protocol.actions import is_absolute
@@ -23,7 +24,6 @@ from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.types import VOID, StructField, StructType, has_variant, primitives_of
 from ..read.file_reader import FileEntry, files_of
 from .columns import to_spark
-from .queries.text import quote
 from .running import parallelism
 from .versions import INSTALLED, SPARK_ERRORS
 

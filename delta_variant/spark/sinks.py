@@ -11,6 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
+from ..data_file.options import FileOptions, JsonOptions, WriteOptions
 from ..errors import AmbiguousWriteError, CommitConflictError
 from ..log.commit_context import CommitOptions, Transaction, transaction_of, with_transaction
 from ..log.snapshot import Snapshot
@@ -19,13 +20,12 @@ from ..protocol.actions import Metadata, Protocol
 from ..storage.store import Store, open_store
 from ..write.commit import commit_files, result_without_writing
 from ..write.partitions import WrittenFiles
-from ..write.preparation import WritePlan, WriteRequest, load_existing, plan_write
+from ..write.preparation import TableOptions, WritePlan, WriteRequest, load_existing, plan_write
 from .attempts import Job, commit_won, forget, names_of, remove_lost
 from .batches import BATCH_ID, QUERY_ID
 from .columns import from_spark
-from .options import table_options, write_options
+from .file_tasks import MAX_OPEN_PARTITIONS, FileTask, attempt_of, check_no_identities
 from .task_errors import report_errors
-from .tasks import MAX_OPEN_PARTITIONS, FileTask, attempt_of, check_no_identities
 
 __all__ = ["BatchSink", "Message", "Sink", "abort", "messages_of"]
 
@@ -59,9 +59,9 @@ class Sink:
         store = open_store(options["path"], options["storage_options"])
         snapshot = load_existing(store, "append")
         columns = from_spark(spark_schema, options.get("variant_columns", ()))
-        of_table = table_options(options, mode="overwrite" if overwrite else "append")
+        of_table = _table_options(options, mode="overwrite" if overwrite else "append")
         commit = with_transaction(CommitOptions(metadata=options.get("user_metadata")), transaction)
-        request = WriteRequest(columns, write_options(options), of_table)
+        request = WriteRequest(columns, _write_options(options), of_table)
         write = plan_write(store, snapshot, request, commit)
         check_no_identities(write.after, request.names)
         rejects = options.get("rejects")
@@ -204,3 +204,18 @@ class BatchSink(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         abort(messages, self._sink)
+
+
+def _write_options(options: Mapping[str, Any]) -> WriteOptions:
+    """Return the options of data files among options of WRITE."""
+    of_files, of_json = (
+        {name: value for name, value in options.items() if name in kind.__dataclass_fields__}
+        for kind in (FileOptions, JsonOptions)
+    )
+    return WriteOptions(options.get("shredding", "infer"), FileOptions(**of_files), JsonOptions(**of_json))
+
+
+def _table_options(options: Mapping[str, Any], **more: Any) -> TableOptions:
+    """Return the options of the table among options of WRITE, and `more`."""
+    names = TableOptions.__dataclass_fields__
+    return TableOptions(**{name: value for name, value in options.items() if name in names}, **more)

@@ -12,6 +12,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType as SparkStruct
 
 from .._arrow import total
+from .._text import quote
 from ..errors import SchemaError
 from ..log.snapshot import Snapshot
 from ..operations.changes import ChangedFile, load_end, plan_changes
@@ -20,7 +21,6 @@ from ..read.plan import plan_files
 from ..read.rows import load_readable
 from ..storage.store import open_store
 from .options import RANGE
-from .queries.text import quote
 from .readers import ChangeReader, FileReader, file_groups, groups_of_table, sized_changes
 from .task_errors import report_errors
 from .tasks import TaskTable, freeze_modules

@@ -19,6 +19,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import IntegerType, StructField
 from pyspark.sql.types import StructType as SparkStruct
 
+from .._text import quote
 from ..data_file.options import ROW_GROUP_BYTES, SAMPLE_BYTES, WriteOptions
 from ..data_file.writer import EXPECTED_GROWTH
 from ..execution import Executor
@@ -35,11 +36,11 @@ from .buckets import from_ipc, to_ipc
 from .chunk_tasks import CHUNK, Chunk, ChunkFilesTask, ChunkTask, FirstRowsTask
 from .columns import from_spark
 from .executor import SparkExecutor
+from .file_tasks import MAX_OPEN_PARTITIONS, FileTask, check_no_identities
 from .locations import default_file_system, locate
-from .queries.text import quote
 from .running import check_batch, is_case_sensitive, map_by_task, parallelism
 from .task_errors import restore_errors
-from .tasks import MAX_OPEN_PARTITIONS, FileTask, check_no_identities, messages
+from .tasks import messages
 from .versions import INSTALLED
 
 __all__ = [

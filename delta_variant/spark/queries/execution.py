@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, MapType, StructField, StructType
 
 from ..._logging import get_logger
+from ..._text import quote
 from ...errors import TableNotFoundError
 from ...log.snapshot import Snapshot
 from ...log.timestamps import to_instant
@@ -41,7 +42,7 @@ from .parts import Query, TableReference
 from .rewriting import Rewriting, TableRead, rewrite
 from .statements import SparkStatements
 from .table_names import View, find_source
-from .text import escape, field, field_name, quote, replace_tables
+from .text import escape, field, field_name, replace_tables
 from .views import ViewExpander
 
 __all__ = ["sql"]

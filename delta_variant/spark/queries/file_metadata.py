@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
+from ..._text import quote
 from ...errors import ExpressionError
 from ...read.file_metadata import METADATA
 from .parsing import parse_query
 from .parts import Item, Query, Scope, Span
-from .text import quote
 
 __all__ = ["has_file_metadata", "without_file_metadata"]
 

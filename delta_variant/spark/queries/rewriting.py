@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ..._text import quote
 from ...expressions.tree import (
     Call,
     Expression,
@@ -31,7 +32,7 @@ from ...expressions.types import kind_of, type_name
 from ...read.scope import Scope
 from .column_names import Group, Layout, Names, Origin, Path, Slot
 from .parts import Extract, Item, Query, Span
-from .text import escape, field, quote, replace_tables
+from .text import escape, field, replace_tables
 
 __all__ = ["Rewriting", "TableRead", "rewrite"]
 

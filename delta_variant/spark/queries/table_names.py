@@ -9,13 +9,13 @@ from itertools import takewhile
 import msgspec
 from pyspark.sql import SparkSession
 
+from ..._text import quote
 from ...errors import TableNotFoundError
 from ...read.rows import load_readable
 from ...storage.store import TableLocation, open_store, table_uri
 from ..credentials import session_options
 from ..locations import default_file_system, is_location, locate
 from ..versions import SPARK_ERRORS
-from .text import quote
 
 __all__ = ["FORMATS", "View", "create_view", "drop_view", "find_source", "resolve_table"]
 

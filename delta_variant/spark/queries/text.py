@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..._text import quote
 from .parts import Query, Span, TableReference
 
-__all__ = ["escape", "field", "field_name", "quote", "replace_tables"]
-
-
-def quote(name: str) -> str:
-    """Return a name as a quoted SQL identifier."""
-    return "`" + name.replace("`", "``") + "`"
+__all__ = ["escape", "field", "field_name", "replace_tables"]
 
 
 def field_name(reference: int) -> str:

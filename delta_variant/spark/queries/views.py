@@ -10,12 +10,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from ..._logging import get_logger
+from ..._text import quote
 from ...errors import DeltaVariantError
 from ..versions import SPARK_ERRORS
 from .parsing import parse_query
 from .parts import Query, Span, TableReference
 from .table_names import FORMATS, View
-from .text import quote
 
 __all__ = ["ViewExpander"]
 
