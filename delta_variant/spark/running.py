@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.utils import is_remote
@@ -24,11 +24,15 @@ __all__ = [
     "is_case_sensitive",
     "map_by_task",
     "parallelism",
+    "row_in_partition",
     "run_task",
     "session_timezone",
 ]
 
 MAX_WAIT_SECONDS = 10.0
+
+ROW_NUMBER_BITS = 33
+"""The low bits of `monotonically_increasing_id`, which number the rows of a partition."""
 
 MANY_ROWS = 1 << 20
 """More rows than a cluster runs tasks at once."""
@@ -104,6 +108,11 @@ def map_by_task(df: DataFrame, task: Task, schema: str = MESSAGE) -> DataFrame:
     """
     plain = df.toDF(*(f"column{number}" for number in range(len(df.columns))))
     return plain.mapInArrow(to_executors(NamedColumns(task, tuple(df.columns))), schema)
+
+
+def row_in_partition() -> Column:
+    """Return the number of a row among those of its partition, from 0."""
+    return sql.monotonically_increasing_id().bitwiseAND((1 << ROW_NUMBER_BITS) - 1)
 
 
 class Jobs:

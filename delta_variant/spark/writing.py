@@ -26,6 +26,7 @@ from ..execution import Executor
 from ..log.commit_context import CommitOptions, transaction_of
 from ..operations.write import WriteTask, WrittenRows
 from ..protocol import properties
+from ..protocol.identity_columns import assigned_identities
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import StructType, has_variant
 from ..storage.store import open_store
@@ -36,9 +37,10 @@ from .buckets import from_ipc, to_ipc
 from .chunk_tasks import CHUNK, Chunk, ChunkFilesTask, ChunkTask, FirstRowsTask
 from .columns import from_spark
 from .executor import SparkExecutor
-from .file_tasks import MAX_OPEN_PARTITIONS, FileTask, check_no_identities
+from .file_tasks import MAX_OPEN_PARTITIONS, FileTask
+from .identities import assign_identities
 from .locations import default_file_system, locate
-from .running import check_batch, is_case_sensitive, map_by_task, parallelism
+from .running import check_batch, is_case_sensitive, map_by_task, parallelism, row_in_partition
 from .task_errors import restore_errors
 from .tasks import messages
 from .versions import INSTALLED
@@ -56,9 +58,6 @@ __all__ = [
 PARTITIONS = 16
 PARTITION_ROWS = 4096
 PARTITION_BYTES = 1 << 20
-
-ROW_NUMBER_BITS = 33
-"""The low bits of `monotonically_increasing_id`, which number the rows of a partition."""
 
 
 @contextmanager
@@ -120,8 +119,7 @@ def _sample(df: DataFrame, names: Sequence[str]) -> list[pa.Table]:
     found = df.groupBy(partition.alias("partition")).count().collect()
     count, partitions = len(found), sorted(row["partition"] for row in found)
     chosen = [partitions[index * count // PARTITIONS] for index in range(PARTITIONS)] if count else []
-    row_number = sql.monotonically_increasing_id().bitwiseAND((1 << ROW_NUMBER_BITS) - 1)
-    first = df.where(partition.isin(sorted(set(chosen))) & (row_number < PARTITION_ROWS))
+    first = df.where(partition.isin(sorted(set(chosen))) & (row_in_partition() < PARTITION_ROWS))
     parts = map_by_task(first.select([sql.col(quote(name)) for name in names]), FirstRows(PARTITION_BYTES))
     return [from_ipc(row[0]) for row in parts.collect()]
 
@@ -322,7 +320,7 @@ class DataFrameRows:
     def write(self, write: WritePlan, executor: Executor) -> Sequence[WrittenRows]:
         """Write the rows by tasks; after an error, remove the new files."""
         assert isinstance(executor, SparkExecutor), "executors of its session write a DataFrame"
-        check_no_identities(write.after, write.request.names)
+        identities = assigned_identities(write.after.schema, write.request.names)
         options = executor.storage_options
         rejects = write.options.json.rejects
         if rejects is not None:
@@ -332,6 +330,8 @@ class DataFrameRows:
         is_chunked, rows = is_optimized(write, self.df, self.optimize_write), self.df
         with restore_errors(), ExitStack() as stored:
             with executor.monitor.step("prepare rows"):
+                if identities:
+                    rows = assign_identities(rows, identities)
                 if is_chunked:
                     chunks = stored.enter_context(stored_chunks(rows, _task_of(write)))
                     rows, task = chunks.distribute(one_shredding=self.one_shredding)
