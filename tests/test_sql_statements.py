@@ -138,6 +138,25 @@ def test_merge_takes_a_table_as_its_source(run: Run, tmp_path: Path):
     assert rows(run)[0] == (1, 5, "a", '{"a":1}')
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        # What Spark 4.2 with Delta 4.4 sets.
+        ("(select max(n) from t)", 3),
+        ("(select max(n) from t where id = 1) + 1", 3),
+        ("n * (select count(*) from t where id > :one)", 2),
+        ("coalesce((select n from t where id = 9), (select 7))", 7),
+        ("(select max(n) from t x where x.id = id)", 3),
+        ("length((select 'a\\\\)(' || s from t where id = 2))", 5),
+        ("year((select timestamp_ntz '2026-01-02 03:04:05.000006'))", 2026),
+    ],
+)
+def test_set_takes_subqueries_of_one_value(run: Run, value: str, expected: int):
+    text = f"update t set n = {value}, s = (select null) where id = :one"
+    assert run(text, {"one": 1}) == [{"num_affected_rows": 1}]
+    assert rows(run) == [(1, expected, None, '{"a":1}'), FIRST[1]]
+
+
 def test_fields_of_structs_are_set(tmp_path: Path):
     table = tmp_path / "s"
     struct = "named_struct('a', 1, 'c', named_struct('x', 5, 'v', parse_json('[1]')))"
@@ -315,6 +334,11 @@ def test_maintenance(run: Run, tmp_path: Path):
         ("update t set v:a = 5", ExpressionError, "variant_set"),
         ("update t set n = 1, t.n = 2", ExpressionError, "set twice"),
         ("delete from t where id in (select id from t)", ExpressionError, "MERGE INTO"),
+        ("update t set n = 1 where id = (select 1)", ExpressionError, "conditions take no subqueries"),
+        ("delete from t where not exists (select 1)", ExpressionError, "conditions take no subqueries"),
+        ("update t set n = (select 1, 2)", ExpressionError, "expected one value, got 2 columns"),
+        ("update t set n = (select id from t)", ExpressionError, "more than one row"),
+        ("update t set v = (select array(1))", ExpressionError, "returned array<int>: use MERGE"),
         ("merge into t using t on 1 = 1", ExpressionError, "expected `when`, got the end"),
         (
             "merge into t using (select 1 as id) s on t.id = s.id when matched then insert *",

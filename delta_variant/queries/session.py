@@ -53,6 +53,10 @@ class LocalRows(NamedTuple):
         """The rows, with their names."""
         return self.found.named()
 
+    def first(self, count: int) -> pa.Table:
+        """Return at most a number of rows."""
+        return self.found.rows.slice(0, count)
+
     def select(self, columns: Mapping[str, tuple[str, DataType]]) -> pa.Table:
         """Return the values of SQL text over the columns, which are named `c0`, `c1`…, with the types.
 

@@ -130,7 +130,8 @@ class Update(msgspec.Struct, frozen=True):
         """Update the rows, and return their number."""
         scope = _Names.of(table, self.target, session)
         where = None if self.where is None else scope.text(self.where)
-        result = update(table, scope.updates(self.assignments), where, timezone=session.timezone)
+        assignments = [(column, value.with_values(session)) for column, value in self.assignments]
+        result = update(table, scope.updates(assignments), where, timezone=session.timezone)
         return _affected(result.rows_updated)
 
 

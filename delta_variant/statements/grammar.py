@@ -27,6 +27,9 @@ class StatementGrammar(Grammar):
         self._parameters = parameters
         self._names: list[int] = []
         self._values: list[tuple[int, int, str]] = []
+        self._queries: list[tuple[int, int]] = []
+        self.takes_queries = False
+        """Whether a value can be a subquery."""
 
     def accept_words(self, words: str) -> bool:
         """Return whether these words come next, and move past them if so; those in brackets are optional."""
@@ -51,19 +54,24 @@ class StatementGrammar(Grammar):
         return self.take_name() if is_named else None
 
     def expression_text(self) -> Text:
-        """Return the SQL text of an expression, with the values of its parameters."""
-        start, names, values = self.token.start, len(self._names), len(self._values)
+        """Return the SQL text of an expression, with the values of its parameters, without subqueries."""
+        start = self.token.start
+        self._names, self._values, self._queries = [], [], []
         self.expression()
-        found, starts, position = "", [], start
-        edits = {*((name, name, "") for name in self._names[names:]), *self._values[values:]}
+        edits = {
+            *((name, name, "") for name in self._names),
+            *((first, end, "") for first, end in self._queries),
+            *self._values,
+        }
+        found, starts, queries, position = "", list[int](), list[tuple[int, str]](), start
         for first, end, value in sorted(edits):
-            found += self.text[position:first]
-            if value:
-                found += value
-            else:
+            found += self.text[position:first] + value
+            if first == end:
                 starts.append(len(found))
+            elif not value:
+                queries.append((len(found), self.text[first:end]))
             position = end
-        return Text(found + self.text[position : self.position], tuple(starts))
+        return Text(found + self.text[position : self.position], tuple(starts), tuple(queries))
 
     def value_or_default(self) -> Text:
         """Return the SQL text of a value, or the word DEFAULT that stands alone."""
@@ -145,10 +153,32 @@ class StatementGrammar(Grammar):
 
     # What follows extends the grammar of expressions.
 
+    def _begins_query(self) -> bool:
+        return self.is_next("select", "with", "values") and self.begins_value(self.following)
+
     def reject_query(self) -> None:
         """Raise GrammarError for a subquery."""
-        if self.is_next("select", "with", "values") and self.begins_value(self.following):
-            self.fail("an expression", "use MERGE INTO … USING (query): other statements take no subqueries")
+        if self._begins_query():
+            self.fail("an expression", "use MERGE INTO … USING (query): conditions take no subqueries")
+
+    def _enclosed(self) -> Expression:
+        if not self.takes_queries or not self._begins_query():
+            return super()._enclosed()
+        start = self.token.start
+        while not self.is_next(")"):
+            self._skip()
+        self._queries.append((start, self.position))
+        self.expect(")")
+        return parse("null")
+
+    def _called(self) -> Expression:
+        if self.is_next("exists"):
+            start = self.position
+            self.take()
+            self.take()
+            self.reject_query()
+            self.position = start
+        return super()._called()
 
     def _value(self, token: Token) -> Expression:
         if self.accept(":"):

@@ -169,7 +169,9 @@ class _Parser(StatementGrammar):
     def update(self) -> Statement:
         target = Target(self.table, self.alias("set"))
         self.expect("set")
+        self.takes_queries = True
         assignments = self.assignments()
+        self.takes_queries = False
         return Update(target, assignments, self.expression_text() if self.accept("where") else None)
 
     def assignments(self) -> Assignments:

@@ -12,6 +12,7 @@ from .._text import quote
 from ..expressions.lexer import Cursor
 from ..protocol.types import DataType
 from ..storage.store import TableLocation
+from .parameters import scalar_text
 
 __all__ = ["NO_ROWS", "Rows", "Session", "Statement", "Target", "Text"]
 
@@ -29,6 +30,9 @@ class Rows(Protocol):
     @property
     def data(self) -> Any:
         """The rows as the data of a write or the source of a merge."""
+
+    def first(self, count: int) -> pa.Table:
+        """Return at most a number of rows; the names of the columns are free."""
 
     def select(self, columns: Mapping[str, tuple[str, DataType]]) -> Any:
         """Return data to write: the values of SQL text over the columns, which are named `c0`, `c1`…
@@ -78,10 +82,23 @@ class Target(msgspec.Struct, frozen=True):
 
 
 class Text(msgspec.Struct, frozen=True):
-    """The SQL text of an expression, and where the names of columns begin in it."""
+    """The SQL text of an expression, and where the names of columns begin in it.
+
+    `queries` are subqueries, and where their values belong in the text.
+    """
 
     text: str
     names: tuple[int, ...] = ()
+    queries: tuple[tuple[int, str], ...] = ()
+
+    def with_values(self, session: Session) -> Text:
+        """Return the text with the values of its subqueries."""
+        text = self
+        for start, query in reversed(self.queries):
+            value = scalar_text(session.rows(query).first(2))
+            names = tuple(name if name < start else name + len(value) for name in text.names)
+            text = Text(text.text[:start] + value + text.text[start:], names)
+        return text
 
     def qualified(
         self,

@@ -48,6 +48,8 @@ NUMBERS = (
     "v:a::int",
     "coalesce(n, 0)",
     "null",
+    "(select max(n) from {table})",
+    "(select id from {table} where id = 1 and p = 'x' limit 1) + id",
 )
 TEXTS = ("s", "p", "'a'", "'x'", "'y'", "upper(s)", "concat(s, p)", "cast(id as string)", "null")
 VARIANTS = (

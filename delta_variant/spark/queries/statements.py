@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import expr
 from pyspark.sql.types import StructType as SparkStruct
@@ -36,6 +37,10 @@ class DataFrameResult:
     def names(self) -> Sequence[str]:
         """The names of the columns."""
         return self.data.columns
+
+    def first(self, count: int) -> pa.Table:
+        """Return at most a number of rows."""
+        return self.data.limit(count).toArrow()
 
     def select(self, columns: Mapping[str, tuple[str, DataType]]) -> DataFrame:
         """Return the values of SQL text over the columns, which are named `c0`, `c1`…, with the types."""
