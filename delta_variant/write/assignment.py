@@ -21,7 +21,7 @@ from ..protocol.schema.arrow import from_arrow
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.merging import merge as merge_schemas
 from ..protocol.schema.paths import path_text
-from ..protocol.types import StructType, fields_of
+from ..protocol.types import VOID, DataType, StructType, parts_of
 from ..read.scope import Scope
 from ..variant import values as variant_values
 from ..variant.values import VARIANT_TYPE, plain_variants
@@ -110,12 +110,21 @@ def _column(text: str, field: pa.Field[Any], bind: Callable[[Expression], Expres
 
 def _check_fits(table: StructType, given: StructType) -> None:
     merge_schemas(table, given, mode="strict")
-    names = {path_text(path).lower() for path, _ in fields_of(given)}
-    lacking = [path_text(path) for path, _ in fields_of(table) if path_text(path).lower() not in names]
-    if lacking:
-        raise SchemaError(
-            f"the assigned value lacks the field {lacking[0]!r} of the table: add it", column=lacking[0]
-        )
+    for path in _lacking(table, given, ()):
+        name = path_text(path)
+        raise SchemaError(f"the assigned value lacks the field {name!r} of the table: add it", column=name)
+
+
+def _lacking(table: DataType, given: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths of fields that a value lacks. A part of type void, as in `array()`, lacks none."""
+    if given == VOID:
+        return
+    parts = {step.lower(): part for step, part in parts_of(given)}
+    for step, part in parts_of(table):
+        if step.lower() in parts:
+            yield from _lacking(part, parts[step.lower()], (*path, step))
+        else:
+            yield (*path, step)
 
 
 def _check_no_json_text(column: str, text: str, value: Expression) -> None:

@@ -352,3 +352,17 @@ def test_numbers_that_a_file_has_apart_keep_their_types(tmp_path: Path, shredded
     before = dv.read_table(table).to_table()["event"].to_pylist()
     dv.update(table, {"event:m": "5"}, "id = 0")
     assert dv.read_table(table).to_table()["event"].to_pylist()[1:] == before[1:]
+
+
+def test_a_part_without_a_type_is_null_or_empty(tmp_path: Path):
+    """As in an UPDATE of Delta on Spark."""
+    parts = pa.struct([("a", pa.int32()), ("b", pa.struct([("c", pa.string())]))])
+    schema = pa.schema([("s", parts), ("l", pa.list_(parts)), ("m", pa.map_(pa.string(), parts))])
+    row = {"a": 1, "b": {"c": "x"}}
+    dv.write_table(tmp_path, pa.table({"s": [row], "l": [[row]], "m": [[("k", row)]]}, schema))
+    dv.update(tmp_path, {"s": "named_struct('a', 2, 'b', null)", "l": "array()", "m": "map('k', null)"})
+    assert dv.read_table(tmp_path).to_pylist() == [{"s": {"a": 2, "b": None}, "l": [], "m": [("k", None)]}]
+    dv.update(tmp_path, {"l": "array(null, null)"})
+    assert dv.read_table(tmp_path, columns=["l"]).to_pylist() == [{"l": [None, None]}]
+    with pytest.raises(dv.errors.SchemaError, match=r"lacks the field 's\.b\.c'"):
+        dv.update(tmp_path, {"s": "named_struct('a', 2, 'b', named_struct())"})
