@@ -129,13 +129,10 @@ def parse_stages(text: str, start: int) -> list[tuple[int, Expression]]:
     return found
 
 
-def parse_type(text: str, *, of_column: bool = False) -> pa.DataType | None:
-    """Return the Arrow type of a SQL type, None for `variant`; raises ExpressionError for another text.
-
-    Only the type `of_column` can have Variants inside.
-    """
+def parse_type(text: str) -> pa.DataType | None:
+    """Return the Arrow type of a SQL type, None for `variant`; raises ExpressionError for another text."""
     _check(text)
-    return type_of_text(text, of_column=of_column)
+    return type_of_text(text)
 
 
 def read_whole(text: str, rule: Callable[[Grammar], Parsed]) -> Parsed:

@@ -39,7 +39,7 @@ from .monitoring import Monitor
 from .readers import groups_of_table
 from .running import Jobs, distribute, map_by_task, parallelism, run_task
 from .task_errors import restore_errors
-from .tasks import message, messages, unpack_batches
+from .tasks import Shared, message, messages, pack_sharing, unpack_batches, unpack_sharing
 
 __all__ = ["PartitionTask", "SortedGroups", "SparkExecutor"]
 
@@ -186,8 +186,10 @@ class SparkExecutor(Executor):
         # Spark distributes the tasks, and returns the results, in an order of its own.
         numbered = list(enumerate(tasks))
         if numbered:
-            each = EachTask(numbered[0][1].step)
-            results = self.run_partitions(distribute(self.spark, numbered), each)
+            shared: list[Shared] = []
+            packed = [pack_sharing(each, shared) for each in numbered]
+            each = EachTask(numbered[0][1].step, shared)
+            results = self.run_partitions(distribute(self.spark, packed), each)
             yield from (result for _, result in sorted(results, key=itemgetter(0)))
 
     def run_whole(self, task: Task[Result]) -> list[Result]:
@@ -264,13 +266,15 @@ class PartitionTask(Protocol):
 
 @dataclass(frozen=True)
 class EachTask:
-    """Runs each of the tasks of a partition."""
+    """Runs each of the tasks of a partition; they have `shared` in common."""
 
     step: str
+    shared: Sequence[Shared]
 
     def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
         """Yield the number and the result of each task."""
-        for number, task in unpack_batches(batches):
+        for packed in unpack_batches(batches):
+            number, task = unpack_sharing(packed, self.shared)
             result = task.run(store, name)
             # The results of many tasks can describe more files than fit into the memory of the driver.
             yield number, result.compress() if hasattr(result, "compress") else result

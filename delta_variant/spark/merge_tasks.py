@@ -60,6 +60,7 @@ __all__ = [
     "Sizes",
     "SourceTask",
     "TargetTask",
+    "whole_batch",
 ]
 
 SOURCE = "chunk binary, message binary"
@@ -139,7 +140,7 @@ def _row(part: int, side: int, value: object) -> pa.RecordBatch:
     return pa.record_batch(arrays, names=["part", "side", "message"])
 
 
-def _whole(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.RecordBatch:
+def whole_batch(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.RecordBatch:
     """Return tables as one batch; raises ValueError for a column of more than 2 GiB."""
     whole = pa.concat_tables([schema.empty_table(), *tables]).combine_chunks().to_batches()
     if len(whole) > 1:
@@ -176,7 +177,7 @@ class SourceTask:
 
     def _chunk(self, batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
         rows = pa.Table.from_batches(batches)
-        whole = _whole([rows], rows.schema)
+        whole = whole_batch([rows], rows.schema)
         keys = tuple(KeyValues.of(each) for each in self.join.source_keys(whole))
         values = [pack(Chunk(rows.num_rows, rows.nbytes, keys)), pack(to_ipc(rows))]
         arrays = [pa.array([value], pa.binary()) for value in values]
@@ -204,7 +205,7 @@ class BucketTask:
         """Yield the rows of each bucket."""
         for stream in unpack_batches(batches):
             rows = from_ipc(stream)
-            numbers = buckets_of(self.join.source_keys(_whole([rows], rows.schema)), self.buckets)
+            numbers = buckets_of(self.join.source_keys(whole_batch([rows], rows.schema)), self.buckets)
             for bucket, part in split_rows(rows, numbers):
                 yield _row(bucket, 0, to_ipc(part))
 
@@ -327,12 +328,12 @@ class JoinTask:
                 values = chain([value], values)
                 break
             source.append(from_ipc(value))
-        whole = _whole(source, to_arrow(self.merge.columns))
+        whole = whole_batch(source, to_arrow(self.merge.columns))
         merging = self.merge.rows(self.merge.table.open(), whole)
         matched: list[Array] = []
         for group in _groups(values):
             rows = pa.Table.from_batches([batch for _, batch in group])
-            decision, found = merging.decide(_whole([rows], rows.schema))
+            decision, found = merging.decide(whole_batch([rows], rows.schema))
             matched.append(found)
             yield from self._changed(group, decision, merging.join.source)
         for new in merging.inserted(matched):
@@ -465,7 +466,7 @@ def _changes_of(matched: Sequence[MatchedRows]) -> Iterator[_FileChanges]:
                 each.combine_chunks() for each in part.sort_by("position").columns[1:]
             )
             matching = pc.unique(numbers)
-            picked = _whole([source.take(matching)], source.schema)
+            picked = whole_batch([source.take(matching)], source.schema)
             found = pc.index_in(numbers, value_set=matching).cast(pa.int64())
             yield _FileChanges(files[file], FileDecision(positions, clauses, found), picked)
 

@@ -14,12 +14,14 @@ from pyspark.sql.utils import is_remote
 from .._logging import get_logger
 from ..errors import UnsupportedFeatureError
 from ..execution import Executor
-from ..operations.merge.execute import MergedFiles, MergedPart
+from ..operations.merge.execute import MemorySource, MergedFiles, MergedPart
 from ..operations.merge.joining import JoinPredicate, KeyValues
 from ..operations.merge.plan import MergePlan
+from ..protocol.schema.arrow import to_arrow
 from ..protocol.types import StructType
 from ..read.file_reader import FileEntry
 from ..read.plan import FilePlan, plan_files
+from .buckets import from_ipc
 from .columns import from_spark
 from .executor import SparkExecutor
 from .file_tasks import check_no_identities
@@ -34,12 +36,21 @@ from .merge_tasks import (
     Sizes,
     SourceTask,
     TargetTask,
+    whole_batch,
 )
 from .monitoring import Monitor
 from .readers import groups_of_table
-from .running import check_batch, is_case_sensitive, map_by_task, parallelism, run_task
+from .running import (
+    BROADCAST,
+    broadcast_bytes,
+    check_batch,
+    is_case_sensitive,
+    map_by_task,
+    parallelism,
+    run_task,
+)
 from .task_errors import restore_errors
-from .tasks import TaskTable, to_executors, unpack
+from .tasks import TaskTable, messages, to_executors, unpack
 from .versions import INSTALLED, SPARK_ERRORS
 
 __all__ = ["DataFrameSource"]
@@ -61,9 +72,10 @@ INSERT_BYTES = 128 << 20
 
 @dataclass(frozen=True)
 class DataFrameSource:
-    """A source that Spark computes once and stores on the executors, which join it with the table.
+    """A source that Spark computes once and stores on the executors.
 
-    If an executor with stored rows is lost, the merge runs again.
+    If Spark would broadcast it in a join, each task gets all of it. Otherwise its rows, and those of the
+    table, are distributed by their keys. If an executor with stored rows is lost, the merge runs again.
     """
 
     rows: DataFrame
@@ -81,20 +93,9 @@ class DataFrameSource:
         case_sensitive = is_case_sensitive(rows.sparkSession)
         return cls(rows, from_spark(rows.schema, variant_columns, case_sensitive=case_sensitive))
 
-    def check(self, plan: MergePlan) -> None:
-        """Raise UnsupportedFeatureError for a merge without an equality, by which rows are distributed."""
-        if not plan.join.keys:
-            raise UnsupportedFeatureError(
-                f"cannot merge a DataFrame on {plan.on!r} because it has no equality of an expression over "
-                "the table and one over the source: add one, or merge rows in memory, such as df.toArrow()",
-                table=plan.snapshot.uri,
-            )
-
     def rewrite(self, plan: MergePlan, executor: Executor) -> MergedFiles:
         """Rewrite the files with matching rows, and write the inserted rows, by tasks."""
         assert isinstance(executor, SparkExecutor), "a DataFrame is a source for its session"
-        if plan.inserts:
-            check_no_identities(plan.snapshot.configuration, plan.columns_inserted)
         for _ in range(MAX_RUNS - 1):
             try:
                 return self._rewrite(plan, executor)
@@ -107,13 +108,35 @@ class DataFrameSource:
         return self._rewrite(plan, executor)
 
     def _rewrite(self, plan: MergePlan, executor: SparkExecutor) -> MergedFiles:
-        table = TaskTable.of(plan.snapshot, executor.storage_options)
-        work = MergeTable(table, self.columns, plan.join, plan.clauses, plan.options)
         with _store(self.rows, SourceTask(self.columns, plan.join), executor.monitor) as (stored, chunks):
+            if sum(chunk.bytes for chunk in chunks) <= broadcast_bytes(executor.spark):
+                return self._in_memory(stored).rewrite(plan, executor)
+            check_distributed(plan)
+            table = TaskTable.of(plan.snapshot, executor.storage_options)
+            work = MergeTable(table, self.columns, plan.join, plan.clauses, plan.options)
             predicate = plan.target_predicate(_combine_keys(plan.join, chunks))
             candidates = plan_files(plan.snapshot, predicate)
             parts = _join(executor, plan, work, stored, candidates, sum(chunk.bytes for chunk in chunks))
         return MergedFiles(predicate, candidates, parts, (), sum(chunk.rows for chunk in chunks))
+
+    def _in_memory(self, stored: DataFrame) -> MemorySource:
+        """Return the stored rows as a source of which each task has all rows."""
+        with restore_errors():
+            streams = messages(stored.select("message").collect())
+        rows = whole_batch([from_ipc(stream) for stream in streams], to_arrow(self.columns))
+        return MemorySource(rows, self.columns)
+
+
+def check_distributed(plan: MergePlan) -> None:
+    """Raise UnsupportedFeatureError for a merge that needs all source rows in each task."""
+    if not plan.join.keys:
+        raise UnsupportedFeatureError(
+            f"cannot merge a DataFrame larger than {BROADCAST} on {plan.on!r} because it has no equality of "
+            "an expression over the table and one over the source: add one, or raise the setting",
+            table=plan.snapshot.uri,
+        )
+    if plan.inserts:
+        check_no_identities(plan.snapshot.configuration, plan.columns_inserted)
 
 
 @contextmanager

@@ -18,6 +18,7 @@ __all__ = [
     "TIMESTAMPS",
     "WRITE",
     "parse_options",
+    "size_of",
 ]
 
 Parse = Callable[[str], Any]
@@ -42,18 +43,18 @@ def _columns(text: str) -> Any:
     return json.loads(text) if text[:1] in ("{", "[") else _names(text)
 
 
-def _positive(text: str) -> int:
-    if (number := int(text)) < 1:
+def _positive(value: str | int) -> int:
+    if (number := int(value)) < 1:
         raise ValueError
     return number
 
 
-def _bytes(text: str) -> int:
+def size_of(text: str) -> int:
     """Return a size as Spark writes it, such as `64m` or `64MB`; units are powers of 1024."""
     found = re.fullmatch(r"(\d+)([kmgtp]?)b?", text.strip().lower())
     if found is None:
         raise ValueError
-    return _positive(found[1]) << 10 * " kmgtp".index(found[2] or " ")
+    return int(found[1]) << 10 * " kmgtp".index(found[2] or " ")
 
 
 def _shredding(text: str) -> str | None:
@@ -92,7 +93,7 @@ STREAM_READ: Mapping[str, Parse] = {
     "starting_version": lambda text: text if text == "latest" else int(text),
     "starting_timestamp": str,
     "max_files_per_trigger": _positive,
-    "max_bytes_per_trigger": _bytes,
+    "max_bytes_per_trigger": lambda text: _positive(size_of(text)),
     "read_change_feed": _flag,
     "ignore_deletes": _flag,
     "ignore_changes": _flag,

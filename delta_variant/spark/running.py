@@ -14,6 +14,7 @@ from pyspark.sql.utils import is_remote
 
 from ..errors import UnsupportedFeatureError
 from .monitoring import JOB_GROUP
+from .options import size_of
 from .tasks import MESSAGE, NamedColumns, Task, pack, to_executors
 from .versions import INSTALLED
 
@@ -63,6 +64,16 @@ def _count_tasks(spark: SparkSession) -> int:
 def session_timezone(spark: SparkSession) -> str:
     """Return the time zone in which Spark evaluates SQL text. Tasks have no session and need it sent."""
     return str(spark.conf.get("spark.sql.session.timeZone"))
+
+
+BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+"""The setting for the bytes up to which Spark sends one side of a join to all tasks, 10 MB by default."""
+
+
+def broadcast_bytes(spark: SparkSession) -> int:
+    """Return the bytes of rows up to which each task gets all of them, -1 for never."""
+    text = str(spark.conf.get(BROADCAST))
+    return -1 if text.startswith("-") else size_of(text)
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:

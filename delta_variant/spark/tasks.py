@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from io import BytesIO
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -22,20 +23,27 @@ __all__ = [
     "MESSAGE",
     "NamedColumns",
     "ReportingTask",
+    "Shared",
     "Task",
     "TaskTable",
     "freeze_modules",
     "message",
     "messages",
     "pack",
+    "pack_sharing",
     "to_executors",
     "unpack",
     "unpack_batches",
+    "unpack_sharing",
 ]
 
 MESSAGE = "message binary"
 """The schema of rows that driver and tasks exchange, each with a pickled value."""
 
+SHARED_BYTES = 64 << 10
+"""From which size on tasks have batches and arrays in common: Spark sends a function to an executor once."""
+
+Shared: TypeAlias = "pa.RecordBatch | pa.Array[Any]"
 
 Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -127,6 +135,46 @@ def pack(value: object) -> bytes:
 def unpack(content: bytes) -> Any:
     """Return the value of a message's content."""
     return pickle.loads(content)
+
+
+class _Sharing(pickle.Pickler):
+    """Pickles a value without its large batches and arrays, which it adds to `shared`, each once."""
+
+    def __init__(self, sink: BytesIO, shared: list[Shared]) -> None:
+        super().__init__(sink)
+        self._shared = shared
+
+    def persistent_id(self, value: object) -> int | None:
+        if not isinstance(value, pa.RecordBatch | pa.Array) or value.nbytes < SHARED_BYTES:
+            return None
+        known = (number for number, each in enumerate(self._shared) if each is value)
+        if (number := next(known, None)) is None:
+            self._shared.append(value)
+            return len(self._shared) - 1
+        return number
+
+
+class _Shared(pickle.Unpickler):
+    """Returns values with the batches and arrays that they share."""
+
+    def __init__(self, source: BytesIO, shared: Sequence[Shared]) -> None:
+        super().__init__(source)
+        self._shared = shared
+
+    def persistent_load(self, number: int) -> Shared:
+        return self._shared[number]
+
+
+def pack_sharing(value: object, shared: list[Shared]) -> bytes:
+    """Return a value as the content of a message; its large batches and arrays are in `shared`, each once."""
+    sink = BytesIO()
+    _Sharing(sink, shared).dump(value)
+    return sink.getvalue()
+
+
+def unpack_sharing(content: bytes, shared: Sequence[Shared]) -> Any:
+    """Return a value that `pack_sharing` packed."""
+    return _Shared(BytesIO(content), shared).load()
 
 
 def message(value: object) -> pa.RecordBatch:

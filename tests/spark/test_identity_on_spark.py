@@ -15,6 +15,7 @@ import delta_variant as dv
 from delta_variant import spark as dvs
 from delta_variant.errors import ConstraintViolationError, SchemaError, UnsupportedFeatureError
 from delta_variant.spark import SparkEngine
+from delta_variant.spark.running import BROADCAST
 from delta_variant.spark.versions import SPARK_ERRORS
 
 COLUMNS = [
@@ -106,17 +107,24 @@ def test_a_value_that_is_not_a_bigint(spark: SparkSession, tmp_path: Path):
     assert sorted(row["id"] for row in table) == [(1 << 63) - 2, (1 << 63) - 1]
 
 
+def merge_large(table: dv.Table, rows: DataFrame) -> object:
+    rows.sparkSession.conf.set(BROADCAST, "0")
+    try:
+        merge = table.merge(rows, "target.v = source.v")
+        return merge.when_not_matched_insert({"v": "source.v"}).execute()
+    finally:
+        rows.sparkSession.conf.unset(BROADCAST)
+
+
 WRITES: dict[str, Callable[[dv.Table, DataFrame], object]] = {
-    "merge": lambda table, rows: (
-        table.merge(rows, "target.v = source.v").when_not_matched_insert({"v": "source.v"}).execute()
-    ),
+    "merge": merge_large,
     "data source": lambda table, rows: (
         rows.write.format("delta_variant").mode("append").option("path", table.table_uri).save()
     ),
 }
 
 
-def test_merges_and_data_sources_do_not_assign_values(spark: SparkSession, tmp_path: Path):
+def test_large_merges_and_data_sources_do_not_assign_values(spark: SparkSession, tmp_path: Path):
     dvs.register(spark)
     table = dv.Table(tmp_path / "t", engine=SparkEngine(spark))
     table.create(COLUMNS)
@@ -126,9 +134,10 @@ def test_merges_and_data_sources_do_not_assign_values(spark: SparkSession, tmp_p
             write(table, rows)
         assert isinstance(caught.value, UnsupportedFeatureError) or name == "data source"
     table.append(rows)
-    # A merge of rows in memory is written, also by an engine, and a merge without inserts takes a DataFrame.
-    merge = table.merge([{"v": "b"}], "target.v = source.v").when_not_matched_insert({"v": "source.v"})
-    merge.execute()
-    assert {row["v"]: row["id"] for row in table} == {"a": -5, "b": -3}
+    # Rows in memory and small sources get values.
+    for source in ([{"v": "b"}], spark.createDataFrame([("a",), ("c",)], "v string")):
+        merge = table.merge(source, "target.v = source.v").when_not_matched_insert({"v": "source.v"})
+        merge.execute()
+    assert {row["v"]: row["id"] for row in table} == {"a": -5, "b": -3, "c": -1}
     table.merge(rows, "target.v = source.v").when_matched_delete().execute()
-    assert {row["v"]: row["id"] for row in table} == {"b": -3}
+    assert {row["v"]: row["id"] for row in table} == {"b": -3, "c": -1}

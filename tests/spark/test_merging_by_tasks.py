@@ -36,6 +36,8 @@ from delta_variant.operations.merge import execute
 from delta_variant.operations.merge.joining import _normal
 from delta_variant.spark import executor, merging
 from delta_variant.spark.buckets import buckets_of
+from delta_variant.spark.running import BROADCAST
+from delta_variant.spark.tasks import SHARED_BYTES, pack_sharing, unpack_sharing
 from delta_variant.spark.versions import SPARK_ERRORS
 
 ON = "target.id = source.id"
@@ -59,6 +61,18 @@ CLAUSES: list[tuple[str, tuple[Any, ...]]] = [
     ("when_not_matched_by_source_update", ({"n": "target.n + 100"}, "target.n < 2")),
     ("when_not_matched_by_source_delete", ("target.n = 9",)),
 ]
+
+
+@pytest.fixture(autouse=True)
+def distributed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Distribute the rows of small sources as those of large ones."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    spark: SparkSession = request.getfixturevalue("spark")
+    spark.conf.set(BROADCAST, "-1")
+    yield
+    spark.conf.unset(BROADCAST)
 
 
 def random_source(source: random.Random, ids: range = range(170)) -> list[dict[str, Any]]:
@@ -85,8 +99,10 @@ def frame(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
 
 
 @pytest.mark.parametrize("feature", FEATURES)
-def test_merges_are_those_of_one_process(spark: SparkSession, tmp_path: Path, feature: str):
-    source = random.Random(feature)
+@pytest.mark.parametrize("limit", ["-1", "1MB"])
+def test_merges_are_those_of_one_process(spark: SparkSession, tmp_path: Path, feature: str, limit: str):
+    spark.conf.set(BROADCAST, limit)
+    source = random.Random(f"{feature} {limit}")
     here, there = twins(tmp_path, FEATURES[feature], source)
     changes, on = random_source(source), source.choice(PREDICATES)
     clauses = [each for each in CLAUSES if source.random() < 0.7] or CLAUSES
@@ -132,7 +148,9 @@ KEYS = {
 }
 
 
-def test_keys_of_all_types_match(spark: SparkSession, tmp_path: Path):
+@pytest.mark.parametrize("limit", ["-1", "1MB"])
+def test_keys_of_all_types_match(spark: SparkSession, tmp_path: Path, limit: str):
+    spark.conf.set(BROADCAST, limit)
     keys = pa.table({name: pa.array(values, arrow_type) for name, (arrow_type, values) in KEYS.items()})
     table = keys.append_column("row", pa.array(range(5)))
     for folder in ("here", "there"):
@@ -236,11 +254,39 @@ def test_errors_are_those_of_one_process(spark: SparkSession, tmp_path: Path):
     merge = on_spark(spark, there).merge(bad, ON, variant_columns=["event"]).when_matched_delete()
     with pytest.raises(InvalidJsonError):
         merge.execute()
-    with pytest.raises(UnsupportedFeatureError, match="has no equality"):
-        on_spark(spark, there).merge(frame(spark, twice), "target.id < source.id")
+    merge = on_spark(spark, there).merge(frame(spark, twice), "target.id < source.id")
+    with pytest.raises(UnsupportedFeatureError, match=r"autoBroadcastJoinThreshold .* has no equality"):
+        merge.when_matched_delete().execute()
     with pytest.raises(UnsupportedFeatureError, match="batch_merger"):
         on_spark(spark, there).merge(spark.readStream.format("rate").load(), "target.id = source.value")
     assert dv.load_snapshot(there).version == 5
+
+
+def test_a_small_source_needs_no_equality(spark: SparkSession, tmp_path: Path):
+    here, there = twins(tmp_path, FEATURES["partitioned"], random.Random(7))
+    spark.conf.set(BROADCAST, "1MB")
+    source = random_source(random.Random(7))
+    for merge in (
+        on_spark(spark, there).merge(frame(spark, source), "target.id < source.n", variant_columns=["event"]),
+        dv.merge(
+            here, pa.Table.from_pylist(source, TYPES), "target.id < source.n", variant_columns=["event"]
+        ),
+    ):
+        result = merge.when_matched_delete().when_not_matched_insert_all("source.n < 3").execute()
+        assert (result.rows_deleted, result.rows_inserted) == (
+            max(row["n"] or 0 for row in source),
+            sum(row["n"] == 0 for row in source),
+        )
+    assert content(there) == content(here)
+
+
+def test_tasks_share_large_batches():
+    large, small = (pa.record_batch({"id": pa.array(range(n))}) for n in (SHARED_BYTES, 2))
+    shared: list[Any] = []
+    packed = [pack_sharing((number, large, small), shared) for number in range(2)]
+    assert [each is large for each in shared] == [True]
+    assert max(map(len, packed)) < SHARED_BYTES
+    assert [unpack_sharing(each, shared) for each in packed] == [(0, large, small), (1, large, small)]
 
 
 def test_a_predicate_casts_the_values_of_matched_rows_only(spark: SparkSession, tmp_path: Path):
@@ -290,9 +336,11 @@ def fail(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, times: int) ->
     monkeypatch.setattr(module, name, type("Failing", (kind,), {work: do_and_fail}))
 
 
+@pytest.mark.parametrize("limit", ["-1", "1MB"])
 def test_tasks_that_fail_once_leave_each_row_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
 ):
+    spark.conf.set(BROADCAST, limit)
     here, there = twins(tmp_path, FEATURES["change data feed"], random.Random(4))
     for module, name in [
         (executor, "EachTask"),

@@ -62,7 +62,7 @@ def merge(
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`: the target of the merge.
         source: The rows of the source: Arrow data, a frame, dicts, or the result of `read_json` with
             `on_invalid="error"`, like the data of `write_table`. With a `SparkEngine` also a batch DataFrame
-            of any size, which needs an equality in `on`.
+            of any size; one larger than `spark.sql.autoBroadcastJoinThreshold` needs an equality in `on`.
         on: An SQL predicate over both, such as `target.event:user.id::bigint = source.id`. Equalities in it
             decide which files are read.
         source_alias: The name of the source in SQL text, `"source"` by default.
@@ -113,7 +113,6 @@ def merge(
     sides = Sides(target_alias, target, source_alias, Scope.of_columns(rows.columns, snapshot.timezone))
     join, options = JoinPredicate.of(sides.predicate(on)), WriteOptions(files=files)
     plan = MergePlan(snapshot, before, on, join, options, commit, schema_mode=schema_mode)
-    rows.check(plan)
     return Merge(plan, sides, partial(execute, rows, table))
 
 

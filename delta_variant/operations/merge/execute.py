@@ -229,9 +229,6 @@ class MergeSource(Protocol):
     def columns(self) -> StructType:
         """Return the columns of the source."""
 
-    def check(self, plan: MergePlan) -> None:
-        """Raise an error for a merge that this source does not support."""
-
     def rewrite(self, plan: MergePlan, executor: Executor) -> MergedFiles:
         """Rewrite the files with matching rows, and write the inserted rows, by tasks."""
 
@@ -264,9 +261,6 @@ class MemorySource:
 
     rows: pa.RecordBatch
     columns: StructType
-
-    def check(self, plan: MergePlan) -> None:
-        """Accept every merge."""
 
     def rewrite(self, plan: MergePlan, executor: Executor) -> MergedFiles:
         """Rewrite the files with matching rows, and write the inserted rows, by tasks."""
