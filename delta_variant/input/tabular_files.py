@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.csv
@@ -17,6 +16,7 @@ from .._checks import check_option
 from .._progress import advance, begin
 from ..data_file.options import JsonOptions
 from ..errors import DeltaVariantError, SchemaError, SourceError
+from ..protocol.partition_folders import parse_folder
 from ..storage.inputs import InputFile, total_size
 from ..variant.shredding import unshred
 from ..variant.values import EXTENSION, VARIANT_TYPE, plain_variants
@@ -26,7 +26,6 @@ from .extracted_columns import ExtractedColumns
 __all__ = ["open_csv", "open_parquet"]
 
 BATCH_ROWS = 65_536
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 DELIMITERS = (",", ";", "\t")
 DECIMALS = (".", ",")
 QUOTED = re.compile(rb'"[^"]*"')
@@ -178,11 +177,7 @@ def _converted_errors(file: InputFile) -> Iterator[None]:
 
 
 def _partitions_of(path: str) -> Partitions:
-    pairs = (folder.split("=", 1) for folder in path.split("/")[:-1] if "=" in folder)
-    return {
-        unquote(name): None if value == NULL_PARTITION else unquote(value)
-        for name, value in map(tuple, pairs)
-    }
+    return dict(pair for folder in path.split("/")[:-1] if (pair := parse_folder(folder)))
 
 
 def _partition_types(folders: Sequence[Partitions]) -> dict[str, pa.DataType]:

@@ -109,7 +109,8 @@ def create_table(
                     _write_checksum(store, None, 0, [concurrent[0][1]], None, context)
                     return 0
                 raise TableExistsError(
-                    f"another writer created a Delta table at {store.uri}: run the operation again",
+                    f"a Delta table already exists at {store.uri}: another writer has just created it, "
+                    "run the operation again",
                     table=store.uri,
                 )
             attempts.lose(0, is_hidden=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, TypeVar
-from urllib.parse import unquote
 
 import msgspec
 import pyarrow as pa
@@ -21,6 +20,7 @@ from ..execution import NameFile, executor_of
 from ..log.commit_context import CommitResult, commit_context
 from ..log.transaction import create_table as commit_table
 from ..protocol.actions import AddFile, encode_path
+from ..protocol.partition_folders import parse_folder
 from ..protocol.schema.arrow import from_arrow, variant_field
 from ..protocol.schema.merging import merge
 from ..protocol.schema.partition_values import partition_value_from_string
@@ -37,7 +37,6 @@ __all__ = ["SchemaTask", "StatisticsTask", "convert_in_place"]
 Found = TypeVar("Found")
 
 FILES_AT_ONCE = 8
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 UNREADABLE: Mapping[str, Callable[[pa.DataType], bool]] = {
     "nanoseconds": lambda kind: pa.types.is_timestamp(kind) and kind.unit == "ns",
     "half-precision floats": pa.types.is_float16,
@@ -111,8 +110,8 @@ def _is_data(path: str) -> bool:
 
 def _partition_values(path: str, partitions: Sequence[StructField]) -> Mapping[str, str | None]:
     """Return the values of the partition columns in the folders of a file."""
-    pairs = [folder.partition("=")[::2] for folder in path.split("/")[:-1] if "=" in folder]
-    names = [unquote(name) for name, _ in pairs]
+    pairs = [pair for folder in path.split("/")[:-1] if (pair := parse_folder(folder))]
+    names = [name for name, _ in pairs]
     if [name.lower() for name in names] != [field.name.lower() for field in partitions]:
         expected = ", ".join(field.name for field in partitions) or "no columns"
         raise SchemaError(
@@ -120,7 +119,7 @@ def _partition_values(path: str, partitions: Sequence[StructField]) -> Mapping[s
             f"{expected}",
             file=path,
         )
-    values = [None if text == NULL_PARTITION else unquote(text) for _, text in pairs]
+    values = [value for _, value in pairs]
     for field, value in zip(partitions, values, strict=True):
         try:
             partition_value_from_string(value, field.type)

@@ -13,6 +13,7 @@ from ..errors import ExpressionError
 from ..expressions.types import type_name
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
+from ..protocol.partition_folders import encode_name
 from ..storage.store import TableLocation
 from .files import View
 
@@ -102,13 +103,16 @@ def files_source(connection: DuckDBPyConnection, view: View) -> str:
     root = uuid4().hex
     VariantFileSystem.add(root, view, connection)
     listed = ", ".join(text_of(f"variant://{root}/{file.name}") for file in view.files)
+    if not view.partitions:
+        return f"read_parquet([{listed}], hive_partitioning = false)"
+    folders = {name: encode_name(name) for name in view.partitions}
     types = ", ".join(
-        f"{text_of(name)}: {type_text(view.schema.field(name).type)}" for name in view.partitions
+        f"{text_of(folder)}: {type_text(view.schema.field(name).type)}" for name, folder in folders.items()
     )
-    options = (
-        f", hive_partitioning = true, hive_types = {{{types}}}" if types else ", hive_partitioning = false"
-    )
-    return f"read_parquet([{listed}]{options})"
+    files = f"read_parquet([{listed}], hive_partitioning = true, hive_types = {{{types}}})"
+    encoded = [(name, folder) for name, folder in folders.items() if name != folder]
+    names = ", ".join(f"{name_text(folder)} as {name_text(name)}" for name, folder in encoded)
+    return f"(select * rename ({names}) from {files})" if names else files
 
 
 def _output(field: pa.Field[Any], view: View) -> str:

@@ -11,7 +11,6 @@ from datetime import datetime, timezone
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 import pyarrow as pa
@@ -20,6 +19,7 @@ from .._version import package_version
 from ..errors import error_location
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
+from ..protocol.partition_folders import folder_of
 from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
 from ..read.query import Query
 from ..read.rows import load_readable, read_files
@@ -29,8 +29,6 @@ from .rewritten import cached
 from .shape import Shape, Steps
 
 __all__ = ["OpenFile", "View", "ViewFile"]
-
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 
 class ViewFile(msgspec.Struct, frozen=True):
@@ -211,7 +209,7 @@ class View:
     def folder(self, file: FileEntry) -> str:
         """Return the folder of a file, which has its partition values, with a slash at its end."""
         return "".join(
-            f"{quote(name, safe='')}={_folder(file.partition_values.get(physical))}/"
+            f"{folder_of(name, file.partition_values.get(physical))}/"
             for name, physical in self.partitions.items()
         )
 
@@ -240,7 +238,3 @@ def _footer(reader: FileReader, shape: Shape) -> tuple[int, bytes] | str:
     if reader.file.deletion_vector is not None:
         return "the file has a deletion vector"
     return reader.native.view(list(shape.stored), None)
-
-
-def _folder(value: str | None) -> str:
-    return NULL_PARTITION if value is None else quote(value, safe="")

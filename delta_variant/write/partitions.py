@@ -8,7 +8,6 @@ from functools import partial
 from itertools import count
 from secrets import token_hex
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
-from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,6 +23,7 @@ from ..input.invalid_json import BatchOrigin, InvalidValueHandler
 from ..log.commit_context import now
 from ..protocol import properties
 from ..protocol.actions import RESIDUAL_ROWS_TAG, AddCDCFile, AddFile, decode_path, encode_path
+from ..protocol.partition_folders import folder_of
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.schema.conforming import conform
@@ -64,8 +64,6 @@ PARTITION_SAMPLE_BYTES = 1 << 20
 OPEN_PARTITION_BYTES = 64 << 20
 """The memory of an open partition while as many are open as may be: that of a row group, and of buffers.
 Buffers of large values need more. Then fewer partitions are open."""
-
-NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 PartitionValues: TypeAlias = tuple[str | None, ...]
 
@@ -256,8 +254,7 @@ class PartitionedFiles(Generic[AnySeries]):
 
     def _new_path(self, values: PartitionValues) -> str:
         folder = _random_folder(self._table) or "".join(
-            f"{quote(name, safe='')}={NULL_PARTITION if value is None else quote(value, safe=' ')}/"
-            for name, value in zip(self._partitions, values, strict=True)
+            f"{folder_of(name, value)}/" for name, value in zip(self._partitions, values, strict=True)
         )
         path = f"{self._folder}{folder}{self.next_name()}.{self.options.files.codec}.parquet"
         self._paths.append(path)

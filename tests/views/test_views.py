@@ -503,3 +503,14 @@ class TestFileSystem:
 @pytest.mark.parametrize("seed", range(4))
 def test_engines_return_the_same_rows(tmp_path: Path, seed: int) -> None:
     assert not list(differences(seed, 12, tmp_path))
+
+
+@pytest.mark.parametrize("name", ["Straße", "a b", "a:b=%c", "q'\"x*?[]{}"])
+def test_a_partition_column_can_have_any_name(tmp_path: Path, name: str) -> None:
+    found = [{"id": 1, name: "ü b/%=*"}, {"id": 2, name: None}]
+    options = {"delta.columnMapping.mode": "name"}
+    dv.write_table(tmp_path / "t", found, partition_by=[name], configuration=options)
+    connection = duckdb.connect()
+    dv.to_duckdb(connection, "shown", tmp_path / "t")
+    assert connection.sql("select * from shown order by id").fetchall() == [(1, "ü b/%=*"), (2, None)]
+    assert dv.scan_delta(tmp_path / "t").collect().sort("id").to_dicts() == found

@@ -1390,3 +1390,11 @@ def test_processes_that_create_at_once_make_one_table(tmp_path: Path):
     assert len(read_actions(tmp_path / "t", "metaData")) == 1
     added = {added["path"] for added in read_actions(tmp_path / "t", "add")}
     assert {path for path in list_files(tmp_path / "t") if not path.startswith("_delta_log/")} == added
+
+
+@pytest.mark.parametrize("name", ["Straße", "größe"])
+def test_polars_finds_the_partition_column_in_the_names_of_folders(tmp_path: Path, name: str):
+    """Polars does not decode the names, which Spark and deltalake write as they are."""
+    rows = [{"id": 1, name: "ü b"}, {"id": 2, name: None}]
+    write_table(tmp_path / "t", rows, partition_by=[name])
+    assert pl.scan_delta(tmp_path / "t").collect().sort("id").to_dicts() == rows
