@@ -110,7 +110,7 @@ class DataFrameSource:
     def _rewrite(self, plan: MergePlan, executor: SparkExecutor) -> MergedFiles:
         with _store(self.rows, SourceTask(self.columns, plan.join), executor.monitor) as (stored, chunks):
             if sum(chunk.bytes for chunk in chunks) <= broadcast_bytes(executor.spark):
-                return self._in_memory(stored).rewrite(plan, executor)
+                return self._in_memory(stored, executor.monitor).rewrite(plan, executor)
             check_distributed(plan)
             table = TaskTable.of(plan.snapshot, executor.storage_options)
             work = MergeTable(table, self.columns, plan.join, plan.clauses, plan.options)
@@ -119,9 +119,9 @@ class DataFrameSource:
             parts = _join(executor, plan, work, stored, candidates, sum(chunk.bytes for chunk in chunks))
         return MergedFiles(predicate, candidates, parts, (), sum(chunk.rows for chunk in chunks))
 
-    def _in_memory(self, stored: DataFrame) -> MemorySource:
+    def _in_memory(self, stored: DataFrame, monitor: Monitor) -> MemorySource:
         """Return the stored rows as a source of which each task has all rows."""
-        with restore_errors():
+        with restore_errors(), monitor.step("collect the rows of the source"):
             streams = messages(stored.select("message").collect())
         rows = whole_batch([from_ipc(stream) for stream in streams], to_arrow(self.columns))
         return MemorySource(rows, self.columns)

@@ -48,7 +48,14 @@ def merge(table: dv.Table, spark: SparkSession) -> object:
 
 OPERATIONS: dict[str, tuple[Callable[[dv.Table, SparkSession], object], list[str]]] = {
     "WRITE": (lambda table, spark: table.append(spark.range(1)), ["write files"]),
-    "MERGE": (merge, ["store the rows of the source", "join with the table and write files"]),
+    "MERGE": (
+        merge,
+        [
+            "store the rows of the source",
+            "collect the rows of the source",
+            "rewrite files with matching rows",
+        ],
+    ),
     "UPDATE": (lambda table, _: table.update({"id": "9"}, "id = 1"), ["rewrite files with matching rows"]),
     "DELETE": (lambda table, _: table.delete("id = 1"), ["rewrite files with matching rows"]),
     "OPTIMIZE": (lambda table, _: table.optimize(), ["plan groups of files", "rewrite groups of files"]),
