@@ -64,7 +64,7 @@ def _definition(grammar: Grammar) -> ColumnDefinition | ConstraintDefinition:
             return ConstraintDefinition(name, _enclosed(grammar))
         # A column may be named `constraint`.
         grammar.position = start
-    column = ColumnDefinition(grammar.take_name(), read_type(grammar))
+    column = ColumnDefinition(grammar.take_name(), read_type(grammar, of_column=True))
     while grammar.token.kind != "end":
         _read_option(grammar, column)
     return column

@@ -129,10 +129,13 @@ def parse_stages(text: str, start: int) -> list[tuple[int, Expression]]:
     return found
 
 
-def parse_type(text: str) -> pa.DataType | None:
-    """Return the Arrow type of a SQL type, None for `variant`; raises ExpressionError for another text."""
+def parse_type(text: str, *, of_column: bool = False) -> pa.DataType | None:
+    """Return the Arrow type of a SQL type, None for `variant`; raises ExpressionError for another text.
+
+    Only the type `of_column` can have Variants inside.
+    """
     _check(text)
-    return type_of_text(text)
+    return type_of_text(text, of_column=of_column)
 
 
 def read_whole(text: str, rule: Callable[[Grammar], Parsed]) -> Parsed:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from .._arrow import SIMPLE_TYPES
 from .._checks import nearest
+from ..variant.values import EXTENSION, VARIANT_TYPE
 from .lexer import Cursor, GrammarError, too_deep
 from .types import MAX_PRECISION
 
@@ -28,8 +29,11 @@ OTHER_NAMES = {
 }
 
 
-def read_type(cursor: Cursor) -> pa.DataType | None:
-    """Return the type at the position, None for `variant`, and move past it; raises GrammarError."""
+def read_type(cursor: Cursor, *, of_column: bool = False) -> pa.DataType | None:
+    """Return the type at the position, None for `variant`, and move past it; raises GrammarError.
+
+    Columns can have Variants inside other types. Values cannot be cast to such a type.
+    """
     token = cursor.token
     written = cursor.take_name()
     name = OTHER_NAMES.get(written.lower(), written.lower())
@@ -38,18 +42,18 @@ def read_type(cursor: Cursor) -> pa.DataType | None:
     if name in SIMPLE_TYPES:
         return SIMPLE_TYPES[name]
     if name in PARAMETRIC_TYPES:
-        return PARAMETRIC_TYPES[name](cursor)
+        return PARAMETRIC_TYPES[name](cursor, of_column)
     known = [*SIMPLE_TYPES, "decimal(p,s)", "array<…>", "struct<…>", "map<…>", "variant"]
     close = nearest(written, [*SIMPLE_TYPES, *PARAMETRIC_TYPES, "variant"])
     hint = "" if close is None else f"; did you mean {close}?"
     raise GrammarError(token.start, f"unknown type `{written}`", f"expected one of {', '.join(known)}{hint}")
 
 
-def type_of_text(text: str) -> pa.DataType | None:
-    """Return the type that is a whole text, None for `variant`; raises ExpressionError."""
+def type_of_text(text: str, *, of_column: bool = False) -> pa.DataType | None:
+    """Return the type that is a whole text, as `read_type` does; raises ExpressionError."""
     cursor = Cursor(text)
     try:
-        arrow_type = read_type(cursor)
+        arrow_type = read_type(cursor, of_column=of_column)
         cursor.expect_end()
     except GrammarError as failure:
         raise failure.error(text) from None
@@ -58,7 +62,7 @@ def type_of_text(text: str) -> pa.DataType | None:
     return arrow_type
 
 
-def _decimal(cursor: Cursor) -> pa.DataType:
+def _decimal(cursor: Cursor, of_column: bool) -> pa.DataType:
     start = cursor.position
     sizes: list[int] = []
     if cursor.accept("("):
@@ -82,47 +86,51 @@ def _size(cursor: Cursor) -> int:
     return int(cursor.take().text)
 
 
-def _array(cursor: Cursor) -> pa.DataType:
+def _array(cursor: Cursor, of_column: bool) -> pa.DataType:
     cursor.expect("<")
-    element = _inner_type(cursor)
+    element = _inner_field(cursor, "element", of_column)
     cursor.expect(">")
-    return pa.list_(pa.field("element", element))
+    return pa.list_(element)
 
 
-def _map(cursor: Cursor) -> pa.DataType:
+def _map(cursor: Cursor, of_column: bool) -> pa.DataType:
     cursor.expect("<")
-    key = _inner_type(cursor)
+    start = cursor.token.start
+    key = read_type(cursor, of_column=of_column)
+    if key is None:
+        raise GrammarError(start, "a Variant cannot be the key of a map", "use string")
     cursor.expect(",")
-    value = _inner_type(cursor)
+    # The stubs of pyarrow lack fields as the values of maps.
+    value: Any = _inner_field(cursor, "value", of_column)
     cursor.expect(">")
     return pa.map_(key, value)
 
 
-def _struct(cursor: Cursor) -> pa.DataType:
+def _struct(cursor: Cursor, of_column: bool) -> pa.DataType:
     fields: list[pa.Field[Any]] = []
     if not cursor.accept("<>"):
         cursor.expect("<")
         while True:
             name = cursor.take_name()
             cursor.accept(":")
-            fields.append(pa.field(name, _inner_type(cursor)))
+            fields.append(_inner_field(cursor, name, of_column))
             if not cursor.accept(","):
                 break
         cursor.expect(">")
     return pa.struct(fields)
 
 
-def _inner_type(cursor: Cursor) -> pa.DataType:
+def _inner_field(cursor: Cursor, name: str, of_column: bool) -> pa.Field[Any]:
     start = cursor.token.start
-    arrow_type = read_type(cursor)
-    if arrow_type is None:
-        raise GrammarError(
-            start, "a Variant inside another type cannot be cast", "extract its parts one by one"
-        )
-    return arrow_type
+    arrow_type = read_type(cursor, of_column=of_column)
+    if arrow_type is not None:
+        return pa.field(name, arrow_type)
+    if of_column:
+        return pa.field(name, VARIANT_TYPE, metadata=EXTENSION)
+    raise GrammarError(start, "a Variant inside another type cannot be cast", "extract its parts one by one")
 
 
-PARAMETRIC_TYPES: dict[str, Callable[[Cursor], pa.DataType]] = {
+PARAMETRIC_TYPES: dict[str, Callable[[Cursor, bool], pa.DataType]] = {
     "decimal": _decimal,
     "array": _array,
     "map": _map,

@@ -320,7 +320,7 @@ def column_type(name: str, written: str | pa.DataType) -> DataType:
     if not isinstance(written, str):
         (field,) = from_arrow(pa.schema([pa.field(name, written)])).fields
         return field.type
-    arrow_type = parse_type(written)
+    arrow_type = parse_type(written, of_column=True)
     return VARIANT if arrow_type is None else column_type(name, arrow_type)
 
 
