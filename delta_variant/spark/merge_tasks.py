@@ -429,13 +429,10 @@ class ApplyTask:
             found = by_path[file.path]
             merging = MergeRows(version, Join(found.source, self.merge.join), clauses, rules)
 
-            def tests(batch: pa.RecordBatch) -> Array:
-                return found.decision.of(batch.column(POSITION.name)).changes
-
             def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
                 return merging.apply(batch, found.decision.of(batch.column(POSITION.name)))
 
-            return RowChange([POSITION], (), tests, inputs, apply, copied, replaced)
+            return RowChange((), (), found.decision.positions, inputs, apply, copied, replaced)
 
         files = [each.file for each in changes]
         return rewrite_files(version, files, None, change, version.configuration, self.merge.options, name)

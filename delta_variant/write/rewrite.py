@@ -82,7 +82,8 @@ class RowChange:
     Attributes:
         tested: The inputs of `changes`.
         conditions: Conditions that all changed rows meet, by which other rows can be skipped.
-        changes: Returns a mask of the rows of a batch that change.
+        changes: Returns a mask of the rows of a batch that change, or has the numbers of the rows of the file
+            that change, in ascending order.
         inputs: The inputs of `apply`, all columns of the table included.
         apply: Applies the change to a batch, and yields its parts in order.
         copied: The Variant columns that `apply` only passes through, and accepts in shredded form.
@@ -92,7 +93,7 @@ class RowChange:
 
     tested: Sequence[Input]
     conditions: Sequence[RowCondition]
-    changes: Callable[[pa.RecordBatch], Array]
+    changes: Callable[[pa.RecordBatch], Array] | Array
     inputs: Sequence[Input]
     apply: Callable[[pa.RecordBatch], Iterable[ChangedBatch]]
     copied: frozenset[str]

@@ -66,14 +66,7 @@ def write_files(
     """
     router = Router(store, table, options, invalid_values, name, max_open_partitions, residual=residual)
     try:
-        first = 0
-        for each in batches:
-            rows, origin = each if isinstance(each, tuple) else (each, None)
-            if isinstance(rows, StoredRows):
-                router.copy(rows, first)
-            else:
-                router.add(rows, origin, first)
-            first += rows.num_rows
+        router.add_all(batches)
         return router.close()
     except BaseException:
         router.discard()
@@ -115,6 +108,17 @@ class Router:
         self._small_files: dict[int, Mapping[Path, ShreddingSchema]] = {}
         # The last sample of stored rows, its partition values and its columns in files.
         self._sample: tuple[pa.RecordBatch, PartitionValues, pa.RecordBatch] | None = None
+
+    def add_all(self, batches: Batches | Iterable[pa.RecordBatch | StoredRows]) -> None:
+        """Write the batches of a source, and move its row groups."""
+        first = 0
+        for each in batches:
+            rows, origin = each if isinstance(each, tuple) else (each, None)
+            if isinstance(rows, StoredRows):
+                self.copy(rows, first)
+            else:
+                self.add(rows, origin, first)
+            first += rows.num_rows
 
     def add(self, batch: pa.RecordBatch, origin: Origin | PartRows | None = None, first: int = 0) -> None:
         """Write a batch; `first` is the number of its first row in the source."""

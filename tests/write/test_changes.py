@@ -64,6 +64,7 @@ def variant_bytes(read: pa.Table) -> dict[int, Any]:
     return dict(zip(read["id"].to_pylist(), read["event"].to_pylist(), strict=True))
 
 
+@pytest.mark.usefixtures("shares_files")
 def test_a_delete_records_all_rows_including_those_of_whole_files(table: Path):
     dv.delete(str(table), "id in (1, 3, 4, 5)")
     assert changes(table, 2) == [
@@ -90,6 +91,7 @@ def test_a_table_without_the_feed_does_not_have_change_data_files(tmp_path: Path
     assert not read_actions(tmp_path / "t", "cdc", 1)
 
 
+@pytest.mark.usefixtures("shares_files")
 def test_an_update_records_updated_rows_only(table: Path):
     before = variant_bytes(dv.read_table(str(table)).to_table())
     dv.update(str(table), {"event:s": "id * 2"}, "id in (1, 5)")
@@ -106,6 +108,7 @@ def test_an_update_records_updated_rows_only(table: Path):
             assert found == {key: known[key] for key in found}
 
 
+@pytest.mark.usefixtures("shares_files")
 def test_a_merge_records_all_changes(table: Path):
     source = pa.table({"key": [0, 4, 5, 20]})
     merge = dv.merge(str(table), source, "target.id = source.key")
@@ -145,6 +148,7 @@ def test_an_overwrite_of_partitions_does_not_write_change_data_files(tmp_path: P
     assert not read_actions(tmp_path / "t", "cdc", 1)
 
 
+@pytest.mark.usefixtures("shares_files")
 @pytest.mark.parametrize("mode", ["none", "name", "id"])
 def test_change_files_lie_in_their_partitions_under_physical_names(tmp_path: Path, mode: str):
     table = tmp_path / "t"

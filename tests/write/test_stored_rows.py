@@ -26,7 +26,7 @@ from delta_variant.data_file import writer as file_writer
 from delta_variant.log.load import load_snapshot
 from delta_variant.operations.optimize import layout
 from delta_variant.read.file_reader import FileEntry, TableReader
-from delta_variant.write import copy_on_write, stored_rows
+from delta_variant.write import changed_rows, stored_rows
 
 LONG = "a text of more than 64 bytes, which the statistics of a row group state shortened: "
 
@@ -113,7 +113,7 @@ def texts_by_id(table: Path) -> dict[int, str | None]:
 
 def decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let rewrites copy no row group."""
-    for module in (copy_on_write, layout):
+    for module in (changed_rows, layout):
         monkeypatch.setattr(module, "copyable_row_groups", lambda *_, **__: ())
 
 

@@ -1,0 +1,155 @@
+"""The rows of a file before and after a change, and their change data."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import methodcaller
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .._arrow import Array
+from .._progress import advance
+from ..data_file.reader import RowRange
+from ..errors import CastError, VariantPathError
+from ..expressions.evaluate import evaluate
+from ..expressions.tree import Expression, input_column, input_name, output_type
+from ..protocol.table_configuration import TableConfiguration
+from ..read.file_reader import POSITION, FileReader
+from ..read.plan import plan_rows
+from ..read.predicate import PruningPredicate
+from ..read.row_tracking import RowTracking
+from ..read.scope import Scope
+from ..variant.values import VARIANT_TYPE
+from .change_files import ChangeWriter
+from .rewrite import ChangedBatch, RowChange
+from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
+
+__all__ = ["evaluate_columns", "find_changes", "read_changed_rows", "read_remaining_rows"]
+
+
+def find_changes(file: FileReader, pruning_predicate: PruningPredicate, change: RowChange) -> Array:
+    """Return the numbers of the changed rows in a file, counting deleted ones, in ascending order."""
+    if not callable(change.changes):
+        return change.changes
+    numbers: list[Array] = [pa.array([], pa.int64())]
+    rows = plan_rows(file, pruning_predicate).rows
+    if rows != []:
+        inputs, before = list(dict.fromkeys([*change.tested, POSITION])), 0
+        for seen, batch in file.read_matching(inputs, change.conditions, rows, "error"):
+            advance(rows=seen - before)
+            before = seen
+            numbers.append(batch.column(POSITION.name).filter(change.changes(batch)))
+    return pa.concat_arrays(numbers)
+
+
+MAX_GAP = 8
+"""The number of unchanged rows between changed ones that are read with them, for fewer ranges of rows."""
+
+
+def _ranges(rows: Array) -> list[RowRange]:
+    """Return few ranges that have some rows of a file, given their numbers in ascending order."""
+    is_last: Array = pc.greater(pc.subtract(rows[1:], rows[:-1]), pa.scalar(MAX_GAP))
+    firsts = [rows[0].as_py(), *rows[1:].filter(is_last).to_pylist()]
+    lasts = [*rows[:-1].filter(is_last).to_pylist(), rows[-1].as_py()]
+    return [(first, last + 1) for first, last in zip(firsts, lasts, strict=True)]
+
+
+def read_changed_rows(
+    file: FileReader, rows: Array, change: RowChange, writer: ChangeWriter | None
+) -> Iterator[tuple[ChangedBatch, pa.RecordBatch | None]]:
+    """Yield those of the rows of a file that change, given their numbers, and few others, after the change.
+
+    They are read, and returned, as `_read_after` does.
+    """
+    unread = change.replaced if writer is None else frozenset()
+    # Files can be shredded differently, so that Variants are copied as they are without shredding.
+    return _read_after(file, change, frozenset(), _ranges(rows), writer, unread)
+
+
+def read_remaining_rows(
+    file: FileReader, rows: Array, change: RowChange, shredded: Collection[str], writer: ChangeWriter | None
+) -> Iterator[pa.RecordBatch | StoredRows]:
+    """Yield the rows of a file that remain after a change of some, as they are written to another file.
+
+    `rows` are the numbers of the changed rows in ascending order. Row groups without any are copied where
+    possible. The Variant columns in `shredded` are returned as the file stores them.
+    """
+    tracking = RowTracking.of(file.table.version.configuration)
+
+    def read(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
+        for after, moving in _read_after(file, change, shredded, ranges, writer):
+            yield after.with_row_ids(moving)
+
+    copied_groups = frozenset(copyable_row_groups(file, tracking)).difference(_groups_of(file, rows))
+    return read_or_copy(file, read, copied_groups)
+
+
+def _groups_of(file: FileReader, rows: Array) -> set[int]:
+    """Return the row groups that have some rows, given their numbers in ascending order."""
+    position = methodcaller("as_py")
+    return {
+        number
+        for number, (start, end) in enumerate(file.row_groups)
+        if bisect_left(rows, start, key=position) < bisect_left(rows, end, key=position)
+    }
+
+
+def _read_after(
+    file: FileReader,
+    change: RowChange,
+    shredded: Collection[str],
+    ranges: Sequence[RowRange] | None,
+    writer: ChangeWriter | None,
+    unread: frozenset[str] = frozenset(),
+) -> Iterator[tuple[ChangedBatch, pa.RecordBatch | None]]:
+    """Yield rows of a file after a change, with the row ids that they had, and write their changes.
+
+    The columns in `unread` are null before the change.
+    """
+    table = file.table.version.configuration
+    tracking = RowTracking.of(table)
+    absent = [each for each in change.inputs if input_column(each) in unread]
+    inputs = [each for each in change.inputs if each not in absent]
+    for read, moving in file.read_with_row_ids(inputs, tracking, shredded, ranges):
+        batch, first = read, 0
+        for each in absent:
+            absent_type: Any = output_type(each) or VARIANT_TYPE
+            batch = batch.append_column(input_name(each), pa.nulls(read.num_rows, absent_type))
+        with _error_without_row(file.file.path):
+            for after in change.apply(batch):
+                length = len(after.remaining)
+                if writer is not None:
+                    _add_changes(writer, table, batch.slice(first, length), after)
+                yield after, None if moving is None else moving.slice(first, length)
+                first += length
+
+
+def evaluate_columns(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch of the values of expressions, by their names."""
+    arrays = [evaluate(column, batch) for column in columns.values()]
+    return pa.record_batch(arrays, names=list(columns))
+
+
+@contextmanager
+def _error_without_row(path: str) -> Iterator[None]:
+    """Add the file to errors, and remove the row, which counts the changed rows of a batch only."""
+    try:
+        yield
+    except (CastError, VariantPathError) as error:
+        error.row = None
+        error.at(file=path)
+        raise
+
+
+def _add_changes(
+    writer: ChangeWriter, table: TableConfiguration, batch: pa.RecordBatch, after: ChangedBatch
+) -> None:
+    columns = Scope.of(table).whole_columns()
+    deleted: Array = pc.invert(after.remaining)
+    writer.add(evaluate_columns(columns, batch.filter(deleted)), "delete")
+    writer.add(evaluate_columns(columns, batch.filter(after.updated)), "update_preimage")
+    writer.add(after.rows.filter(after.updated.filter(after.remaining)), "update_postimage")

@@ -1,0 +1,163 @@
+"""The files that replace others in a rewrite, of which several replaced files share some."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import chain, count
+from threading import Lock
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from .._arrow import Array
+from .._options import Numeric
+from ..data_file.options import WriteOptions
+from ..data_file.shredding import PerSchema, numbers_are_typed, shredding_of
+from ..execution import NameFile
+from ..log.snapshot import TableVersion
+from ..protocol.table_configuration import TableConfiguration
+from ..read.file_reader import FileReader
+from ..read.row_tracking import with_row_ids
+from .change_files import ChangeWriter
+from .changed_rows import read_changed_rows, read_remaining_rows
+from .partitions import NO_FILES, WrittenFiles
+from .preparation import restrict_to_table
+from .rewrite import RewrittenPart, RowChange
+from .router import ResidualFiles, Router
+
+__all__ = ["NewFileWriters"]
+
+MAX_SMALL_SHARE = 0.01
+"""The share of the target file size below which a file is small: to write a file of its own takes longer than
+to write its rows."""
+
+MAX_SHARED = 4
+"""For how many kinds of small files new files are open at most."""
+
+Kind: TypeAlias = tuple[int, Numeric, bool, bool]
+"""What files have in common whose rows share a new file: the number of their schema, how their numbers are
+shredded, and whether they have or separate residual rows."""
+
+
+class NewFileWriters:
+    """Writers of the files that replace others.
+
+    They share the residual files, so that the residual rows of a partition are in few files. The rows of
+    small files, and the updated rows of marked files, are in few files, too.
+    """
+
+    def __init__(
+        self, table: TableVersion, after: TableConfiguration, options: WriteOptions, name: NameFile
+    ) -> None:
+        self.after = after
+        self.options = options
+        self.name = name
+        self.stored = with_row_ids(after)
+        """The table with the columns that files of moved rows have."""
+        self.store = table.store
+        self._residual: dict[Numeric, ResidualFiles] = {}
+        self._lock = Lock()
+        self._moved: dict[tuple[Numeric, bool], Router] = {}
+        self._joined: dict[Kind, tuple[Router, frozenset[str]]] = {}
+        self._schemas, self._numbers = PerSchema[int](), count()
+        self._changes = self.changes()
+
+    def options_for(self, file: FileReader) -> WriteOptions:
+        """Return options for rows of a file, which keep its shredding and the types of its numbers."""
+        files = replace(self.options.files, numeric=_numeric(file))
+        shredding, is_residual = shredding_of(file.native), file.file.is_residual
+        same = replace(self.options, shredding=shredding, files=files, is_residual=is_residual)
+        return restrict_to_table(same, self.after)
+
+    def options_for_all(self, file: FileReader) -> WriteOptions:
+        """Return options for all rows of a file.
+
+        A file that has residual rows keeps them: otherwise it would become two files.
+        """
+        options = self.options_for(file)
+        if file.native.is_separated:
+            return options
+        return replace(options, files=replace(options.files, residual_rows="inline"))
+
+    def residual(self, options: WriteOptions) -> ResidualFiles | None:
+        """Return the residual files for a file with these options, None if it separates no rows."""
+        if not options.separates:
+            return None
+        numeric = options.files.numeric
+        with self._lock:
+            if numeric not in self._residual:
+                self._residual[numeric] = ResidualFiles(self.store, self.stored, options, self.name)
+            return self._residual[numeric]
+
+    def _new_router(self, options: WriteOptions) -> Router:
+        return Router(self.store, self.stored, options, name=self.name, residual=self.residual(options))
+
+    def changes(self) -> ChangeWriter | None:
+        """Return a writer of change data files, None if the table has no change data feed."""
+        if not self.after.enables("changeDataFeed"):
+            return None
+        return ChangeWriter(self.store, self.after, self.name)
+
+    def shredded(self, file: FileReader, change: RowChange, options: WriteOptions) -> frozenset[str]:
+        """Return the Variant columns of a file that a new file with these options takes in shredded form."""
+        # Change data files do not have the shredding of the file.
+        has_changes = self._changes is not None
+        return file.shredded(frozenset() if has_changes else change.copied, options.shredding)
+
+    def join(self, file: FileReader, rows: Array, change: RowChange) -> bool:
+        """Write the rows of a small file after a change to a new file that it shares with others.
+
+        `rows` are the numbers of the changed rows in ascending order. Return False if the file is not small,
+        or if more kinds of small files share new ones than can be open.
+        """
+        if (file.file.size or 0) >= MAX_SMALL_SHARE * self.options.files.target_file_size:
+            return False
+        number = self._schemas.of(file.native, partial(next, self._numbers))
+        kind = number, _numeric(file), file.file.is_residual, file.native.is_separated
+        if kind not in self._joined:
+            if len(self._joined) == MAX_SHARED:
+                return False
+            options = self.options_for_all(file)
+            self._joined[kind] = self._new_router(options), self.shredded(file, change, options)
+        router, shredded = self._joined[kind]
+        router.add_all(read_remaining_rows(file, rows, change, shredded, self._changes))
+        return True
+
+    def move(self, file: FileReader, rows: Array, change: RowChange) -> None:
+        """Write those of some rows of a file that remain after a change.
+
+        `rows` are their numbers in ascending order. New files are shredded like the first of such files.
+        """
+        key = _numeric(file), file.file.is_residual
+        if key not in self._moved:
+            self._moved[key] = self._new_router(self.options_for(file))
+        count = 0
+        for after, moving in read_changed_rows(file, rows, change, self._changes):
+            self._moved[key].add(after.with_row_ids(moving).filter(after.updated.filter(after.remaining)))
+            count += after.updated.true_count + after.remaining.false_count
+        # Otherwise rows would be marked whose new values are nowhere.
+        assert count == len(rows), f"{file.file.path}: {count} of {len(rows)} rows changed"
+
+    def _routers(self) -> Iterator[Router]:
+        return chain(self._moved.values(), (router for router, _ in self._joined.values()))
+
+    def close(self) -> RewrittenPart:
+        """Finish the files that several replaced files share, and return them."""
+        files = [router.close() for router in self._routers()]
+        files += [residual.close() for residual in self._residual.values()]
+        changes = NO_FILES if self._changes is None else self._changes.close()
+        none = pa.array([], pa.string())
+        return RewrittenPart(none, (), WrittenFiles.join(files), changes, 0, 0)
+
+    def discard(self) -> None:
+        """Remove these files."""
+        for each in (*self._routers(), *self._residual.values(), self._changes):
+            if each is not None:
+                each.discard()
+
+
+def _numeric(file: FileReader) -> Numeric:
+    """Return how numbers are shredded so that an unchanged Variant keeps its bytes."""
+    return "value" if numbers_are_typed(file.native) else "strict"
