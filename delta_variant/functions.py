@@ -6,6 +6,16 @@ SQL text (`columns`, `where`, the values of `update`) has the same functions for
 from __future__ import annotations
 
 from .expressions.variant_get import try_variant_get, variant_get
+from .variant.changes import (
+    try_variant_array_append,
+    try_variant_insert,
+    try_variant_set,
+    variant_array_append,
+    variant_delete,
+    variant_insert,
+    variant_set,
+    variant_strip_nulls,
+)
 from .variant.constructors import array, create_map, named_struct
 from .variant.functions import (
     is_valid_variant,
@@ -14,20 +24,12 @@ from .variant.functions import (
     schema_of_variant_agg,
     to_variant_object,
     try_parse_json,
-    try_variant_array_append,
-    try_variant_insert,
-    try_variant_set,
-    variant_array_append,
     variant_array_length,
     variant_contains,
-    variant_delete,
     variant_explode,
     variant_explode_outer,
-    variant_insert,
     variant_keys,
-    variant_set,
     variant_sort_key,
-    variant_strip_nulls,
 )
 from .variant.values import parse_json, to_json
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from .._arrow import Array
 from ..errors import CastError, ExpressionError, InvalidJsonError, VariantPathError
-from ..variant import functions
+from ..variant import changes, functions
 from ..variant.paths import parse_path
 from ..variant.values import extract, parse_json, to_json
 from . import constructors, tree
@@ -64,7 +64,7 @@ def _put(function: Callable[..., Array]) -> Function:
 
 
 def _strip_nulls(variants: Array, include_arrays: bool = True) -> Array:
-    return functions.variant_strip_nulls(variants, include_arrays=include_arrays)
+    return changes.variant_strip_nulls(variants, include_arrays=include_arrays)
 
 
 CHANGES: tuple[Parameter, ...] = ("variant", "path", "value")
@@ -79,13 +79,13 @@ VARIANT_FUNCTIONS: dict[str, VariantFunction] = {
     "variant_contains": VariantFunction(("variant", "value"), pa.bool_(), functions.variant_contains),
     "variant_keys": VariantFunction(("variant",), STRINGS, functions.variant_keys),
     "variant_sort_key": VariantFunction(("variant",), pa.binary(), functions.variant_sort_key),
-    "variant_insert": VariantFunction(CHANGES, None, _put(functions.variant_insert)),
-    "try_variant_insert": VariantFunction(CHANGES, None, _put(functions.try_variant_insert)),
-    "variant_set": VariantFunction((*CHANGES, "flag"), None, _set(functions.variant_set), optional=1),
-    "try_variant_set": VariantFunction((*CHANGES, "flag"), None, _set(functions.try_variant_set), optional=1),
-    "variant_array_append": VariantFunction(CHANGES, None, _put(functions.variant_array_append)),
-    "try_variant_array_append": VariantFunction(CHANGES, None, _put(functions.try_variant_array_append)),
-    "variant_delete": VariantFunction(("variant", "path"), None, functions.variant_delete, repeated=True),
+    "variant_insert": VariantFunction(CHANGES, None, _put(changes.variant_insert)),
+    "try_variant_insert": VariantFunction(CHANGES, None, _put(changes.try_variant_insert)),
+    "variant_set": VariantFunction((*CHANGES, "flag"), None, _set(changes.variant_set), optional=1),
+    "try_variant_set": VariantFunction((*CHANGES, "flag"), None, _set(changes.try_variant_set), optional=1),
+    "variant_array_append": VariantFunction(CHANGES, None, _put(changes.variant_array_append)),
+    "try_variant_array_append": VariantFunction(CHANGES, None, _put(changes.try_variant_array_append)),
+    "variant_delete": VariantFunction(("variant", "path"), None, changes.variant_delete, repeated=True),
     "variant_strip_nulls": VariantFunction(("variant", "flag"), None, _strip_nulls, optional=1),
 }
 """The functions by their names in SQL."""
