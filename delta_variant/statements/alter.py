@@ -9,15 +9,17 @@ from typing import TypeAlias
 import pyarrow as pa
 
 from .._checks import list_names
-from ..errors import ExpressionError, SchemaError
-from ..expressions.definitions import ColumnDefinition, parse_definition
+from ..errors import SchemaError
+from ..expressions.type_grammar import read_type
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
-from ..operations.alter.columns import ColumnPath, add_columns, change_type, drop_column, rename_column
+from ..operations.alter.columns import change_type, column_type, drop_column, rename_column
 from ..operations.alter.constraints import add_constraint, drop_constraint, has_constraint
+from ..operations.alter.positions import Addition, Position, add_fields, change_field
 from ..operations.alter.table_properties import set_properties, unset_properties
 from ..operations.drop_feature import drop_feature
 from ..protocol.schema.paths import resolve
+from ..protocol.types import StructField
 from ..storage.store import TableLocation
 from .grammar import StatementGrammar
 from .session import NO_ROWS, Session, Statement
@@ -30,9 +32,9 @@ Change: TypeAlias = Callable[[TableLocation], object]
 def alteration(grammar: StatementGrammar) -> Statement:
     """Return the ALTER TABLE with the clause at the position; raises ExpressionError for other clauses."""
     words = next((each for each in CLAUSES if grammar.accept_words(each)), None)
-    change = None if words is None else CLAUSES[words](grammar)
-    if change is None or grammar.token.kind != "end":
-        raise ExpressionError(f"ALTER TABLE: expected {list_names(CLAUSES)}, without further options")
+    if words is None:
+        grammar.fail(f"one of {list_names(CLAUSES)}")
+    change = CLAUSES[words](grammar)
 
     def run(table: TableLocation, session: Session) -> pa.Table:
         change(table)
@@ -41,15 +43,37 @@ def alteration(grammar: StatementGrammar) -> Statement:
     return run
 
 
-def _added_columns(grammar: StatementGrammar) -> Change | None:
-    texts = grammar.enclosed_texts() if grammar.is_next("(") else (grammar.rest(),)
-    columns: dict[ColumnPath, pa.DataType | str] = {}
-    for text in texts:
-        column = parse_definition(text)
-        if not isinstance(column, ColumnDefinition) or column != ColumnDefinition(column.name, column.type):
-            return None
-        columns[column.name,] = "variant" if column.type is None else column.type
-    return partial(add_columns, columns=columns)
+def _added_columns(grammar: StatementGrammar) -> Change:
+    is_list = grammar.accept("(")
+    additions = grammar.take_list(partial(_addition, grammar))
+    if is_list:
+        grammar.expect(")")
+    return partial(add_fields, additions=additions)
+
+
+def _addition(grammar: StatementGrammar) -> Addition:
+    *parent, name = grammar.take_qualified_name()
+    kind = read_type(grammar)
+    comment = position = None
+    while grammar.is_next("comment", "first", "after"):
+        if grammar.accept("comment"):
+            comment = grammar.string()
+        else:
+            position = _position(grammar)
+    if grammar.is_next("not", "default", "generated"):
+        grammar.fail(
+            "COMMENT, FIRST, AFTER or the end", "a new column is nullable and has no default, as in Delta"
+        )
+    metadata = {} if comment is None else {"comment": comment}
+    field = StructField(name, column_type(name, "variant" if kind is None else kind), True, metadata)
+    return Addition(tuple(parent), field, position)
+
+
+def _position(grammar: StatementGrammar) -> Position | None:
+    """Return the place in FIRST or AFTER, None without such a clause."""
+    if grammar.accept("first"):
+        return Position(None)
+    return Position(grammar.take_name()) if grammar.accept("after") else None
 
 
 def _renamed_column(grammar: StatementGrammar) -> Change:
@@ -58,13 +82,13 @@ def _renamed_column(grammar: StatementGrammar) -> Change:
     return partial(rename_column, column=column, new_name=grammar.take_name())
 
 
-def _dropped_column(grammar: StatementGrammar) -> Change | None:
+def _dropped_column(grammar: StatementGrammar) -> Change:
     is_optional, is_list = grammar.accept_words("if exists"), grammar.accept("(")
     columns = grammar.take_list(grammar.take_qualified_name)
     if is_list:
         grammar.expect(")")
     if len(columns) > 1:
-        return None
+        grammar.fail("one column", "drop columns one by one")
     return _removal(partial(drop_column, column=columns[0]), is_optional, partial(_has_column, columns[0]))
 
 
@@ -75,9 +99,17 @@ def _has_column(column: Sequence[str], snapshot: Snapshot) -> bool:
         return False
 
 
-def _changed_column(grammar: StatementGrammar) -> Change | None:
+def _changed_column(grammar: StatementGrammar) -> Change:
     column = grammar.take_qualified_name()
-    return partial(change_type, column=column, new_type=grammar.rest()) if grammar.accept("type") else None
+    if grammar.accept("type"):
+        return partial(change_type, column=column, new_type=grammar.rest())
+    if grammar.accept("comment"):
+        return partial(change_field, column=column, comment=grammar.string())
+    position = _position(grammar)
+    if position is None:
+        remedy = "NOT NULL and defaults are for CREATE TABLE, other names for RENAME COLUMN"
+        grammar.fail("`type`, `comment`, `first` or `after`", remedy)
+    return partial(change_field, column=column, position=position)
 
 
 def _added_constraint(grammar: StatementGrammar) -> Change:
@@ -127,7 +159,7 @@ def _dropped_feature(grammar: StatementGrammar) -> Change:
     return partial(drop_feature, name=name, truncate_history=grammar.accept_words("truncate history"))
 
 
-CLAUSES: Mapping[str, Callable[[StatementGrammar], Change | None]] = {
+CLAUSES: Mapping[str, Callable[[StatementGrammar], Change]] = {
     "add columns": _added_columns,
     "add column": _added_columns,
     "add constraint": _added_constraint,
@@ -141,4 +173,4 @@ CLAUSES: Mapping[str, Callable[[StatementGrammar], Change | None]] = {
     "set tblproperties": _set_properties,
     "unset tblproperties": _unset_properties,
 }
-"""The clauses by their first words. None stands for a clause with an option that is not supported."""
+"""The clauses by their first words."""

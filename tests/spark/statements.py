@@ -192,6 +192,8 @@ class Maker:
             "alter table {table} add constraint c check (id is null or id < 1000000)",
             "alter table {table} drop constraint if exists c",
             f"alter table {{table}} add columns ({name} int)",
+            f"alter table {{table}} add columns ({name} int comment 'new')",
+            f"alter table {{table}} alter column s comment 'text {self.next_id}'",
         )
 
     def restore(self) -> str:

@@ -141,6 +141,46 @@ def test_convert_commits_what_delta_commits(spark_with_delta: SparkSession, tmp_
     assert found[1] == found[2] == found[0]
 
 
+COLUMN_CHANGES = (
+    "add columns (s.z int comment 'zed')",
+    "add columns (s.w int first)",
+    "add columns s.v int after x",
+    "add columns (k int after id, l string first)",
+    "add column a.element.r decimal(5, 2) comment 'it\\'s'",
+    "alter column n comment 'the n'",
+    "alter n first",
+    "change column n after k",
+    "alter column s.x after y",
+    "alter column s.x comment 'x'",
+)
+
+
+def test_columns_change_as_delta_changes_them(spark_with_delta: SparkSession, tmp_path: Path):
+    columns = "id bigint, n int, s struct<x: int, y: string>, a array<struct<q: int>>"
+    for path in ("jars", "local"):
+        spark_with_delta.sql(f"create table delta.`{tmp_path / path}` ({columns}) using delta")
+    for change in COLUMN_CHANGES:
+        spark_with_delta.sql(f"alter table delta.`{tmp_path / 'jars'}` {change}")
+        dv.sql(f"alter table delta.`{tmp_path / 'local'}` {change}")
+    found = []
+    for path in ("jars", "local"):
+        logs = [log.read_text() for log in sorted((tmp_path / path / "_delta_log").glob("*[1-9]*.json"))]
+        actions = [[json.loads(line) for line in log.splitlines()] for log in logs]
+        commits = [{name: action for each in lines for name, action in each.items()} for lines in actions]
+        found.append(
+            [
+                (
+                    each["commitInfo"]["operation"],
+                    each["commitInfo"]["operationParameters"],
+                    each["metaData"]["schemaString"],
+                )
+                for each in commits
+            ]
+        )
+    assert len(found[0]) == len(COLUMN_CHANGES)
+    assert found[1] == found[0]
+
+
 def converted(log: str) -> dict[str, Any]:
     """Return what a conversion says about a table and its files."""
     actions = [json.loads(line) for line in log.splitlines()]

@@ -35,7 +35,6 @@ from ...protocol.types import (
     StructField,
     StructType,
     describe,
-    fields_of,
 )
 from ...storage.store import TableLocation
 from ...write.stored_sql import check_independent
@@ -47,6 +46,7 @@ from .alteration import (
     metadata_options,
     plan_alteration,
 )
+from .positions import Addition, add_fields
 
 __all__ = [
     "ColumnPath",
@@ -114,24 +114,7 @@ def add_columns(
         >>> dv.add_columns(table, {"event": "variant", "price": "decimal(10,2)"}).version
         1
     """
-    commit = metadata_options(commit, "add_columns")
-    snapshot = load_for_alter(table)
-    check_schema_may_change(snapshot)
-    added = list(parse_columns(columns))
-    if not added:
-        raise ValueError("columns is empty: pass at least one column with its type")
-    altered = snapshot.schema
-    for parent, field in added:
-        _check_nullable(field)
-        altered = _with_field(altered, resolve(altered, parent), field)
-    check_new_schema(altered, mode=snapshot.configuration.mapping_mode)
-    parameters = [
-        {"column": {"name": path_text((*parent, field.name)), "type": describe(field.type), "nullable": True}}
-        for parent, field in added
-    ]
-    return plan_alteration(
-        snapshot, columns=altered, operation="ADD COLUMNS", parameters={"columns": parameters}, commit=commit
-    ).run()
+    return add_fields(table, [Addition(*each) for each in parse_columns(columns)], commit=commit)
 
 
 def rename_column(
@@ -343,16 +326,6 @@ def _arrow_schema(columns: Any) -> pa.Schema:
         ) from error
 
 
-def _with_field(columns: StructType, parent: FieldPath, field: StructField) -> StructType:
-    def add(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
-        if any(each.name.lower() == field.name.lower() for each in fields):
-            where = (*parent, field.name)
-            raise SchemaError(f"the column {path_text(where)} exists already", column=".".join(where))
-        return (*fields, field)
-
-    return edit_fields(columns, parent, add)
-
-
 def _resolve_mapped(snapshot: Snapshot, column: ColumnPath, verb: str) -> FieldPath:
     """Return the path of a field that column mapping allows to change."""
     check_schema_may_change(snapshot)
@@ -487,13 +460,3 @@ def _check_enabled(snapshot: Snapshot) -> None:
             f"of the preview of {TYPE_WIDENING}: set delta.feature.{TYPE_WIDENING}=supported first",
             table=snapshot.uri,
         )
-
-
-def _check_nullable(added: StructField) -> None:
-    for path, field in fields_of(StructType((added,))):
-        if not field.nullable:
-            raise SchemaError(
-                f"cannot add the column {path_text(path)} as NOT NULL because existing rows have no value: "
-                "make it nullable",
-                column=".".join(path),
-            )
