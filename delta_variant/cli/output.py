@@ -78,7 +78,7 @@ def write_page(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write a page or other content to a file. Raise StoreError if that fails."""
     # Imported here, because the start of every command imports this module.
     from .._text import size_text
-    from ..storage.store import local_location
+    from ..storage.uris import local_location
     from .terminal import print_hint
 
     local = local_location("the output", path)

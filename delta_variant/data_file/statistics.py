@@ -12,7 +12,7 @@ from .. import _native
 from .._checks import check_path, to_integer
 from ..errors import error_location
 from ..protocol.statistics import FileStatistics, Path, from_report, variant_bytes
-from ..storage.store import local_location
+from ..storage.uris import local_location
 from .options import MAX_STATS_BYTES, MAX_STATS_PATHS
 from .shredding import variant_paths
 

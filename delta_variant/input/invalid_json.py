@@ -17,7 +17,7 @@ from ..data_file.writer import InvalidValue
 from ..errors import InvalidJsonError, StoreError
 from ..protocol.schema.arrow import variant_field
 from ..protocol.types import VARIANT, StructType
-from ..storage.store import local_location
+from ..storage.uris import local_location
 from ..variant.values import VARIANT_TYPE, parse_json, parse_valid_json, to_json
 from .json_lines import JsonLines, Origin
 

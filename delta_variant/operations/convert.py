@@ -16,7 +16,8 @@ from ..log.commit_context import CommitOptions
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..storage.inputs import InputFile, is_remote, is_web, list_inputs
-from ..storage.store import TableLocation, local_location, open_latest, open_store, storage_options_of
+from ..storage.store import TableLocation, open_latest, open_store, storage_options_of
+from ..storage.uris import local_location
 from ..write.commit import WriteResult
 from ..write.preparation import load_existing
 from .read import read_table

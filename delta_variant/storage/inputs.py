@@ -21,7 +21,8 @@ from urllib.request import Request, urlopen
 from .._logging import get_logger
 from .._system_errors import reason_of
 from ..errors import SourceError, SourceNotFoundError
-from .store import Store, get_ranges, list_files, local_location, open_store, size
+from .store import Store, get_ranges, list_files, open_store, size
+from .uris import local_location
 
 __all__ = ["InputFile", "WebFile", "is_remote", "is_web", "list_inputs", "total_size"]
 

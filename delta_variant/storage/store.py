@@ -8,7 +8,6 @@ storage option `allow_paths_outside_table` is true. Every failure is a StoreErro
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -40,6 +39,7 @@ from .objects import (
 from .options import ALLOW_PATHS_OUTSIDE_TABLE, StoreOptions, client_options, parse_options
 from .profiles import PROFILE, Profile, find_profile
 from .request import NO_RETRIES, Retries, translate_errors
+from .uris import ABSOLUTE_URI, check_location, check_scheme, local_file, plain_scheme, relative_path
 
 if TYPE_CHECKING:
     from .unity import CatalogTable
@@ -63,7 +63,6 @@ __all__ = [
     "is_as_of",
     "list_file_info",
     "list_files",
-    "local_location",
     "local_path",
     "location_key",
     "missing_folders",
@@ -104,39 +103,6 @@ LATEST = (None, None)
 Result = TypeVar("Result")
 ObjectKey: TypeAlias = tuple[Objects, str]
 """The storage of a file, and its key in that storage."""
-
-SCHEMES = (
-    "file",
-    "s3",
-    "s3a",
-    "gs",
-    "az",
-    "azure",
-    "adl",
-    "abfs",
-    "abfss",
-    "http",
-    "https",
-    "memory",
-    "uc",
-)
-"""The URI schemes of table locations."""
-
-_MOUNT = "pass the path of a mount that every machine has, or move the table to an object store"
-# What to pass for a scheme that only file systems of Hadoop open.
-_INSTEAD = {
-    "dbfs": "pass the URI of the cloud storage, or the path of a mount: /dbfs/… or /Volumes/…",
-    "s3n": "pass a URI that starts with s3://",
-    **dict.fromkeys(("wasb", "wasbs"), "pass abfss://container@account.dfs.core.windows.net/…"),
-    **dict.fromkeys(("hdfs", "webhdfs", "swebhdfs", "viewfs", "har", "maprfs", "ofs", "o3fs"), _MOUNT),
-}
-
-# One letter before the colon is a Windows drive. A colon after a slash is part of a name.
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
-_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-# Hadoop writes some URIs with one slash. Without a slash, the colon is part of a file name below the root.
-_ABSOLUTE_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
-_SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfss": "abfs"}
 
 
 class Memo:
@@ -258,31 +224,6 @@ def table_uri(table: TableLocation) -> str:
     return uri
 
 
-def local_location(what: str, path: str | os.PathLike[str]) -> Path:
-    """Return the local path of a file or folder that must be on a local disk.
-
-    Args:
-        what: The purpose of the path, as the subject of the error message.
-        path: A local path, in which `~` is the home directory, or a URI of the scheme `file`. An existing
-            path may look like a URI.
-
-    Raises:
-        StoreError: For the URI of a remote file.
-    """
-    text = os.fspath(path)
-    if os.path.exists(text):
-        return Path(text)
-    local = _local_file(text)
-    if local is None:
-        shown = redact_location(text)
-        raise StoreError(
-            f"{what} must be on a local disk, got the URI {shown!r}; copy the file, or write "
-            f"{f'./{shown}'!r} for a local file of this name",
-            file=shown,
-        )
-    return local
-
-
 def location_key(table: TableLocation) -> str:
     """Return a text that is the same for all spellings of a table's location.
 
@@ -290,8 +231,8 @@ def location_key(table: TableLocation) -> str:
     `s3` and `s3a`, become one.
     """
     uri = table_uri(table)
-    local = _local_file(uri)
-    return _plain_scheme(uri.rstrip("/")) if local is None else os.path.realpath(local)
+    local = local_file(uri)
+    return plain_scheme(uri.rstrip("/")) if local is None else os.path.realpath(local)
 
 
 def storage_options_of(table: TableLocation) -> Mapping[str, str] | None:
@@ -350,10 +291,10 @@ def open_store(table: TableLocation, storage_options: Mapping[str, str] | None =
     memo = getattr(table, "_memo", None) or Memo()
     options = parse_options(storage_options or {})
     outside = dict(storage_options or {}) if options.allow_paths_outside_table else None
-    if _local_file(uri) is None:
+    if local_file(uri) is None:
         remember_secrets(storage_options or {}, os.environ)
     if uri.lower().startswith("uc://"):
-        _check_location(uri)
+        check_location(uri)
         # Imported here, because most programs use no catalog.
         from .unity import open_catalog_table
 
@@ -370,14 +311,14 @@ def _open_root(
     credentials: Callable[[], Mapping[str, Any]] | None = None,
 ) -> Store:
     """Return the store of a location; `credentials` returns some for a remote one."""
-    local_root = _local_file(uri)
+    local_root = local_file(uri)
     if local_root is not None:
         local_root = Path(os.path.abspath(local_root))
         _check_folder(local_root)
         root = os.path.realpath(local_root)
         return Store(str(local_root), _LOCAL, local_root, root, outside)
-    _check_scheme(uri)
-    _check_location(uri)
+    check_scheme(uri)
+    check_location(uri)
     uri = uri.rstrip("/")
     if urlsplit(uri).scheme.lower() == "memory":
         return Store(uri, _memory(uri), None, outside=outside)
@@ -643,7 +584,7 @@ def copy(
 def absolute_path(store: Store, path: str) -> str:
     """Return the URI of a file of a table, as other tables refer to it: not percent-encoded."""
     if store.local_root is not None:
-        return path if _ABSOLUTE_URI.match(path) else f"file:{store.local_root / path}"
+        return path if ABSOLUTE_URI.match(path) else f"file:{store.local_root / path}"
     root = store.uri if store.catalog is None else store.catalog.location
     return path if is_absolute(path) else f"{unquote(root)}/{path}"
 
@@ -658,7 +599,7 @@ def local_path(store: Store, path: str) -> Path | None:
         raise StoreError(f"invalid file name {name!r}: it contains NUL", table=store.uri, file=name)
     if (absolute := local_path_of(path)) is not None:
         local = Path(absolute)
-    elif store.local_root is not None and not _ABSOLUTE_URI.match(path):
+    elif store.local_root is not None and not ABSOLUTE_URI.match(path):
         local = store.local_root / path
     else:
         return None
@@ -667,66 +608,6 @@ def local_path(store: Store, path: str) -> Path | None:
     if _is_special(local):
         raise StoreError(f"cannot access {name} because it is not a regular file", table=store.uri, file=name)
     return local
-
-
-def _local_file(uri: str) -> Path | None:
-    if (absolute := local_path_of(uri)) is not None:
-        return Path(unquote(absolute))
-    if _SCHEME.match(uri):
-        return None
-    # As deltalake, DuckDB and Polars do. Path.expanduser would raise an error for an unknown ~user.
-    return Path(os.path.expanduser(uri) if uri == "~" or uri.startswith(("~/", f"~{os.sep}")) else uri)
-
-
-def _check_location(uri: str) -> None:
-    """Raise StoreError for a URI with a password, a query or a fragment, any of which may be a credential."""
-    shown = redact_location(uri)
-    scheme, _, rest = uri.partition("://")
-    user, at, host = re.split(r"[/?#]", rest, maxsplit=1)[0].rpartition("@")
-    is_web = scheme.lower() in ("http", "https")
-    if ":" in user or (at if is_web else ":" in host):
-        raise StoreError(
-            f"cannot open {shown!r} because a URI must not contain a user or password; pass credentials as "
-            "storage options",
-            table=shown,
-        )
-    if "?" in uri or "#" in uri:
-        raise StoreError(
-            f"cannot open {shown!r} because ? or # ends the path of a URI; write %3F for ? and %23 for #, "
-            "and pass a signature of Azure as the storage option azure_storage_sas_token",
-            table=shown,
-        )
-
-
-def _check_scheme(uri: str) -> None:
-    """Raise StoreError for a URI of an unsupported scheme or form."""
-    uri = redact_location(uri)
-    match = _SCHEME.match(uri)
-    scheme = "" if match is None else match[1].lower()
-    if scheme == "file":
-        raise StoreError(
-            f"cannot open {uri!r} because a file URI has an absolute path, such as file:///folder/table",
-            table=uri,
-        )
-    if scheme in _INSTEAD:
-        raise StoreError(
-            f"cannot open {uri!r} because the scheme {scheme!r} is not supported, which only Hadoop's file "
-            f"systems open: {_INSTEAD[scheme]}; write {f'./{uri}'!r} for a local folder of this name",
-            table=uri,
-        )
-    if scheme not in SCHEMES:
-        known = ", ".join(f"{each}://" for each in SCHEMES)
-        raise StoreError(
-            f"cannot open {uri!r} because the scheme {scheme!r} is not supported: pass a local path, or a "
-            f"URI that starts with one of {known}; write {f'./{uri}'!r} for a local folder of this name",
-            table=uri,
-        )
-    if not _URI.match(uri):
-        raise StoreError(
-            f"cannot open {uri!r} because a URI of the scheme {scheme!r} starts with {scheme}://; "
-            "pathlib removes a slash, so pass URIs as text",
-            table=uri,
-        )
 
 
 def _is_special(local: Path) -> bool:
@@ -748,12 +629,12 @@ def _locate(store: Store, path: str) -> ObjectKey:
         return _LOCAL if store.local_root is None else store.objects, _local_key(local)
     if not is_absolute(path):
         return store.objects, path
-    relative = _relative_path(store.uri if store.catalog is None else store.catalog.location, path)
+    relative = relative_path(store.uri if store.catalog is None else store.catalog.location, path)
     if relative is not None:
         return store.objects, relative
-    if store.outside is None or not _ABSOLUTE_URI.match(path):
+    if store.outside is None or not ABSOLUTE_URI.match(path):
         raise _outside(store, path)
-    _check_scheme(path)
+    check_scheme(path)
     scheme, rest = path.split("://", 1)
     host, _, key = rest.partition("/")
     return _other_store(f"{scheme}://{host}", tuple(store.outside.items())).objects, key
@@ -768,18 +649,6 @@ def _folder(store: Store, path: str) -> str:
 
 def _local_key(local: Path) -> str:
     return os.path.abspath(local)
-
-
-def _relative_path(root: str, uri: str) -> str | None:
-    """Return the path of the file `uri` relative to the URI `root`, None for a file outside the root."""
-    root = f"{_plain_scheme(unquote(root))}/"
-    uri = _plain_scheme(uri)
-    return uri[len(root) :] if uri.startswith(root) else None
-
-
-def _plain_scheme(uri: str) -> str:
-    scheme, colon, rest = uri.partition(":")
-    return f"{_SAME_SCHEMES.get(scheme.lower(), scheme.lower())}{colon}{rest}"
 
 
 def _outside(store: Store, path: str) -> StoreError:
@@ -802,7 +671,7 @@ def _other_store(root: str, options: tuple[tuple[str, str], ...]) -> Store:
 
 def uri_of(store: Store, path: str) -> str:
     """Return the path or URI of a file for messages."""
-    return redact_location(path) if _ABSOLUTE_URI.match(path) else f"{store.uri}/{path}"
+    return redact_location(path) if ABSOLUTE_URI.match(path) else f"{store.uri}/{path}"
 
 
 def _request(

@@ -22,7 +22,8 @@ from ...data_file.writer import FileSeries, InvalidValue, WrittenFile
 from ...errors import DataFileError, ShreddingError, error_location
 from ...log.load import load_snapshot
 from ...protocol import features
-from ...storage.store import local_location, open_store
+from ...storage.store import open_store
+from ...storage.uris import local_location
 from ...variant.shredding import ShreddingSchema
 from ...variant.values import ArrowArray, to_arrow_array
 

@@ -13,7 +13,7 @@ from ..._progress import advance, begin
 from ...data_file.options import Compression, FileOptions, Shredding, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import DataFileError, error_location
-from ...storage.store import local_location
+from ...storage.uris import local_location
 from ...variant.shredding import ShreddingSchema
 from .files import FilePath, LegacyFile, open_legacy_file, read_batches, staging_folder, write_file
 
