@@ -91,7 +91,18 @@ def test_a_purge_rewrites_all_files_with_a_vector_and_no_others(tmp_path: Path):
     ]
     assert all(each.get("tightBounds", True) for each in stats)
     assert table.optimize(purge=True, files=ALONE).version is None
+    # As Delta 4.4 on Spark records REORG TABLE t APPLY (PURGE).
+    last = table.history(1)[0]
+    assert (last.operation, last.parameters) == ("REORG", {"predicate": [], "applyPurge": True})
     assert table.audit(data=True).findings == ()
+
+
+def test_a_purge_combines_files_with_a_vector_and_leaves_other_small_files(tmp_path: Path):
+    table = table_of(tmp_path / "t", 4)
+    table.delete("id in (0, 1000)")
+    assert (table.optimize(purge=True).files_before, table.snapshot().num_files) == (2, 3)
+    assert table.optimize(purge=True).version is None
+    assert table.optimize().files_before == 3
 
 
 def test_readers_of_bare_files_see_no_deleted_row_after_a_purge(tmp_path: Path):

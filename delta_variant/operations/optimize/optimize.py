@@ -8,9 +8,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import zip_longest
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..._arrow import total
 from ..._checks import one_or_more, options_of
@@ -178,9 +179,9 @@ def optimize(
             rows in a temporary folder.
         reshred: Infer the shredding schemas again, and also rewrite files whose schema differs. Small files
             get more columns than from a write, if that makes them smaller; see `infer_shredding_schema`.
-        purge: Rewrite all files that have a deletion vector, as REORG TABLE … APPLY (PURGE) of Delta on Spark
-            does, so that readers of bare files see no deleted row. By default, a file is rewritten if more
-            than 5 % of its rows are deleted.
+        purge: Rewrite all files that have a deletion vector, so that readers of bare files see no deleted
+            row, and no others, unless `sort_by` or `reshred` selects them: REORG TABLE … APPLY (PURGE) of
+            Delta on Spark. By default, a file is rewritten if more than 5 % of its rows are deleted.
         timezone: The time zone of local times in the SQL text, as in `read_table`. None, the default, is that
             of the engine of a `Table`, `"UTC"` without one.
         dry_run: Only plan, and commit nothing. The size of the new files is estimated from a sample.
@@ -215,7 +216,7 @@ def optimize(
         files=files,
         commit=commit,
     )
-    executor = executor_of(table, plan.snapshot.store, "OPTIMIZE")
+    executor = executor_of(table, plan.snapshot.store, plan.operation)
     return run_optimize(plan, executor, dry_run=dry_run)
 
 
@@ -273,7 +274,8 @@ class PlanGroupsTask:
 class OptimizePlan:
     """The files that an optimization can rewrite, and how.
 
-    `keys` are the bound expressions of `sort_by`. `reason` are further parameters in the commit.
+    `keys` are the bound expressions of `sort_by`. `reason` are further parameters in the commit. A REORG only
+    removes deletion vectors.
     """
 
     snapshot: Snapshot
@@ -284,6 +286,7 @@ class OptimizePlan:
     where: str | None
     commit: CommitOptions
     reason: Mapping[str, Any] = field(default_factory=dict)
+    operation: Literal["OPTIMIZE", "REORG"] = "OPTIMIZE"
 
 
 def plan_optimize(
@@ -306,6 +309,9 @@ def plan_optimize(
     check_maintenance("optimize", snapshot.uri, snapshot.protocol)
     snapshot.configuration.check_may_rewrite(removes_rows=False)
     target = WHOLE_PARTITION if keys else options.files.target_file_size
+    is_reorg = purge and not keys and not reshred
+    if is_reorg:
+        selected = selected.filter(pc.is_valid(selected["deletion_vector"]))
     bins = plan_bins(selected, target, everything=bool(keys), reshred=reshred, purge=purge)
     return OptimizePlan(
         snapshot,
@@ -315,6 +321,7 @@ def plan_optimize(
         texts,
         where,
         commit,
+        operation="REORG" if is_reorg else "OPTIMIZE",
     )
 
 
@@ -365,10 +372,10 @@ def _commit_groups(
         RewrittenFiles(FilePlan.whole(removed), removed, files, 0, rows, moved=moved),
         predicate=None,
         data_change=False,
-        operation="OPTIMIZE",
+        operation=work.operation,
         parameters={
             "predicate": [] if work.where is None else [work.where],
-            "sortBy": list(work.sort_by),
+            **({"sortBy": list(work.sort_by)} if work.operation == "OPTIMIZE" else {"applyPurge": True}),
             **work.reason,
         },
         metrics={
