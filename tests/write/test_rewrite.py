@@ -554,3 +554,34 @@ def test_a_change_of_metadata_is_a_conflict(table: Path):
     options: dict[str, Any] = {"mode": "append", "schema_mode": "merge", "variant_columns": ["event"]}
     with pytest.raises(CommitConflictError, match="changed the metadata"):
         dv.delete(commit_first(table, lambda: dv.write_table(table, rows, **options)), "id = 0")
+
+
+def sizes(result: RewriteResult) -> list[int]:
+    """Return the numbers of rows of the new files, in ascending order."""
+    return sorted(file.rows for file in result.files)
+
+
+def test_files_below_a_hundredth_of_the_target_size_share_a_new_one(table: Path):
+    smallest = min(load_snapshot(table).files["size"].to_pylist())
+    every = "id % 3 = 0"
+    limit = dv.FileOptions(target_file_size=100 * smallest)
+    large = dv.update(str(table), {"event:new": "1"}, every, files=limit)
+    assert (large.files_removed, sizes(large)) == (3, [3, 3, 3])
+    small = dv.update(str(table), {"event:new": "2"}, every)
+    assert (small.files_removed, sizes(small)) == (3, [9])
+    again = dv.update(str(table), {"event:new": "3"}, "id = 0")
+    assert (again.files_removed, sizes(again)) == (1, [9])
+    assert read_by_id(table)[2] == ALL[2]
+
+
+@pytest.mark.usefixtures("small_files_are_shredded")
+def test_files_with_other_columns_do_not_share_a_new_one(tmp_path: Path):
+    types = [pa.int64(), pa.string(), pa.bool_(), pa.float64(), pa.date32(), pa.binary()]
+    for number, arrow_type in enumerate([*types, *types]):
+        schema = dv.ShreddingSchema.of({"x": arrow_type})
+        append_events(tmp_path / "t", ['{"y": 1}', '{"y": 2}'], 2 * number, shredding=schema)
+    before = read_by_id(tmp_path / "t")
+    result = dv.delete(str(tmp_path / "t"), "id % 2 = 0")
+    # Of six kinds four share files.
+    assert (result.files_removed, sizes(result)) == (12, [1] * 4 + [2] * 4)
+    assert read_by_id(tmp_path / "t") == {number: before[number] for number in range(1, 24, 2)}
