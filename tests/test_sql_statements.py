@@ -411,3 +411,21 @@ def test_the_text_of_a_parameter(value: object, text: str | None):
             else value
         )
         assert str(found) == str(expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [
+        (f"create table t ({COLUMNS})", "CREATE TABLE IF NOT EXISTS"),
+        ("create table t as select 1 as id", "INSERT INTO or CREATE OR REPLACE TABLE … AS"),
+        (
+            "merge into t using (select 9L as id) as s on t.id = s.id when not matched then insert *",
+            "a list of columns instead of * or MERGE WITH SCHEMA EVOLUTION",
+        ),
+        ("vacuum t retain 0 hours", "dv.vacuum with enforce_retention_duration=False"),
+    ],
+)
+def test_the_remedies_of_an_error_are_sql(run: Run, text: str, way: str):
+    with pytest.raises(DeltaVariantError) as caught:
+        run(text)
+    assert str(caught.value).endswith(f": use {way}")

@@ -177,7 +177,7 @@ def _run_statement(statement: ParsedStatement, call: _Call) -> QueryResult:
     location = statement.locate(session)
     if location is None:
         raise unknown_table(statement.table, call.tables, call.way)
-    return QueryResult(statement.parse()(location, session))
+    return QueryResult(statement.run(location, session))
 
 
 def _rows(query: str, call: _Call) -> NumberedRows:

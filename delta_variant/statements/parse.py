@@ -8,7 +8,10 @@ from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any, Literal
 
+import pyarrow as pa
+
 from .._checks import check_text
+from ..errors import DeltaVariantError
 from ..expressions.lexer import GrammarError, too_deep
 from ..storage.store import TableLocation
 from .alter import alteration
@@ -23,6 +26,7 @@ from .maintenance import (
     show_properties,
     vacuum_table,
 )
+from .remedies import use_sql
 from .session import Session, Statement, Target, Text
 
 __all__ = ["ParsedStatement", "find_statement"]
@@ -70,6 +74,14 @@ class ParsedStatement:
         Raises ExpressionError, which marks the place in the text that is not understood.
         """
         return self._parsed
+
+    def run(self, table: TableLocation, session: Session) -> pa.Table:
+        """Run the statement on its table; raises its errors, whose remedies are SQL."""
+        try:
+            return self.parse()(table, session)
+        except DeltaVariantError as error:
+            use_sql(error)
+            raise
 
     @cached_property
     def _parsed(self) -> Statement:

@@ -83,7 +83,10 @@ def _assignment(
         field = scope.schema.field(target.name)
         return Assignment(target.name, (), field, _column(text, field, bind))
     if not isinstance(target, Extraction) or target.type is not None or target.fields or target.as_json:
-        raise ExpressionError(f"cannot set {name!r}: expected a column or a path of a Variant column")
+        raise ExpressionError(
+            f"cannot set {name!r}: expected a column or a path of a Variant column; for a field of a struct, "
+            "set the struct, or use UPDATE in SQL"
+        )
     if text is None and not target.path:
         raise _cannot_remove(name)
     value = None if text is None else _part(text, bind)

@@ -100,13 +100,13 @@ class SparkStatements:
         if location is None:
             return None
         try:
-            run = statement.parse()
+            statement.parse()
         except ExpressionError as error:
             if not statement.is_alteration:
                 raise
             _LOGGER.info("Spark runs the statement: %s", error)
             return None
-        rows = run(location, self)
+        rows = statement.run(location, self)
         if not statement.only_shows:
             # Spark keeps what CACHE TABLE has read of a table.
             self.spark.catalog.refreshByPath(table_uri(location))
