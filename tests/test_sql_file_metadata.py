@@ -66,7 +66,8 @@ def test_rows_are_found_by_their_file(table: Path, files: list[Path], query: str
     [
         ("select _metadata.x from t", "`x` does not exist; the fields are file_path, file_name, file_size"),
         ("select _metadata.file_name from t a join t b on a.id = b.id", "matches 2 columns: qualify it"),
-        ("select _metadata.file_name from (select id from t)", "does not exist; the columns are id"),
+        ("select _metadata.file_name from (select id from t)", "are id; a subquery in FROM"),
+        ("with q as (select id from t) select q._metadata.file_name from q", "only if it selects it"),
         ("select 1 from t x where exists (select 1 from (select id from t) y where y.id = x.id"
          " and _metadata.file_size > 0)", "`_metadata.file_size` does not exist"),
         ("select input_file_name() from t", "use _metadata.file_path"),

@@ -289,7 +289,7 @@ def test_a_new_table_at_a_location(tmp_path: Path):
 def test_alter(run: Run):
     for text in (
         "alter table t set tblproperties ('delta.columnMapping.mode' = 'name', a.b = 1)",
-        "alter table t add columns (w int, y struct<a: int>)",
+        "alter table t add columns (w int, y struct<a: int, b: array<variant>>)",
         "alter table t rename column w to z",
         "alter table t drop column if exists w",
         "alter table t drop column z",

@@ -12,6 +12,7 @@ from ..errors import ExpressionError
 from ..expressions.bind import called_without_parentheses
 from ..expressions.names import propose_name
 from ..expressions.tree import Call, Expression, Literal, Name, conjuncts
+from ..read.file_metadata import METADATA, NOT_SELECTED
 from .relations import Relation
 from .relations import Source as RowSource
 
@@ -101,7 +102,8 @@ class View(NamedTuple):
         if found is None:
             shown = [each for each in self.columns if each.in_stars and not each.is_hidden]
             names = list_names([".".join((*each.qualifier, each.name)) for each in shown]) or "none"
-            hint = self._proposal(parts, shown)
+            in_subquery = METADATA in (part.lower() for part in parts)
+            hint = f"; {NOT_SELECTED}" if in_subquery else self._proposal(parts, shown)
             raise ExpressionError(f"`{'.'.join(parts)}` does not exist; the columns are {names}{hint}")
         return found
 

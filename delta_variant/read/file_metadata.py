@@ -10,9 +10,12 @@ import pyarrow as pa
 
 from ..expressions.tree import Column
 
-__all__ = ["FILE_METADATA", "METADATA", "file_metadata"]
+__all__ = ["FILE_METADATA", "METADATA", "NOT_SELECTED", "file_metadata"]
 
 METADATA = "_metadata"
+NOT_SELECTED = f"a subquery in FROM has {METADATA} only if it selects it: {METADATA}.file_path as path"
+"""Why a query does not find the column, and what to write."""
+
 TYPE = pa.struct([("file_path", pa.string()), ("file_name", pa.string()), ("file_size", pa.int64())])
 FILE_METADATA = Column("\0metadata", TYPE)
 """An input for the file of each row; no column of a table has the name."""

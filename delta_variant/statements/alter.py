@@ -53,7 +53,7 @@ def _added_columns(grammar: StatementGrammar) -> Change:
 
 def _addition(grammar: StatementGrammar) -> Addition:
     *parent, name = grammar.take_qualified_name()
-    kind = read_type(grammar)
+    kind = read_type(grammar, of_column=True)
     comment = position = None
     while grammar.is_next("comment", "first", "after"):
         if grammar.accept("comment"):

@@ -332,6 +332,7 @@ def test_a_query_is_printed_in_each_format(table, capsys):
 def test_sql_runs_no_statement_that_changes_a_table(table, capsys):
     status, out, err = run_main(capsys, "sql", "delete from t", "--table", f"t={table}")
     assert (status, out) == (2, "")
+    assert "cannot run DELETE here" in err
     assert "expected a query, or a statement that shows a table" in err
     _, out, _ = run_main(capsys, "sql", "describe history t limit 1", "--table", f"t={table}", "--json")
     assert '"operation":"WRITE"' in out

@@ -94,6 +94,7 @@ def test_queries_have_the_files_of_sparks_own_scan(spark_with_delta: SparkSessio
             "select (select max(_metadata.file_size) from (select 1)) from {t}",
             "qualify it, as in t._metadata",
         ),
+        ("select s._metadata.file_name from (select * from {t}) s", "`s`.`_metadata`.*only if it selects it"),
     ],
 )
 def test_unsupported_queries_are_rejected(spark: SparkSession, table: Path, query: str, message: str):

@@ -107,7 +107,8 @@ def sql(
         statement = find_statement(query, {})
         if statement is not None and not statement.only_shows:
             raise typer.BadParameter(
-                "expected a query, or a statement that shows a table; use dv.sql in Python"
+                f"cannot run {query.split()[0].upper()} here: expected a query, or a statement that shows a "
+                "table; use another command, such as delete, or dv.sql in Python"
             )
         result = query_tables(query, None, timezone, tables, "pass --table NAME=TABLE")
     print_rows(result.to_reader(), "json" if json else output_format, limit, Layout(wide, expanded))

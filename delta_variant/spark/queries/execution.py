@@ -34,7 +34,7 @@ from ..running import is_case_sensitive, parallelism, run_task, session_timezone
 from ..scanning import scan, unsupported_by_scan
 from ..tasks import TaskTable
 from .changes import Changes, without_changes
-from .file_metadata import has_file_metadata, without_file_metadata
+from .file_metadata import check_file_metadata, has_file_metadata, without_file_metadata
 from .lenient import LenientQuery
 from .parameters import literals_of, with_values
 from .parsing import parse_query
@@ -131,7 +131,13 @@ def sql(
         except AnalysisException as error:
             _LOGGER.debug("Spark does not accept %r: %s", expanded.text, error)
     unexpanded = tables.statement(parsed, args)
-    return unexpanded.run() if unexpanded.sources else spark.sql(query, args)
+    if not unexpanded.sources:
+        return spark.sql(query, args)
+    try:
+        return unexpanded.run()
+    except AnalysisException as error:
+        check_file_metadata(parsed, str(error))
+        raise
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from collections.abc import Set as AbstractSet
 
 from ..._text import quote
 from ...errors import ExpressionError
-from ...read.file_metadata import METADATA
+from ...read.file_metadata import METADATA, NOT_SELECTED
 from .parsing import parse_query
 from .parts import Item, Query, Scope, Span
 
-__all__ = ["has_file_metadata", "without_file_metadata"]
+__all__ = ["check_file_metadata", "has_file_metadata", "without_file_metadata"]
 
 
 def has_file_metadata(query: Query) -> bool:
@@ -73,6 +73,13 @@ def _star(text: str, item: Item, scope: Scope, own: AbstractSet[str]) -> str:
         raise _unsupported("a star over a join with USING, SEMI, ANTI or EXCEPT: name the columns")
     parts = (f"{quote(each)}.*{f' EXCEPT ({METADATA})' if each in own else ''}" for each in item.stars)
     return ", ".join(parts)
+
+
+def check_file_metadata(query: Query, error: str) -> None:
+    """Raise ExpressionError if Spark's error is that it does not find `_metadata`."""
+    name = error.partition("with name ")[2].partition(" cannot be resolved")[0]
+    if f"`{METADATA}`" in name and has_file_metadata(query):
+        raise ExpressionError(f"{name} does not exist; {NOT_SELECTED}")
 
 
 def _unsupported(form: str) -> ExpressionError:
