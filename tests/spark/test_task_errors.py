@@ -152,7 +152,7 @@ list(cloudpickle.loads(bytes.fromhex("{task}"))(iter([])))
 
 @pytest.mark.parametrize("module", ["delta_variant", "obstore"])
 def test_an_executor_without_a_package_says_how_to_install_it(tmp_path: Path, module: str):
-    task = to_executors(TaskRunner(str(tmp_path), None, Job.of(None), EachTask("write files")))
+    task = to_executors(TaskRunner(str(tmp_path), None, Job.of(None), EachTask("write files", ())))
     script = BLOCKED.format(module=module, task=cloudpickle.dumps(task).hex())
     worker = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     for words in (f"No module named '{module}'", "--archives", "PYSPARK_PYTHON", sys.executable):
