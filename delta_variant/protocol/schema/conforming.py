@@ -165,10 +165,12 @@ def _null_error(path: tuple[str, ...], count: int) -> SchemaError:
 
 
 def _cast(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
+    target = to_arrow_type(data_type)
+    if array.type == target:
+        return array
     if array.nbytes > MAX_OFFSET:
         # Arrow's cast of views overflows the offsets without an error.
         array = replace_view(array)
-    target = to_arrow_type(data_type)
     try:
         return _compact(array).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
