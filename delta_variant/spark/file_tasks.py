@@ -102,8 +102,8 @@ def check_no_identities(table: TableConfiguration, given: Collection[str]) -> No
     """Raise UnsupportedFeatureError for an identity column that is not in `given`."""
     for identity in assigned_identities(table.schema, given):
         raise UnsupportedFeatureError(
-            f"cannot add rows to {table.uri} because merges and data sources on Spark do not assign its "
-            f"identity column {identity.name!r}: add the rows with append or INSERT INTO",
+            f"cannot add rows to {table.uri} because merges of large sources and the format delta_variant do "
+            f"not assign its identity column {identity.name!r}: add the rows with append or INSERT INTO",
             table=table.uri,
             column=identity.name,
         )

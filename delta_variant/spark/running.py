@@ -19,7 +19,9 @@ from .tasks import MESSAGE, NamedColumns, Task, pack, to_executors
 from .versions import INSTALLED
 
 __all__ = [
+    "BROADCAST",
     "Jobs",
+    "broadcast_bytes",
     "check_batch",
     "distribute",
     "is_case_sensitive",

@@ -22,7 +22,6 @@ from ...protocol.schema.paths import (
     edit_type,
     path_text,
     resolve,
-    split_at_field,
     type_at,
 )
 from ...protocol.schema.rules import check_new as check_new_schema
@@ -46,7 +45,7 @@ from .alteration import (
     metadata_options,
     plan_alteration,
 )
-from .positions import Addition, add_fields
+from .positions import Addition, add_fields, resolve_field
 
 __all__ = [
     "ColumnPath",
@@ -329,18 +328,11 @@ def _arrow_schema(columns: Any) -> pa.Schema:
 def _resolve_mapped(snapshot: Snapshot, column: ColumnPath, verb: str) -> FieldPath:
     """Return the path of a field that column mapping allows to change."""
     check_schema_may_change(snapshot)
-    path = resolve(snapshot.schema, parse_path(column))
+    path = resolve_field(snapshot, parse_path(column), verb)
     if snapshot.configuration.mapping_mode == "none":
         raise UnsupportedFeatureError(
             f"cannot {verb} {path_text(path)} because {snapshot.uri} does not use column mapping: set the "
             f"table property {properties.COLUMN_MAPPING_MODE.name}=name first",
-            table=snapshot.uri,
-            column=".".join(path),
-        )
-    if split_at_field(snapshot.schema, path)[1]:
-        raise SchemaError(
-            f"cannot {verb} {path_text(path)}: expected a column or a struct field, got a part of an "
-            "array or a map",
             table=snapshot.uri,
             column=".".join(path),
         )

@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 from ..._checks import list_names
 from ...errors import SchemaError
 from ...log.commit_context import CommitOptions, CommitResult
+from ...log.snapshot import Snapshot
 from ...protocol.schema.paths import FieldPath, edit_fields, path_text, resolve, split_at_field
 from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.types import StructField, StructType, describe, fields_of
 from ...storage.store import TableLocation
 from .alteration import check_schema_may_change, load_for_alter, metadata_options, plan_alteration
 
-__all__ = ["Addition", "Position", "add_fields", "change_field"]
+__all__ = ["Addition", "Position", "add_fields", "change_field", "resolve_field"]
 
 COMMENT = "comment"
 
@@ -68,14 +69,7 @@ def change_field(
     """
     snapshot = load_for_alter(table)
     check_schema_may_change(snapshot)
-    path = resolve(snapshot.schema, column)
-    if split_at_field(snapshot.schema, path)[1]:
-        raise SchemaError(
-            f"cannot change {path_text(path)}: expected a column or a field of a struct, got a part of an "
-            "array or a map",
-            table=snapshot.uri,
-            column=".".join(path),
-        )
+    path = resolve_field(snapshot, column, "change")
     changed: list[StructField] = []
 
     def change(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
@@ -94,6 +88,19 @@ def change_field(
         operation="CHANGE COLUMN",
         parameters=_parameter(path, changed[0], position),
     ).run()
+
+
+def resolve_field(snapshot: Snapshot, column: FieldPath, verb: str) -> FieldPath:
+    """Return the path of a column or of a struct field; raises SchemaError for other parts of columns."""
+    path = resolve(snapshot.schema, column)
+    if split_at_field(snapshot.schema, path)[1]:
+        raise SchemaError(
+            f"cannot {verb} {path_text(path)}: expected a column or a struct field, got a part of an array "
+            "or a map",
+            table=snapshot.uri,
+            column=".".join(path),
+        )
+    return path
 
 
 def _parameter(path: FieldPath, field: StructField, position: Position | None) -> dict[str, Any]:
