@@ -10,22 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
-__all__ = [
-    "SIMPLE_TYPES",
-    "Array",
-    "decode",
-    "is_encoded",
-    "parts_by_bytes",
-    "positions_by_number",
-    "replace_view",
-    "retype_array",
-    "retype_batch",
-    "row_numbers",
-    "total",
-    "value_bytes",
-    "values_and_positions",
-]
-
 Array: TypeAlias = Any
 """An Arrow array. The stubs of pyarrow do not narrow arrays by their types, so mypy cannot check its uses."""
 

@@ -14,24 +14,6 @@ from typing import Any, TypeVar
 
 from .errors import ArgumentTypeError
 
-__all__ = [
-    "check_installed",
-    "check_mapping",
-    "check_option",
-    "check_path",
-    "check_text",
-    "is_number",
-    "is_unicode",
-    "list_names",
-    "list_of",
-    "nearest",
-    "one_or_more",
-    "options_of",
-    "texts_of",
-    "to_integer",
-]
-
-
 Options = TypeVar("Options")
 
 MAX_LISTED = 10

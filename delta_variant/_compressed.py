@@ -10,8 +10,6 @@ from typing import Any, TypeAlias, TypeVar, overload
 
 import pyarrow as pa
 
-__all__ = ["CompressedSequence", "join"]
-
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from html import escape
 
-__all__ = ["MAX_ROWS", "Html", "html_bar", "html_table", "html_text"]
-
 MAX_ROWS = 10
 """The most rows that a table of values shows."""
 

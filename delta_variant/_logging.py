@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["get_logger", "log_context"]
-
 _CONTEXT: ContextVar[str] = ContextVar("the context of messages", default="")
 
 

@@ -6,17 +6,6 @@ from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 
-__all__ = [
-    "Change",
-    "DuplicateKeys",
-    "Encoding",
-    "Floats",
-    "JsonKind",
-    "Numeric",
-    "OnConflict",
-    "PageVersion",
-]
-
 Change: TypeAlias = Literal["insert", "set", "replace", "append"]
 """What happens to the value at a path: `set` creates a missing one, `replace` does not."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-__all__ = ["pack_by_size"]
-
 T = TypeVar("T")
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["hide_pandas"]
-
 
 class _NoPandas:
     """A finder for which pandas is not installed."""

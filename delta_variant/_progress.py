@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Protocol
 
-__all__ = ["Observer", "advance", "begin", "observe"]
-
 
 class Observer(Protocol):
     """Receives the progress of the operations in a block of `observe`."""

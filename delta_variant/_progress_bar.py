@@ -21,8 +21,6 @@ from rich.progress import (
 from ._progress import observe
 from ._text import count, size_text
 
-__all__ = ["Meter", "progress", "show_bar", "show_lines"]
-
 LINE_SECONDS = 10.0
 """The seconds between the lines in a log without a terminal."""
 

@@ -11,15 +11,6 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import quote
 
-__all__ = [
-    "SHORTEST_SECRET",
-    "redact",
-    "redact_error",
-    "redact_location",
-    "redact_option",
-    "remember_secrets",
-]
-
 MASK = "***"
 SHORTEST_SECRET = 6
 """Shorter values are not masked, because they occur in other words."""

@@ -6,8 +6,6 @@ import errno
 import re
 from collections.abc import Mapping
 
-__all__ = ["reason_of", "with_remedy"]
-
 _CODE = re.compile(r"\(os error (?P<code>\d+)\)")
 _REMEDIES: Mapping[int, str] = {
     errno.ENOSPC: "free space on this disk, then retry",

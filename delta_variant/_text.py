@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from .variant import paths as variant_paths
 
-__all__ = ["count", "fill", "path_step", "path_text", "quote", "rows_text", "shorten", "size_text"]
-
 PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from .errors import DeltaVariantError
 
-__all__ = ["Threads"]
-
 
 class Threads(ThreadPoolExecutor):
     """A pool for a `with` block, whose end awaits all work; after an error only the work that has begun.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-__all__ = ["package_version"]
-
 
 @cache
 def package_version() -> str:

@@ -17,22 +17,6 @@ from .protocol.actions import Txn
 from .storage.store import Store, TableLocation, discard, storage_options_of
 from .variant.moments import UTC
 
-__all__ = [
-    "GROUP_BYTES",
-    "ROUNDS",
-    "Description",
-    "Engine",
-    "Executor",
-    "LocalExecutor",
-    "NameFile",
-    "NewFiles",
-    "Plan",
-    "Task",
-    "executor_of",
-    "new_name",
-    "timezone_of",
-]
-
 T = TypeVar("T")
 Result = TypeVar("Result")
 Result_co = TypeVar("Result_co", covariant=True)

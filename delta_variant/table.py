@@ -65,8 +65,6 @@ if TYPE_CHECKING:
     import polars as pl
     from deltalake import DeltaTable
 
-__all__ = ["Table"]
-
 Method = TypeVar("Method", bound=Callable[..., WriteResult])
 EXPLANATION = re.compile(r"    (\w+): .*\n(?:        .*\n)*")
 """The explanation of a parameter or of an error in a docstring."""

@@ -210,7 +210,7 @@ def defined_in(file: Path) -> set[str]:
 
 
 def forwarded(root: Path, rules: Rules = LIBRARY) -> Iterator[str]:
-    """Yield a message for each import of a name from a module that does not define it."""
+    """Yield a message for each import of a name that a module does not define, or has for itself only."""
     files = {name_of(file, root): file for file in sources(root)}
     definitions = {module: defined_in(file) for module, file in files.items()}
     for module, file in files.items():
@@ -219,6 +219,8 @@ def forwarded(root: Path, rules: Rules = LIBRARY) -> Iterator[str]:
             if each.is_ours and each.target not in files and name not in definitions.get(owner, set()):
                 where = f"{file.relative_to(root)}, line {each.line}"
                 yield f"{where}: {owner or rules.package} does not define {name}"
+            elif each.is_ours and each.target not in files and name.startswith("_"):
+                yield f"{file.relative_to(root)}, line {each.line}: {name} is private to {owner}"
         if file.name == "__init__.py" and module not in rules.entry_points:
             exported = exports_of(file) - definitions[module]
             yield from (
@@ -401,6 +403,12 @@ def test_a_name_from_a_module_that_only_imports_it_is_reported(tmp_path: Path):
         "log/__init__.py exports load, which it does not define",
         "log/load.py, line 1: storage.store does not define StoreError",
     ]
+
+
+def test_an_import_of_a_private_name_is_reported(tmp_path: Path):
+    write(tmp_path, "_text.py", "def _quote(): ...")
+    write(tmp_path, "log/load.py", "from .. import _text\nfrom .._text import _quote")
+    assert list(forwarded(tmp_path)) == ["log/load.py, line 2: _quote is private to _text"]
 
 
 def test_a_cycle_is_reported(tmp_path: Path):

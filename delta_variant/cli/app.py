@@ -14,8 +14,6 @@ from .confirmation import RULE
 from .help import Command, Group, examples_text
 from .options import with_common_options
 
-__all__ = ["app"]
-
 
 class Row:
     """A command: its module of `commands`, the first sentence of its description, and its examples.

@@ -24,18 +24,6 @@ from ..reports.rule_texts import rule_url
 from .report import facts
 from .terminal import console, print_hint, print_json, print_lines, wrapped
 
-__all__ = [
-    "Selection",
-    "place_of",
-    "print_finding_json",
-    "print_findings",
-    "print_findings_json",
-    "print_summary",
-    "read_audit",
-    "read_places",
-    "supports_links",
-]
-
 STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}
 
 LINKING_PROGRAMS = ("iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio")

@@ -14,8 +14,6 @@ from .interrupts import all_or_nothing
 from .output import ERROR
 from .terminal import console, print_json, print_lines
 
-__all__ = ["DESTRUCTIVE", "RULE", "Destructive", "confirm"]
-
 Destructive: TypeAlias = Literal[
     "alter --drop-column",
     "clean-up-log",

@@ -15,8 +15,6 @@ from ..errors import DeltaVariantError
 from .interrupts import Interrupted, raising_signals
 from .output import BROKEN_PIPE, CLEAN, ERROR, INTERRUPTED, OutputFailed, check_outputs, drop_output
 
-__all__ = ["main", "message_of"]
-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line, then exit the process with its status."""

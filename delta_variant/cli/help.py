@@ -7,8 +7,6 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["ARGUMENTS", "COMMON_OPTIONS", "Command", "Group", "examples_text", "summary_of"]
-
 ARGUMENTS = "delta_variant.arguments"
 COMMON_OPTIONS = "Common options"
 TYPE_NAMES: Mapping[str, str] = {

@@ -19,8 +19,6 @@ from ..storage.inputs import InputFile, total_size
 from .options import storage_options
 from .progress import Intake
 
-__all__ = ["first_rows", "open_inputs"]
-
 STANDARD_INPUT = "-"
 EMPTY = "the input contains no values: check the program that produced it, or pass --allow-empty"
 

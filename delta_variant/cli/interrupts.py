@@ -11,9 +11,6 @@ from time import sleep
 from types import FrameType
 from typing import Any
 
-__all__ = ["Interrupted", "all_or_nothing", "raising_signals"]
-
-
 WAKE = signal.SIGURG
 WAKE_SECONDS = 0.05
 

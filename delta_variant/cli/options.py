@@ -16,36 +16,6 @@ from .._redaction import SHORTEST_SECRET
 from ..storage.store import RememberedTable, TableLocation
 from .help import COMMON_OPTIONS
 
-__all__ = [
-    "Columns",
-    "Compression",
-    "DryRun",
-    "Expanded",
-    "FileOrTable",
-    "Json",
-    "Page",
-    "ResidualRows",
-    "Table",
-    "TargetFileSize",
-    "Text",
-    "Texts",
-    "TimeZone",
-    "Timestamp",
-    "VariantColumns",
-    "Version",
-    "Wide",
-    "Yes",
-    "argument",
-    "handle",
-    "option",
-    "parse_columns",
-    "parse_pair",
-    "parse_pairs",
-    "parse_size",
-    "storage_options",
-    "with_common_options",
-]
-
 Text = str | None
 Texts = list[str] | None
 

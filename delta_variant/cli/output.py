@@ -12,18 +12,6 @@ from typing import TextIO
 from .._system_errors import reason_of
 from ..errors import StoreError
 
-__all__ = [
-    "BROKEN_PIPE",
-    "CLEAN",
-    "ERROR",
-    "FINDINGS",
-    "INTERRUPTED",
-    "OutputFailed",
-    "check_outputs",
-    "drop_output",
-    "write_page",
-]
-
 CLEAN = 0
 FINDINGS = 1
 ERROR = 2

@@ -12,8 +12,6 @@ from .._progress import advance, begin
 from .._progress_bar import Meter, show_bar, show_lines
 from .terminal import console, print_lines
 
-__all__ = ["Intake", "showing_progress"]
-
 
 @contextmanager
 def showing_progress(*, if_redirected: bool = False) -> Iterator[Meter]:

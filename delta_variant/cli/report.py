@@ -9,8 +9,6 @@ from typing import Any, TypeAlias
 from .tables import FIT, Heading, Layout, print_table
 from .terminal import console, print_hint, print_json, print_lines
 
-__all__ = ["Report", "Rows", "facts", "render"]
-
 Rows: TypeAlias = tuple[Sequence[Heading], Iterable[Sequence[Any]]]
 """A table: its headings and its rows."""
 

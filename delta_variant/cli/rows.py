@@ -20,8 +20,6 @@ from ..variant.values import to_json
 from .tables import FIT, Heading, Layout, print_table
 from .terminal import console, escaped_json, print_hint
 
-__all__ = ["OutputFormat", "json_lines", "print_rows"]
-
 OutputFormat: TypeAlias = Literal["table", "json", "csv"]
 
 SHOWN_ROWS = 20

@@ -14,8 +14,6 @@ from rich.text import Text
 from ..errors import printable
 from .terminal import print_hint
 
-__all__ = ["FIT", "Heading", "Layout", "print_table"]
-
 Heading: TypeAlias = tuple[str, Literal["left", "right", "key", "detail"]]
 """The title of a table column, and how it is shown.
 

@@ -17,8 +17,6 @@ from ..errors import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["console", "escaped_json", "print_hint", "print_json", "print_lines", "printing_log", "wrapped"]
-
 WIDTH_WITHOUT_TERMINAL = 160
 
 # In UTF-8: DEL, the C1 controls, the marks, embeddings, overrides and isolates of bidirectional text, the

@@ -13,21 +13,6 @@ from ..errors import ArgumentTypeError
 from ..protocol.statistics import Path
 from ..variant.shredding import ShreddingSchema
 
-__all__ = [
-    "DEFAULT_TARGET_FILE_SIZE",
-    "MAX_STATS_BYTES",
-    "MAX_STATS_PATHS",
-    "ROW_GROUP_BYTES",
-    "Compatibility",
-    "Compression",
-    "FileOptions",
-    "JsonOptions",
-    "OnInvalid",
-    "ResidualRows",
-    "Shredding",
-    "WriteOptions",
-]
-
 Shredding: TypeAlias = "ShreddingSchema | Mapping[str, ShreddingSchema] | Literal['infer'] | None"
 """How Variant columns are shredded: by one schema, by a schema for each named column, by schemas that are
 inferred from the first rows of each file (`"infer"`, also for columns without a name in the mapping), or not

@@ -22,24 +22,6 @@ from ..storage import store as storage
 from ..storage.store import Store
 from ..variant.moments import UTC
 
-__all__ = [
-    "Condition",
-    "LegacyMode",
-    "NativeFile",
-    "Projection",
-    "RangeReader",
-    "RowRange",
-    "RowViolation",
-    "SchemaViolation",
-    "TableColumns",
-    "Units",
-    "filter_rows",
-    "open_file",
-    "read",
-    "read_matching",
-    "table_columns",
-]
-
 NativeFile: TypeAlias = _native.DataFile
 """An open Parquet file."""
 

@@ -18,20 +18,6 @@ from ..variant.shredding import MAX_DEPTH, MAX_LEAVES, UNSHREDDED, ShreddingSche
 from ..variant.values import VARIANT_TYPE
 from .options import WriteOptions
 
-__all__ = [
-    "FileShredding",
-    "PerSchema",
-    "check_layout",
-    "encoding",
-    "infer_shredding",
-    "numbers_are_typed",
-    "shred_column",
-    "shredded_type",
-    "shredding_of",
-    "variant_columns",
-    "variant_paths",
-]
-
 MAX_SCHEMAS = 8
 
 Value = TypeVar("Value")

@@ -16,8 +16,6 @@ from ..storage.uris import local_location
 from .options import MAX_STATS_BYTES, MAX_STATS_PATHS
 from .shredding import variant_paths
 
-__all__ = ["compute_stats", "stats_of"]
-
 
 def compute_stats(
     path: str | PathLike[str], *, max_variant_stats_paths: int = MAX_STATS_PATHS

@@ -21,8 +21,6 @@ import pyarrow.compute as pc
 from .tree import Call, Column, Expression, Field, Literal, conjunction, output_type
 from .types import Kind, kind_of
 
-__all__ = ["ArrowFilter"]
-
 Node: TypeAlias = "_Reference | _Literal | _Function"
 
 ENTRY = re.compile(r"(call|end|field_ref|literal|nested_field_ref|options): '(.*)'")

@@ -17,8 +17,6 @@ from .type_grammar import type_of_text
 from .variant_functions import VARIANT_FUNCTIONS
 from .variant_paths import Step
 
-__all__ = ["AGGREGATES", "TABLE_FUNCTIONS", "Function", "extend", "find_function"]
-
 TABLE_FUNCTIONS = ("variant_explode", "variant_explode_outer")
 AGGREGATES = ("count", "max", "min")
 # `case` has a grammar of its own.

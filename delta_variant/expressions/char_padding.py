@@ -17,8 +17,6 @@ import pyarrow.compute as pc
 from .._arrow import Array
 from .tree import PAD, Call, Column, Expression, Literal, transform
 
-__all__ = ["pad_chars", "pad_values", "padded_column"]
-
 COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">=", "<=>", "in"})
 
 Widths: TypeAlias = Mapping[tuple[str, ...], int]

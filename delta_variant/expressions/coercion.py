@@ -16,20 +16,6 @@ from .constructors import CONSTRUCTORS
 from .tree import Cast, Column, Expression, Extraction, Field, Literal, describe, output_type
 from .types import MAX_PRECISION, NUMERIC, Kind, as_decimal, kind_of, type_name
 
-__all__ = [
-    "VALUE_FUNCTIONS",
-    "cast_all",
-    "cast_to",
-    "column_of",
-    "common_number_type",
-    "common_type",
-    "field_names",
-    "kind_or_error",
-    "known_types",
-    "unify",
-    "variant_error",
-]
-
 # Functions that return their operands, which have the common type of all of them, even if a literal would fit
 # into that of the columns.
 VALUE_FUNCTIONS = frozenset({"coalesce", "case", "greatest", "least", *CONSTRUCTORS})

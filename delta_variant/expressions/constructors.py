@@ -19,8 +19,6 @@ from ..variant.constructors import (
 from .tree import Expression, Literal, VariantCall, describe, output_type
 from .types import MAX_PRECISION, Kind, kind_of, type_name
 
-__all__ = ["CONSTRUCTORS", "OPERATIONS", "bind_constructor"]
-
 Unify = Callable[[str, list[Expression]], list[Expression]]
 """Returns expressions cast to their common type, for messages about a function."""
 

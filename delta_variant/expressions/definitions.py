@@ -15,8 +15,6 @@ from .parse import read_whole
 from .tree import Expression
 from .type_grammar import read_type
 
-__all__ = ["ColumnDefinition", "ConstraintDefinition", "IdentityDefinition", "parse_definition"]
-
 Value = TypeVar("Value")
 
 

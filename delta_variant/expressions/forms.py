@@ -12,8 +12,6 @@ from .reader import Reader
 from .tree import Call, Cast, Expression, Literal, Name, Path
 from .type_grammar import read_type
 
-__all__ = ["FORMS", "case_form"]
-
 Form: TypeAlias = Callable[[Reader], Expression]
 
 NULL = Literal(pa.scalar(None, pa.null()))

@@ -22,8 +22,6 @@ from .tree import Aggregate, Call, Cast, Expression, Literal, Name
 from .type_grammar import read_type
 from .variant_paths import read_path
 
-__all__ = ["Grammar"]
-
 OR, AND, NOT, PREDICATE, COMPARISON, SUM, PRODUCT, SIGN = range(1, 9)
 
 OPERATORS: dict[str, tuple[int, str]] = {

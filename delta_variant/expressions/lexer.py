@@ -14,8 +14,6 @@ import msgspec
 
 from ..errors import ExpressionError
 
-__all__ = ["Cursor", "GrammarError", "Token", "parts_of_name", "too_deep"]
-
 Part = TypeVar("Part")
 Kind: TypeAlias = Literal["word", "quoted", "string", "number", "symbol", "unknown", "end"]
 

@@ -14,8 +14,6 @@ from .lexer import GrammarError, Token
 from .tree import Cast, Expression, Literal
 from .types import MAX_PRECISION
 
-__all__ = ["TYPED_LITERALS", "number_literal", "string_value"]
-
 ESCAPES = {
     quote: re.compile(
         rf"\\u([0-9A-Fa-f]{{4}})|\\U([0-9A-Fa-f]{{8}})|\\([01][0-7]{{2}})|\\(.)|({quote}){quote}", re.DOTALL

@@ -22,16 +22,6 @@ from .lexer import GrammarError, too_deep
 from .tree import Aggregate, Expression, Name, children
 from .type_grammar import type_of_text
 
-__all__ = [
-    "parse",
-    "parse_aggregates",
-    "parse_columns",
-    "parse_lateral",
-    "parse_stages",
-    "parse_type",
-    "read_whole",
-]
-
 Parsed = TypeVar("Parsed")
 
 MAX_DEPTH = 100

@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 
 from ..errors import ExpressionError
 
-__all__ = ["ESCAPE", "literal_prefix", "match_pattern", "parse_pattern"]
-
 ESCAPE = "\\"
 
 

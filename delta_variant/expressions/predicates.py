@@ -11,8 +11,6 @@ from .literals import string_value
 from .reader import Reader
 from .tree import Call, Expression, Literal
 
-__all__ = ["PREDICATES", "is_test"]
-
 Test: TypeAlias = Callable[[Reader, Expression, bool], Expression]
 """Returns the test of a value by the text after its first word; the flag says whether it is negated."""
 

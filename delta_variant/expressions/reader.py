@@ -10,8 +10,6 @@ from .calls import find_function
 from .lexer import Cursor, Token
 from .tree import Expression
 
-__all__ = ["Reader"]
-
 OPENING = frozenset({"(", "-", "+", "!"})
 PARTS_OF_CASE = frozenset({"when", "then", "else", "end"})
 

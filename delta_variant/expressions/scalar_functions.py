@@ -13,8 +13,6 @@ from .scalars.signature import Expansion, ScalarFunction, StatementMoment
 from .scalars.strings import STRINGS
 from .tree import Cast, Expression
 
-__all__ = ["SCALAR_FUNCTIONS"]
-
 
 def _cast_to(target: pa.DataType) -> Expansion:
     def cast(value: Expression) -> Expression:

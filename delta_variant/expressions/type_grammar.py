@@ -13,8 +13,6 @@ from ..variant.values import EXTENSION, VARIANT_TYPE
 from .lexer import Cursor, GrammarError, too_deep
 from .types import MAX_PRECISION
 
-__all__ = ["PARAMETRIC_TYPES", "read_type", "type_of_text"]
-
 OTHER_NAMES = {
     "bool": "boolean",
     "byte": "tinyint",

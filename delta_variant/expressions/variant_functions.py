@@ -18,8 +18,6 @@ from . import constructors, tree
 from .tree import Expression, VariantCall, describe, output_type
 from .types import Kind, kind_of, type_name
 
-__all__ = ["VARIANT_FUNCTIONS", "apply", "bind_variant_function"]
-
 Parameter: TypeAlias = Literal["variant", "string", "nested", "value", "path", "flag"]
 """A column of Variants, of strings, of a nested type or of any type, or a constant: a path or a boolean."""
 

@@ -13,8 +13,6 @@ from ..variant.paths import parse_pattern, split_pattern
 from ..variant.values import ArrowArray, extract
 from .parse import parse_type
 
-__all__ = ["try_variant_get", "variant_get"]
-
 
 def variant_get(
     variants: ArrowArray,

@@ -12,8 +12,6 @@ from ..variant.paths import MAX_INDEX
 from .lexer import Cursor, GrammarError
 from .literals import string_value
 
-__all__ = ["Step", "read_path"]
-
 Step: TypeAlias = "str | int | None"
 """A field by its name, an element by its index, or None for all of them."""
 

@@ -14,8 +14,6 @@ from ..protocol.schema.arrow import is_encoded_variant, is_text_or_variant, to_a
 from ..protocol.types import VARIANT, StructType
 from ..variant.objects import variants_from_column, variants_from_objects
 
-__all__ = ["batches_of"]
-
 EXPECTED = (
     "expected an object with __arrow_c_stream__ or __arrow_c_array__ that has columns, such as a pyarrow or "
     "Polars table, a list of dicts, the path of a JSON, CSV or Parquet file, or the result of read_json"

@@ -20,8 +20,6 @@ from .._system_errors import reason_of
 from ..errors import DeltaVariantError, SourceError
 from ..storage.inputs import InputFile
 
-__all__ = ["COMPRESSED_SUFFIXES", "Content", "stem_of"]
-
 PIECE_BYTES = 4 << 20
 """How much content is yielded at a time."""
 

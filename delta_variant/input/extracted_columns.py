@@ -22,8 +22,6 @@ from ..protocol.types import VARIANT
 from ..variant.moments import current_moment
 from ..variant.values import parse_valid_json, plain_variants
 
-__all__ = ["ExtractedColumns"]
-
 METADATA = "_metadata"
 METADATA_TYPE = pa.struct([pa.field("file_path", pa.string()), pa.field("file_name", pa.string())])
 

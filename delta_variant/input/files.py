@@ -15,8 +15,6 @@ from .content import COMPRESSED_SUFFIXES
 from .json_lines import JSON_SUFFIXES, read_json
 from .tabular_files import open_csv, open_parquet
 
-__all__ = ["ALL_SUFFIXES", "Kind", "kind_of", "list_files", "names_file", "open_path", "read_csv"]
-
 Kind: TypeAlias = Literal["JSON", "CSV", "Parquet"]
 
 SUFFIXES: Mapping[Kind, tuple[str, ...]] = {

@@ -21,19 +21,6 @@ from ..storage.uris import local_location
 from ..variant.values import VARIANT_TYPE, parse_json, parse_valid_json, to_json
 from .json_lines import JsonLines, Origin
 
-__all__ = [
-    "BatchOrigin",
-    "Batches",
-    "InvalidValueHandler",
-    "PartRows",
-    "RejectRecord",
-    "RejectsFile",
-    "RowLocator",
-    "parse_json_columns",
-    "parse_lines",
-    "parse_valid_json_columns",
-]
-
 RowLocator: TypeAlias = Callable[[int], Mapping[str, Any]]
 """Returns the location of a row of a batch, as arguments of `DeltaVariantError.at`."""
 

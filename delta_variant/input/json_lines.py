@@ -21,8 +21,6 @@ from ..variant.paths import parse_path
 from .content import COMPRESSED_SUFFIXES, Content, stem_of
 from .extracted_columns import ExtractedColumns
 
-__all__ = ["JSON_SUFFIXES", "JsonLines", "Origin", "read_json"]
-
 Source: TypeAlias = "str | PathLike[str] | BinaryIO"
 Format: TypeAlias = Literal["auto", "lines", "array", "documents"]
 Progress: TypeAlias = Callable[[int, int], None]

@@ -23,8 +23,6 @@ from ..variant.values import EXTENSION, VARIANT_TYPE, plain_variants
 from .content import Content
 from .extracted_columns import ExtractedColumns
 
-__all__ = ["open_csv", "open_parquet"]
-
 BATCH_ROWS = 65_536
 DELIMITERS = (",", ";", "\t")
 DECIMALS = (".", ",")

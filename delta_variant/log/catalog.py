@@ -23,8 +23,6 @@ from ..protocol.actions import Action, CommitInfo, DomainMetadata, Metadata, Pro
 from ..storage.store import Store, exists, file_info, get_ranges, put, put_if_absent, read, read_if_present
 from .listing import commit_file_name, managing_catalog, staged_file_name
 
-__all__ = ["check_access", "check_maintenance", "is_managed_elsewhere", "publish", "stage_and_ratify"]
-
 if TYPE_CHECKING:
     from ..storage.unity import CatalogTable, RatifiedCommit
 

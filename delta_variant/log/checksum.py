@@ -22,14 +22,6 @@ from .listing import LOG
 from .replay import ReplayedState
 from .snapshot import Snapshot
 
-__all__ = [
-    "checksum_discrepancies",
-    "checksum_path",
-    "differences",
-    "read_protocol_and_metadata",
-    "write_checksum",
-]
-
 _CRC = b',"deltaVariant.crc32":"'
 TXN_RETENTION = "delta.setTransactionRetentionDuration"
 

@@ -18,16 +18,6 @@ from ..storage.objects import StoredFile
 from ..storage.store import Store, delete_all, list_file_info, modification_time
 from .listing import LAST_CHECKPOINT, LOG, CheckpointFiles, Listing, checkpoint_name, file_span, listing_of
 
-__all__ = [
-    "DAY",
-    "NOTHING_EXPIRED",
-    "ExpiredLog",
-    "adjust_times",
-    "delete_expired",
-    "find_expired",
-    "is_new_day",
-]
-
 _LOGGER = get_logger(__name__)
 
 DAY = 86_400_000

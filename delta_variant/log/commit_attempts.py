@@ -15,8 +15,6 @@ from ..errors import CommitConflictError, CommitUnknownError
 from ..storage.store import Store
 from .listing import commit_file_name
 
-__all__ = ["CommitAttempts"]
-
 _LOGGER = get_logger(__name__)
 
 MAX_ATTEMPTS = 1000

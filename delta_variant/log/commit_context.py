@@ -17,22 +17,6 @@ from ..errors import AmbiguousWriteError, ArgumentTypeError
 from ..protocol.actions import Txn
 from .snapshot import Snapshot
 
-__all__ = [
-    "Clock",
-    "CommitContext",
-    "CommitOptions",
-    "CommitResult",
-    "Transaction",
-    "application_txn",
-    "commit_context",
-    "engine_info",
-    "is_repeated",
-    "now",
-    "transaction_of",
-    "with_transaction",
-    "without_txn",
-]
-
 _LOGGER = get_logger(__name__)
 
 MAX_TEXT = 40

@@ -33,19 +33,6 @@ from .file_tables import FILES_SCHEMA, TOMBSTONES_SCHEMA, FileKeys, files_table,
 from .listing import LAST_VERSION, Span, commit_file_name, commit_path, list_log, managing_catalog
 from .replay import Commit, CommitTables
 
-__all__ = [
-    "CommitActions",
-    "commit_file_time",
-    "read_all_commits",
-    "read_commit_info",
-    "read_commits",
-    "read_next_commits",
-    "read_spans",
-    "read_spans_to_replay",
-    "read_versions",
-    "write_commit",
-]
-
 Decoded = TypeVar("Decoded")
 
 CommitActions: TypeAlias = tuple[int, list[Action]]

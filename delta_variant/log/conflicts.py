@@ -32,18 +32,6 @@ from ..protocol.actions import (
 from .file_tables import path_keys
 from .pending_commit import FileChanges, RebasedFiles
 
-__all__ = [
-    "VACUUM_END",
-    "VACUUM_START",
-    "FindConflict",
-    "Reads",
-    "RowReads",
-    "Vector",
-    "append_conflicts",
-    "recommit_conflicts",
-    "replacement_conflicts",
-]
-
 VACUUM_START = "VACUUM START"
 """The operation of the commit that precedes the deletions of a vacuum."""
 

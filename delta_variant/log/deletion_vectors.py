@@ -19,18 +19,6 @@ from ..protocol.actions import DeletionVector, decode_path
 from ..storage import store as storage
 from ..storage.store import Store
 
-__all__ = [
-    "FILE_VERSION",
-    "SIZE_BYTES",
-    "add_rows",
-    "count_deleted_rows",
-    "count_vectors",
-    "file_path",
-    "load",
-    "paths_of",
-    "subtract_rows",
-]
-
 FILE_VERSION = 1
 SIZE_BYTES = 4
 CHECKSUM_BYTES = 4

@@ -19,8 +19,6 @@ from .._threads import Threads
 from ..errors import MalformedLogError
 from .file_tables import BATCH_ROWS, FILES_SCHEMA, FileKeys, drop_files, drop_files_at_once, pool_for_files
 
-__all__ = ["FileList", "FileSet", "Part", "PartitionValues", "Piece", "Summary", "append_batches", "in_order"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

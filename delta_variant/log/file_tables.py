@@ -26,27 +26,6 @@ from ..protocol.actions import (
     encode_path,
 )
 
-__all__ = [
-    "BATCH_ROWS",
-    "FILES_SCHEMA",
-    "TOMBSTONES_SCHEMA",
-    "DropFiles",
-    "FileKey",
-    "FileKeys",
-    "add_actions",
-    "are_unencoded",
-    "decode_paths",
-    "drop_files",
-    "drop_files_at_once",
-    "files_table",
-    "key_texts",
-    "path_keys",
-    "pool_for_files",
-    "remove_actions",
-    "subtract_files",
-    "tombstones_table",
-]
-
 _PLAIN_CHARACTERS = f"{ascii_letters}{digits}/_.=-".encode()
 
 _STRING_MAP = pa.map_(pa.string(), pa.string())

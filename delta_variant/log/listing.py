@@ -17,30 +17,6 @@ from ..storage.store import Store, exists, file_info, list_file_info, read_if_pr
 if TYPE_CHECKING:
     from ..storage.unity import CatalogTable, LoadedTable
 
-__all__ = [
-    "LAST_CHECKPOINT",
-    "LAST_VERSION",
-    "LOG",
-    "CheckpointFiles",
-    "CheckpointName",
-    "Listing",
-    "Span",
-    "checkpoint_hint",
-    "checkpoint_name",
-    "commit_file_name",
-    "commit_modification_times",
-    "commit_path",
-    "commit_version",
-    "compaction_of",
-    "file_span",
-    "impossible_version",
-    "list_log",
-    "listing_of",
-    "managing_catalog",
-    "staged_file_name",
-    "table_not_found",
-]
-
 LOG = "_delta_log"
 LAST_CHECKPOINT = f"{LOG}/_last_checkpoint"
 STAGED_COMMITS = f"{LOG}/_staged_commits"

@@ -15,16 +15,6 @@ from .snapshot import Snapshot
 from .state import build_from_log, protocol_and_metadata_at, snapshot_at
 from .timestamps import Timestamp, version_at
 
-__all__ = [
-    "load_latest",
-    "load_protocol_and_metadata",
-    "load_snapshot",
-    "load_with_tombstones",
-    "open_to_read",
-    "refresh",
-    "version_to_read",
-]
-
 _LOGGER = get_logger(__name__)
 
 

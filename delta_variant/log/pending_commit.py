@@ -37,20 +37,6 @@ from .commit_context import CommitContext
 from .file_tables import FILES_SCHEMA, add_actions, files_table, remove_actions
 from .snapshot import Snapshot
 
-__all__ = [
-    "EMPTY_BASE",
-    "NO_ROW_IDS",
-    "Base",
-    "CommitText",
-    "FileChanges",
-    "PendingCommit",
-    "RebasedFiles",
-    "advances_identities",
-    "read_high_water_mark",
-    "row_id_record",
-    "starts_in_commit_timestamps",
-]
-
 NO_ROW_IDS = -1
 """The high water mark of a table that has not assigned a row id."""
 

@@ -42,17 +42,6 @@ from .file_tables import (
 )
 from .snapshot import Snapshot
 
-__all__ = [
-    "Checkpoint",
-    "Commit",
-    "CommitTables",
-    "ReplayedState",
-    "as_checkpoint",
-    "replay",
-    "replay_tombstones",
-    "table_actions",
-]
-
 
 @dataclass(frozen=True)
 class Checkpoint:

@@ -19,8 +19,6 @@ from ..storage.store import Store
 from ..variant.moments import check_timezone
 from .file_set import FileSet
 
-__all__ = ["Snapshot", "TableVersion", "strip_files"]
-
 Version = TypeVar("Version", bound="TableVersion")
 
 

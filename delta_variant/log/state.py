@@ -35,14 +35,6 @@ from .listing import (
 from .replay import Checkpoint, Commit, as_checkpoint, replay, table_actions
 from .snapshot import Snapshot
 
-__all__ = [
-    "LogSegment",
-    "build_from_log",
-    "latest_version",
-    "protocol_and_metadata_at",
-    "snapshot_at",
-]
-
 Result = TypeVar("Result")
 
 _MOST_COMMITS = 1000

@@ -29,16 +29,6 @@ from .commits import read_commit_info
 from .listing import LOG, commit_file_name, commit_modification_times, list_log
 from .state import protocol_and_metadata_at
 
-__all__ = [
-    "CommitTimes",
-    "Timestamp",
-    "from_milliseconds",
-    "to_instant",
-    "to_milliseconds",
-    "version_at",
-    "version_from",
-]
-
 Timestamp: TypeAlias = datetime | str
 """A timezone-aware datetime, or ISO 8601 text, in UTC if the text has no offset."""
 

@@ -56,15 +56,6 @@ from .pending_commit import (
 from .replay import Commit, CommitTables, as_checkpoint, replay
 from .snapshot import Snapshot
 
-__all__ = [
-    "CommitInterrupted",
-    "add_files",
-    "change_next",
-    "create_table",
-    "recommit_files",
-    "replace_files",
-]
-
 _LOGGER = get_logger(__name__)
 
 HIDDEN_PAUSE = 0.01

@@ -60,17 +60,6 @@ from ..read.schema_changes import describe_incompatibility, describe_unreadable
 from ..storage.store import Store, TableLocation
 from ..variant.moments import UTC
 
-__all__ = [
-    "READ_AGAIN",
-    "ChangeFeed",
-    "ChangedFile",
-    "check_commits",
-    "load_end",
-    "plan_changes",
-    "query_of_changes",
-    "read_changes",
-]
-
 ChangeType: TypeAlias = Literal["insert", "delete"]
 Vector: TypeAlias = "DeletionVector | None"
 

@@ -11,8 +11,6 @@ from ..log.commit_context import now
 from ..log.load import load_latest
 from ..storage.store import TableLocation
 
-__all__ = ["write_checkpoint"]
-
 
 def write_checkpoint(table: TableLocation) -> int:
     """Write a checkpoint of the latest version, so that readers load it without the commits before.

@@ -43,8 +43,6 @@ from ..write.commit import NOT_COMMITTED
 from ..write.preparation import load_existing
 from ..write.table_changes import name_row_id_columns
 
-__all__ = ["CloneResult", "CopyTask", "clone"]
-
 BYTES_OF_TASK = 1 << 30
 """The size of the files that a task copies."""
 

@@ -23,8 +23,6 @@ from ..write.preparation import load_existing
 from .read import read_table
 from .write import write_table
 
-__all__ = ["convert"]
-
 SUFFIX = ".parquet"
 
 

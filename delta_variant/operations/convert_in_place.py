@@ -32,8 +32,6 @@ from ..storage.store import Store, TableLocation, open_latest, removing_new_fold
 from ..write import table_changes
 from ..write.preparation import load_existing
 
-__all__ = ["SchemaTask", "StatisticsTask", "convert_in_place"]
-
 Found = TypeVar("Found")
 
 FILES_AT_ONCE = 8

@@ -39,8 +39,6 @@ from ..write.preparation import TableOptions, load_existing
 from ..write.row_rules import RowRules
 from .alter.columns import ColumnPath, Columns, column_type, parse_columns, parse_path
 
-__all__ = ["create_table"]
-
 CONSTRAINT = "delta.constraints."
 LONG = PrimitiveType("long")
 

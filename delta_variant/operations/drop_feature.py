@@ -38,8 +38,6 @@ from .alter.alteration import load_for_alter, metadata_options, plan_alteration
 from .feature_history import CHECKPOINT_PROTECTION, FeatureHistory
 from .feature_traces import NO_TRACES, REMEDIES, REMOVALS, Removal
 
-__all__ = ["DropFeaturePlan", "drop_feature", "plan_drop_feature", "run_drop_feature"]
-
 BARRIERS = 3
 """Checkpoints before the last commit: Delta on Spark gives up after three that it cannot read."""
 

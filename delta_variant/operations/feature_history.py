@@ -22,8 +22,6 @@ from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import Store
 from .feature_traces import Removal
 
-__all__ = ["CHECKPOINT_PROTECTION", "FeatureHistory"]
-
 CHECKPOINT_PROTECTION = "checkpointProtection"
 
 

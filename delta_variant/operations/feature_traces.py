@@ -36,8 +36,6 @@ from ..read.shredded_columns import variants_of
 from ..storage.store import Store
 from .optimize.optimize import plan_compaction, run_optimize
 
-__all__ = ["NO_TRACES", "REMEDIES", "REMOVALS", "Removal"]
-
 FindFiles: TypeAlias = Callable[[Executor, Snapshot, Array], pa.Table]
 """Returns the files of a snapshot with traces. The contents of files with some paths have none."""
 

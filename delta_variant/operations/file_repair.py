@@ -20,14 +20,6 @@ from ..read.file_reader import files_of
 from ..read.log_statistics import row_counts
 from ..storage.store import TableLocation, exists, walk
 
-__all__ = [
-    "FileRepairPlan",
-    "FileRepairResult",
-    "plan_file_repair",
-    "repair_files",
-    "run_file_repair",
-]
-
 
 @dataclass(frozen=True, repr=False)
 class FileRepairResult(CommitResult):

@@ -32,8 +32,6 @@ from ..read.shredded_columns import path_name, shredded_types
 from ..storage.store import TableLocation
 from ..variant import paths as variant_paths
 
-__all__ = ["Level", "file_stats"]
-
 Level: TypeAlias = Literal["file", "row_group", "page"]
 Path: TypeAlias = tuple[str, ...]
 

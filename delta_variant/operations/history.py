@@ -20,8 +20,6 @@ from ..log.snapshot import Snapshot
 from ..log.timestamps import CommitTimes, from_milliseconds, version_at
 from ..storage.store import TableLocation
 
-__all__ = ["History", "HistoryEntry", "history", "parameters_text"]
-
 
 @dataclass(frozen=True)
 class HistoryEntry:

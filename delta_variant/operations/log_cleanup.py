@@ -13,8 +13,6 @@ from ..log.commit_context import now
 from ..log.load import load_latest
 from ..storage.store import Store, TableLocation
 
-__all__ = ["LogCleanupPlan", "LogCleanupResult", "clean_up_log", "plan_log_cleanup", "run_log_cleanup"]
-
 
 @dataclass(frozen=True)
 class LogCleanupResult:

@@ -22,8 +22,6 @@ from .audit.log_survey import LogSurvey, survey_log
 from .audit.table_rules import row_id_ranges
 from .checkpoint import write_checkpoint
 
-__all__ = ["LogRepairPlan", "LogRepairResult", "plan_log_repair", "repair_log", "run_log_repair"]
-
 SET_ASIDE = "_log_set_aside"
 """The folder of the table for the files. No reader and no vacuum looks into it, because of its underscore."""
 

@@ -16,8 +16,6 @@ from ..read.scan_rows import TableRows
 from ..storage.store import TableLocation
 from ..variant.moments import UTC
 
-__all__ = ["read_table"]
-
 
 def read_table(
     table: TableLocation | Snapshot,

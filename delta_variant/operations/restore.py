@@ -35,8 +35,6 @@ from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import Store, TableLocation, exists
 from ..write.table_changes import change
 
-__all__ = ["FindTask", "RestorePlan", "RestoreResult", "plan_restore", "restore", "run_restore"]
-
 LOG_PROPERTIES = (
     properties.CHECKPOINT_PROTECTION_VERSION.name,
     properties.ENABLE_IN_COMMIT_TIMESTAMPS.name,

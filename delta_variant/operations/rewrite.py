@@ -37,17 +37,6 @@ from ..write.rewrite import (
 )
 from .optimize.auto_compaction import compact_partitions, compacts
 
-__all__ = [
-    "ChangeFilesTask",
-    "RewritePlan",
-    "RewriteTask",
-    "commit_plan",
-    "finish_rewrite",
-    "rewrite_executor",
-    "run_rewrite",
-    "split_files",
-]
-
 METRICS = {"DELETE": "numDeletedRows", "UPDATE": "numUpdatedRows"}
 """The metric of the changed rows of each operation."""
 

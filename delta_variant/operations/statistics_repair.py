@@ -34,8 +34,6 @@ from .audit import file_subjects, statistics_findings
 from .audit.findings import Finding
 from .audit.subjects import FileSubject
 
-__all__ = ["FileRepair", "RepairResult", "RepairTask", "repair_statistics"]
-
 ATTEMPTS = 3
 """How often statistics are computed: those of rows that cannot be read are left out in the next attempt."""
 

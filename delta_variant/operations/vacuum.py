@@ -46,16 +46,6 @@ from ..protocol.schema.column_mapping import physical_name
 from ..storage.objects import DeletesInBulk, StoredFile
 from ..storage.store import Store, TableLocation, delete_all, open_latest, walk
 
-__all__ = [
-    "DeleteTask",
-    "VacuumInterrupted",
-    "VacuumPlan",
-    "VacuumResult",
-    "plan_vacuum",
-    "run_vacuum",
-    "vacuum",
-]
-
 _LOGGER = get_logger(__name__)
 
 HOUR = 3_600_000

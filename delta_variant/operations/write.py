@@ -37,8 +37,6 @@ from ..write.router import write_files
 from ..write.row_rules import complete_rows
 from .optimize.auto_compaction import compact_partitions, compacts
 
-__all__ = ["SourceRows", "WriteTask", "WrittenRows", "write_table"]
-
 BATCH_BYTES = 64 << 20
 """How much of a batch is written at a time: files end between parts, and text has 32-bit offsets."""
 

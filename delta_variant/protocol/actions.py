@@ -16,43 +16,6 @@ import msgspec
 
 from ..errors import MalformedLogError
 
-__all__ = [
-    "ADVANCES_IDENTITIES",
-    "CLUSTERING_DOMAIN",
-    "LOCAL_ROOT",
-    "LOCAL_URI",
-    "ROW_TRACKING_DOMAIN",
-    "Action",
-    "AddCDCFile",
-    "AddFile",
-    "CheckpointMetadata",
-    "CommitInfo",
-    "DeletionVector",
-    "DomainMetadata",
-    "Format",
-    "Metadata",
-    "Protocol",
-    "RemoveFile",
-    "Sidecar",
-    "Txn",
-    "decode_commit",
-    "decode_commit_in_parts",
-    "decode_commit_info",
-    "decode_compaction",
-    "decode_path",
-    "duplicate_error",
-    "encode_commit",
-    "encode_parameters",
-    "encode_path",
-    "file_key",
-    "identity",
-    "is_absolute",
-    "is_residual",
-    "local_path_of",
-    "path_key",
-    "reconciliation_key",
-]
-
 Line = TypeVar("Line")
 
 CLUSTERING_DOMAIN = "delta.clustering"

@@ -13,8 +13,6 @@ from .schema.paths import FieldPath, path_text, resolve, type_at
 from .table_configuration import TableConfiguration
 from .types import DECIMAL, PrimitiveType, describe
 
-__all__ = ["NO_CLUSTERING", "clustering_of", "decode_clustering_columns"]
-
 MOST_COLUMNS = 4
 SORTED_TYPES = frozenset(
     ("byte", "date", "double", "float", "integer", "long", "short", "string", "timestamp", "timestamp_ntz")

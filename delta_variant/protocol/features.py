@@ -28,33 +28,6 @@ from .types import (
     primitive_kinds_of,
 )
 
-__all__ = [
-    "CATALOG_MANAGED",
-    "CHANGE_COLUMNS",
-    "FEATURES",
-    "GEOSPATIAL",
-    "READER_FEATURES_VERSION",
-    "VARIANT_TYPE",
-    "WRITER_FEATURES_VERSION",
-    "FindUnsupported",
-    "TableFeature",
-    "check_lists",
-    "dependent_features",
-    "find_uses",
-    "has_other_name",
-    "is_enabled",
-    "new_table_protocol",
-    "reader_features",
-    "supported_features",
-    "supports",
-    "supports_shredding",
-    "with_features",
-    "with_features_of",
-    "with_needed_features",
-    "without_feature",
-    "writer_features",
-]
-
 READER_FEATURES_VERSION = 3
 WRITER_FEATURES_VERSION = 7
 

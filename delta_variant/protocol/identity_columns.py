@@ -12,17 +12,6 @@ from .properties import ColumnMappingMode
 from .schema.column_mapping import physical_name
 from .types import IDENTITY, PrimitiveType, StructField, StructType, fields_of
 
-__all__ = [
-    "IdentityColumn",
-    "advance_identities",
-    "assigned_identities",
-    "differ_in_high_water_marks",
-    "explicit_identities",
-    "find_identities",
-    "identity_metadata",
-    "keep_high_water_marks",
-]
-
 _START, _STEP = f"{IDENTITY}start", f"{IDENTITY}step"
 _HIGH_WATER_MARK, _ALLOW_EXPLICIT_INSERT = f"{IDENTITY}highWaterMark", f"{IDENTITY}allowExplicitInsert"
 _MOST = (1 << 63) - 1

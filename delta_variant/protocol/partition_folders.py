@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, unquote
 
-__all__ = ["encode_name", "folder_of", "parse_folder"]
-
 NULL = "__HIVE_DEFAULT_PARTITION__"
 
 # Polars and DuckDB decode values, but not names.

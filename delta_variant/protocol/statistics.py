@@ -25,30 +25,6 @@ from ..variant.values import Variant, from_concatenated
 from . import z85
 from .types import DataType, PrimitiveType, decimal_of
 
-__all__ = [
-    "MAX_CUT",
-    "Bound",
-    "BoundText",
-    "FileStatistics",
-    "bounds_at",
-    "counts_of",
-    "decode",
-    "decode_bound",
-    "describe_bound",
-    "encode_bound",
-    "from_report",
-    "is_cut",
-    "is_shortened",
-    "leaves_of",
-    "put_at",
-    "texts_at",
-    "to_comparable",
-    "type_of_bounds",
-    "value_at",
-    "variant_bytes",
-    "widen_moments",
-]
-
 Path: TypeAlias = tuple[str, ...]
 Nested: TypeAlias = Mapping[str, Any]
 Shorten: TypeAlias = Callable[[str], str | None]

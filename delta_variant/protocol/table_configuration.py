@@ -26,8 +26,6 @@ from .schema.rules import check_consistent, remove_void
 from .schema.widening import check_type_changes
 from .types import StructField, StructType, primitive_kinds_of
 
-__all__ = ["TableConfiguration", "check_stats_columns", "stats_columns"]
-
 T = TypeVar("T")
 
 

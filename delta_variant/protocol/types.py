@@ -7,34 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
-__all__ = [
-    "DEFAULT",
-    "GENERATION_EXPRESSION",
-    "IDENTITY",
-    "INVARIANTS",
-    "TYPE_CHANGES",
-    "VARIANT",
-    "VOID",
-    "ArrayType",
-    "DataType",
-    "MapType",
-    "PrimitiveType",
-    "StructField",
-    "StructType",
-    "decimal_of",
-    "default_of",
-    "describe",
-    "fields_of",
-    "has_variant",
-    "is_geospatial",
-    "map_fields",
-    "map_parts",
-    "parts_of",
-    "primitive_kinds_of",
-    "primitives_of",
-    "sql_type",
-]
-
 DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)", re.ASCII)
 
 

@@ -7,8 +7,6 @@ import re
 
 from ..errors import InvalidZ85Error
 
-__all__ = ["decode", "decode_padded", "encode"]
-
 BLOCK_BYTES = 4
 BLOCK_CHARACTERS = 5
 PADDING = re.compile(r"#{1,3}(?!#)")

@@ -35,8 +35,6 @@ from ..views.files import View
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["DirectRows"]
-
 MIN_FILE_BYTES = 1 << 18
 """In smaller files, what DuckDB saves of the reading is less than it needs to open them."""
 

@@ -19,8 +19,6 @@ from ..expressions.coercion import cast_to, kind_or_error
 from ..expressions.tree import Expression, Literal, describe, output_type
 from ..expressions.types import MAX_PRECISION, NUMERIC, kind_of, type_name
 
-__all__ = ["AGGREGATES", "WINDOW_FUNCTIONS", "Aggregate", "bind_aggregate"]
-
 Parameter: TypeAlias = OneOf["any", "ordered", "number", "double", "boolean", "integer", "fraction"]
 """What an argument is: `number` casts text to double as Spark does, `double` also other numbers."""
 Result: TypeAlias = Callable[[Sequence[pa.DataType]], pa.DataType]

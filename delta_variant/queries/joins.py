@@ -27,11 +27,6 @@ from ..read.scope import Scope
 from .relations import Batches, Columns, Engine, Relation, Source, compute, finish, head_of, select_list
 from .syntax import JoinKind
 
-__all__ = [
-    "Joined",
-    "Side",
-]
-
 SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 OPERATORS = {"=": "=", "<>": "<>", "<=>": "is not distinct from", **{each: each for each in SWAPPED}}
 

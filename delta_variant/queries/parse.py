@@ -32,8 +32,6 @@ from .syntax import (
     mark,
 )
 
-__all__ = ["parse_statement"]
-
 Part = TypeVar("Part")
 
 CLAUSES = frozenset(

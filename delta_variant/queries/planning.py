@@ -56,8 +56,6 @@ from .syntax import (
 )
 from .views import View, ViewColumn, all_of, column_of, ends_with
 
-__all__ = ["Planner"]
-
 AGGREGATE, WINDOW = "\0aggregate", "\0window"
 
 

@@ -40,27 +40,6 @@ from ..variant.objects import is_variant
 from .direct import DirectRows
 from .functions import Aggregate
 
-__all__ = [
-    "ROWS",
-    "Batches",
-    "Columns",
-    "Engine",
-    "Key",
-    "Relation",
-    "Source",
-    "StoredRows",
-    "TableSource",
-    "check_keys",
-    "compute",
-    "finish",
-    "head_of",
-    "of_schema",
-    "order_by",
-    "scope_of",
-    "select_list",
-    "typed",
-]
-
 Batches = Iterator[pa.RecordBatch]
 ROWS = "\0rows"
 

@@ -15,8 +15,6 @@ from ..errors import ExpressionError
 from ..protocol.types import ArrayType, DataType, MapType, PrimitiveType, StructType, sql_type
 from ..storage.store import TableLocation
 
-__all__ = ["LocalSession", "NumberedRows"]
-
 RunQuery: TypeAlias = "Callable[[str, Mapping[str, Any]], NumberedRows]"
 """Returns the rows of a query over tables by name, which are added to those of the session."""
 

@@ -46,16 +46,6 @@ from .relations import (
     typed,
 )
 
-__all__ = [
-    "Combined",
-    "Exploded",
-    "GroupColumn",
-    "Grouped",
-    "Numbered",
-    "Sorted",
-    "WindowColumn",
-]
-
 PARTS = pa.struct([pa.field("pos", pa.int32()), pa.field("key", pa.string()), variant_field("value")])
 
 

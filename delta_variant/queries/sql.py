@@ -32,8 +32,6 @@ from .parse import parse_statement
 from .session import LocalSession, NumberedRows
 from .syntax import Marked, Statement, TableName
 
-__all__ = ["QueryResult", "query_tables", "sql"]
-
 
 class QueryResult(Rows):
     """The rows of a query, in memory. `sql` returns it.

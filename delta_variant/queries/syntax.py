@@ -12,27 +12,6 @@ import msgspec
 
 from ..expressions.tree import Expression, Name
 
-__all__ = [
-    "AggregateCall",
-    "Derived",
-    "Explode",
-    "Item",
-    "Join",
-    "JoinKind",
-    "Marked",
-    "Select",
-    "SetOperation",
-    "SortKey",
-    "Source",
-    "Statement",
-    "Subquery",
-    "TableName",
-    "Values",
-    "WindowCall",
-    "mark",
-    "marked_number",
-]
-
 MARK = "\0mark"
 JoinKind: TypeAlias = Literal["inner", "left", "right", "full", "semi", "anti"]
 

@@ -16,8 +16,6 @@ from ..read.file_metadata import METADATA, NOT_SELECTED
 from .relations import Relation
 from .relations import Source as RowSource
 
-__all__ = ["View", "ViewColumn", "all_of", "column_of", "ends_with"]
-
 
 class ViewColumn(NamedTuple):
     """A column that names can refer to; its value is an expression over the columns of a source.

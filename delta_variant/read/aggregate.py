@@ -40,8 +40,6 @@ from .rows import load_readable
 from .scan_rows import TableRows
 from .scope import Scope
 
-__all__ = ["Aggregation", "aggregate", "known_aggregates"]
-
 
 @dataclass(frozen=True)
 class Aggregation:

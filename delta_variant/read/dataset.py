@@ -21,8 +21,6 @@ from .explanation import ReadReport
 from .query import rows_without_columns
 from .scan_rows import ScanRows
 
-__all__ = ["ScanDataset"]
-
 Columns: TypeAlias = "Sequence[str] | Mapping[str, pc.Expression] | None"
 
 # The stubs of pyarrow lack arguments of these classes.

@@ -13,8 +13,6 @@ from ..expressions.tree import describe as describe_expression
 from .plan import FilePlan, RowPlan
 from .predicate import Leaf
 
-__all__ = ["Explanation", "FileReport", "ReadReport"]
-
 
 @dataclass(frozen=True)
 class FileReport:

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from ..expressions.tree import Column
 
-__all__ = ["FILE_METADATA", "METADATA", "NOT_SELECTED", "file_metadata"]
-
 METADATA = "_metadata"
 NOT_SELECTED = f"a subquery in FROM has {METADATA} only if it selects it: {METADATA}.file_path as path"
 """Why a query does not find the column, and what to write."""

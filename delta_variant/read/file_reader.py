@@ -52,8 +52,6 @@ from .predicate import Leaf, RowCondition
 from .row_tracking import RowTracking
 from .vector_files import VectorFiles
 
-__all__ = ["POSITION", "FileEntry", "FileReader", "TableReader", "files_of", "load_deleted"]
-
 FILES_AHEAD = 8
 """How many files of a remote store are opened concurrently."""
 

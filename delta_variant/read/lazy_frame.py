@@ -17,8 +17,6 @@ from .explanation import ReadReport
 from .query import is_text_path
 from .scan_rows import ScanRows
 
-__all__ = ["lazy_frame"]
-
 
 def lazy_frame(rows: ScanRows, variants: Literal["json", "bytes"]) -> pl.LazyFrame:
     """Return rows as a lazy frame, with Variants in a form that Polars has."""

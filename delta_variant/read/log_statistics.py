@@ -29,19 +29,6 @@ from ..variant.paths import normalize
 from .predicate import Leaf
 from .prune import Bounds
 
-__all__ = [
-    "EXACT_UNITS",
-    "are_tight",
-    "file_bounds",
-    "is_of_partitions",
-    "null_counts",
-    "partition_matches",
-    "partition_test",
-    "partition_values",
-    "recorded_rows",
-    "row_counts",
-]
-
 TextReader: TypeAlias = Callable[[Array, pa.DataType], Array]
 
 FILES_AT_ONCE = 100_000

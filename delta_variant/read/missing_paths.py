@@ -23,8 +23,6 @@ from .predicate import leaf_of
 from .query import Query
 from .rows import RowBatches, read_files
 
-__all__ = ["warn_of_missing_paths", "watch_paths"]
-
 _LOGGER = get_logger(__name__)
 
 SAMPLE_ROWS = 256

@@ -29,8 +29,6 @@ from .predicate import Leaf, PruningPredicate, pruning_predicate_of
 from .predicate import leaves as predicate_leaves
 from .prune import Bounds
 
-__all__ = ["FilePlan", "RowPlan", "plan_files", "plan_rows", "prune_files"]
-
 _LOGGER = get_logger(__name__)
 
 

@@ -28,24 +28,6 @@ from ..expressions.types import kind_of
 from ..variant.moments import UTC
 from .file_metadata import FILE_METADATA
 
-__all__ = [
-    "AllOf",
-    "AnyOf",
-    "Comparison",
-    "Leaf",
-    "Membership",
-    "NullTest",
-    "PartitionTest",
-    "PruningPredicate",
-    "RowCondition",
-    "are_conditions",
-    "leading_conditions",
-    "leaf_of",
-    "leaves",
-    "membership",
-    "pruning_predicate_of",
-]
-
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "prefix"]
 PruningPredicate: TypeAlias = "AllOf | AnyOf | Comparison | Membership | NullTest | PartitionTest | None"
 """None stands for a predicate that statistics cannot decide: any row may match."""

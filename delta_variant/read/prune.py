@@ -17,8 +17,6 @@ from ..expressions.tree import Expression
 from ..expressions.types import kind_of
 from .predicate import AllOf, AnyOf, Comparison, Leaf, Membership, NullTest, PartitionTest, PruningPredicate
 
-__all__ = ["Bounds", "select_units"]
-
 
 class Bounds(msgspec.Struct, frozen=True):
     """The bounds of a leaf, one row for each unit; a null in `min` or `max` is an unknown bound.

@@ -32,8 +32,6 @@ from ..variant.functions import variant_explode, variant_explode_outer
 from .predicate import RowCondition, are_conditions, leading_conditions
 from .scope import Scope
 
-__all__ = ["Query", "is_text_path", "rows_without_columns"]
-
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 
 

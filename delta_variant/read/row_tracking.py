@@ -17,8 +17,6 @@ from ..protocol.schema.column_mapping import physical_name
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import PrimitiveType, StructField
 
-__all__ = ["RowTracking", "append_row_ids", "clear_commit_versions", "with_row_ids"]
-
 
 class RowTracking(msgspec.Struct, frozen=True):
     """The names of the materialized row id and row commit version columns."""

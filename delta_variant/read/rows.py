@@ -32,8 +32,6 @@ from .plan import RowPlan, plan_rows
 from .predicate import PruningPredicate
 from .query import Query
 
-__all__ = ["RowBatches", "count_rows", "known_rows", "load_readable", "read_files", "select_files"]
-
 RowBatches: TypeAlias = Generator[pa.RecordBatch, None, None]
 """Rows that are read as they are requested; closing it stops the read."""
 

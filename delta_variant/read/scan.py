@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     import polars as pl
     from pyarrow.dataset import Dataset
 
-__all__ = ["Rows", "Scan"]
-
 
 class Rows(ABC):
     """Rows as Arrow batches, and the other forms in which they are returned."""

@@ -43,8 +43,6 @@ from .rows import RowBatches, read_files
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
-__all__ = ["ScanRows", "TableRows", "describe_matches"]
-
 Rows = TypeVar("Rows", bound="ScanRows")
 
 

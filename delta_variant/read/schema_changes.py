@@ -11,8 +11,6 @@ from ..protocol.schema.column_mapping import physical_name
 from ..protocol.schema.json_text import parse as parse_schema
 from ..protocol.types import TYPE_CHANGES, ArrayType, DataType, MapType, StructField, StructType, describe
 
-__all__ = ["describe_incompatibility", "describe_unreadable"]
-
 
 class Modes(NamedTuple):
     """The column mapping before and after, and whether to follow a column that it renames or drops."""

@@ -23,8 +23,6 @@ from ..protocol.types import VARIANT, StructType
 from ..variant.moments import UTC, current_moment
 from .file_metadata import FILE_METADATA, METADATA
 
-__all__ = ["Scope"]
-
 
 class Scope(NameScope, frozen=True, dict=True):
     """The columns of a table that SQL text can use."""

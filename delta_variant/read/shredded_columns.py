@@ -21,8 +21,6 @@ from ..storage.store import TableLocation
 from .file_reader import FileReader, TableReader, files_of
 from .rows import load_readable
 
-__all__ = ["path_name", "shredded_columns", "shredded_types", "typed_columns", "variants_of"]
-
 Path: TypeAlias = tuple[str, ...]
 
 UNITED: Sequence[frozenset[Kind]] = (NUMERIC, frozenset({"date", "timestamp", "timestamp_ntz"}))

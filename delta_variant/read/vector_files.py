@@ -8,8 +8,6 @@ from threading import Lock
 from ..data_file.reader import RangeReader
 from ..storage.store import Store
 
-__all__ = ["VectorFiles"]
-
 FILES = 8
 """How many files are kept in memory during a read."""
 

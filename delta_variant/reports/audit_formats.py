@@ -16,8 +16,6 @@ from ..operations.audit.findings import Finding
 from .junit import Check, junit_xml
 from .rule_texts import first_text, rule_url, rules
 
-__all__ = ["audit_junit", "audit_sarif"]
-
 LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 """The levels of SARIF."""
 

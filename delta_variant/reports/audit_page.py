@@ -32,8 +32,6 @@ from .page import (
 from .rule_texts import rule_text, rule_url
 from .shredding_tree import FileShredding, Node, merge, shredding_of
 
-__all__ = ["NOUNS", "audit_page", "scope_of"]
-
 NOUNS = {"error": "error", "warning": "warning", "info": "note"}
 
 MAX_FINDINGS = 50

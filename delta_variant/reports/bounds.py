@@ -15,8 +15,6 @@ from ..protocol.statistics import decode_bound, describe_bound, encode_bound
 from ..variant.shredding import infer_shredding_schema, unshred
 from ..variant.values import Variant, extract, parse_json
 
-__all__ = ["Bounds", "TypedValue", "decode", "decode_sides", "encode"]
-
 SQL_TYPES = {
     **dict.fromkeys(("int8", "int16", "int32", "int64"), "bigint"),
     **{name: name for name in ("boolean", "float", "double", "date", "string", "binary")},

@@ -12,8 +12,6 @@ from typing import Any
 
 from .bounds import Bounds
 
-__all__ = ["PathBounds", "path_bounds", "picture"]
-
 WIDTH = 640
 MAX_BARS = 160
 BAR_HEIGHTS = ((24, 8), (60, 5), (MAX_BARS, 3))

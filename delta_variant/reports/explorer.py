@@ -44,16 +44,6 @@ from .bounds_picture import PathBounds, path_bounds
 from .inspected_file import InspectedFile, data_files, files_of
 from .shredding_tree import FileShredding, VariantColumn, merge, shredding_of
 
-__all__ = [
-    "Column",
-    "Exploration",
-    "ShreddingChange",
-    "SortChange",
-    "explore",
-    "files_after_sort",
-    "files_before_sort",
-]
-
 SAMPLE_ROWS = 4_000
 MAX_PATHS = 10_000
 

@@ -27,8 +27,6 @@ from .page import (
 )
 from .shredding_tree import Node
 
-__all__ = ["explorer_page"]
-
 MAX_SORTS = 10
 MAX_CHANGED_PATHS = 20
 MAX_EXAMPLE_CHARACTERS = 40

@@ -23,8 +23,6 @@ from ..protocol.types import VARIANT, fields_of
 from ..storage.store import Store, TableLocation, open_store, table_uri
 from .bounds import Bounds, decode_sides
 
-__all__ = ["InspectedFile", "data_files", "files_of", "undecodable_bounds"]
-
 
 @dataclass(frozen=True)
 class InspectedFile:

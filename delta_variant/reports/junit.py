@@ -9,8 +9,6 @@ from xml.etree import ElementTree
 
 from ..errors import printable
 
-__all__ = ["Check", "junit_xml"]
-
 
 @dataclass(frozen=True)
 class Check:

@@ -22,24 +22,6 @@ from ..variant import paths as variant_paths
 from .bounds_picture import PathBounds, picture
 from .shredding_tree import Leaf, Node
 
-__all__ = [
-    "MAX_PICTURES",
-    "Row",
-    "document",
-    "html_sentence",
-    "html_text",
-    "nested",
-    "percent",
-    "pictures",
-    "rounded",
-    "share_bar",
-    "subtree_bytes",
-    "tile",
-    "tree",
-    "typed_share",
-    "values_of",
-]
-
 MAX_OPEN_ROWS = 60
 """A tree of at most this many rows is expanded."""
 

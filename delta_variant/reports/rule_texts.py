@@ -11,8 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-__all__ = ["RuleText", "first_text", "rule_text", "rule_url", "rules"]
-
 CATALOGUE = "blob/main/docs/audit-rules.md"
 """The location of the catalogue below the address of the sources."""
 

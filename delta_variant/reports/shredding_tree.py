@@ -17,8 +17,6 @@ from ..variant import paths as variant_paths
 from .bounds import Bounds
 from .inspected_file import InspectedFile
 
-__all__ = ["FileShredding", "merge", "shredding_of"]
-
 DECODER = msgspec.json.Decoder(float_hook=Decimal)
 
 

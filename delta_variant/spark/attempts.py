@@ -27,8 +27,6 @@ from ..write.commit import NOT_COMMITTED
 from .locations import check_files
 from .task_errors import DriverPackage
 
-__all__ = ["Attempt", "Job", "commit_won", "forget", "names_of", "remove_lost"]
-
 Result = TypeVar("Result")
 
 

@@ -21,8 +21,6 @@ from ..errors import AmbiguousWriteError
 from ..storage.store import TableLocation, location_key
 from .monitoring import EXECUTION_ID
 
-__all__ = ["BATCH_ID", "QUERY_ID", "BatchWrite", "MicroBatch", "is_written", "name_batch", "number_write"]
-
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
 STREAM_THREAD = "stream execution thread"

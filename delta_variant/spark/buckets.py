@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 
 from .._arrow import Array, positions_by_number
 
-__all__ = ["buckets_of", "from_ipc", "split_rows", "to_ipc"]
-
 INT64 = pa.int64()
 FACTOR = 31
 

@@ -22,8 +22,6 @@ from ..write.partitions import split_by_partition
 from .file_tasks import FileTask
 from .tasks import message
 
-__all__ = ["CHUNK", "Chunk", "ChunkFilesTask", "ChunkTask", "FirstRowsTask"]
-
 CHUNK = "task int, number int, partition string, rows long, bytes long, message binary"
 """The schema of chunks: the columns are those of Chunk, and the rows as a stream of Arrow IPC."""
 

@@ -28,8 +28,6 @@ from .queries.table_names import resolve_table
 from .running import parallelism
 from .task_errors import SAME_PACKAGE, explain_missing_package, restore_errors
 
-__all__ = ["ClusterCheck", "WorkerReport", "check_cluster"]
-
 HOLD_SECONDS = (0.2, 2.0)
 """How long a task occupies its slot, in each attempt to reach all executors."""
 

@@ -29,8 +29,6 @@ from ..protocol.types import (
 from ..protocol.types import describe as describe_type
 from .versions import arrow_schema
 
-__all__ = ["cast_for_spark", "from_spark", "to_spark"]
-
 COMMENT = "comment"
 STRING = PrimitiveType("string")
 BINARY = PrimitiveType("binary")

@@ -19,8 +19,6 @@ from pyspark.sql.utils import is_remote
 from ..storage.options import parse_options
 from ..storage.store import TableLocation, storage_options_of, table_uri
 
-__all__ = ["HadoopSettings", "add_options", "hadoop_settings", "session_options"]
-
 HadoopSettings: TypeAlias = Mapping[str, str]
 """The settings of Hadoop's file systems by their names without the prefix `spark.hadoop.`."""
 

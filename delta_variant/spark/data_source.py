@@ -25,8 +25,6 @@ from .running import session_timezone
 from .sources import BatchSource, ChangeSource, check_batch_options, file_reader, first_version
 from .versions import check_version
 
-__all__ = ["DeltaVariantSource", "register"]
-
 
 def register(spark: SparkSession) -> None:
     """Register the data source format `delta_variant` with a session.

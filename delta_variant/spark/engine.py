@@ -20,8 +20,6 @@ from .queries.table_names import resolve_table
 from .running import session_timezone
 from .writing import DataFrameRows
 
-__all__ = ["RecalledTables", "SparkEngine", "locate_for", "recall"]
-
 
 @dataclass
 class RecalledTables:

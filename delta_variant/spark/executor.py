@@ -41,8 +41,6 @@ from .running import Jobs, distribute, map_by_task, parallelism, run_task
 from .task_errors import restore_errors
 from .tasks import Shared, message, messages, pack_sharing, unpack_batches, unpack_sharing
 
-__all__ = ["PartitionTask", "SortedGroups", "SparkExecutor"]
-
 
 @dataclass(frozen=True)
 class SortedGroups:

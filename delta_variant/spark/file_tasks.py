@@ -20,8 +20,6 @@ from ..storage import store as storage
 from ..storage.store import Store, open_store
 from .attempts import Attempt, Job
 
-__all__ = ["MAX_OPEN_PARTITIONS", "FileTask", "attempt_of", "check_no_identities"]
-
 MAX_OPEN_PARTITIONS = 16
 """Partitions of the table that a task keeps open if its rows are not sorted by partition."""
 

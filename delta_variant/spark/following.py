@@ -22,8 +22,6 @@ from ..read.schema_changes import describe_unreadable
 from ..storage.store import Store
 from .readers import sized_changes, sized_files
 
-__all__ = ["ChangeFollower", "Follower", "Position", "Step", "Tolerance"]
-
 Tolerance: TypeAlias = Literal["ignore_deletes", "ignore_changes", "skip_change_commits"]
 """An option for commits that change or remove rows, with the meaning that it has in Delta on Spark."""
 

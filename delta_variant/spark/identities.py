@@ -12,8 +12,6 @@ from .._text import quote
 from ..protocol.identity_columns import IdentityColumn
 from .running import row_in_partition
 
-__all__ = ["assign_identities"]
-
 
 def assign_identities(df: DataFrame, identities: Sequence[IdentityColumn]) -> DataFrame:
     """Return the rows with values of the columns, by their positions among all rows.

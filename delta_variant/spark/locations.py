@@ -20,8 +20,6 @@ from ..errors import StoreError
 from ..storage.store import Store, TableLocation, exists, local_path, table_uri, uri_of
 from .versions import SPARK_ERRORS
 
-__all__ = ["LOCAL_FS", "SHARED", "check_files", "default_file_system", "is_location", "locate"]
-
 DEFAULT_FS = "fs.defaultFS"
 LOCAL_FS = "file:///"
 OBJECT_STORES = ("s3", "s3a", "gs", "abfs", "abfss")

@@ -14,8 +14,6 @@ from pyspark.sql.utils import is_remote
 from .._logging import get_logger
 from .._redaction import redact_location
 
-__all__ = ["EXECUTION_ID", "JOB_GROUP", "Monitor"]
-
 JOB_GROUP = "spark.jobGroup.id"
 DESCRIPTION = "spark.job.description"
 EXECUTION_ID = "spark.sql.execution.root.id"

@@ -9,18 +9,6 @@ from typing import Any
 
 from ..errors import UnsupportedFeatureError
 
-__all__ = [
-    "LOCATIONS",
-    "RANGE",
-    "READ",
-    "STREAM_READ",
-    "STREAM_WRITE",
-    "TIMESTAMPS",
-    "WRITE",
-    "parse_options",
-    "size_of",
-]
-
 Parse = Callable[[str], Any]
 
 STORAGE = "storage."

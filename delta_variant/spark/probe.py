@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-__all__ = ["NOT_FOUND", "probe_function"]
-
 NOT_FOUND = "the file is missing"
 """The value of `storage` in the report of an executor that does not find the file of the driver."""
 

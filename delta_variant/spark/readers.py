@@ -28,16 +28,6 @@ from ..read.rows import read_files
 from .columns import cast_for_spark, to_spark
 from .tasks import TaskTable, unpack_batches
 
-__all__ = [
-    "ChangeReader",
-    "Columns",
-    "FileReader",
-    "file_groups",
-    "groups_of_table",
-    "sized_changes",
-    "sized_files",
-]
-
 Columns: TypeAlias = "Mapping[str, str] | Sequence[str] | None"
 File = TypeVar("File")
 

@@ -25,8 +25,6 @@ from .running import parallelism, run_task, session_timezone
 from .scanning import are_small, has_our_semantics, scan, select, unsupported_by_scan
 from .tasks import TaskTable
 
-__all__ = ["Reader", "read_changes", "read_table"]
-
 Reader: TypeAlias = Literal["auto", "scan", "kernel"]
 
 

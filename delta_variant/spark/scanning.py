@@ -27,8 +27,6 @@ from .columns import to_spark
 from .running import parallelism
 from .versions import INSTALLED, SPARK_ERRORS
 
-__all__ = ["are_small", "has_our_semantics", "scan", "select", "unsupported_by_scan"]
-
 MAX_PARTITIONS = 32
 """The maximum number of partitions of a table in one scan, because Spark plans each separately."""
 

@@ -27,8 +27,6 @@ from .columns import from_spark
 from .file_tasks import MAX_OPEN_PARTITIONS, FileTask, attempt_of, check_no_identities
 from .task_errors import report_errors
 
-__all__ = ["BatchSink", "Message", "Sink", "abort", "messages_of"]
-
 
 @dataclass(frozen=True)
 class Sink:

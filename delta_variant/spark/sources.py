@@ -25,17 +25,6 @@ from .readers import ChangeReader, FileReader, file_groups, groups_of_table, siz
 from .task_errors import report_errors
 from .tasks import TaskTable, freeze_modules
 
-__all__ = [
-    "BatchSource",
-    "ChangeSource",
-    "FileGroup",
-    "check_batch_options",
-    "file_reader",
-    "first_version",
-    "group_files",
-    "read_group",
-]
-
 TASKS = 8
 """The number of tasks of a read that is worth them: a reader does not know the number of cores."""
 

@@ -18,8 +18,6 @@ from .batches import name_batch
 from .locations import LOCAL_FS, locate
 from .sinks import Sink, abort, messages_of
 
-__all__ = ["StreamSink", "query_of"]
-
 
 class StreamSink(DataSourceStreamArrowWriter):
     """Appends each micro-batch exactly once: the `txn` of its commit is the query's id and the batch number.

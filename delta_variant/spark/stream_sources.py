@@ -26,8 +26,6 @@ from .following import ChangeFollower, Follower, Position, Step, Tolerance
 from .readers import FileReader
 from .sources import first_version, group_files, read_group
 
-__all__ = ["StreamSource"]
-
 MAX_FILES_PER_TRIGGER = 1000
 """The limit of a micro-batch without one of the options."""
 

@@ -23,8 +23,6 @@ from ..write.rewrite import RewriteResult
 from .batches import BatchWrite, MicroBatch, is_written, number_write
 from .engine import RecalledTables, SparkEngine, locate_for
 
-__all__ = ["batch_merger", "batch_writer"]
-
 ENGINE_OPTIONS = [field.name for field in fields(SparkEngine) if field.kw_only]
 
 

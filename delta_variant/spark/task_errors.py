@@ -17,17 +17,6 @@ from .._version import package_version
 from ..errors import DeltaVariantError, UnsupportedFeatureError
 from .versions import SPARK_ERRORS
 
-__all__ = [
-    "SAME_PACKAGE",
-    "SAME_PYTHON",
-    "DriverPackage",
-    "TaskError",
-    "explain_missing_package",
-    "other_package",
-    "report_errors",
-    "restore_errors",
-]
-
 PACKAGE = "delta_variant"
 SAME_PACKAGE = "install the same version on the driver and on each machine"
 SAME_PYTHON = "set PYSPARK_PYTHON or spark.pyspark.python to the same Python on each machine"

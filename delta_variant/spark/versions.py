@@ -20,8 +20,6 @@ except ImportError:  # A client of Spark Connect needs no JVM.
 else:
     SPARK_ERRORS = (PySparkException, Py4JJavaError)
 
-__all__ = ["INSTALLED", "SPARK_ERRORS", "arrow_schema", "check_version"]
-
 INSTALLED = tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 """The major and the minor version of PySpark."""
 

@@ -45,16 +45,6 @@ from .task_errors import restore_errors
 from .tasks import messages
 from .versions import INSTALLED
 
-__all__ = [
-    "DataFrameRows",
-    "Layout",
-    "StoredChunks",
-    "is_optimized",
-    "plan_layout",
-    "sampled_shredding",
-    "stored_chunks",
-]
-
 PARTITIONS = 16
 PARTITION_ROWS = 4096
 PARTITION_BYTES = 1 << 20

@@ -24,8 +24,6 @@ from ..storage.store import TableLocation
 from .grammar import StatementGrammar
 from .session import NO_ROWS, Session, Statement
 
-__all__ = ["alteration"]
-
 Change: TypeAlias = Callable[[TableLocation], object]
 
 

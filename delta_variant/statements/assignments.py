@@ -10,8 +10,6 @@ from ..errors import ExpressionError
 from ..protocol.types import DEFAULT, PrimitiveType, StructField, StructType, sql_type
 from .parameters import literal_text
 
-__all__ = ["default_of", "field_of", "named", "updates_of"]
-
 
 def named(schema: StructType) -> dict[str, StructField]:
     """Return the fields of a struct by their names in lower case."""

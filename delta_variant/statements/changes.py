@@ -24,8 +24,6 @@ from .assignments import default_of, field_of, named, updates_of
 from .grammar import DEFAULT
 from .session import NO_ROWS, Session, Target, Text
 
-__all__ = ["Assignments", "Delete", "Insert", "Matched", "Merge", "Update", "Values", "When"]
-
 Matched: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 Assignments: TypeAlias = tuple[tuple[Text, Text], ...]
 

@@ -24,8 +24,6 @@ from ..storage.store import TableLocation, open_latest
 from ..write.preparation import load_existing
 from .session import NO_ROWS, Session
 
-__all__ = ["Create", "convert_table"]
-
 FEATURE = "delta.feature."
 
 

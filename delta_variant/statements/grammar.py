@@ -11,8 +11,6 @@ from ..expressions.parse import parse
 from ..expressions.tree import Expression, Name
 from .session import Text
 
-__all__ = ["DEFAULT", "StatementGrammar"]
-
 DEFAULT = Text("default")
 """The value DEFAULT of a column."""
 NESTED = ("struct", "array", "map")

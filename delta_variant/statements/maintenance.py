@@ -21,15 +21,6 @@ from ..protocol.properties import column_names_text
 from ..storage.store import TableLocation, open_latest, uri_of
 from .session import Session
 
-__all__ = [
-    "optimize_table",
-    "restore_table",
-    "show_detail",
-    "show_history",
-    "show_properties",
-    "vacuum_table",
-]
-
 TEXTS: Any = pa.map_(pa.string(), pa.string())
 HISTORY: Mapping[str, pa.DataType] = {
     "version": pa.int64(),

@@ -12,8 +12,6 @@ import pyarrow as pa
 from ..errors import ExpressionError
 from ..expressions.types import type_name
 
-__all__ = ["literal_text", "scalar_text"]
-
 
 def literal_text(value: object) -> str | None:
     """Return a value as a literal of Spark SQL, None for a type that has none."""

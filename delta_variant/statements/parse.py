@@ -29,8 +29,6 @@ from .maintenance import (
 from .remedies import use_sql
 from .session import Session, Statement, Target, Text
 
-__all__ = ["ParsedStatement", "find_statement"]
-
 QUERIES = ("select", "with", "values", "from", "table")
 """The words that begin a query."""
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from ..errors import DeltaVariantError
 
-__all__ = ["use_sql"]
-
 REMEDIES: Mapping[str, str] = {
     "mode='append'": "INSERT INTO",
     "mode='overwrite'": "CREATE OR REPLACE TABLE … AS",

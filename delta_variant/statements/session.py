@@ -14,8 +14,6 @@ from ..protocol.types import DataType
 from ..storage.store import TableLocation
 from .parameters import scalar_text
 
-__all__ = ["NO_ROWS", "Rows", "Session", "Statement", "Target", "Text"]
-
 NO_ROWS = pa.table({})
 NOTHING: Mapping[str, str] = {}
 

@@ -24,8 +24,6 @@ from ..errors import SourceError, SourceNotFoundError
 from .store import Store, get_ranges, list_files, open_store, size
 from .uris import local_location
 
-__all__ = ["InputFile", "WebFile", "is_remote", "is_web", "list_inputs", "total_size"]
-
 BUFFER_BYTES = 4 << 20
 MAX_SHOWN = 3
 """How many files that are not read a warning names."""

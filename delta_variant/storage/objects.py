@@ -41,19 +41,6 @@ from ..errors import StoreError
 if TYPE_CHECKING:
     from obstore import ObjectMeta
 
-__all__ = [
-    "AcceptsUploads",
-    "CopiesFiles",
-    "DeletesInBulk",
-    "LocalFiles",
-    "LocalUpload",
-    "NotWrittenError",
-    "Objects",
-    "RemoteObjects",
-    "StoredFile",
-    "Upload",
-]
-
 PART_BYTES = 8 << 20
 """Size in bytes of the parts of an upload; a smaller file is uploaded with one request."""
 

@@ -17,16 +17,6 @@ from .._checks import is_unicode
 from .._redaction import redact_option
 from ..errors import ArgumentTypeError, StoreError
 
-__all__ = [
-    "ALLOW_HTTP_CATALOG",
-    "ALLOW_PATHS_OUTSIDE_TABLE",
-    "CATALOG_TOKEN_KEYS",
-    "CATALOG_URL_KEYS",
-    "StoreOptions",
-    "client_options",
-    "parse_options",
-]
-
 # Options of a Unity Catalog, and variables of the environment in capitals. All but the first are delta-rs's.
 CATALOG_URL_KEYS = (
     "unity_catalog_url",

@@ -12,8 +12,6 @@ from typing import Any
 from .._redaction import redact_option, remember_secrets
 from ..errors import StoreError
 
-__all__ = ["PROFILE", "Profile", "find_profile"]
-
 PROFILE = "aws_profile"
 """The storage option that names a profile, and in capitals the environment variable."""
 

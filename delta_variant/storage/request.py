@@ -22,8 +22,6 @@ from .._redaction import redact_error
 from .._system_errors import reason_of, with_remedy
 from ..errors import StoreError
 
-__all__ = ["NO_RETRIES", "Retries", "Tries", "translate_errors"]
-
 Result = TypeVar("Result")
 
 LONGEST_PAUSE = 2.0

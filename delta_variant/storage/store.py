@@ -44,48 +44,6 @@ from .uris import ABSOLUTE_URI, check_location, check_scheme, local_file, plain_
 if TYPE_CHECKING:
     from .unity import CatalogTable
 
-__all__ = [
-    "LATEST",
-    "Memo",
-    "RememberedTable",
-    "Store",
-    "StoredFile",
-    "TableLocation",
-    "Upload",
-    "absolute_path",
-    "copy",
-    "delete",
-    "delete_all",
-    "discard",
-    "exists",
-    "file_info",
-    "get_ranges",
-    "is_as_of",
-    "list_file_info",
-    "list_files",
-    "local_path",
-    "location_key",
-    "missing_folders",
-    "modification_time",
-    "open_latest",
-    "open_store",
-    "pinned_version",
-    "put",
-    "put_if_absent",
-    "read",
-    "read_end",
-    "read_if_present",
-    "remember",
-    "remove_empty_folders",
-    "remove_if_empty",
-    "removing_new_folders",
-    "size",
-    "storage_options_of",
-    "table_uri",
-    "uri_of",
-    "walk",
-]
-
 
 class HasTableUri(Protocol):
     """An object with the URI of a table, such as a `deltalake.DeltaTable`."""

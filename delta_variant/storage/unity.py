@@ -24,15 +24,6 @@ from ..errors import CommitUnknownError, StoreError, TableNotFoundError, Version
 from .options import ALLOW_HTTP_CATALOG, CATALOG_TOKEN_KEYS, CATALOG_URL_KEYS
 from .request import Retries, Tries
 
-__all__ = [
-    "SCHEME",
-    "CatalogTable",
-    "CommitLimitError",
-    "LoadedTable",
-    "RatifiedCommit",
-    "open_catalog_table",
-]
-
 SCHEME = "uc"
 """The scheme of the URIs of tables in a Unity Catalog: `uc://catalog.schema.table`."""
 

@@ -11,16 +11,6 @@ from .._redaction import redact_location
 from ..errors import StoreError
 from ..protocol.actions import local_path_of
 
-__all__ = [
-    "ABSOLUTE_URI",
-    "check_location",
-    "check_scheme",
-    "local_file",
-    "local_location",
-    "plain_scheme",
-    "relative_path",
-]
-
 SCHEMES = (
     "file",
     "s3",

@@ -13,17 +13,6 @@ from .functions import to_variants
 from .paths import parse_path
 from .values import ArrowArray, to_arrow_array
 
-__all__ = [
-    "try_variant_array_append",
-    "try_variant_insert",
-    "try_variant_set",
-    "variant_array_append",
-    "variant_delete",
-    "variant_insert",
-    "variant_set",
-    "variant_strip_nulls",
-]
-
 
 def variant_insert(variants: ArrowArray, path: str, value: Any) -> pa.StructArray:
     """Return Variants with a new field, or with a new element before the one at an index.

@@ -14,17 +14,6 @@ from ..errors import ArgumentTypeError, CastError
 from .functions import is_variant_type
 from .values import EXTENSION, VARIANT_TYPE, ArrowArray, to_arrow_array
 
-__all__ = [
-    "array",
-    "create_map",
-    "list_of_columns",
-    "map_of_entries",
-    "map_of_lists",
-    "named_struct",
-    "part_field",
-    "struct_of_columns",
-]
-
 
 def array(*columns: ArrowArray) -> pa.ListArray[Any]:
     """Return lists with an element for each column.

@@ -15,23 +15,6 @@ from ..errors import ArgumentTypeError, SchemaError
 from .objects import variants_from_column
 from .values import EXTENSION, VARIANT_TYPE, ArrowArray, parse_valid_json, to_arrow_array
 
-__all__ = [
-    "is_valid_variant",
-    "is_variant_null",
-    "matches_of",
-    "schema_of_variant",
-    "schema_of_variant_agg",
-    "to_variant_object",
-    "to_variants",
-    "try_parse_json",
-    "variant_array_length",
-    "variant_contains",
-    "variant_explode",
-    "variant_explode_outer",
-    "variant_keys",
-    "variant_sort_key",
-]
-
 NULL_VALUE = b"\x00"
 EXPLODED_FIELDS: list[pa.Field[Any]] = [
     pa.field("row", pa.int64(), nullable=False),

@@ -12,17 +12,6 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from .. import _native
 
-__all__ = [
-    "DATE_PARTS",
-    "UTC",
-    "DatePart",
-    "apply_function",
-    "check_timezone",
-    "current_moment",
-    "date_part",
-    "instant_of",
-]
-
 DatePart: TypeAlias = Literal[
     "year",
     "quarter",

@@ -13,19 +13,6 @@ from .._arrow import replace_view, retype_array, values_and_positions
 from ..errors import CastError, SchemaError, error_location
 from .values import EXTENSION, Variant, to_json
 
-__all__ = [
-    "UNREPRESENTABLE",
-    "VariantForm",
-    "check_representable",
-    "columns_of_objects",
-    "contains_variants",
-    "is_variant",
-    "rows_of",
-    "variants_as_json",
-    "variants_from_column",
-    "variants_from_objects",
-]
-
 VariantForm: TypeAlias = Literal["python", "json", "bytes"]
 """How Variants are returned: as Python objects, as JSON text, or as dicts of `metadata` and `value`."""
 

@@ -9,8 +9,6 @@ from itertools import takewhile
 
 from ..errors import ArgumentTypeError, ExpressionError, InvalidStatisticsError
 
-__all__ = ["MAX_INDEX", "normalize", "parse", "parse_path", "parse_pattern", "split_pattern"]
-
 MAX_INDEX = 2**31 - 1
 CACHED_KEYS = 2**14
 # A name whose normalized form has no escapes, and the path key of such names (RFC 9535, section 2.7).

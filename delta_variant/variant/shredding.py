@@ -16,8 +16,6 @@ from .._options import Numeric, OnConflict
 from ..errors import ArgumentTypeError, ShreddingError
 from .values import ArrowArray, to_arrow_array
 
-__all__ = ["ShreddingSchema", "infer_shredding_schema", "shred", "unshred"]
-
 Spec: TypeAlias = "str | pa.DataType | Mapping[str, Spec] | Sequence[Spec] | None"
 """A type for a leaf, of SQL or Arrow, a mapping for an object, a list of one item for an array, None for
 `value`."""

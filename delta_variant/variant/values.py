@@ -18,21 +18,6 @@ from ..errors import ArgumentTypeError, InvalidJsonError, SchemaError
 from .moments import UTC, check_timezone
 from .paths import parse_path
 
-__all__ = [
-    "ArrowArray",
-    "Variant",
-    "check",
-    "extract",
-    "from_concatenated",
-    "parse_json",
-    "parse_valid_json",
-    "plain_variants",
-    "remove_path",
-    "set_path",
-    "to_arrow_array",
-    "to_json",
-]
-
 ArrowArray: TypeAlias = Any
 """A pyarrow array or chunked array, any object with `__arrow_c_array__`, or a list of Python values."""
 

@@ -37,9 +37,6 @@ from ..progress import showing_progress
 from ..report import Report, facts, render
 from ..terminal import print_hint
 
-__all__ = ["audit", "repair_files", "repair_log", "repair_statistics"]
-
-
 FailOn: TypeAlias = Literal["error", "warning", "info", "never"]
 
 

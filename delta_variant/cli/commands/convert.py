@@ -33,8 +33,6 @@ from ..report import Report, facts, render
 from ..tables import Heading
 from .write import parse_shredding, report_of
 
-__all__ = ["clone", "convert", "export", "migrate"]
-
 
 def convert(
     source: Annotated[

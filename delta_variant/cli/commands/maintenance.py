@@ -46,8 +46,6 @@ from ..progress import showing_progress
 from ..report import Report, facts, render
 from ..tables import Heading, Layout
 
-__all__ = ["analyze", "checkpoint", "clean_up_log", "history", "optimize", "restore", "vacuum"]
-
 
 def optimize(
     table: Table,

@@ -35,8 +35,6 @@ from ..rows import OutputFormat, print_rows
 from ..tables import Layout
 from ..terminal import console, print_hint, print_lines
 
-__all__ = ["changes", "read", "serve", "sql"]
-
 Where = Annotated[Text, option("Print only rows that match.", "SQL")]
 RowLimit = Annotated[int | None, option("Maximum number of rows.", "N", min=0)]
 Format = Annotated[OutputFormat, option("Output format; json prints one object per line.", names="--format")]

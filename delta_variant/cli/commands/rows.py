@@ -41,8 +41,6 @@ from ..options import (
 from ..progress import Intake, showing_progress
 from ..report import Report, facts, render
 
-__all__ = ["delete", "merge", "update"]
-
 
 def delete(
     table: Table,

@@ -53,8 +53,6 @@ from ..progress import showing_progress
 from ..report import Report, Rows, facts, render
 from ..tables import Heading, Layout
 
-__all__ = ["alter", "create", "describe", "drop_feature"]
-
 
 def describe(
     table: Annotated[str, argument("TABLE|FILE", "A Delta table, or a file of JSON, CSV or Parquet.")],

@@ -40,8 +40,6 @@ from ..rows import print_rows
 from ..tables import Heading, Layout
 from ..terminal import console, print_hint, print_json, print_lines
 
-__all__ = ["inspect", "stats", "z85"]
-
 SHOWN_FILES = 10
 
 

@@ -55,8 +55,6 @@ from ..report import Report, facts, render
 from ..rows import json_lines
 from ..tables import Heading
 
-__all__ = ["parse_shredding", "report_of", "write"]
-
 
 def write(
     inputs: Annotated[

@@ -14,8 +14,6 @@ from ..tree import Call, Expression, Literal, output_type
 from ..types import MAX_PRECISION, Kind, kind_of, type_name
 from .signature import Expansion, Parameter, ScalarFunction, function, kernels, over_arrays
 
-__all__ = ["CONDITIONS"]
-
 INTEGERS: dict[Kind, pa.DataType] = {"boolean": pa.int8(), "timestamp": pa.int64()}
 NULL = Literal(pa.scalar(None, pa.null()))
 

@@ -14,8 +14,6 @@ from ..tree import Call, Expression, output_type
 from ..types import type_name
 from .signature import ScalarFunction, by_kernel, function, over_arrays, over_first
 
-__all__ = ["HASHES"]
-
 SHA2: dict[int, str] = {0: "sha256", 224: "sha224", 256: "sha256", 384: "sha384", 512: "sha512"}
 
 

@@ -27,8 +27,6 @@ from .signature import (
     over_first,
 )
 
-__all__ = ["MOMENTS"]
-
 DATE, TIMESTAMP = SIMPLE_TYPES["date"], SIMPLE_TYPES["timestamp"]
 DEFAULT_PATTERN = pa.scalar("yyyy-MM-dd HH:mm:ss")
 MICROS = {"timestamp_seconds": 1_000_000, "timestamp_millis": 1000, "timestamp_micros": 1}

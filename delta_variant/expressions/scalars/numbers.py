@@ -14,8 +14,6 @@ from ..tree import Call, Expression, Literal, output_type
 from ..types import MAX_PRECISION, kind_of
 from .signature import Expansion, ScalarFunction, Values, by_kernel, function, kernels, over_arrays
 
-__all__ = ["NUMBERS"]
-
 NO_DIGITS = Literal(pa.scalar(0, pa.int32()))
 INT64 = (-(2**63), 2**63 - 1)
 MODES = {"floor": ROUND_FLOOR, "ceil": ROUND_CEILING}

@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 
 from ...errors import ExpressionError
 
-__all__ = ["boolean_pattern", "splitting_pattern"]
-
 TERMINATORS = r"\n\r\x{85}\x{2028}\x{2029}"
 SPACES = r"\t\n\x0b\f\r "
 # Java matches `$` before the line terminator at the end of the text, too.

@@ -24,8 +24,6 @@ from .signature import (
     over_first,
 )
 
-__all__ = ["STRINGS"]
-
 TEXT = pa.string()
 LIST_OF_TEXT = pa.list_(pa.field("element", TEXT))
 NO_LIMIT = pa.scalar(-1)

@@ -35,8 +35,6 @@ from ..snapshot import Snapshot
 from .reading import SidecarPart
 from .summaries import StatsLeaf, bounds_of, leaves_of, summarize
 
-__all__ = ["Files", "Kept", "Layout", "keep_sidecars"]
-
 Files = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]
 """Returns batches of all files, of which only some columns may be read. It is called twice."""
 

@@ -33,8 +33,6 @@ from ...protocol.types import DataType, PrimitiveType, is_geospatial
 from ...variant import shredding
 from ...variant import values as variant_values
 
-__all__ = ["from_text", "statistics_type", "to_text"]
-
 PathOfNames: TypeAlias = tuple[str, ...]
 
 _DECODER = msgspec.json.Decoder(dict[str, Any], float_hook=Decimal)

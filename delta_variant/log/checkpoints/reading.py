@@ -51,18 +51,6 @@ from ..snapshot import Snapshot
 from .parsed_statistics import to_text
 from .summaries import summary_of
 
-__all__ = [
-    "ADD_FIELDS",
-    "DELETION_VECTOR_FIELDS",
-    "REMOVE_FIELDS",
-    "SIDECARS",
-    "CheckpointFile",
-    "SidecarPart",
-    "duplicate_statistics",
-    "read_checkpoint",
-    "sidecars_of",
-]
-
 ADD_FIELDS = {
     "path": "path",
     "partitionValues": "partition_values",

@@ -41,8 +41,6 @@ from ...variant.values import Variant
 from ..file_set import PartitionValues, Summary
 from ..snapshot import Snapshot
 
-__all__ = ["StatsLeaf", "bounds_of", "leaves_of", "summarize", "summary_of", "tags_of"]
-
 SUMMARY_TAG = "deltaVariant.summary"
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-__all__ = ["annotate"]
-
 FOOTER_END_BYTES = 8
 STOP, I8, DOUBLE, BINARY, LIST, SET, STRUCT = 0, 3, 7, 8, 9, 10, 12
 BOOLEANS, VARINTS = (1, 2), (4, 5, 6)

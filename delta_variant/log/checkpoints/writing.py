@@ -50,8 +50,6 @@ from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS, SIDECARS
 from .summaries import tags_of
 from .variant_annotation import annotate
 
-__all__ = ["write_checkpoint"]
-
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 _TEXTS = pa.list_(pa.string())
 _FORMAT = pa.struct([("provider", pa.string()), ("options", _TEXT_MAP)])

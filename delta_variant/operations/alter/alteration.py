@@ -24,15 +24,6 @@ from ...storage.store import TableLocation
 from ...write.table_changes import change
 from ..history import parameters_text
 
-__all__ = [
-    "AlterationPlan",
-    "check_schema_may_change",
-    "clustering_columns",
-    "load_for_alter",
-    "metadata_options",
-    "plan_alteration",
-]
-
 ICEBERG = (properties.ENABLE_ICEBERG_COMPAT_V1, properties.ENABLE_ICEBERG_COMPAT_V2)
 
 

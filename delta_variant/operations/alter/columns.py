@@ -47,19 +47,6 @@ from .alteration import (
 )
 from .positions import Addition, add_fields, resolve_field
 
-__all__ = [
-    "ColumnPath",
-    "Columns",
-    "add_columns",
-    "change_type",
-    "column_type",
-    "drop_column",
-    "parse_columns",
-    "parse_path",
-    "plan_drop_column",
-    "rename_column",
-]
-
 
 class HasArrowSchema(Protocol):
     """A schema of any Arrow library that implements the Arrow PyCapsule interface."""

@@ -15,8 +15,6 @@ from ...variant.moments import UTC
 from ...write.row_rules import RowConstraint, constraint_predicate
 from .alteration import load_for_alter, metadata_options, plan_alteration
 
-__all__ = ["add_constraint", "drop_constraint", "has_constraint"]
-
 CONSTRAINT = "delta.constraints."
 
 

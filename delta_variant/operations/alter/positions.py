@@ -16,8 +16,6 @@ from ...protocol.types import StructField, StructType, describe, fields_of
 from ...storage.store import TableLocation
 from .alteration import check_schema_may_change, load_for_alter, metadata_options, plan_alteration
 
-__all__ = ["Addition", "Position", "add_fields", "change_field", "resolve_field"]
-
 COMMENT = "comment"
 
 

@@ -25,8 +25,6 @@ from ...storage.store import TableLocation
 from ...write.table_changes import name_row_id_columns
 from .alteration import clustering_columns, load_for_alter, metadata_options, plan_alteration
 
-__all__ = ["set_properties", "unset_properties"]
-
 ROW_TRACKING = "rowTracking"
 
 

@@ -34,16 +34,6 @@ from .statistics_rules import CHECKPOINT_STATISTICS_RULES, FILE_STATISTICS_RULES
 from .subjects import FileSubject, TableSubject
 from .table_rules import TABLE_RULES
 
-__all__ = [
-    "RULES",
-    "Audit",
-    "AuditTask",
-    "AuditedFile",
-    "audit_table",
-    "file_subjects",
-    "statistics_findings",
-]
-
 INTEGERS = ("version", "row")
 FINDINGS = pa.schema(
     [(field.name, pa.int64() if field.name in INTEGERS else pa.string()) for field in fields(Finding)]

@@ -17,8 +17,6 @@ from .statistics_copies import SIDES
 from .statistics_rules import CONTRADICTED, DANGER, REPAIR, UNUSED, is_false_null_count
 from .subjects import ColumnSubject, PathReport, names_of
 
-__all__ = ["BOUND_RULES"]
-
 EXACT = ("int8", "int16", "int32", "int64", "decimal4", "decimal8", "decimal16")
 DIGITS = {"decimal4": 9, "decimal8": 18, "decimal16": 38}
 NESTED = ("null", "object", "array")

@@ -10,8 +10,6 @@ from ..._progress import advance
 from ..._threads import Threads
 from .subjects import FileSubject
 
-__all__ = ["THREADS", "check_files"]
-
 Result = TypeVar("Result")
 
 THREADS = 8

@@ -28,8 +28,6 @@ from ...write.row_rules import RowRules
 from .findings import Rule, Violation
 from .subjects import FileSubject, TableSubject
 
-__all__ = ["CONSTRAINT_RULES", "ROW_CONSTRAINT_RULES"]
-
 
 def _rules(version: TableVersion) -> RowRules:
     return RowRules.of(version.configuration)

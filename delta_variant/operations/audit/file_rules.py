@@ -22,8 +22,6 @@ from .findings import Rule, Severity, Violation
 from .statistics_copies import footer_differences
 from .subjects import ColumnSubject, FileSubject
 
-__all__ = ["COLUMN_RULES", "FILE_RULES", "NATIVE_ROW_RULES", "NATIVE_SCHEMA_RULES", "ROW_RULES"]
-
 FIELD_ID = b"PARQUET:field_id"
 
 DAY = 24 * 3600 * 1000

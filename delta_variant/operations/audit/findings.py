@@ -8,19 +8,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-__all__ = [
-    "SEVERITIES",
-    "Finding",
-    "Rule",
-    "RuleSummary",
-    "Severity",
-    "Violation",
-    "apply_rules",
-    "listening",
-    "report",
-    "summarize",
-]
-
 Severity: TypeAlias = Literal["error", "warning", "info"]
 """`error` breaks the specification or a guarantee to readers, `warning` affects some readers or prevents data
 skipping, and `info` is allowed and useful to know."""

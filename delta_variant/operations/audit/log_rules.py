@@ -31,8 +31,6 @@ from . import log_survey
 from .findings import Rule, Violation
 from .log_survey import Commit, Compaction, LogSurvey
 
-__all__ = ["LOG_RULES", "wrong_files"]
-
 Key = tuple[Any, ...]
 
 

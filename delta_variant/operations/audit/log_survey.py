@@ -51,8 +51,6 @@ from ...storage.store import Store
 from .findings import Violation
 from .replay import Replay, replay_log
 
-__all__ = ["LogSurvey", "survey_log"]
-
 THREADS = 16
 
 LIKE_LOG_FILE = re.compile(r"[0-9]+[^/]*\.(json|crc|parquet)", re.IGNORECASE)

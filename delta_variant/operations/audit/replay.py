@@ -40,8 +40,6 @@ from ...storage.store import Store
 from .findings import Violation
 from .statistics_copies import differences_of_copies, footer_differences, types_of_bounds
 
-__all__ = ["Replay", "RuleViolation", "replay_log"]
-
 RuleViolation: TypeAlias = "tuple[str, Violation]"
 """A violation and the id of its rule."""
 

@@ -8,8 +8,6 @@ from math import exp, lgamma
 from random import Random
 from typing import TypeVar
 
-__all__ = ["AuditSample", "choose", "sample_of"]
-
 CONFIDENCE, ROUNDING = 0.95, 1e-9
 
 Item = TypeVar("Item")

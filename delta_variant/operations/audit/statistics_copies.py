@@ -15,17 +15,6 @@ from ...protocol.schema.json_text import parse as parse_schema
 from ...protocol.statistics import FileStatistics, decode, describe_bound, leaves_of, to_comparable, value_at
 from ...protocol.types import VARIANT, DataType, StructType
 
-__all__ = [
-    "SIDES",
-    "bounds_of",
-    "decode_or_empty",
-    "differences_of_copies",
-    "footer_differences",
-    "is_near",
-    "ordinary_columns",
-    "types_of_bounds",
-]
-
 
 def footer_differences(file: NativeFile) -> Iterator[tuple[str, str]]:
     """Yield column and sentence for each statistic of row groups and pages that excludes a value.

@@ -27,16 +27,6 @@ from .findings import Rule, Violation
 from .statistics_copies import SIDES, bounds_of, differences_of_copies, is_near, ordinary_columns
 from .subjects import FileSubject, TableSubject
 
-__all__ = [
-    "CHECKPOINT_STATISTICS_RULES",
-    "CONTRADICTED",
-    "DANGER",
-    "FILE_STATISTICS_RULES",
-    "REPAIR",
-    "UNUSED",
-    "is_false_null_count",
-]
-
 Path: TypeAlias = tuple[str, ...]
 
 FLOAT, DOUBLE = PrimitiveType("float"), PrimitiveType("double")

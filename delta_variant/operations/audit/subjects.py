@@ -39,8 +39,6 @@ from ...variant import paths as variant_paths
 from .log_survey import LogSurvey
 from .statistics_copies import SIDES, bounds_of, ordinary_columns
 
-__all__ = ["ColumnSubject", "FileSubject", "PathReport", "TableSubject", "names_of"]
-
 Path: TypeAlias = tuple[str, ...]
 Value = TypeVar("Value")
 

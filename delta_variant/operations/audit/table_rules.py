@@ -24,8 +24,6 @@ from ...protocol.types import GENERATION_EXPRESSION, VARIANT, default_of, fields
 from .findings import Rule, Violation
 from .subjects import TableSubject
 
-__all__ = ["TABLE_RULES", "row_id_ranges"]
-
 
 def _lacking(subject: TableSubject) -> Iterator[TableFeature]:
     """Yield the features that the protocol lacks; a preview counts as its feature."""

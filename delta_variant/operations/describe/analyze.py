@@ -37,8 +37,6 @@ from .sample import Path
 from .sketches import SCHEMA, Figures, Sketches, merge
 from .summary import PathSummary
 
-__all__ = ["Analysis", "analyze", "with_analyzed_figures"]
-
 FOLDER = "_delta_variant_sketches"
 FORMAT = 1
 """The format of the records. Another one makes other names, so that all files are analyzed again."""

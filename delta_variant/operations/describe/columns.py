@@ -12,8 +12,6 @@ from ...protocol import properties
 from ...variant.shredding import MAX_DEPTH, MAX_LEAVES, infer_shredding_schema
 from .sample import Path, Sample
 
-__all__ = ["reasons"]
-
 UNLIMITED = 100_000
 MAJORITY = 0.75
 """If more than a quarter of the values of a path have other types, its column does not make rows residual."""

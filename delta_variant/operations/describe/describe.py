@@ -29,8 +29,6 @@ from .ranges import choose_files, read_ranges
 from .sample import Path, Sample
 from .summary import PathSummary, Summary
 
-__all__ = ["describe"]
-
 SAMPLE_ROWS = 10_000
 
 

@@ -19,8 +19,6 @@ from ...read.prune import Bounds
 from .sample import MAX_CHARACTERS, Path
 from .summary import PathSummary
 
-__all__ = ["with_exact_figures"]
-
 MAX_FILES = 1_000
 """The statistics of a table of more files take longer than the sample."""
 

@@ -15,8 +15,6 @@ from ...log.snapshot import Snapshot
 from ...read.file_reader import FileReader, TableReader, files_of
 from ...read.query import Query
 
-__all__ = ["choose_files", "read_ranges"]
-
 MAX_FILES = 16
 MAX_RANGES = 32
 """Adjacent rows are often alike, so that many ranges are better than few. Each range costs pages to read."""

@@ -23,8 +23,6 @@ from ...variant.paths import normalize
 from ...variant.values import VARIANT_TYPE, Variant
 from .summary import PathSummary
 
-__all__ = ["Path", "Sample", "distinct_values"]
-
 MAX_PATHS = 10_000
 MAX_EXAMPLES = 3
 MAX_CHARACTERS = 40

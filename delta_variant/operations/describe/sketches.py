@@ -23,8 +23,6 @@ from ...variant.objects import is_variant, variants_from_column
 from ...variant.values import VARIANT_TYPE, extract
 from .sample import MAX_CHARACTERS, Path
 
-__all__ = ["SCHEMA", "Figures", "Sketches", "merge"]
-
 Key: TypeAlias = tuple[str, Path]
 
 SIZE = 1024

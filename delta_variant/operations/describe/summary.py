@@ -13,8 +13,6 @@ from ..._html import html_table
 from ..._text import count, rows_text, shorten
 from ...errors import printable
 
-__all__ = ["EMPTY", "PathSummary", "Summary"]
-
 WIDTH = 80
 
 SCHEMA = pa.schema(

@@ -27,19 +27,6 @@ from ...storage.uris import local_location
 from ...variant.shredding import ShreddingSchema
 from ...variant.values import ArrowArray, to_arrow_array
 
-__all__ = [
-    "FilePath",
-    "LegacyFile",
-    "open_legacy_file",
-    "read_batches",
-    "read_legacy_file",
-    "shred_legacy",
-    "staging_folder",
-    "unshred_legacy",
-    "write_file",
-    "write_legacy_file",
-]
-
 
 def shred_legacy(variants: ArrowArray, schema: ShreddingSchema) -> pa.StructArray:
     """Return Variants as columns in the legacy layout, shredded by a schema.

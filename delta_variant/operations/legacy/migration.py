@@ -17,8 +17,6 @@ from ...storage.uris import local_location
 from ...variant.shredding import ShreddingSchema
 from .files import FilePath, LegacyFile, open_legacy_file, read_batches, staging_folder, write_file
 
-__all__ = ["MigratedFile", "Migration", "migrate_legacy"]
-
 NewShredding: TypeAlias = "Shredding | Literal['same']"
 
 

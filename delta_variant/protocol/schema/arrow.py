@@ -31,19 +31,6 @@ from ..types import (
 from .column_mapping import COLUMN_ID
 from .json_text import check_levels
 
-__all__ = [
-    "field_id",
-    "from_arrow",
-    "is_encoded_variant",
-    "is_list",
-    "is_text_or_variant",
-    "is_variant",
-    "storage_of",
-    "to_arrow",
-    "to_arrow_type",
-    "variant_field",
-]
-
 EXTENSION_NAME = b"ARROW:extension:name"
 EXTENSION_METADATA = b"ARROW:extension:metadata"
 FIELD_ID = b"PARQUET:field_id"

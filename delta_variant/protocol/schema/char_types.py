@@ -14,8 +14,6 @@ from typing import Any
 from ..types import DataType, StructField, parts_of
 from .paths import FieldPath
 
-__all__ = ["TYPE_TEXT", "Width", "char_widths", "widths_of"]
-
 TYPE_TEXT = "__CHAR_VARCHAR_TYPE_STRING"
 """The key of a field's metadata in which Spark stores the type."""
 

@@ -9,16 +9,6 @@ from ...errors import SchemaError
 from ..properties import ColumnMappingMode
 from ..types import StructField, StructType, fields_of, map_fields
 
-__all__ = [
-    "COLUMN_ID",
-    "PHYSICAL_NAME",
-    "ColumnMappingMode",
-    "assign_column_mapping",
-    "keep_names",
-    "physical_name",
-    "physical_schema",
-]
-
 COLUMN_ID = "delta.columnMapping.id"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 

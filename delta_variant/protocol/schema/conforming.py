@@ -14,8 +14,6 @@ from ...errors import SchemaError
 from ..types import VARIANT, ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, describe
 from .arrow import VARIANT_STORAGE, is_list, to_arrow_type, variant_field
 
-__all__ = ["conform"]
-
 BINARY = PrimitiveType("binary")
 MAX_OFFSET = 2**31 - 1
 

@@ -20,8 +20,6 @@ from ..types import (
     parts_of,
 )
 
-__all__ = ["check_levels", "parse", "to_json"]
-
 PRIMITIVES = frozenset(
     {
         "string",

@@ -24,8 +24,6 @@ from ..types import (
 )
 from .widening import is_lossless
 
-__all__ = ["merge"]
-
 # For each type, the types that can hold all of its values.
 WIDENING = {
     "byte": ("short", "integer", "long"),

@@ -14,8 +14,6 @@ from ...errors import MalformedLogError, SchemaError, UnsupportedFeatureError
 from ...variant.moments import UTC, instant_of
 from ..types import DataType, PrimitiveType, decimal_of, describe
 
-__all__ = ["partition_value_from_string", "partition_value_to_string"]
-
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 NOT_FINITE = re.compile(r"[+-]?inf(inity)?|nan", re.ASCII | re.IGNORECASE)
 TIMESTAMP = re.compile(

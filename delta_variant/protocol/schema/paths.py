@@ -12,16 +12,6 @@ from ..._checks import list_names
 from ...errors import SchemaError
 from ..types import DataType, StructField, StructType, describe, map_parts, parts_of
 
-__all__ = [
-    "FieldPath",
-    "edit_fields",
-    "edit_type",
-    "path_text",
-    "resolve",
-    "split_at_field",
-    "type_at",
-]
-
 FieldPath: TypeAlias = tuple[str, ...]
 Part: TypeAlias = Literal["element", "key", "value"]
 

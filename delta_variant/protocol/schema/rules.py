@@ -22,15 +22,6 @@ from ..types import (
     primitives_of,
 )
 
-__all__ = [
-    "check_consistent",
-    "check_new",
-    "check_partition_columns",
-    "contradictions",
-    "maps_with_variant_keys",
-    "remove_void",
-]
-
 FORBIDDEN_CHARACTERS = " ,;{}()\n\t="
 
 

@@ -27,8 +27,6 @@ from ..types import (
 from .arrow import is_list
 from .widening import is_lossless
 
-__all__ = ["check_readable", "is_unadjusted", "may_overflow", "mismatches"]
-
 Path: TypeAlias = tuple[str, ...]
 
 TIMESTAMP = PrimitiveType("timestamp")

@@ -21,16 +21,6 @@ from ..types import (
 )
 from .paths import FieldPath, edit_fields, edit_type, path_text, split_at_field, type_at
 
-__all__ = [
-    "check_type_changes",
-    "find_widenings",
-    "is_lossless",
-    "is_widening",
-    "types_before",
-    "widen_type",
-    "without_type_changes",
-]
-
 INTEGERS = ("byte", "short", "integer", "long")
 MAX_DIGITS = {"byte": 3, "short": 5, "integer": 10, "long": 19}
 ALL_DIGITS = {"byte": 2, "short": 4, "integer": 9, "long": 18, "float": 7, "double": 15}

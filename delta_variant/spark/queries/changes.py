@@ -8,8 +8,6 @@ from typing import NamedTuple
 from ...expressions.lexer import Cursor, GrammarError, parts_of_name
 from ...expressions.literals import string_value
 
-__all__ = ["Changes", "without_changes"]
-
 FUNCTION = "table_changes"
 NAME = "table changes {}"
 

@@ -11,8 +11,6 @@ from ...expressions.tree import Expression, Name, transform
 from ...read.scope import Scope as TableScope
 from .parts import Item, Query, Scope, Span
 
-__all__ = ["Column", "Group", "Layout", "Names", "Origin", "Path", "Slot"]
-
 
 @dataclass(frozen=True)
 class Slot:

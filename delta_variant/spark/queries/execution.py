@@ -45,8 +45,6 @@ from .table_names import View, find_source
 from .text import escape, field, field_name, replace_tables
 from .views import ViewExpander
 
-__all__ = ["sql"]
-
 _LOGGER = get_logger(__name__)
 
 NESTED = (ArrayType, MapType, StructType)

@@ -11,8 +11,6 @@ from ...read.file_metadata import METADATA, NOT_SELECTED
 from .parsing import parse_query
 from .parts import Item, Query, Scope, Span
 
-__all__ = ["check_file_metadata", "has_file_metadata", "without_file_metadata"]
-
 
 def has_file_metadata(query: Query) -> bool:
     """Return whether a query names `_metadata`; raises ExpressionError for `input_file_name()`."""

@@ -15,8 +15,6 @@ from ...protocol.schema.arrow import variant_field
 from ...read import query as reads
 from ...variant import values as variants
 
-__all__ = ["LenientQuery"]
-
 VARIANTS: Any = pa.list_(variant_field("element"))
 
 

@@ -9,8 +9,6 @@ from ...statements.parameters import literal_text
 from .spans import QueryTokens
 from .syntax import PARSER_ERRORS, Dialect
 
-__all__ = ["literals_of", "with_values"]
-
 
 def literals_of(args: Any) -> dict[str, str] | list[str]:
     """Return the SQL text of parameters, without those that have none."""

@@ -39,8 +39,6 @@ from .syntax import (
     whole_sources,
 )
 
-__all__ = ["ConditionFinder", "parse_query"]
-
 
 class ConditionFinder:
     """Finds the conditions in WHERE and ON. `scope_of` has the scope of a node."""

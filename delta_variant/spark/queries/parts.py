@@ -9,8 +9,6 @@ import msgspec
 
 from ...expressions.tree import Expression
 
-__all__ = ["Conjunct", "Extract", "Item", "Query", "Scope", "Span", "TableReference"]
-
 Span = tuple[int, int]
 """The first and the last character of a part of the text."""
 

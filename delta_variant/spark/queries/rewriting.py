@@ -34,8 +34,6 @@ from .column_names import Group, Layout, Names, Origin, Path, Slot
 from .parts import Extract, Item, Query, Span
 from .text import escape, field, replace_tables
 
-__all__ = ["Rewriting", "TableRead", "rewrite"]
-
 CONSTANT = Literal(pa.scalar(True))
 """The column of rows of which the query reads none."""
 

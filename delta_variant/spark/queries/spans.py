@@ -12,8 +12,6 @@ from sqlglot.tokenizer_core import TokenType
 from .parts import Span, TableReference
 from .syntax import CAST_TOKENS, CLOSING, GETTERS, OPENING
 
-__all__ = ["QueryTokens", "tables_of_tokens"]
-
 END_OF_WHERE = frozenset(
     {
         *(TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY, TokenType.WINDOW, TokenType.ORDER_BY),

@@ -20,8 +20,6 @@ from ..engine import SparkEngine
 from ..running import session_timezone
 from .table_names import FORMATS, find_source
 
-__all__ = ["SparkStatements"]
-
 _LOGGER = get_logger(__name__)
 
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"

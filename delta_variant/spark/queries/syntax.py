@@ -12,31 +12,6 @@ from sqlglot.tokenizer_core import TokenType
 
 from ...expressions.constructors import CONSTRUCTORS
 
-__all__ = [
-    "CAST_TOKENS",
-    "CLAUSES_OF_COLUMNS",
-    "CLAUSES_OF_ROWS",
-    "CLOSING",
-    "EXTRACTS",
-    "GETTERS",
-    "OPENING",
-    "PARSER_ERRORS",
-    "Dialect",
-    "base_of",
-    "branches_of",
-    "has_only",
-    "is_from_a_table",
-    "is_over_rows",
-    "is_plain_source",
-    "join_conditions",
-    "joins_columns",
-    "output_names",
-    "sees_outputs",
-    "sources_of",
-    "visible_ctes",
-    "whole_sources",
-]
-
 CAST_TOKENS = (TokenType.DCOLON, TokenType.QDCOLON)
 OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
 CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)

@@ -17,8 +17,6 @@ from ..credentials import session_options
 from ..locations import default_file_system, is_location, locate
 from ..versions import SPARK_ERRORS
 
-__all__ = ["FORMATS", "View", "create_view", "drop_view", "find_source", "resolve_table"]
-
 VIEW = "spark.delta_variant.view."
 """The prefix of the settings of a session that name its views; the value is the location of the table."""
 

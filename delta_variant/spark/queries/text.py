@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..._text import quote
 from .parts import Query, Span, TableReference
 
-__all__ = ["escape", "field", "field_name", "replace_tables"]
-
 
 def field_name(reference: int) -> str:
     """Return the name of the DataFrame of a table reference."""

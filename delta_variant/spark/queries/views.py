@@ -17,8 +17,6 @@ from .parsing import parse_query
 from .parts import Query, Span, TableReference
 from .table_names import FORMATS, View
 
-__all__ = ["ViewExpander"]
-
 _LOGGER = get_logger(__name__)
 
 IRRELEVANT = tuple(
