@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.tables import append_events, read_by_id
+from support.planting import rewrite_commit
+from support.tables import append_events, commit_path, read_by_id
 
 import delta_variant as dv
 from delta_variant.data_file import writer as file_writer
@@ -119,6 +120,40 @@ def test_rows_of_a_file_with_another_type_or_without_a_column_are_read(tmp_path:
     assert len(transferred) == 3
     found = dv.read_table(tmp_path / "t").to_table().sort_by("id")
     assert found["more"].to_pylist() == [None, "1", "2", "3"]
+
+
+def as_spark_writes(table: Path, version: int) -> None:
+    """Write the file of a commit again, with the members of its Variant in Spark's order and not annotated."""
+    commit = commit_path(table, version)
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    (add,) = (action["add"] for action in actions if "add" in action)
+    rows = pq.read_table(table / add["path"])
+    event = rows["event"].combine_chunks()
+    parts = {name: event.field(name) for name in ("value", "metadata")}
+    fields = [pa.field(name, part.type, nullable=False) for name, part in parts.items()]
+    group = pa.StructArray.from_arrays(list(parts.values()), fields=fields, mask=event.is_null())
+    pq.write_table(rows.set_column(1, "event", group), table / add["path"])
+    add["size"] = (table / add["path"]).stat().st_size
+    rewrite_commit(commit, actions)
+
+
+def test_rows_of_unshredded_files_are_transferred_whatever_the_layout(tmp_path: Path):
+    texts = [None, '{"n": 1}', "null", '[{"a": "b"}]', "1.5", '"text"', "{}", "[]", "true", '{"n": {"m": 2}}']
+    for version, first in enumerate(range(0, 50, 10)):
+        append_events(tmp_path / "t", texts, first, shredding=None)
+        if version % 2:
+            as_spark_writes(tmp_path / "t", version)
+    before = read_by_id(tmp_path / "t")
+    assert parsed(before) == {
+        number: None if texts[number % 10] is None else json.loads(texts[number % 10] or "")
+        for number in range(50)
+    }
+    with optimizing(transfers=True) as transferred:
+        dv.optimize(tmp_path / "t")
+    assert transferred == [True] * 4
+    assert read_by_id(tmp_path / "t") == before
+    assert read_by_duckdb(tmp_path / "t") == parsed(before)
+    assert dv.Table(tmp_path / "t").audit(data=True).findings == ()
 
 
 def test_a_broken_page_is_an_error_that_names_its_file(tmp_path: Path):

@@ -4,14 +4,17 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::{Fields, Schema};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_schema::{DataType, Field, FieldRef, Fields, Schema};
+use parquet::basic::LogicalType;
+use parquet::schema::types::Type;
 use rayon::join;
 
 use super::write::{DataFileWriter, with_type};
 use crate::error::Result;
 use crate::parquet::read::{ParquetFile, Scan};
-use crate::parquet::schema::is_variant;
+use crate::parquet::schema::{is_variant, members};
 use crate::shred::extract::leaf_count;
 
 /// Rows decoded at a time.
@@ -23,8 +26,8 @@ const SLOT_BYTES: u64 = 8;
 
 impl<W: Write + Send> DataFileWriter<W> {
     /// Add the rows of a row group of another file. Return `false`, and add nothing, unless the file has the same
-    /// schema and all columns are written as they are in the batches, if the row group is large, and if it cannot be
-    /// decoded: the caller then reads the rows.
+    /// columns, Variants annotated or not, and all columns are written as they are in the batches, if the row group
+    /// is large, and if it cannot be decoded: the caller then reads the rows.
     ///
     /// The rows are written together with the next ones, or by [`DataFileWriter::flush`].
     pub fn transfer(&mut self, file: &ParquetFile, row_group: usize) -> Result<bool> {
@@ -47,8 +50,8 @@ impl<W: Write + Send> DataFileWriter<W> {
     /// Whether rows of `file` can be written as they are stored, and separated as rows of the batches.
     fn has_columns_of(&self, file: &ParquetFile) -> bool {
         let fields = self.schema.fields().iter().zip(file.arrow_schema().fields());
-        self.writes_batches_unchanged()
-            && self.writer.has_schema_of(file)
+        self.takes_stored_columns()
+            && same_columns(self.writer.parquet_schema(), file.schema())
             && fields
                 .into_iter()
                 .all(|(field, stored)| is_variant(field) || field.data_type() == stored.data_type())
@@ -61,6 +64,26 @@ impl<W: Write + Send> DataFileWriter<W> {
         }
         Ok(())
     }
+}
+
+/// Whether two schemas have the same columns. The name of the root may differ, and of Variants the annotation and the
+/// order of `metadata`, `value` and `typed_value`.
+fn same_columns(one: &Type, other: &Type) -> bool {
+    let (columns, others) = (members(one), members(other));
+    columns.len() == others.len()
+        && columns.iter().zip(others).all(|(column, other)| column == other || same_variants(column, other))
+}
+
+fn same_variants(one: &Type, other: &Type) -> bool {
+    let [head, other_head] = [one, other].map(|column| {
+        let info = column.get_basic_info();
+        let is_variant = matches!(info.logical_type_ref(), Some(LogicalType::Variant(_)));
+        let logical = info.logical_type_ref().filter(|_| !is_variant);
+        (info.name(), info.repetition(), info.has_id().then(|| info.id()), logical)
+    });
+    let (group, others) = (members(one), members(other));
+    let same_members = group.len() == others.len() && group.iter().all(|member| others.contains(member));
+    one.is_group() && other.is_group() && head == other_head && same_members
 }
 
 /// An estimate of the size of the decoded columns of a row group.
@@ -91,8 +114,27 @@ fn decode(file: &ParquetFile, row_group: usize, schema: &Schema) -> Result<Vec<R
 /// A batch of a file under the fields of `schema`.
 fn under_schema(batch: RecordBatch, schema: &Schema) -> Result<RecordBatch> {
     let fields = schema.fields().iter().zip(batch.columns());
-    let fields: Fields = fields.map(|(field, array)| with_type(field, array)).collect();
+    let columns = fields.map(|(field, array)| in_order(field, array)).collect::<Result<Vec<_>>>()?;
+    let fields: Fields =
+        schema.fields().iter().zip(&columns).map(|(field, array)| with_type(field, array)).collect();
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    let columns = batch.columns().to_vec();
     Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
+}
+
+/// The array of a column, with the members of a Variant in the order of `field`.
+fn in_order(field: &Field, array: &ArrayRef) -> Result<ArrayRef> {
+    let (true, DataType::Struct(order)) = (is_variant(field), field.data_type()) else {
+        return Ok(array.clone());
+    };
+    let group = array.as_struct();
+    if order.iter().zip(group.column_names()).all(|(member, name)| member.name() == name) {
+        return Ok(array.clone());
+    }
+    let names = order.iter().map(|member| member.name());
+    let members = names.filter_map(|name| {
+        let (_, member) = group.fields().find(name)?;
+        Some((member.clone(), group.column_by_name(name)?.clone()))
+    });
+    let (fields, columns): (Vec<FieldRef>, Vec<ArrayRef>) = members.unzip();
+    Ok(Arc::new(StructArray::try_new(fields.into(), columns, group.nulls().cloned())?))
 }

@@ -143,9 +143,13 @@ impl<W: Write + Send> DataFileWriter<W> {
         Ok(())
     }
 
-    /// Whether no column is converted.
-    pub(super) fn writes_batches_unchanged(&self) -> bool {
-        self.columns.iter().all(|column| matches!(column, Column::Plain))
+    /// Whether batches have the columns of the file: no text that is parsed, and no Variant that is shredded.
+    pub(super) fn takes_stored_columns(&self) -> bool {
+        self.columns.iter().all(|column| match column {
+            Column::Plain => true,
+            Column::Variant(schema, _) => *schema == ShreddingSchema::Untyped,
+            Column::Json(_) | Column::Struct(_) => false,
+        })
     }
 
     /// Take the rows that were separated, as they were in the batches. Take none while they are few, fewer than

@@ -13,7 +13,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::file::statistics::Statistics;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescPtr, Type};
 use rayon::prelude::*;
 
 use super::copy::{CREATED_BY, EncodedRowGroup};
@@ -169,14 +169,14 @@ impl<W: Write + Send> FileWriter<W> {
         Ok(true)
     }
 
-    /// Whether `file` has the same columns, with the same names and types.
-    pub fn has_schema_of(&self, file: &ParquetFile) -> bool {
-        file.schema() == self.parquet_schema.root_schema()
+    /// The root of the schema.
+    pub fn parquet_schema(&self) -> &Type {
+        self.parquet_schema.root_schema()
     }
 
     fn has_same_pages(&self, file: &ParquetFile, row_group: usize) -> bool {
         let codec = discriminant(&self.options.compression);
-        self.has_schema_of(file)
+        file.schema() == self.parquet_schema()
             && file.row_groups().get(row_group).is_some_and(|group| {
                 group.columns().iter().all(|chunk| discriminant(&chunk.compression()) == codec)
             })
