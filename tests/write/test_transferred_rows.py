@@ -123,7 +123,7 @@ def test_rows_of_a_file_with_another_type_or_without_a_column_are_read(tmp_path:
 
 
 def as_spark_writes(table: Path, version: int) -> None:
-    """Write the file of a commit again, with the members of its Variant in Spark's order and not annotated."""
+    """Write the file of a commit again, its Variant in the order of Spark and not annotated."""
     commit = commit_path(table, version)
     actions = [json.loads(line) for line in commit.read_text().splitlines()]
     (add,) = (action["add"] for action in actions if "add" in action)
