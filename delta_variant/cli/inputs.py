@@ -12,9 +12,8 @@ import pyarrow as pa
 import typer
 
 from ..errors import SourceError
-from ..input.files import kind_of, list_files
+from ..input.files import kind_of, list_files, open_csv, open_parquet
 from ..input.json_lines import Format, JsonLines, Origin, read_json
-from ..input.tabular_files import open_csv, open_parquet
 from ..storage.inputs import InputFile, total_size
 from .options import storage_options
 from .progress import Intake

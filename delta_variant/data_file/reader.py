@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -179,3 +180,32 @@ def filter_rows(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
         return batch
     # The C interface of Arrow truncates a name at NUL.
     return _native.filter_rows(batch, mask).rename_columns(batch.schema.names)
+
+
+VECTOR_FILES = 8
+"""How many files are kept in memory during a read."""
+
+VECTOR_END_BYTES = 1 << 20
+"""How much of a file is read at once: in most cases all of it."""
+
+
+class VectorFiles:
+    """The files of deletion vectors of a table.
+
+    A file has the vectors of many data files: it is read once, unless it is large.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._files: dict[str, RangeReader] = {}
+        self._lock = Lock()
+
+    def read(self, path: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Return the bytes of half-open ranges `(start, end)` of a file; threads wait for each other."""
+        with self._lock:
+            file = self._files.get(path)
+            if file is None:
+                if len(self._files) == VECTOR_FILES:
+                    del self._files[next(iter(self._files))]
+                file = self._files[path] = RangeReader(self._store, path, VECTOR_END_BYTES)
+        return file.read([start for start, _ in ranges], [end for _, end in ranges])

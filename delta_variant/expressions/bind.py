@@ -29,7 +29,7 @@ from .constructors import CONSTRUCTORS, bind_constructor
 from .evaluate import ARITHMETIC, call_kernel, constant_of
 from .names import NameScope
 from .patterns import parse_pattern
-from .scalar_functions import SCALAR_FUNCTIONS
+from .scalars import SCALAR_FUNCTIONS
 from .scalars.signature import Expansion, Parameter, StatementMoment
 from .tree import (
     Call,

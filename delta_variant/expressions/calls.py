@@ -11,7 +11,7 @@ from .._checks import nearest
 from ..variant.paths import parse_pattern
 from .constructors import CONSTRUCTORS
 from .lexer import GrammarError
-from .scalar_functions import SCALAR_FUNCTIONS
+from .scalars import SCALAR_FUNCTIONS
 from .tree import Call, Cast, Expression, Literal, Path
 from .type_grammar import type_of_text
 from .variant_functions import VARIANT_FUNCTIONS

@@ -18,7 +18,7 @@ from ..variant.paths import normalize
 from .cast import cast_scalar, cast_values
 from .char_padding import pad_values
 from .patterns import match_pattern
-from .scalar_functions import SCALAR_FUNCTIONS
+from .scalars import SCALAR_FUNCTIONS
 from .scalars.signature import ScalarFunction
 from .tree import (
     PAD,

@@ -13,10 +13,9 @@ from typing import NoReturn
 import pyarrow as pa
 
 from .calls import AGGREGATES, extend, find_function
-from .forms import FORMS, case_form
+from .forms import FORMS, PREDICATES, case_form, is_test
 from .lexer import Cursor, Token
 from .literals import TYPED_LITERALS, number_literal, string_value
-from .predicates import PREDICATES, is_test
 from .reader import Reader
 from .tree import Aggregate, Call, Cast, Expression, Literal, Name
 from .type_grammar import read_type

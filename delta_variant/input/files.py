@@ -3,17 +3,270 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 
-from ..errors import ArgumentTypeError, SourceError
-from ..storage.inputs import InputFile, list_inputs
-from .content import COMPRESSED_SUFFIXES
+from .._checks import check_option
+from .._progress import advance, begin
+from ..data_file.options import JsonOptions
+from ..errors import ArgumentTypeError, DeltaVariantError, SchemaError, SourceError
+from ..protocol.schema.partition_values import parse_folders
+from ..storage.inputs import InputFile, list_inputs, total_size
+from ..variant.shredding import unshred
+from ..variant.values import EXTENSION, VARIANT_TYPE, plain_variants
+from .content import COMPRESSED_SUFFIXES, Content
+from .extracted_columns import ExtractedColumns
 from .json_lines import JSON_SUFFIXES, read_json
-from .tabular_files import open_csv, open_parquet
+
+BATCH_ROWS = 65_536
+DELIMITERS = (",", ";", "\t")
+DECIMALS = (".", ",")
+QUOTED = re.compile(rb'"[^"]*"')
+
+Partitions = Mapping[str, str | None]
+
+
+def open_parquet(
+    files: Sequence[InputFile],
+    variant_columns: Collection[str] = (),
+    *,
+    hive: bool = False,
+    columns: Mapping[str, str] | None = None,
+) -> pa.RecordBatchReader:
+    """Return the rows of Parquet files as a stream whose schema has the columns of all files.
+
+    A struct of `metadata`, `value` and perhaps `typed_value` is a Variant, with or without the annotation,
+    because some writers omit it. A column is nullable unless all files require it. `hive=True` adds the
+    columns in the names of folders, such as `day=2026-11-21/`: integers if all of their values are, strings
+    otherwise. `columns` are those of `read_csv`. Raise SourceError for a file that cannot be read, and
+    SchemaError for files whose columns have different types.
+    """
+    folders = [dict(parse_folders(file.path)) if hive else {} for file in files]
+    types = _partition_types(folders)
+    schemas = []
+    for file in files:
+        with _opened(file, _parquet_file) as opened:
+            schemas.append(_logical_schema(_with_distinct_names(opened.schema_arrow, file)))
+    everywhere = set.intersection(*(set(each.names) for each in schemas))
+    schema = _unify([*schemas, pa.schema(list(types.items()))], files)
+    schema = pa.schema(
+        [field.with_nullable(field.nullable or field.name not in everywhere) for field in schema]
+    )
+
+    def batches() -> Iterator[tuple[InputFile, pa.RecordBatch]]:
+        begin("writing", files=len(files), bytes_=total_size(files))
+        for file, values in zip(files, folders, strict=True):
+            with _opened(file, _parquet_file) as opened:
+                rows = max(opened.metadata.num_rows, 1)
+                for batch in opened.iter_batches(BATCH_ROWS):
+                    advance(bytes_=(file.size or 0) * batch.num_rows // rows, rows=batch.num_rows)
+                    yield file, _with_schema(batch, schema, values)
+            advance(files=1)
+
+    texts = [field.name for field in schema if field.name in variant_columns and _is_text(field.type)]
+    return _stream(schema, batches(), ExtractedColumns.of(columns, schema, texts))
+
+
+def open_csv(
+    files: Sequence[InputFile],
+    variant_columns: Collection[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    decimal: str = ".",
+) -> pa.RecordBatchReader:
+    """Return the rows of CSV files with a header as a stream; see `read_csv`."""
+    check_option("decimal", decimal, DECIMALS)
+    options = pyarrow.csv.ConvertOptions(
+        column_types={name: pa.string() for name in variant_columns},
+        null_values=[""],
+        strings_can_be_null=True,
+        decimal_point=decimal,
+    )
+    schemas = []
+    for file in files:
+        with _opened_csv(file, options) as opened:
+            schemas.append(_text_schema(_with_distinct_names(opened.schema, file), file))
+    schema = _unify(schemas, files)
+    extracted = ExtractedColumns.of(columns, schema, tuple(variant_columns))
+
+    def batches() -> Iterator[tuple[InputFile, pa.RecordBatch]]:
+        begin("writing", files=len(files), bytes_=total_size(files))
+        for file in files:
+            with _opened_csv(file, options) as opened:
+                for batch in opened:
+                    advance(rows=batch.num_rows)
+                    yield file, _with_schema(batch, schema, {})
+            advance(files=1, bytes_=file.size or 0)
+
+    return _stream(schema, batches(), extracted, variant_columns)
+
+
+def _stream(
+    schema: pa.Schema,
+    batches: Iterator[tuple[InputFile, pa.RecordBatch]],
+    extracted: ExtractedColumns,
+    json: Collection[str] = (),
+) -> pa.RecordBatchReader:
+    """Return batches of files as a stream with the extracted columns, and JSON text as `arrow.json`."""
+    fields = [pa.field(field.name, pa.json_()) if field.name in json else field for field in schema]
+    whole = pa.schema([*fields, *extracted.fields])
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        current, first = None, 0
+        for file, batch in batches:
+            current, first = file, first if file is current else 0
+            locate = partial(_locate, file.name, first)
+            first += batch.num_rows
+            added = extracted.append(batch, file.name, locate, JsonOptions())
+            yield pa.record_batch(list(map(_as_field, added.columns, whole)), schema=whole)
+
+    return pa.RecordBatchReader.from_batches(whole, rows())
+
+
+def _locate(file: str, first: int, row: int) -> dict[str, Any]:
+    return {"file": file, "row": first + row}
+
+
+def _as_field(column: Any, field: pa.Field[Any]) -> Any:
+    return pa.ExtensionArray.from_storage(field.type, column) if field.type == pa.json_() else column
+
+
+@contextmanager
+def _opened_csv(
+    file: InputFile, options: pyarrow.csv.ConvertOptions
+) -> Iterator[pyarrow.csv.CSVStreamingReader]:
+    with Content(file) as content, _converted_errors(file):
+        text = content.open()
+        header = text.peek().partition(b"\n")[0]
+        parse = pyarrow.csv.ParseOptions(delimiter=_delimiter_of(header), newlines_in_values=True)
+        yield pyarrow.csv.open_csv(text, parse_options=parse, convert_options=options)
+
+
+def _delimiter_of(header: bytes) -> str:
+    """Return the delimiter that occurs most often in a header, outside quotes; the comma if none does."""
+    names = QUOTED.sub(b"", header)
+    return max(DELIMITERS, key=lambda each: names.count(each.encode()))
+
+
+def _parquet_file(content: Any) -> pq.ParquetFile:
+    return pq.ParquetFile(content, page_checksum_verification=True)
+
+
+@contextmanager
+def _opened(file: InputFile, read: Callable[[Any], Any]) -> Iterator[Any]:
+    with file.open() as content, _converted_errors(file):
+        yield read(content)
+
+
+@contextmanager
+def _converted_errors(file: InputFile) -> Iterator[None]:
+    try:
+        yield
+    except DeltaVariantError:
+        raise
+    # Arrow raises OSError for data that it cannot decompress.
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"cannot read {file.name}: {error}", file=file.name) from error
+
+
+def _partition_types(folders: Sequence[Partitions]) -> dict[str, pa.DataType]:
+    names = dict.fromkeys(name for values in folders for name in values)
+    types: dict[str, pa.DataType] = {}
+    for name in names:
+        texts = [text for values in folders if (text := values.get(name)) is not None]
+        types[name] = pa.int64() if texts and all(map(_is_integer, texts)) else pa.string()
+    return types
+
+
+def _is_integer(text: str) -> bool:
+    # Text such as 007 must keep its zeros.
+    digits = text.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and str(int(text)) == text and abs(int(text)) < 2**63
+
+
+def _with_distinct_names(schema: pa.Schema, file: InputFile) -> pa.Schema:
+    repeated = next((name for name in schema.names if schema.names.count(name) > 1), None)
+    if repeated is not None:
+        raise SchemaError(
+            f"cannot read {file.name} because it has several columns {repeated!r}: rename them",
+            file=file.name,
+            column=repeated,
+        )
+    return schema
+
+
+def _text_schema(schema: pa.Schema, file: InputFile) -> pa.Schema:
+    """Return the schema of a CSV file. pyarrow infers that text which is not UTF-8 is binary."""
+    column = next((field.name for field in schema if pa.types.is_binary(field.type)), None)
+    if column is not None:
+        raise SourceError(
+            f"cannot read {file.name} because the column {column!r} is not UTF-8: convert the file to UTF-8",
+            file=file.name,
+            column=column,
+        )
+    return schema
+
+
+def _unify(schemas: Sequence[pa.Schema], files: Sequence[InputFile]) -> pa.Schema:
+    try:
+        return pa.unify_schemas(list(schemas), promote_options="default")
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise SchemaError(
+            f"cannot read {files[0].name} and the other files as one table because their columns have "
+            f"different types: {error}",
+            file=files[0].name,
+        ) from error
+
+
+def _logical_schema(schema: pa.Schema) -> pa.Schema:
+    """Return the schema of a file with its Variants as unshredded structs of the extension type."""
+    return pa.schema(
+        [
+            pa.field(field.name, VARIANT_TYPE, field.nullable, EXTENSION)
+            if _is_variant(field.type)
+            else field
+            for field in schema
+        ]
+    )
+
+
+def _is_text(arrow_type: pa.DataType) -> bool:
+    return pa.types.is_string(arrow_type) or pa.types.is_large_string(arrow_type)
+
+
+def _is_variant(arrow_type: pa.DataType) -> bool:
+    if not pa.types.is_struct(arrow_type):
+        return False
+    parts = {part.name: part.type for part in arrow_type}
+    binary = [parts.pop(name, None) for name in ("metadata", "value")]
+    return set(parts) <= {"typed_value"} and all(
+        each is not None and pa.types.is_binary(each) for each in binary
+    )
+
+
+def _with_schema(batch: pa.RecordBatch, schema: pa.Schema, values: Partitions) -> pa.RecordBatch:
+    arrays: list[Any] = []
+    for field in schema:
+        position = batch.schema.get_field_index(field.name)
+        if position >= 0:
+            column = batch.column(position)
+            if _is_variant(column.type):
+                column = plain_variants(unshred(column))
+            arrays.append(column if column.type == field.type else column.cast(field.type))
+        elif (text := values.get(field.name)) is not None:
+            arrays.append(pa.repeat(pa.scalar(text).cast(field.type), batch.num_rows))
+        else:
+            arrays.append(pa.nulls(batch.num_rows, field.type))
+    return pa.record_batch(arrays, schema=schema)
+
 
 Kind: TypeAlias = Literal["JSON", "CSV", "Parquet"]
 

@@ -35,8 +35,7 @@ from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import TableLocation
 from ..write.table_changes import change
 from .alter.alteration import load_for_alter, metadata_options, plan_alteration
-from .feature_history import CHECKPOINT_PROTECTION, FeatureHistory
-from .feature_traces import NO_TRACES, REMEDIES, REMOVALS, Removal
+from .feature_traces import CHECKPOINT_PROTECTION, NO_TRACES, REMEDIES, REMOVALS, FeatureHistory, Removal
 
 BARRIERS = 3
 """Checkpoints before the last commit: Delta on Spark gives up after three that it cannot read."""

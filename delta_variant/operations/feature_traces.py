@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timezone
 from functools import partial
 from typing import Any, ClassVar, TypeAlias
 
@@ -17,19 +18,25 @@ import pyarrow.compute as pc
 from .._arrow import Array, total
 from ..data_file.options import FileOptions
 from ..data_file.shredding import PerSchema
+from ..errors import DataFileError, RetentionDurationError, StoreError
 from ..execution import Executor, NameFile
 from ..log import transaction
+from ..log.checkpoints.reading import sidecars_of
+from ..log.cleanup import DAY, adjust_times, delete_expired, find_expired
 from ..log.commit_context import commit_context, now
+from ..log.commits import read_versions
 from ..log.conflicts import Reads
 from ..log.deletion_vectors import file_path
 from ..log.file_tables import FILES_SCHEMA
-from ..log.load import load_with_tombstones
+from ..log.listing import CheckpointFiles, checkpoint_name, list_log
+from ..log.load import load_snapshot, load_with_tombstones
 from ..log.snapshot import Snapshot, TableVersion, strip_files
-from ..protocol import properties
-from ..protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, DomainMetadata, is_absolute
+from ..protocol import features, properties
+from ..protocol.actions import CLUSTERING_DOMAIN, ROW_TRACKING_DOMAIN, DomainMetadata, Metadata, is_absolute
 from ..protocol.clustering import decode_clustering_columns
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.widening import without_type_changes
+from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import TYPE_CHANGES, StructType, fields_of
 from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
 from ..read.shredded_columns import variants_of
@@ -284,3 +291,103 @@ REMEDIES: Mapping[str, str] = {
     "clustering": "run ALTER TABLE … CLUSTER BY NONE on Spark, or write the rows to a new table",
 }
 """How the parts of a table that require a feature are removed, by the stable name of the feature."""
+
+
+CHECKPOINT_PROTECTION = "checkpointProtection"
+
+
+@dataclass(frozen=True)
+class FeatureHistory:
+    """The versions in the log of a table that use a feature, although the latest version does not.
+
+    Attributes:
+        snapshot: The latest version.
+        name: The name of the feature in the protocol.
+        removal: How the traces of the feature are found.
+        clean: The paths of files that have no traces.
+        executor: The executor that searches files.
+    """
+
+    snapshot: Snapshot
+    name: str
+    removal: Removal
+    clean: Array
+    executor: Executor
+
+    def truncate(self, write_barrier: Callable[[], object]) -> None:
+        """Delete the versions up to the last one that uses the feature.
+
+        `write_barrier` commits a version with a checkpoint, which the deletion requires. Raises
+        RetentionDurationError if writers may still commit on top of these versions, because they are younger
+        than `delta.dropFeatureTruncateHistory.retentionDuration`, a day by default and at least.
+        """
+        last = self._find_last_use()
+        if last is None:
+            return
+        store, configuration = self.snapshot.store, self.snapshot.configuration
+        if _first_checkpoint_after(store, last) is None:
+            write_barrier()
+        retention = max(configuration.get(properties.TRUNCATE_HISTORY_RETENTION_DURATION), DAY)
+        time = now()
+        delete_expired(store, find_expired(store, configuration, time, cutoff=time - retention))
+        last = self._find_last_use()
+        if last is not None:
+            first = _first_checkpoint_after(store, last)
+            expires = (time if first is None else first) + retention
+            raise RetentionDurationError(
+                f"cannot drop the feature {self.name!r} of {self.snapshot.uri} yet because version {last} in "
+                "its log needs it, and writers may still commit on top of it: repeat the call after "
+                f"{_text(expires)}",
+                table=self.snapshot.uri,
+                version=last,
+            )
+
+    def _find_last_use(self) -> int | None:
+        """Return the last version in the log that uses the feature, as far as it is known, else None."""
+        snapshot, store = self.snapshot, self.snapshot.store
+        listing = list_log(store, None)
+        if self.name == CHECKPOINT_PROTECTION:
+            before = snapshot.configuration.get(properties.CHECKPOINT_PROTECTION_VERSION)
+            versions = {*listing.commits, *(each.version for each in listing.checkpoints)}
+            return max((version for version in versions if version < before), default=None)
+        first = 0 if 0 in listing.commits else min(each.version for each in listing.checkpoints)
+        past = load_snapshot(store, first)
+        is_needed, used = self._is_needed(past.metadata), [first] if self._has_traces(past) else []
+        for version, actions in read_versions(store, min(listing.commits), snapshot.version):
+            for action in actions:
+                is_needed = self._is_needed(action) if isinstance(action, Metadata) else is_needed
+            used += [version] if is_needed else []
+        if features.FEATURES[self.name].base_name == "v2Checkpoint":
+            used += [each.version for each in listing.checkpoints if _is_v2(store, each)]
+        return max(used, default=None)
+
+    def _is_needed(self, metadata: Metadata) -> bool:
+        table = TableConfiguration.of(self.snapshot.uri, self.snapshot.protocol, metadata)
+        return any(features.find_uses(self.name, table.schema, table.properties, ()))
+
+    def _has_traces(self, past: Snapshot) -> bool:
+        try:
+            return self.removal.find(self.executor.another(), past, self.clean).num_rows > 0
+        except (DataFileError, StoreError):
+            # A vacuum has deleted the file.
+            return True
+
+
+def _first_checkpoint_after(store: Store, version: int) -> int | None:
+    """Return the time of the first checkpoint that is later than a version, None without one."""
+    listing = list_log(store, None)
+    times = dict(adjust_times(listing))
+    later = [each.version for each in listing.checkpoints if each.version > version and each.version in times]
+    return times[min(later)] if later else None
+
+
+def _is_v2(store: Store, checkpoint: CheckpointFiles) -> bool:
+    """Return whether a checkpoint has a UUID in its name, or sidecars."""
+    names = [path.rpartition("/")[2] for path in checkpoint.paths]
+    parts = [name for name in names if (found := checkpoint_name(name)) and found.part is not None]
+    classic = f"{checkpoint.version:020d}.checkpoint.parquet"
+    return (not parts and names != [classic]) or bool(sidecars_of(store, checkpoint))
+
+
+def _text(time: int) -> str:
+    return datetime.fromtimestamp(-(-time // 1000), timezone.utc).isoformat(sep=" ")

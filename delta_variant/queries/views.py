@@ -12,7 +12,7 @@ from ..errors import ExpressionError
 from ..expressions.bind import called_without_parentheses
 from ..expressions.names import propose_name
 from ..expressions.tree import Call, Expression, Literal, Name, conjuncts
-from ..read.file_metadata import METADATA, NOT_SELECTED
+from ..read.scope import METADATA, NOT_SELECTED
 from .relations import Relation
 from .relations import Source as RowSource
 

@@ -25,6 +25,7 @@ from ..data_file.reader import (
     RowRange,
     TableColumns,
     Units,
+    VectorFiles,
     open_file,
     table_columns,
 )
@@ -47,10 +48,9 @@ from ..protocol.types import StructField, StructType, fields_of
 from ..storage.store import exists, uri_of
 from ..variant.shredding import ShreddingSchema
 from ..variant.values import VARIANT_TYPE
-from .file_metadata import FILE_METADATA, file_metadata
 from .predicate import Leaf, RowCondition
 from .row_tracking import RowTracking
-from .vector_files import VectorFiles
+from .scope import FILE_METADATA, file_metadata
 
 FILES_AHEAD = 8
 """How many files of a remote store are opened concurrently."""

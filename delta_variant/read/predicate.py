@@ -26,7 +26,7 @@ from ..expressions.tree import (
 from ..expressions.tree import inputs as expression_inputs
 from ..expressions.types import kind_of
 from ..variant.moments import UTC
-from .file_metadata import FILE_METADATA
+from .scope import FILE_METADATA
 
 Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "prefix"]
 PruningPredicate: TypeAlias = "AllOf | AnyOf | Comparison | Membership | NullTest | PartitionTest | None"

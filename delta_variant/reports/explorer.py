@@ -29,8 +29,7 @@ from ..data_file.reader import open_file
 from ..data_file.shredding import shredding_of as schemas_of
 from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
-from ..operations.describe.ranges import choose_files, read_ranges
-from ..operations.describe.sample import Sample
+from ..operations.describe.sample import Sample, choose_files, read_ranges
 from ..operations.describe.summary import PathSummary
 from ..operations.write import write_table
 from ..protocol.types import VARIANT, fields_of

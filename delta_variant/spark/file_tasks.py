@@ -1,24 +1,30 @@
-"""The task that writes rows of a DataFrame to files."""
+"""The tasks that write rows of a DataFrame to files: at once, or in an optimized write by chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, ClassVar
 
 import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
+from .._arrow import row_numbers
 from ..errors import UnsupportedFeatureError
 from ..execution import NameFile
-from ..input.invalid_json import Batches, InvalidValueHandler
+from ..input.invalid_json import Batches, InvalidValueHandler, PartRows
 from ..operations.write import WriteTask, WrittenRows
 from ..protocol.identity_columns import assigned_identities
+from ..protocol.schema.conforming import conform
 from ..protocol.table_configuration import TableConfiguration
 from ..storage import store as storage
 from ..storage.store import Store, open_store
+from ..write.partitions import split_by_partition
 from .attempts import Attempt, Job
+from .tasks import message
 
 MAX_OPEN_PARTITIONS = 16
 """Partitions of the table that a task keeps open if its rows are not sorted by partition."""
@@ -105,3 +111,142 @@ def check_no_identities(table: TableConfiguration, given: Collection[str]) -> No
             table=table.uri,
             column=identity.name,
         )
+
+
+CHUNK = "task int, number int, partition string, rows long, bytes long, message binary"
+"""The schema of chunks: the columns are those of Chunk, and the rows as a stream of Arrow IPC."""
+
+BUFFER_BYTES = 32 << 20
+"""The bytes of rows that a task collects before it splits them by partition."""
+
+ROW_NUMBER = "\0row"
+"""A column with the number of a row in its partition of the DataFrame; no column of a table has the name."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows of a partition of the table: `number` counts the chunks of the task that read them."""
+
+    task: int
+    number: int
+    partition: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class ChunkTask:
+    """Completes and checks rows, and splits them by the table's partitions into chunks."""
+
+    task: WriteTask
+    chunk_bytes: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield rows of CHUNK."""
+        context = TaskContext.get()
+        task, number = 0 if context is None else context.partitionId(), 0
+        for rows in self._collect(batches):
+            for values, positions in split_by_partition(rows, self.task.table):
+                part = rows if positions is None else rows.take(positions)
+                for chunk in _slices(part, self.chunk_bytes):
+                    size = chunk.nbytes - chunk.column(ROW_NUMBER).nbytes
+                    yield _chunk_row(Chunk(task, number, _text(values), chunk.num_rows, size), chunk)
+                    number += 1
+
+    def _collect(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield larger batches with the columns of the table and the numbers of the rows."""
+        kept: list[pa.RecordBatch] = []
+        size = first = 0
+        for batch, _ in self.task.apply_rules((batch, None) for batch in batches):
+            rows = conform(batch, self.task.table.row_columns)
+            numbers = row_numbers(rows.num_rows, first)
+            kept.append(rows.append_column(ROW_NUMBER, numbers))
+            first += rows.num_rows
+            size += rows.nbytes
+            if size >= BUFFER_BYTES:
+                yield from pa.Table.from_batches(kept).combine_chunks().to_batches()
+                kept, size = [], 0
+        if kept:
+            yield from pa.Table.from_batches(kept).combine_chunks().to_batches()
+
+
+def _slices(rows: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
+    """Yield rows in parts of a number of bytes, or less."""
+    step = max(1, -(-rows.num_rows * size // max(rows.nbytes, size)))
+    for first in range(0, rows.num_rows, step):
+        yield rows.slice(first, step)
+
+
+def _text(values: Sequence[str | None]) -> str:
+    return msgspec.json.encode(values).decode()
+
+
+def _chunk_row(chunk: Chunk, rows: pa.RecordBatch) -> pa.RecordBatch:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_batch(rows)
+    arrays: list[Any] = [
+        pa.array([chunk.task], pa.int32()),
+        pa.array([chunk.number], pa.int32()),
+        pa.array([chunk.partition]),
+        pa.array([chunk.rows], pa.int64()),
+        pa.array([chunk.bytes], pa.int64()),
+        pa.array([sink.getvalue().to_pybytes()], pa.binary()),
+    ]
+    return pa.record_batch(arrays, names=["task", "number", "partition", "rows", "bytes", "message"])
+
+
+def _read_chunk(stream: bytes) -> pa.Table:
+    return pa.ipc.open_stream(stream).read_all()
+
+
+@dataclass(frozen=True)
+class FirstRowsTask:
+    """Returns the first rows of each chunk, up to about `max_bytes`."""
+
+    max_bytes: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield a message for each chunk, with a table."""
+        for batch in batches:
+            for stream in batch.column("message"):
+                rows = _read_chunk(stream.as_py())
+                count = max(1, self.max_bytes * rows.num_rows // max(rows.nbytes, 1))
+                yield message(rows.slice(0, count).drop_columns([ROW_NUMBER]).combine_chunks())
+
+
+@dataclass(frozen=True)
+class ChunkFilesTask:
+    """Writes each run of chunks with one file number to files of its own."""
+
+    step: ClassVar[str] = "write files"
+    file_task: FileTask
+
+    def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[WrittenRows]:
+        """Yield the new files, nothing without rows."""
+        rows = (row for batch in batches for row in _rows(batch))
+        groups = (_batches(group) for _, group in groupby(rows, key=attrgetter("file")))
+        written = self.file_task.write_groups(store, name, groups)
+        if written.files or written.invalid:
+            yield written
+
+
+@dataclass(frozen=True)
+class _ChunkRow:
+    file: int
+    task: int
+    stream: bytes
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[_ChunkRow]:
+    files, tasks, streams = (batch.column(name) for name in ("file", "task", "message"))
+    for index in range(batch.num_rows):
+        yield _ChunkRow(files[index].as_py(), tasks[index].as_py(), streams[index].as_py())
+
+
+def _batches(chunks: Iterable[_ChunkRow]) -> Batches:
+    for chunk in chunks:
+        rows = _read_chunk(chunk.stream)
+        for batch in rows.to_batches():
+            numbers: Any = batch.column(ROW_NUMBER)
+            yield batch.drop_columns([ROW_NUMBER]), PartRows(chunk.task, numbers)

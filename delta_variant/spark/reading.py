@@ -12,10 +12,10 @@ from ..errors import UnsupportedFeatureError
 from ..log.load import version_to_read
 from ..log.timestamps import Timestamp
 from ..operations.changes import plan_changes
-from ..read.file_metadata import FILE_METADATA
 from ..read.plan import plan_files
 from ..read.query import Query
 from ..read.rows import load_readable
+from ..read.scope import FILE_METADATA
 from ..storage.store import TableLocation, open_store, pinned_version, table_uri
 from .credentials import session_options
 from .monitoring import Monitor

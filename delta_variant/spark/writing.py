@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from heapq import heapreplace
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import attrgetter
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,7 +26,7 @@ from ..execution import Executor
 from ..log.commit_context import CommitOptions, transaction_of
 from ..operations.write import WriteTask, WrittenRows
 from ..protocol import properties
-from ..protocol.identity_columns import assigned_identities
+from ..protocol.identity_columns import IdentityColumn, assigned_identities
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import StructType, has_variant
 from ..storage.store import open_store
@@ -34,11 +34,9 @@ from ..write.partitions import infer_shared_shredding
 from ..write.preparation import WritePlan
 from ..write.router import write_files
 from .buckets import from_ipc, to_ipc
-from .chunk_tasks import CHUNK, Chunk, ChunkFilesTask, ChunkTask, FirstRowsTask
 from .columns import from_spark
 from .executor import SparkExecutor
-from .file_tasks import MAX_OPEN_PARTITIONS, FileTask
-from .identities import assign_identities
+from .file_tasks import CHUNK, MAX_OPEN_PARTITIONS, Chunk, ChunkFilesTask, ChunkTask, FileTask, FirstRowsTask
 from .locations import default_file_system, locate
 from .running import check_batch, is_case_sensitive, map_by_task, parallelism, row_in_partition
 from .task_errors import restore_errors
@@ -361,3 +359,30 @@ def _sort(df: DataFrame, task: WriteTask) -> tuple[DataFrame, WriteTask]:
     return (
         df.sortWithinPartitions([sql.col(quote(name)) for name in partitions]) if partitions else df
     ), task
+
+
+def assign_identities(df: DataFrame, identities: Sequence[IdentityColumn]) -> DataFrame:
+    """Return the rows with values of the columns, by their positions among all rows.
+
+    The rows are stored on the executors, and the query fails if some are lost: rows that Spark computes again
+    may be in other partitions, and would repeat values. Raises ConstraintViolationError for a value that is
+    not a bigint.
+    """
+    stored = df.localCheckpoint()
+    partition = sql.spark_partition_id()
+    counts = {row["partition"]: row["count"] for row in _counted(stored).collect()}
+    numbers = [counts.get(number, 0) for number in range(max(counts, default=-1) + 1)]
+    *first, total = accumulate(numbers, initial=0)
+    starts = sql.split(sql.lit(",".join(map(str, first)) or "0"), ",").cast("array<bigint>")
+    position = starts[partition] + row_in_partition()
+    for identity in identities if total else ():
+        identity.value(total - 1)
+    values = [
+        (sql.lit(identity.first) + position * sql.lit(identity.step)).cast("bigint").alias(identity.name)
+        for identity in identities
+    ]
+    return stored.select(*(sql.col(quote(name)) for name in stored.columns), *values)
+
+
+def _counted(df: DataFrame) -> DataFrame:
+    return df.groupBy(sql.spark_partition_id().alias("partition")).count()

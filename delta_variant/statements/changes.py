@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -18,10 +18,10 @@ from ..operations.delete import delete, delete_all
 from ..operations.merge import builder
 from ..operations.update import update
 from ..operations.write import write_table
-from ..protocol.types import DataType, StructField, sql_type
+from ..protocol.types import DataType, PrimitiveType, StructField, StructType, default_of, sql_type
 from ..storage.store import TableLocation
-from .assignments import default_of, field_of, named, updates_of
 from .grammar import DEFAULT
+from .parameters import literal_text
 from .session import NO_ROWS, Session, Target, Text
 
 Matched: TypeAlias = Literal["matched", "not matched", "not matched by source"]
@@ -109,7 +109,7 @@ class Insert(msgspec.Struct, frozen=True):
 def _values_query(values: Values, columns: Sequence[StructField]) -> str:
     rows = (
         ", ".join(
-            default_of(columns[number]) if text is DEFAULT and number < len(columns) else text.text
+            _default_text(columns[number]) if text is DEFAULT and number < len(columns) else text.text
             for number, text in enumerate(row)
         )
         for row in values.rows
@@ -260,3 +260,67 @@ def _with_clause(merge: builder.Merge, clause: When, scope: _Names) -> builder.M
         "not matched by source": merge.when_not_matched_by_source_update,
     }
     return add[clause.rows](scope.updates(clause.updates), where)
+
+
+def named(schema: StructType) -> dict[str, StructField]:
+    """Return the fields of a struct by their names in lower case."""
+    return {field.name.lower(): field for field in schema.fields}
+
+
+def field_of(fields: Mapping[str, StructField], name: str) -> StructField:
+    """Return the field of a name in any case; raises ExpressionError."""
+    found = fields.get(name.lower())
+    if found is None:
+        names = ", ".join(field.name for field in fields.values())
+        raise ExpressionError(f"unknown column {name!r}: the table has {names}", column=name)
+    return found
+
+
+def _default_text(column: StructField) -> str:
+    return default_of(column) or "null"
+
+
+def updates_of(
+    assignments: Iterable[tuple[Sequence[str], str | None]], columns: Mapping[str, StructField], row: str
+) -> dict[str, str | None]:
+    """Return the SQL text of each assigned column.
+
+    Args:
+        assignments: The path of each column or field, and its SQL text, None for the default value.
+        columns: The columns of the table.
+        row: The text before the name of a column of the row that is updated.
+
+    Raises:
+        ExpressionError: A path is unknown, or assigned twice.
+    """
+    values: dict[str, Any] = {}
+    for path, text in assignments:
+        field, level = field_of(columns, path[0]), values
+        for name in path[1:]:
+            level = level.setdefault(field.name, {})
+            if not isinstance(field.type, StructType) or not isinstance(level, dict):
+                raise ExpressionError(f"cannot set {'.'.join(path)!r}: it is set twice, or not in a struct")
+            field = field_of(named(field.type), name)
+        if field.name in level:
+            raise ExpressionError(f"the column {'.'.join(path)!r} is set twice", column=path[0])
+        level[field.name] = _default_text(field) if text is None else text
+    fields = {field.name: field for field in columns.values()}
+    return {
+        quote(name): value if isinstance(value, str) else _struct(fields[name], row + quote(name), value)
+        for name, value in values.items()
+    }
+
+
+def _struct(column: StructField, path: str, values: Mapping[str, Any]) -> str:
+    """Return the SQL text of a struct of which some fields change."""
+    assert isinstance(column.type, StructType)
+    parts = []
+    for part in column.type.fields:
+        inner = f"{path}.{quote(part.name)}"
+        value = values.get(part.name, inner)
+        if isinstance(value, dict):
+            value = _struct(part, inner, value)
+        elif isinstance(part.type, PrimitiveType):
+            value = f"cast({value} as {sql_type(part.type)})"
+        parts.append(f"{literal_text(part.name)}, {value}")
+    return f"named_struct({', '.join(parts)})"

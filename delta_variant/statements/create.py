@@ -14,7 +14,7 @@ from ..log.commit_context import CommitResult
 from ..log.load import load_latest
 from ..operations.alter.columns import column_type
 from ..operations.alter.table_properties import set_properties
-from ..operations.convert_in_place import convert_in_place
+from ..operations.convert import convert_in_place
 from ..operations.create import create_table
 from ..operations.write import write_table
 from ..protocol.features import supported_features

@@ -13,7 +13,7 @@ from ..errors import ExpressionError
 from ..expressions.types import type_name
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
-from ..protocol.partition_folders import encode_name
+from ..protocol.schema.partition_values import encode_name
 from ..storage.store import TableLocation
 from .files import View
 

@@ -19,7 +19,7 @@ from .._version import package_version
 from ..errors import error_location
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
-from ..protocol.partition_folders import folder_of
+from ..protocol.schema.partition_values import folder_of
 from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
 from ..read.query import Query
 from ..read.rows import load_readable, read_files

@@ -23,11 +23,10 @@ from ..input.invalid_json import BatchOrigin, InvalidValueHandler
 from ..log.commit_context import now
 from ..protocol import properties
 from ..protocol.actions import RESIDUAL_ROWS_TAG, AddCDCFile, AddFile, decode_path, encode_path
-from ..protocol.partition_folders import folder_of
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.schema.column_mapping import physical_name, physical_schema
 from ..protocol.schema.conforming import conform
-from ..protocol.schema.partition_values import partition_value_to_string
+from ..protocol.schema.partition_values import folder_of, partition_value_to_string
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import (
     VARIANT,

@@ -28,7 +28,7 @@ from delta_variant.expressions.cast import cast_values
 from delta_variant.expressions.evaluate import constant_of, evaluate
 from delta_variant.expressions.names import NameScope
 from delta_variant.expressions.parse import parse
-from delta_variant.expressions.scalar_functions import SCALAR_FUNCTIONS
+from delta_variant.expressions.scalars import SCALAR_FUNCTIONS
 from delta_variant.expressions.scalars.signature import ScalarFunction
 from delta_variant.expressions.tree import Call, Cast, Expression, Name
 from delta_variant.expressions.types import type_name

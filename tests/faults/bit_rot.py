@@ -39,7 +39,7 @@ from support.tables import commit_path
 
 import delta_variant as dv
 from delta_variant.errors import DeltaVariantError
-from delta_variant.input.tabular_files import open_parquet
+from delta_variant.input.files import open_parquet
 from delta_variant.log.checkpoints import writing
 from delta_variant.log.load import load_with_tombstones
 from delta_variant.protocol import z85

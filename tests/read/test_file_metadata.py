@@ -8,7 +8,7 @@ import pytest
 
 import delta_variant as dv
 from delta_variant.errors import ExpressionError
-from delta_variant.read.file_metadata import file_metadata
+from delta_variant.read.scope import file_metadata
 
 PATH = "_metadata.file_path"
 

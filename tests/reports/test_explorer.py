@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import delta_variant as dv
 from delta_variant.cli.app import app
-from delta_variant.operations.describe import ranges
+from delta_variant.operations.describe import sample
 from delta_variant.reports import explorer
 from delta_variant.reports.explorer import explore, files_after_sort, files_before_sort
 from delta_variant.reports.explorer_page import explorer_page
@@ -121,7 +121,7 @@ def test_a_sample_with_residual_rows_has_estimates(tmp_path):
 
 def test_the_sample_has_rows_of_files_over_the_whole_table(tmp_path, monkeypatch):
     table = write(tmp_path / "t", [{"id": number} for number in range(100)], 20)
-    monkeypatch.setattr(ranges, "MAX_FILES", 4)
+    monkeypatch.setattr(sample, "MAX_FILES", 4)
     monkeypatch.setattr(explorer, "SAMPLE_ROWS", 8)
     exploration = explore(str(table))
     assert (exploration.sampled_files, exploration.sampled_rows) == (4, 8)

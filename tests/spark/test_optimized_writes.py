@@ -19,7 +19,7 @@ from delta_variant.errors import (
     InvalidJsonError,
     PredicateViolationError,
 )
-from delta_variant.spark.chunk_tasks import Chunk
+from delta_variant.spark.file_tasks import Chunk
 from delta_variant.spark.writing import Layout, plan_layout
 
 EVENT = 'concat(\'{"n":\', id, \',"user":{"name":"u\', id % 7, \'"}}\') AS event'

@@ -28,7 +28,7 @@ from delta_variant.expressions.evaluate import evaluate, without_cast
 from delta_variant.expressions.forms import UNIT_FUNCTIONS
 from delta_variant.expressions.names import NameScope
 from delta_variant.expressions.parse import parse
-from delta_variant.expressions.scalar_functions import SCALAR_FUNCTIONS
+from delta_variant.expressions.scalars import SCALAR_FUNCTIONS
 from delta_variant.expressions.scalars.signature import ScalarFunction
 from delta_variant.expressions.tree import Column, Expression, Extraction, input_name, inputs, output_type
 from delta_variant.expressions.types import type_name

@@ -49,9 +49,8 @@ from ..options import (
     parse_pairs,
     parse_size,
 )
-from ..output import FINDINGS
+from ..output import FINDINGS, Report, facts, render
 from ..progress import Intake, showing_progress
-from ..report import Report, facts, render
 from ..rows import json_lines
 from ..tables import Heading
 

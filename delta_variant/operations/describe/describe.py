@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,6 +15,7 @@ from ...input.json_lines import JsonLines
 from ...log.deletion_vectors import count_deleted_rows
 from ...log.snapshot import Snapshot
 from ...log.timestamps import Timestamp
+from ...protocol import properties
 from ...protocol.schema.arrow import from_arrow, variant_field
 from ...protocol.types import VARIANT, StructType, sql_type
 from ...read.query import Query
@@ -21,12 +23,11 @@ from ...read.rows import known_rows, load_readable
 from ...read.shredded_columns import shredded_types
 from ...storage.inputs import InputFile
 from ...storage.store import TableLocation
+from ...variant.shredding import MAX_DEPTH, MAX_LEAVES, infer_shredding_schema
 from ...variant.values import parse_valid_json
 from .analyze import with_analyzed_figures
-from .columns import reasons
 from .exact import with_exact_figures
-from .ranges import choose_files, read_ranges
-from .sample import Path, Sample
+from .sample import Path, Sample, choose_files, read_ranges
 from .summary import PathSummary, Summary
 
 SAMPLE_ROWS = 10_000
@@ -162,3 +163,54 @@ def _describe_stream(source: pa.RecordBatchReader, limit: int) -> Summary:
 def _summary_of_rows(name: str, rows: int | None, sample: Sample, invalid: int) -> Summary:
     paths = tuple(each for _, each in sample.summaries(rows, {}, {}))
     return Summary(name, None, rows, sample.rows, invalid, paths)
+
+
+UNLIMITED = 100_000
+MAJORITY = 0.75
+"""If more than a quarter of the values of a path have other types, its column does not make rows residual."""
+
+
+def reasons(
+    snapshot: Snapshot, sample: Sample, variants: Collection[str], columns: Collection[tuple[str, Path]]
+) -> Iterator[tuple[tuple[str, Path], str]]:
+    """Yield why each path in a sample that has scalars is not in `columns`, those with a Parquet column."""
+    is_shredded = snapshot.configuration.enables_shredding
+    is_shredded = is_shredded and snapshot.configuration.get(properties.COMPATIBILITY) != "unshredded"
+    for name in variants:
+        arrays = [batch.column(name) for batch in sample.batches]
+        worthwhile, frequent = (
+            (_inferred(arrays), _inferred(arrays, max_leaves=UNLIMITED))
+            if is_shredded and arrays
+            else (set(), set())
+        )
+        for path, types in sample.scalar_paths(name):
+            if (name, path) in columns:
+                continue
+            if not is_shredded:
+                reason = "not shredded"
+            elif None in path:
+                reason = "in an array"
+            elif len(path) > MAX_DEPTH:
+                reason = "too deep"
+            elif max(types.values()) < MAJORITY * types.total():
+                reason = "mixed types"
+            elif path in worthwhile:
+                reason = "small file"
+            elif path in frequent:
+                reason = "too many"
+            else:
+                reason = "too rare"
+            yield (name, path), reason
+
+
+def _inferred(arrays: Sequence[Any], max_leaves: int = MAX_LEAVES) -> set[Path]:
+    """Return the paths that are worth a column in a file of any size."""
+    return set(_leaves(infer_shredding_schema(arrays, max_leaves=max_leaves).field.type, ()))
+
+
+def _leaves(arrow_type: Any, path: Path) -> Iterator[Path]:
+    if pa.types.is_struct(arrow_type):
+        for part in arrow_type:
+            yield from _leaves(part.type, (*path, part.name))
+    elif not pa.types.is_null(arrow_type):
+        yield path

@@ -1,4 +1,4 @@
-"""Partition values to and from the strings of AddFile (PROTOCOL.md, "Partition Value Serialization")."""
+"""Partition values as text in AddFile (PROTOCOL.md, "Partition Value Serialization") and in folders."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import date, datetime, timezone
 from decimal import Context, Decimal
 from functools import partial
 from typing import Any
+from urllib.parse import quote, unquote
 
 from ...errors import MalformedLogError, SchemaError, UnsupportedFeatureError
 from ...variant.moments import UTC, instant_of
@@ -184,3 +185,25 @@ READERS: dict[str, Callable[[str], Any]] = {
     "date": _read_date,
     "timestamp_ntz": lambda text: _read_moment(text)[0],
 }
+
+
+NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+
+# Polars and DuckDB decode values, but not names.
+_ENCODED_BY_HIVE = re.compile(r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""")
+
+
+def encode_name(name: str) -> str:
+    """Return the name of a column as Hive and Spark write it in the name of a folder."""
+    return _ENCODED_BY_HIVE.sub(lambda match: f"%{ord(match[0]):02X}", name)
+
+
+def folder_of(name: str, value: str | None) -> str:
+    """Return the name of the folder of a partition value."""
+    return f"{encode_name(name)}={NULL_FOLDER if value is None else quote(value, safe=' ')}"
+
+
+def parse_folders(path: str) -> list[tuple[str, str | None]]:
+    """Return the columns and the values in the partition folders of a file."""
+    pairs = (folder.partition("=") for folder in path.split("/")[:-1] if "=" in folder)
+    return [(unquote(name), None if value == NULL_FOLDER else unquote(value)) for name, _, value in pairs]

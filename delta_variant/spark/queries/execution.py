@@ -36,13 +36,12 @@ from ..tasks import TaskTable
 from .changes import Changes, without_changes
 from .file_metadata import check_file_metadata, has_file_metadata, without_file_metadata
 from .lenient import LenientQuery
-from .parameters import literals_of, with_values
 from .parsing import parse_query
 from .parts import Query, TableReference
 from .rewriting import Rewriting, TableRead, rewrite
 from .statements import SparkStatements
 from .table_names import View, find_source
-from .text import escape, field, field_name, replace_tables
+from .text import escape, field, field_name, literals_of, replace_tables, with_values
 from .views import ViewExpander
 
 _LOGGER = get_logger(__name__)

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from ..._text import quote
 from ...errors import ExpressionError
-from ...read.file_metadata import METADATA, NOT_SELECTED
+from ...read.scope import METADATA, NOT_SELECTED
 from .parsing import parse_query
 from .parts import Item, Query, Scope, Span
 

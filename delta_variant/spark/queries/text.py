@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from ..._text import quote
+from ...statements.parameters import literal_text
 from .parts import Query, Span, TableReference
+from .spans import QueryTokens
+from .syntax import PARSER_ERRORS, Dialect
 
 
 def field_name(reference: int) -> str:
@@ -84,3 +88,28 @@ def _qualifiers(query: Query, table: TableReference) -> Iterator[tuple[int, int,
 
 def _lower(parts: Sequence[str]) -> list[str]:
     return [part.lower() for part in parts]
+
+
+def literals_of(args: Any) -> dict[str, str] | list[str]:
+    """Return the SQL text of parameters, without those that have none."""
+    if isinstance(args, Mapping):
+        texts = {name: literal_text(value) for name, value in args.items()}
+        return {name: text for name, text in texts.items() if text is not None}
+    found = [literal_text(value) for value in args or []]
+    # Without one, the positions of the others would change.
+    return [] if None in found else [str(each) for each in found]
+
+
+def with_values(text: str, parameters: Mapping[str, str] | Sequence[str]) -> str | None:
+    """Return a text with the values of its parameters in their place, None unless all are known."""
+    if not parameters:
+        return None
+    try:
+        found = [*QueryTokens(text, Dialect().tokenize(text)).parameters((0, len(text)), parameters)]
+    except PARSER_ERRORS:
+        return None
+    for (start, end), value in reversed(found):
+        if value is None:
+            return None
+        text = f"{text[:start]}{value}{text[end + 1 :]}"
+    return text
