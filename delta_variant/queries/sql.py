@@ -197,7 +197,7 @@ def _run(statement: Statement, marked: list[Marked], tables: _Tables, *, is_care
     from .planning import Planner
     from .relations import Engine
 
-    view = Planner(Engine(is_careful=is_careful), tables.scope, tables.open, marked).plan(statement)
+    view = Planner(Engine(is_careful=is_careful), tables.scope, tables.open, marked).plan(statement, {})
     outputs = {f"c{number}": view.bind(each.value) for number, each in enumerate(view.columns)}
     schema = Query.of_expressions(outputs, None).schema
     rows = pa.Table.from_batches(view.rows.read(outputs), schema)

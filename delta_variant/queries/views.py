@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -28,6 +28,11 @@ class ViewColumn(NamedTuple):
     value: Expression
     is_hidden: bool = False
     in_stars: bool = True
+
+    def has_qualifier(self, parts: tuple[str, ...]) -> bool:
+        """Return whether a name with this qualifier, which may be empty, can mean the column."""
+        tail = [each.lower() for each in self.qualifier[-len(parts) :]]
+        return tail == [each.lower() for each in parts] if parts else not self.is_hidden
 
 
 class View(NamedTuple):
@@ -64,6 +69,13 @@ class View(NamedTuple):
         )
         return self._replace(columns=tuple(columns))
 
+    def stored(self, source: Callable[[dict[str, Expression]], RowSource]) -> View:
+        """Return the same columns over a source that has them, which gets their bound values by its names."""
+        names = [f"{number}:{each.name}" for number, each in enumerate(self.columns)]
+        columns = {name: self.bind(each.value) for name, each in zip(names, self.columns, strict=True)}
+        new = (each._replace(value=Name((name,))) for name, each in zip(names, self.columns, strict=True))
+        return View(source(columns), tuple(new))
+
     def find(self, parts: Sequence[str]) -> Expression | None:
         """Return the value of a name, None without such a column; raises ExpressionError if there are two."""
         for length in range(len(parts) - 1, -1, -1):
@@ -86,8 +98,7 @@ class View(NamedTuple):
         found = [
             each
             for each in self.columns
-            if each.name.lower() == name.lower()
-            and (not each.is_hidden if not qualifier else ends_with(each.qualifier, qualifier))
+            if each.name.lower() == name.lower() and each.has_qualifier(qualifier)
         ]
         return [each for each in found if each.in_stars] or found
 
@@ -117,11 +128,6 @@ def column_of(view: View) -> Expression:
     if len(view.columns) != 1:
         raise ExpressionError(f"a subquery returns {len(view.columns)} columns: expected one")
     return view.columns[0].value
-
-
-def ends_with(qualifier: tuple[str, ...], parts: tuple[str, ...]) -> bool:
-    tail = [each.lower() for each in qualifier[-len(parts) :]]
-    return tail == [each.lower() for each in parts]
 
 
 def _with_fields(value: Expression, fields: Sequence[str], parts: Sequence[str]) -> Expression:

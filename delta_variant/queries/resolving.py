@@ -1,0 +1,160 @@
+"""Resolve the names, the subqueries, the aggregates and the windows in the expressions of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from ..errors import ExpressionError
+from ..expressions.tree import Call, Expression, Literal, Name, output_type, transform, walk
+from ..read.query import Query
+from ..read.scope import Scope
+from .relations import Engine, Source
+from .syntax import AggregateCall, Marked, Statement, Subquery, TableName, WindowCall, marked_number
+from .views import View, column_of
+
+AGGREGATE, WINDOW = "\0aggregate", "\0window"
+"""The first part of the names that stand for the aggregates and the windows of a SELECT, before a number."""
+
+
+class Context(NamedTuple):
+    """What the parts of a query share. `plan` returns the view of a query over tables by name."""
+
+    engine: Engine
+    scope: Scope
+    open_table: Callable[[TableName], Source]
+    marked: Sequence[Marked]
+    plan: Callable[[Statement, Mapping[str, View]], View]
+
+    def marked_by(self, expression: Expression) -> Marked | None:
+        """Return the tree for which a mark stands, None for any other expression."""
+        number = marked_number(expression)
+        return None if number is None else self.marked[number]
+
+
+class Collected(NamedTuple):
+    """The aggregates and the windows of a SELECT, each with its resolved arguments."""
+
+    aggregates: list[AggregateCall]
+    windows: list[WindowCall]
+
+
+class Resolver:
+    """Resolves the names of expressions to columns of a view, and takes out aggregates and windows.
+
+    Without `collected`, these are errors. `aliases` returns the value of another name than that of a column.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        view: View,
+        tables: Mapping[str, View],
+        collected: Collected | None = None,
+        aliases: Callable[[Sequence[str]], Expression | None] = lambda parts: None,
+        *,
+        prefers_aliases: bool = False,
+    ) -> None:
+        self.context, self.view, self.tables, self.collected = context, view, tables, collected
+        self.aliases, self.prefers_aliases = aliases, prefers_aliases
+
+    def resolve(self, expression: Expression) -> Expression:
+        """Return an expression over the columns of the source of the view."""
+        return transform(expression, self._change)
+
+    def _change(self, node: Expression) -> Expression | None:
+        marked = self.context.marked_by(node)
+        if marked is not None:
+            return self._marked(marked)
+        if isinstance(node, Name):
+            return self._name(node.parts)
+        if isinstance(node, Call) and node.function == "in":
+            return self._in(node)
+        return None
+
+    def _name(self, parts: tuple[str, ...]) -> Expression:
+        column = self.view.find(parts)
+        alias = self.aliases(parts)
+        if alias is None or (column is not None and not self.prefers_aliases):
+            return self.view.resolve(parts) if column is None else column
+        return alias
+
+    def _marked(self, marked: Marked) -> Expression:
+        if isinstance(marked, Subquery):
+            return self._constant(marked)
+        if self.collected is None:
+            call = marked if isinstance(marked, AggregateCall) else marked.call
+            raise ExpressionError(f"`{call.text}` is not allowed here: it needs the rows of a SELECT")
+        if isinstance(marked, AggregateCall):
+            inner = Resolver(self.context, self.view, self.tables, None, self.aliases)
+            return _collect(AGGREGATE, self.collected.aggregates, inner._call(marked))
+        return _collect(WINDOW, self.collected.windows, self._window(marked, self.collected))
+
+    def _window(self, window: WindowCall, collected: Collected) -> WindowCall:
+        """Return a window with resolved expressions, which may have aggregates."""
+        nested = Collected(collected.aggregates, [])
+        inner = Resolver(self.context, self.view, self.tables, nested, self.aliases)
+        resolved = WindowCall(
+            inner._call(window.call),
+            tuple(map(inner.resolve, window.partition)),
+            tuple(msgspec.structs.replace(each, value=inner.resolve(each.value)) for each in window.order),
+            window.frame,
+        )
+        if nested.windows:
+            raise ExpressionError(f"`{window.call.text}`: a window in a window is not supported")
+        return resolved
+
+    def _call(self, call: AggregateCall) -> AggregateCall:
+        where = None if call.where is None else self.resolve(call.where)
+        return msgspec.structs.replace(
+            call, arguments=tuple(map(self.resolve, call.arguments)), where=where, text=""
+        )
+
+    # Subqueries
+
+    def _in(self, call: Call) -> Expression | None:
+        """Return a test of a value by the values of a subquery, None for a list of expressions."""
+        marked = self.context.marked_by(call.arguments[1])
+        if not isinstance(marked, Subquery) or marked.kind != "in":
+            return None
+        value = self.resolve(call.arguments[0])
+        _, values = self._values(marked)
+        options = tuple(Literal(each, is_cast=True) for each in values.unique())
+        return Call("in", (value, *options)) if options else Literal(pa.scalar(False))
+
+    def _constant(self, subquery: Subquery) -> Expression:
+        """Return the value of a subquery, or whether it has rows."""
+        if subquery.kind == "exists":
+            rows = self.context.plan(subquery.statement, self.tables).rows
+            found = sum(batch.num_rows for batch in rows.read({"one": Literal(pa.scalar(True))}, 1))
+            return Literal(pa.scalar(found > 0))
+        if subquery.kind == "in":
+            raise ExpressionError("a subquery is not a list of arguments")
+        arrow_type, values = self._values(subquery)
+        if len(values) > 1:
+            raise ExpressionError("a subquery that is a value returns more than one row")
+        return Literal(values[0] if len(values) else pa.scalar(None, arrow_type), is_cast=True)
+
+    def _values(self, subquery: Subquery) -> tuple[Any, Any]:
+        """Return the type and the values of a subquery."""
+        view = self.context.plan(subquery.statement, self.tables)
+        bound = view.bind(column_of(view))
+        arrow_type = output_type(bound)
+        if arrow_type is None:
+            raise ExpressionError("a subquery returns a Variant: cast it")
+        schema = Query.of_expressions({"value": bound}, None).schema
+        return arrow_type, pa.Table.from_batches(view.rows.read({"value": bound}), schema).column(0)
+
+
+def _collect(kind: str, known: list[Any], tree: Any) -> Name:
+    if tree not in known:
+        known.append(tree)
+    return Name((kind, str(known.index(tree))))
+
+
+def has_collected(expression: Expression) -> bool:
+    """Return whether a resolved expression has an aggregate or a window."""
+    return any(isinstance(node, Name) and node.parts[0] in (AGGREGATE, WINDOW) for node in walk(expression))

@@ -1,0 +1,279 @@
+"""Plan a SELECT: expand its items, then select, group and number rows, and sort the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from typing import TypeVar
+
+import msgspec
+import pyarrow as pa
+
+from ..errors import ExpressionError
+from ..expressions.bind import called_without_parentheses
+from ..expressions.tree import Call, Expression, Literal, Name, conjuncts, describe, transform, walk
+from .from_clause import FromClause
+from .functions import AGGREGATES, bind_aggregate
+from .relations import Engine, Key
+from .resolving import AGGREGATE, WINDOW, Collected, Context, Resolver, has_collected
+from .sources import GroupColumn, Grouped, Numbered, Sorted, WindowColumn
+from .syntax import AggregateCall, Item, Select, SortKey, Statement, Subquery, WindowCall, marked_number
+from .views import View, ViewColumn
+
+Lift = Callable[[Expression], Expression]
+"""Returns an expression over some rows as one over other rows, such as their groups."""
+
+Element = TypeVar("Element")
+
+
+class SelectPlanner:
+    """Plans one SELECT with its order and limit."""
+
+    def __init__(
+        self, context: Context, statement: Statement, select: Select, tables: Mapping[str, View]
+    ) -> None:
+        self.context, self.statement, self.select, self.tables = context, statement, select, tables
+        self.collected = Collected([], [])
+        self.items: list[tuple[Item, Expression]] = []
+
+    def plan(self) -> View:
+        """Return the view of the result."""
+        select, source = self.select, FromClause(self.context, self.tables)
+        self.view = source.view(select.source)
+        for condition in conjuncts(select.where):
+            self.view = self._selected(condition, source)
+        for item in select.items:
+            self.items += self._expand(item)
+        groups = self._groups()
+        having = None if select.having is None else self._after_items(select.having)
+        qualify = None if select.qualify is None else self._after_items(select.qualify)
+        order = [self._key(each) for each in self.statement.order]
+        is_grouped = groups is not None or having is not None or bool(self.collected.aggregates)
+        view, lift = self._group(groups or []) if is_grouped else (self.view, _same)
+        view = view.select(None if having is None else lift(having))
+        view, over = self._number(view, lift)
+        view = view.select(None if qualify is None else over(qualify))
+        columns = (ViewColumn((), item.name, over(value)) for item, value in self.items)
+        view = view._replace(columns=tuple(columns))
+        keys = [msgspec.structs.replace(each, value=over(each.value)) for each in order]
+        if select.distinct:
+            self._check_order_of_distinct(order)
+        return sort(self.context.engine, view, keys, self.statement, distinct=select.distinct)
+
+    def _selected(self, condition: Expression, source: FromClause) -> View:
+        """Return the rows for which a condition of WHERE is true."""
+        is_negated, operand = False, condition
+        if isinstance(condition, Call) and condition.function == "not":
+            is_negated, operand = True, condition.arguments[0]
+        marked = self.context.marked_by(operand)
+        if isinstance(marked, Subquery) and marked.kind == "exists":
+            found = source.matching(self.view, marked, is_negated=is_negated)
+            if found is not None:
+                return found
+        return self.view.select(Resolver(self.context, self.view, self.tables).resolve(condition))
+
+    # Names
+
+    def _resolve(self, expression: Expression, *, prefers_aliases: bool = False) -> Expression:
+        """Return an expression, and collect its aggregates and windows."""
+        resolver = Resolver(
+            self.context,
+            self.view,
+            self.tables,
+            self.collected,
+            self._alias,
+            prefers_aliases=prefers_aliases,
+        )
+        return resolver.resolve(expression)
+
+    def _alias(self, parts: Sequence[str]) -> Expression | None:
+        named = [
+            value for item, value in self.items if [item.name.lower()] == [each.lower() for each in parts]
+        ]
+        if any(each != named[0] for each in named):
+            raise ExpressionError(f"`{parts[0]}` matches {len(named)} items of SELECT: give them other names")
+        return named[0] if named else None
+
+    def _after_items(self, expression: Expression) -> Expression:
+        """Return a condition whose names are items of SELECT or columns."""
+        for node in walk(expression):
+            if isinstance(node, Name) and marked_number(node) is None:
+                column, alias = self.view.find(node.parts), self._alias(node.parts)
+                if column is not None and alias is not None and column != alias:
+                    raise ExpressionError(
+                        f"`{'.'.join(node.parts)}` is a column and an item of SELECT: rename the item"
+                    )
+        return self._resolve(expression)
+
+    def _expand(self, item: Item) -> Iterable[tuple[Item, Expression]]:
+        if item.value is not None:
+            return [(item, self._resolve(item.value))]
+        columns = [each for each in self.view.columns if each.in_stars and each.has_qualifier(item.qualifier)]
+        excluded = {name.lower() for name in item.excluded}
+        unknown = excluded - {each.name.lower() for each in columns}
+        if not columns or unknown:
+            subject = sorted(unknown)[0] if unknown else ".".join((*item.qualifier, "*"))
+            raise ExpressionError(f"`{subject}` matches no column")
+        kept = [each for each in columns if each.name.lower() not in excluded]
+        return [(Item(None, each.name), each.value) for each in kept]
+
+    def _groups(self) -> list[Expression] | None:
+        groups = self.select.groups
+        if groups == "all":
+            return [value for _, value in self.items if not has_collected(value)]
+        return None if groups is None else list(map(self._group_key, groups))
+
+    def _group_key(self, key: Expression) -> Expression:
+        value = by_number(key, [value for _, value in self.items], "group by")
+        if value is None:
+            value = Resolver(self.context, self.view, self.tables, None, self._alias).resolve(key)
+        if has_collected(value):
+            raise ExpressionError("group by: a key contains an aggregate or a window function")
+        return value
+
+    def _key(self, key: SortKey) -> SortKey:
+        value = by_number(key.value, [value for _, value in self.items], "order by")
+        if value is None:
+            value = self._resolve(key.value, prefers_aliases=True)
+        return msgspec.structs.replace(key, value=value)
+
+    def _check_order_of_distinct(self, order: Sequence[SortKey]) -> None:
+        values = [value for _, value in self.items]
+        if not all(each.value in values for each in order):
+            raise ExpressionError("order by: with `select distinct`, a key is an item of SELECT")
+
+    # Rows
+
+    def _group(self, keys: Sequence[Expression]) -> tuple[View, Lift]:
+        """Return the groups, and what lifts an expression over rows to one over groups."""
+        view = self.view
+        distinct, calls = list(dict.fromkeys(keys)), self.collected.aggregates
+        names = _distinct_names([*map(describe, distinct), *map(_describe_call, calls)], ())
+        named = dict(zip(names, distinct, strict=False))
+        aggregates = dict(zip(names[len(named) :], calls, strict=True))
+        source = Grouped(
+            self.context.engine,
+            view.rows,
+            {name: view.bind(key) for name, key in named.items()},
+            {name: self._aggregate(each, view) for name, each in aggregates.items()},
+        )
+
+        def change(node: Expression) -> Expression | None:
+            for name, key in named.items():
+                if node == key and not isinstance(node, Literal):
+                    return Name((name,))
+                if (
+                    isinstance(node, Name)
+                    and isinstance(key, Name)
+                    and node.parts[: len(key.parts)] == key.parts
+                ):
+                    return Name((name, *node.parts[len(key.parts) :]))
+            if not isinstance(node, Name) or node.parts[0] == WINDOW:
+                return None
+            if node.parts[0] == AGGREGATE:
+                return Name((names[len(named) + int(node.parts[1])],))
+            if called_without_parentheses(node) is not None and view.find(node.parts) is None:
+                return None
+            column = node.parts[-1]
+            raise ExpressionError(
+                f"`{column}` is not in GROUP BY: add it, or aggregate it as in any_value({column})"
+            )
+
+        return View(source, ()), lambda expression: transform(expression, change)
+
+    def _aggregate(self, call: AggregateCall, view: View) -> GroupColumn:
+        arguments = [view.bind(each) for each in call.arguments]
+        bound = bind_aggregate(
+            call.function, arguments, call.distinct, view.source.scope.timezone, is_window=False
+        )
+        return GroupColumn(bound, None if call.where is None else view.source.scope.condition(call.where))
+
+    def _number(self, view: View, lift: Lift) -> tuple[View, Lift]:
+        """Return the rows with window functions, and what lifts an expression to one over them."""
+        windows = self.collected.windows
+        if not windows:
+            return view, lift
+        names = _distinct_names(
+            [_describe_call(each.call) for each in windows], view.source.scope.schema.names
+        )
+        source = Numbered(
+            self.context.engine,
+            view.rows,
+            {name: self._window(each, view, lift) for name, each in zip(names, windows, strict=True)},
+        )
+
+        def change(node: Expression) -> Expression | None:
+            if isinstance(node, Name) and node.parts[0] == WINDOW:
+                return Name((names[int(node.parts[1])],))
+            return None
+
+        return View(source, ()), lambda expression: transform(lift(expression), change)
+
+    def _window(self, window: WindowCall, view: View, lift: Lift) -> WindowColumn:
+        def bind(expression: Expression) -> Expression:
+            return view.bind(lift(expression))
+
+        call = window.call
+        bound = bind_aggregate(
+            call.function,
+            list(map(bind, call.arguments)),
+            call.distinct,
+            view.source.scope.timezone,
+            is_window=True,
+        )
+        if window.frame is not None and not bound.rule.frames:
+            raise ExpressionError(f"`{call.function}` has no frame: remove `{window.frame}`")
+        if not window.order and (call.function not in AGGREGATES or window.frame):
+            raise ExpressionError(f"`{call.function}` over a window needs `order by`")
+        return WindowColumn(
+            bound,
+            None if call.where is None else view.source.scope.condition(lift(call.where)),
+            tuple(map(bind, window.partition)),
+            tuple(Key(bind(each.value), each.descending, each.nulls_first) for each in window.order),
+            window.frame,
+        )
+
+
+def _describe_call(call: AggregateCall) -> str:
+    arguments = map(describe, call.arguments) if call.arguments or call.function != "count" else "*"
+    return f"{call.function}({', '.join(arguments)})"
+
+
+def _distinct_names(texts: Iterable[str], taken: Iterable[str]) -> list[str]:
+    """Return the texts as names, with a number where another one is equal in any case."""
+    known, names = {each.lower() for each in taken}, []
+    for text in texts:
+        numbers = count(2)
+        name = text
+        while name.lower() in known:
+            name = f"{text} {next(numbers)}"
+        known.add(name.lower())
+        names.append(name)
+    return names
+
+
+def sort(
+    engine: Engine, view: View, order: Sequence[SortKey], statement: Statement, *, distinct: bool = False
+) -> View:
+    """Return the columns of a view in an order, and the first rows of it."""
+    if not (order or distinct or statement.offset or statement.limit is not None):
+        return view
+    keys = [Key(view.bind(each.value), each.descending, each.nulls_first) for each in order]
+    span = statement.limit, statement.offset
+    return view.stored(lambda columns: Sorted(engine, view.rows, columns, keys, span, distinct=distinct))
+
+
+def by_number(key: Expression, items: Sequence[Element], clause: str) -> Element | None:
+    """Return the item of SELECT whose number is a key of a clause, None for other keys."""
+    if not isinstance(key, Literal) or not pa.types.is_integer(key.value.type):
+        return None
+    number = int(key.value.as_py())
+    if not 1 <= number <= len(items):
+        raise ExpressionError(
+            f"{clause}: expected the number of an item from 1 to {len(items)}, got {number}"
+        )
+    return items[number - 1]
+
+
+def _same(expression: Expression) -> Expression:
+    return expression
