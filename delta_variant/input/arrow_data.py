@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from ..errors import ArgumentTypeError, DeltaVariantError, SchemaError
-from ..expressions.types import type_name
 from ..protocol.schema.arrow import is_encoded_variant, is_text_or_variant, to_arrow, variant_field
 from ..protocol.types import VARIANT, StructType
 from ..variant.objects import variants_from_column, variants_from_objects
+from .python_columns import array_of, check_unchanged, with_all_fields
 
 EXPECTED = (
     "expected an object with __arrow_c_stream__ or __arrow_c_array__ that has columns, such as a pyarrow or "
@@ -54,6 +54,8 @@ def batches_of(
     if _is_pandas_frame(data):
         data, objects = _take_object_columns(data, names)
     schema, batches = _arrow_batches(data, what)
+    if _is_pandas_frame(data):
+        _check_frame(data, schema)
     if objects:
         schema, batches = _with_object_columns(schema, batches, objects)
     return _with_variants(schema, batches, variants, names)
@@ -146,9 +148,6 @@ ROWS_PER_BATCH = 16_384
 
 NESTED = (dict, list, tuple)
 
-NOT_CONVERTIBLE = (pa.ArrowException, OverflowError, TypeError)
-"""What pyarrow raises for values that do not have the type of a column."""
-
 
 def _batches_of_rows(
     rows: Iterable[Any], what: str, variants: Collection[str], types: Mapping[str, pa.DataType]
@@ -189,7 +188,7 @@ def _batches_of_texts(
 
     def batches() -> Iterator[pa.RecordBatch]:
         while part := list(islice(texts, ROWS_PER_BATCH)):
-            yield pa.record_batch([_array(part, pa.string(), name)], schema=schema)
+            yield pa.record_batch([array_of(part, pa.string(), name)], schema=schema)
 
     return schema, batches()
 
@@ -210,39 +209,8 @@ def _field(
         return variant_field(name)
     values = [row.get(name) for row in rows]
     if name in types:
-        return pa.field(name, _with_all_fields(types[name], values, name))
-    return pa.field(name, _array(values, None, name).type)
-
-
-def _with_all_fields(arrow_type: Any, values: Iterable[Any], name: str) -> Any:
-    """Return a type with the fields of dicts that it lacks, which pyarrow leaves out without an error."""
-    if pa.types.is_struct(arrow_type):
-        found: dict[str, list[Any]] = {field.name: [] for field in arrow_type}
-        for key, part in _pairs(values):
-            found.setdefault(key, []).append(part)
-        known = [(field, found.pop(field.name)) for field in arrow_type]
-        fields = [field.with_type(_with_all_fields(field.type, parts, name)) for field, parts in known]
-        new = [pa.field(key, _array(parts, None, name).type) for key, parts in found.items()]
-        return pa.struct([*fields, *new])
-    if pa.types.is_list(arrow_type):
-        items = (item for value in values if isinstance(value, (list, tuple)) for item in value)
-        return pa.list_(
-            arrow_type.value_field.with_type(_with_all_fields(arrow_type.value_type, items, name))
-        )
-    if pa.types.is_map(arrow_type):
-        items = (item for _, item in _pairs(values))
-        item_type = _with_all_fields(arrow_type.item_type, items, name)
-        return pa.map_(arrow_type.key_field, arrow_type.item_field.with_type(item_type))
-    return arrow_type
-
-
-def _pairs(values: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
-    """Yield the keys and values of dicts, and of lists of pairs, which pyarrow takes for dicts."""
-    for value in values:
-        if isinstance(value, Mapping):
-            yield from value.items()
-        elif isinstance(value, (list, tuple)):
-            yield from (item for item in value if isinstance(item, tuple) and len(item) == 2)
+        return pa.field(name, with_all_fields(types[name], values, name))
+    return pa.field(name, array_of(values, None, name).type)
 
 
 def _batch(
@@ -257,13 +225,13 @@ def _batch(
     for field in schema:
         values = [row.get(field.name) for row in rows]
         is_variant = field.name in variants
-        if start and not is_variant and _with_all_fields(field.type, values, field.name) != field.type:
+        if start and not is_variant and with_all_fields(field.type, values, field.name) != field.type:
             raise ArgumentTypeError(
                 f"the column has fields that the first {ROWS_PER_BATCH:,} rows lack: pass a list of rows",
                 column=field.name,
             ).at(row=start)
         arrays.append(
-            _variants(values, field.name, start) if is_variant else _array(values, field.type, field.name)
+            _variants(values, field.name, start) if is_variant else array_of(values, field.type, field.name)
         )
     return pa.record_batch(arrays, schema=schema)
 
@@ -286,31 +254,17 @@ def _variants(values: list[Any], name: str, start: int) -> pa.StructArray:
         raise
 
 
-def _array(values: list[Any], arrow_type: pa.DataType | None, name: str) -> Any:
-    try:
-        return pa.array(values, arrow_type)
-    except NOT_CONVERTIBLE as error:
-        remedy = "name the column in variant_columns, or pass values of one type"
-        message = f"cannot convert the column {name!r}{_reason(values, arrow_type, error)}: {remedy}"
-        raise ArgumentTypeError(message, column=name) from error
-
-
-def _reason(values: list[Any], arrow_type: pa.DataType | None, error: Exception) -> str:
-    """Return the first value that does not have the type of the column or else of the values before it."""
-    for value in values:
-        try:
-            found: Any = pa.array([value], arrow_type)
-        except NOT_CONVERTIBLE:
-            expected = "" if arrow_type is None else f" to {type_name(arrow_type)}"
-            return f"{expected} because of the value {repr(value)[:100]}"
-        if value is not None:
-            arrow_type = found.type
-    return f" ({error})"
-
-
 def _is_pandas_frame(data: Any) -> bool:
     """Return whether data is a DataFrame of pandas, which is not imported."""
     return type(data).__module__.startswith("pandas.") and type(data).__name__ == "DataFrame"
+
+
+def _check_frame(frame: Any, schema: pa.Schema) -> None:
+    """Raise ArgumentTypeError for a Python object that Arrow changes to fit the type of its column."""
+    for position, dtype in enumerate(frame.dtypes):
+        if dtype.kind == "O" and dtype.name == "object":
+            field = schema.field(position)
+            check_unchanged(frame.iloc[:, position].dropna(), field.type, field.name)
 
 
 def _take_object_columns(frame: Any, names: Collection[str]) -> tuple[Any, dict[str, list[Any]]]:

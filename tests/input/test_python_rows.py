@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -226,6 +227,60 @@ def test_ambiguous_rows_are_rejected_with_the_remedy(tmp_path: Path, rows: Any, 
     with pytest.raises(ArgumentTypeError, match=sentence):
         dv.write_table(tmp_path / "t", rows, variant_columns=named)
     assert not (tmp_path / "t").exists()
+
+
+BERLIN = dt.timezone(dt.timedelta(hours=1))
+NOON = dt.datetime(2026, 1, 1, 12)
+NANOSECOND = pd.Timestamp("2026-01-01 00:00:00.000000001")
+CHANGED = [
+    (pa.int64(), 1.5, "bigint because of the value 1.5: pass whole numbers"),
+    (pa.int32(), Decimal("2.5"), "int because of the value Decimal"),
+    (pa.float32(), 1e300, "float because of the value 1e[+]300: pass numbers below"),
+    (pa.date32(), NOON, "date because of .*: pass dates"),
+    (pa.date32(), 5, "date because of the value 5"),
+    (pa.timestamp("us", "UTC"), NOON, "timestamp because of .*: pass datetimes with a time zone"),
+    (pa.timestamp("us", "UTC"), 5, "timestamp because of the value 5"),
+    (pa.timestamp("us"), NOON.replace(tzinfo=BERLIN), "timestamp_ntz .*: pass datetimes without a time zone"),
+    (pa.timestamp("us"), NANOSECOND, "timestamp_ntz because of the value Timestamp"),
+    (pa.string(), "\ud800", "string because of the value"),
+    (pa.list_(pa.int64()), [1, 1.5], "bigint because of the value 1.5"),
+    (pa.struct([("a", pa.date32())]), {"a": NOON}, "date because of"),
+    (pa.map_(pa.string(), pa.int64()), {"a": 1.5}, "bigint because of the value 1.5"),
+]
+
+
+@pytest.mark.parametrize(("arrow_type", "value", "sentence"), CHANGED)
+def test_a_value_that_its_column_cannot_hold_is_an_error(
+    tmp_path: Path, arrow_type: Any, value: Any, sentence: str
+):
+    table = dv.Table(tmp_path / "t")
+    table.append(pa.table({"a": pa.nulls(1, arrow_type)}))
+    with pytest.raises(ArgumentTypeError, match=f"the column 'a' to {sentence}"):
+        table.append([{"a": None}, {"a": value}])
+    assert table.count() == 1
+
+
+def test_a_value_that_its_column_can_hold_is_converted(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    types = {"n": pa.int64(), "f": pa.float32(), "d": pa.date32(), "at": pa.timestamp("us", "UTC")}
+    table.append(pa.table({name: pa.nulls(1, arrow_type) for name, arrow_type in types.items()}))
+    table.append([{"n": 2.0, "f": math.inf, "d": dt.datetime(2026, 1, 1), "at": NOON.replace(tzinfo=BERLIN)}])
+    eleven = dt.datetime(2026, 1, 1, 11, tzinfo=dt.timezone.utc)
+    found = table.scan(where="n is not null").to_pylist()
+    assert found == [{"n": 2, "f": math.inf, "d": dt.date(2026, 1, 1), "at": eleven}]
+
+
+@pytest.mark.parametrize("form", [list, pd.DataFrame])
+@pytest.mark.parametrize(
+    "values",
+    [[dt.date(2026, 1, 1), NOON], [NOON, NOON.replace(tzinfo=BERLIN)], [[dt.date(2026, 1, 1)], [NOON]]],
+)
+def test_values_of_two_types_are_an_error_where_one_would_change(
+    tmp_path: Path, form: Any, values: list[Any]
+):
+    rows = [{"a": value} for value in values]
+    with pytest.raises(ArgumentTypeError, match="variant_columns, or pass values of one type"):
+        dv.write_table(tmp_path / "t", form(rows).astype(object) if form is pd.DataFrame else form(rows))
 
 
 def test_a_late_column_of_an_iterator_is_an_error_with_its_row(tmp_path: Path):

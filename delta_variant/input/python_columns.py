@@ -1,0 +1,173 @@
+"""Arrays of the Python objects of a column. A value that pyarrow would change to fit a type is an error."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import isfinite
+from numbers import Number
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import ArgumentTypeError
+from ..expressions.types import type_name
+
+__all__ = ["array_of", "check_unchanged", "with_all_fields"]
+
+NOT_CONVERTIBLE = (pa.ArrowException, OverflowError, TypeError, ValueError)
+"""What pyarrow raises for values that do not have the type of a column."""
+
+GREATEST_FLOAT = float.fromhex("0x1.fffffep+127")
+
+
+def array_of(values: list[Any], arrow_type: pa.DataType | None, name: str) -> Any:
+    """Return the values of a column as an array, whose type they decide if it is None.
+
+    Raises ArgumentTypeError for a value that does not have the type.
+    """
+    try:
+        array: Any = pa.array(values, arrow_type)
+    except NOT_CONVERTIBLE as error:
+        found, value = _not_convertible(values, arrow_type)
+        reason = _because(found, value) if found is not None else f" ({error})"
+        raise _error(name, reason, arrow_type is None) from error
+    check_unchanged(values, array.type, name, is_inferred=arrow_type is None)
+    return array
+
+
+def check_unchanged(values: Iterable[Any], arrow_type: Any, name: str, is_inferred: bool = True) -> None:
+    """Raise ArgumentTypeError for the first value that pyarrow changes to fit the type of a column."""
+    for value, part_type, expected in _changed(values, arrow_type):
+        raise _error(name, _because(part_type, value), is_inferred, expected)
+
+
+def _not_convertible(values: list[Any], arrow_type: pa.DataType | None) -> tuple[pa.DataType | None, Any]:
+    """Return the type of the column, or else of the values before, and the first value without the type."""
+    for value in values:
+        try:
+            found: Any = pa.array([value], arrow_type)
+        except NOT_CONVERTIBLE:
+            return arrow_type or pa.null(), value
+        if value is not None:
+            arrow_type = found.type
+    return None, None
+
+
+def _because(arrow_type: pa.DataType, value: Any) -> str:
+    expected = "" if pa.types.is_null(arrow_type) else f" to {type_name(arrow_type)}"
+    return f"{expected} because of the value {repr(value)[:100]}"
+
+
+def _error(
+    name: str, reason: str, is_inferred: bool, expected: str = "values of this type"
+) -> ArgumentTypeError:
+    remedy = f"pass {expected}"
+    if is_inferred:
+        remedy = "name the column in variant_columns, or pass values of one type"
+    return ArgumentTypeError(f"cannot convert the column {name!r}{reason}: {remedy}", column=name)
+
+
+def _is_date(value: Any) -> bool:
+    if isinstance(value, dt.datetime):
+        return value.tzinfo is None and value.time() == dt.time.min
+    return not isinstance(value, Number)
+
+
+def _is_timestamp(value: Any) -> bool:
+    # Timestamps of pandas can have nanoseconds.
+    return not isinstance(value, Number) and not getattr(value, "nanosecond", 0)
+
+
+def _is_moment(value: Any) -> bool:
+    return _is_timestamp(value) and (not isinstance(value, dt.datetime) or value.tzinfo is not None)
+
+
+def _is_local(value: Any) -> bool:
+    return _is_timestamp(value) and (not isinstance(value, dt.datetime) or value.tzinfo is None)
+
+
+RULES: tuple[tuple[Callable[[Any], bool], type, Callable[[Any], bool], str], ...] = (
+    (pa.types.is_integer, int, lambda value: value == int(value), "whole numbers"),
+    (
+        pa.types.is_float32,
+        int,
+        lambda value: not isfinite(value) or abs(value) <= GREATEST_FLOAT,
+        "numbers below 3.41e38",
+    ),
+    (pa.types.is_date, dt.date, _is_date, "dates"),
+    (
+        lambda each: pa.types.is_timestamp(each) and each.tz is not None,
+        type(None),
+        _is_moment,
+        "datetimes with a time zone and without nanoseconds",
+    ),
+    (
+        lambda each: pa.types.is_timestamp(each) and each.tz is None,
+        type(None),
+        _is_local,
+        "datetimes without a time zone and nanoseconds",
+    ),
+)
+"""Types of Arrow, the type of Python whose values all fit, which of the other values fit, and their name."""
+
+
+def _changed(values: Iterable[Any], arrow_type: Any) -> Iterator[tuple[Any, pa.DataType, str]]:
+    """Yield the values that pyarrow changes to fit a type, each with the type and what the type holds."""
+    if pa.types.is_struct(arrow_type):
+        parts = _parts(values)
+        for field in arrow_type:
+            yield from _changed(parts.get(field.name, ()), field.type)
+    elif pa.types.is_map(arrow_type):
+        items = list(_pairs(values))
+        yield from _changed((key for key, _ in items), arrow_type.key_type)
+        yield from _changed((item for _, item in items), arrow_type.item_type)
+    elif pa.types.is_list(arrow_type):
+        yield from _changed(_elements(values), arrow_type.value_type)
+    for is_type, exact, fits, expected in RULES:
+        if is_type(arrow_type):
+            values = list(values)
+            if set(map(type, values)) - {exact, type(None)}:
+                others = (each for each in values if each is not None and not fits(each))
+                yield from ((each, arrow_type, expected) for each in others)
+
+
+def with_all_fields(arrow_type: Any, values: Iterable[Any], name: str) -> Any:
+    """Return a type with the fields of dicts that it lacks, which pyarrow leaves out without an error."""
+    if pa.types.is_struct(arrow_type):
+        found = _parts(values)
+        known = [(field, found.pop(field.name, [])) for field in arrow_type]
+        fields = [field.with_type(with_all_fields(field.type, parts, name)) for field, parts in known]
+        new = [pa.field(key, array_of(parts, None, name).type) for key, parts in found.items()]
+        return pa.struct([*fields, *new])
+    if pa.types.is_list(arrow_type):
+        item_type = with_all_fields(arrow_type.value_type, _elements(values), name)
+        return pa.list_(arrow_type.value_field.with_type(item_type))
+    if pa.types.is_map(arrow_type):
+        items = (item for _, item in _pairs(values))
+        item_type = with_all_fields(arrow_type.item_type, items, name)
+        return pa.map_(arrow_type.key_field, arrow_type.item_field.with_type(item_type))
+    return arrow_type
+
+
+def _parts(values: Iterable[Any]) -> dict[str, list[Any]]:
+    """Return the values of each key of dicts."""
+    found: dict[str, list[Any]] = {}
+    for key, part in _pairs(values):
+        found.setdefault(key, []).append(part)
+    return found
+
+
+def _pairs(values: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """Yield the keys and values of dicts, and of lists of pairs, which pyarrow takes for dicts."""
+    for value in values:
+        if isinstance(value, Mapping):
+            yield from value.items()
+        elif isinstance(value, (list, tuple)):
+            yield from (item for item in value if isinstance(item, tuple) and len(item) == 2)
+
+
+def _elements(values: Iterable[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping):
+            yield from value
