@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...errors import ExpressionError
-from ...expressions.tree import Expression, Name, transform
+from ...expressions.tree import Expression, Name, transform, walk
 from ...read.scope import Scope as TableScope
 from .parts import Item, Query, Scope, Span
 
@@ -312,14 +312,7 @@ class Names:
 
 def _names(expression: Expression) -> list[Name]:
     """Return the different names in an expression."""
-    found: dict[Name, None] = {}
-
-    def visit(node: Expression) -> None:
-        if isinstance(node, Name):
-            found[node] = None
-
-    transform(expression, visit)
-    return [*found]
+    return list(dict.fromkeys(node for node in walk(expression) if isinstance(node, Name)))
 
 
 def _substitute(expression: Expression, origins: Mapping[Name, Origin]) -> Expression:

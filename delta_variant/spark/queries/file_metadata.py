@@ -9,7 +9,7 @@ from ..._text import quote
 from ...errors import ExpressionError
 from ...read.scope import METADATA, NOT_SELECTED
 from .parsing import parse_query
-from .parts import Item, Query, Scope, Span
+from .parts import Item, Query, Scope, Span, splice
 
 
 def has_file_metadata(query: Query) -> bool:
@@ -27,7 +27,7 @@ def without_file_metadata(query: Query, tables: AbstractSet[int]) -> Query:
 
     Raises ExpressionError if the text cannot exclude it.
     """
-    text, known = query.text, set[int | None]()
+    known = set[int | None]()
     replacements: dict[Span, str] = {}
     for scope in query.scopes:
         own = {alias for alias, number in scope.sources.items() if number in tables}
@@ -36,9 +36,7 @@ def without_file_metadata(query: Query, tables: AbstractSet[int]) -> Query:
         replacements |= dict(_stars(query, scope, own))
     if not tables <= known or not all(query.tables[each].is_plain for each in tables):
         raise _unsupported("a sample, names for the columns of a table, or two tables of one name")
-    for (start, end), star in sorted(replacements.items(), reverse=True):
-        text = f"{text[:start]}{star}{text[end + 1 :]}"
-    return parse_query(text) or query
+    return parse_query(splice(query.text, replacements)) or query
 
 
 def _check(query: Query, scope: Scope, own: AbstractSet[str]) -> None:

@@ -16,7 +16,7 @@ from sqlglot.tokenizer_core import TokenType
 from ...errors import ExpressionError
 from ...expressions.parse import parse, parse_stages
 from ...expressions.tree import Expression, Name, walk
-from .parts import Conjunct, Extract, Item, Query, Scope, Span, TableReference
+from .parts import Conjunct, Extract, Item, Query, Scope, Span, TableReference, splice
 from .spans import QueryTokens, tables_of_tokens
 from .syntax import (
     CLAUSES_OF_COLUMNS,
@@ -30,11 +30,10 @@ from .syntax import (
     is_from_a_table,
     is_over_rows,
     is_plain_source,
-    join_conditions,
+    joined_sources,
     joins_columns,
     output_names,
     sees_outputs,
-    sources_of,
     visible_ctes,
     whole_sources,
 )
@@ -60,8 +59,10 @@ class ConditionFinder:
         required = frozenset(scope.sources) - scope.optional
         where = select.args.get("where")
         conditions = [] if where is None else [(where.this, required)]
-        for condition, sources in [*conditions, *join_conditions(select)]:
-            yield from self._parts(condition, sources, number)
+        conditions += [(each.condition, each.required) for each in joined_sources(select)]
+        for condition, sources in conditions:
+            if condition is not None:
+                yield from self._parts(condition, sources, number)
 
     def _parts(self, condition: Any, sources: frozenset[str], scope: int) -> Iterator[Conjunct]:
         operands = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
@@ -78,14 +79,12 @@ class ConditionFinder:
 
     def _condition(self, span: Span) -> Expression | None:
         """Return the condition at a span, with the values of its parameters."""
-        marks = [*self._tokens.parameters(span, self._parameters)]
+        marks, first = [*self._tokens.parameters(span, self._parameters)], span[0]
         if any(value is None for _, value in marks):
             return None
-        text, shift = self._tokens.text_at(span), span[0]
-        for (start, end), value in reversed(marks):
-            text = f"{text[: start - shift]}({value}){text[end + 1 - shift :]}"
+        values = {(start - first, end - first): f"({value})" for (start, end), value in marks}
         try:
-            return parse(text)
+            return parse(splice(self._tokens.text_at(span), values))
         except ExpressionError:
             return None
 
@@ -264,15 +263,8 @@ class _Finder:
     def _scope(self, select: Any) -> Scope:
         sources: dict[str, int | None] = {}
         derived: dict[str, tuple[int, ...]] = {}
-        optional: set[str] = set()
-        joins = select.args.get("joins") or []
-        for join, source in sources_of(select):
-            name = source.alias_or_name.lower()
-            side = "" if join is None else (join.side or "").upper()
-            if side in ("RIGHT", "FULL"):
-                optional |= sources.keys()
-            if side in ("LEFT", "FULL"):
-                optional.add(name)
+        joined = [*joined_sources(select)]
+        for name, source, *_ in joined:
             if id(source) in self._subqueries and name not in sources:
                 derived[name] = self._subqueries[id(source)]
             else:
@@ -283,6 +275,7 @@ class _Finder:
             sources[lateral.alias_or_name.lower()] = None
             derived.pop(lateral.alias_or_name.lower(), None)
         items = None if isinstance(select.parent, exp.Exists) else self._items(select, sources)
+        joins = select.args.get("joins") or []
         is_plain = not select.args.get("pivots") and not any(join.args.get("method") for join in joins)
         result = self._results.get(self._numbers[id(select)])
         return Scope(
@@ -290,7 +283,7 @@ class _Finder:
             sources,
             frozenset(whole_sources(select, sources, with_items=items is None)),
             frozenset(name.lower() for each in select.expressions for name in output_names(each)),
-            frozenset(optional),
+            joined[-1].optional if joined else frozenset(),
             is_plain,
             joins_columns(select),
             derived,

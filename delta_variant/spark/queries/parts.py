@@ -5,12 +5,28 @@ The text of a query is never generated: a caller replaces some parts and keeps t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import msgspec
 
 from ...expressions.tree import Expression
 
 Span = tuple[int, int]
 """The first and the last character of a part of the text."""
+
+
+def is_within(position: int, spans: Iterable[Span]) -> bool:
+    """Return whether a position is in one of some spans."""
+    return any(start <= position <= end for start, end in spans)
+
+
+def splice(text: str, replacements: Mapping[Span, str]) -> str:
+    """Return a text with other text at some of its spans."""
+    parts, position = [], 0
+    for (start, end), other in sorted(replacements.items()):
+        parts += [text[position:start], other]
+        position = end + 1
+    return "".join([*parts, text[position:]])
 
 
 class TableReference(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ several SELECTs make one result, each of them names its columns alike, and has o
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -26,12 +26,12 @@ from ...expressions.tree import (
     Name,
     VariantCall,
     is_strict_cast,
-    transform,
+    walk,
 )
 from ...expressions.types import kind_of, type_name
 from ...read.scope import Scope
 from .column_names import Group, Layout, Names, Origin, Path, Slot
-from .parts import Extract, Item, Query, Span
+from .parts import Extract, Item, Query, Span, is_within
 from .text import escape, field, replace_tables
 
 CONSTANT = Literal(pa.scalar(True))
@@ -188,13 +188,13 @@ class _Rewriter:
         for number, scope in enumerate(self._query.scopes):
             spans += self._layout.listed_stars(number)
             spans += [scope.names_span] if self._layout.is_free(number) else []
-        used = {name for position, name in self._query.names if not _is_within(position, spans)}
+        used = {name for position, name in self._query.names if not is_within(position, spans)}
         unused = [*groups]
         while found := [each for each in unused if each.is_used or used.intersection(each.names)]:
             for group in found:
                 group.is_used = True
                 used |= group.names
-                used |= {name for position, name in self._query.names if _is_within(position, group.spans)}
+                used |= {name for position, name in self._query.names if is_within(position, group.spans)}
             unused = [each for each in unused if not each.is_used]
         return used
 
@@ -325,10 +325,6 @@ class _Rewriter:
         return TableRead(predicate, outputs or {f"{self._prefix}{reference}_row": CONSTANT}, failed)
 
 
-def _is_within(position: int, spans: Iterable[Span]) -> bool:
-    return any(start <= position <= end for start, end in spans)
-
-
 def _of_star(slot: Slot) -> str:
     return f"{quote(slot.source)}.{quote(slot.name)}" if slot.source else quote(slot.name)
 
@@ -343,11 +339,4 @@ def _is_readable(extraction: Extraction) -> bool:
 
 def _is_condition(bound: Expression) -> bool:
     """Return whether a predicate has no function of Variants, whose errors a fallback would not see."""
-    found: list[Expression] = []
-
-    def visit(node: Expression) -> None:
-        if isinstance(node, VariantCall):
-            found.append(node)
-
-    transform(bound, visit)
-    return not found
+    return not any(isinstance(node, VariantCall) for node in walk(bound))

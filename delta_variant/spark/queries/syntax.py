@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 from sqlglot.dialects.databricks import Databricks
@@ -137,38 +137,42 @@ def is_over_rows(node: Any) -> bool:
     return any(node.find_all(exp.Window, exp.AggFunc, exp.UDTF))
 
 
-def sources_of(select: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield the sources of a SELECT, each with its join."""
+class JoinedSource(NamedTuple):
+    """A source of a SELECT, the condition of its join, and the sources whose rows have to meet this.
+
+    Rows of the sources in `optional` may be NULL because of this join or one before.
+    """
+
+    name: str
+    source: Any
+    condition: Any
+    required: frozenset[str]
+    optional: frozenset[str]
+
+
+def joined_sources(select: Any) -> Iterator[JoinedSource]:
+    """Yield the sources of a SELECT."""
     clause = select.args.get("from_")
+    before = frozenset[str]()
+    optional = frozenset[str]()
     if clause is not None:
-        yield None, clause.this
+        name = clause.this.alias_or_name.lower()
+        yield JoinedSource(name, clause.this, None, before, optional)
+        before |= {name}
     for join in select.args.get("joins") or []:
-        yield join, join.this
-
-
-def join_conditions(select: Any) -> Iterator[tuple[Any, frozenset[str]]]:
-    """Yield the condition of each join, with the sources whose rows have to meet it."""
-    before: set[str] = set()
-    optional: set[str] = set()
-    for join, source in sources_of(select):
-        name = source.alias_or_name.lower()
-        side = "" if join is None else (join.side or "").upper()
-        kind = "" if join is None else (join.kind or "").upper()
-        condition = None if join is None else join.args.get("on")
+        name, side = join.this.alias_or_name.lower(), (join.side or "").upper()
         required = {
-            "": frozenset({*before, name}) - optional,
+            "": (before | {name}) - optional,
             "LEFT": frozenset({name}),
-            "RIGHT": frozenset(before) - optional,
+            "RIGHT": before - optional,
         }.get(side, frozenset())
-        if kind in ("SEMI", "ANTI"):
+        if (join.kind or "").upper() in ("SEMI", "ANTI"):
             required = frozenset({name})
-        if condition is not None and name not in before:
-            yield condition, required
-        if side in ("RIGHT", "FULL"):
-            optional |= before
-        if side in ("LEFT", "FULL"):
-            optional.add(name)
-        before.add(name)
+        # Two sources of one name cannot be told apart.
+        condition = None if name in before else join.args.get("on")
+        optional |= {"LEFT": {name}, "RIGHT": before, "FULL": before | {name}}.get(side, set())
+        yield JoinedSource(name, join.this, condition, required, optional)
+        before |= {name}
 
 
 def whole_sources(select: Any, sources: Mapping[str, int | None], *, with_items: bool) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..._text import quote
 from ...statements.parameters import literal_text
-from .parts import Query, Span, TableReference
+from .parts import Query, Span, TableReference, is_within, splice
 from .spans import QueryTokens
 from .syntax import PARSER_ERRORS, Dialect
 
@@ -34,7 +34,7 @@ def replace_tables(query: Query, sources: Mapping[int, str], others: Mapping[Spa
         alias = f" AS {quote(name)}" if table.takes_alias else ""
         replacements[table.span] = f"{source}{alias}"
         for first, last, end in qualifiers:
-            if not any(start <= first <= stop for start, stop in others):
+            if not is_within(first, others):
                 is_last = name == table.parts[-1]
                 replacements[first, (last if is_last else end) - 1] = "" if is_last else f"{quote(name)}."
     parts, position = [], 0
@@ -105,11 +105,8 @@ def with_values(text: str, parameters: Mapping[str, str] | Sequence[str]) -> str
     if not parameters:
         return None
     try:
-        found = [*QueryTokens(text, Dialect().tokenize(text)).parameters((0, len(text)), parameters)]
+        found = dict(QueryTokens(text, Dialect().tokenize(text)).parameters((0, len(text)), parameters))
     except PARSER_ERRORS:
         return None
-    for (start, end), value in reversed(found):
-        if value is None:
-            return None
-        text = f"{text[:start]}{value}{text[end + 1 :]}"
-    return text
+    values = {span: value for span, value in found.items() if value is not None}
+    return splice(text, values) if len(values) == len(found) else None

@@ -14,7 +14,7 @@ from ..._text import quote
 from ...errors import DeltaVariantError
 from ..versions import SPARK_ERRORS
 from .parsing import parse_query
-from .parts import Query, Span, TableReference
+from .parts import Query, TableReference, splice
 from .table_names import FORMATS, View
 
 _LOGGER = get_logger(__name__)
@@ -55,7 +55,7 @@ class ViewExpander:
             body = self._body(view, table.parts) if isinstance(view, View) and table.is_plain else None
             if body is not None:
                 found[table.span] = f"({body}\n){_alias(table)}"
-        return (parse_query(_splice(query.text, found), parameters) if found else None) or query
+        return (parse_query(splice(query.text, found), parameters) if found else None) or query
 
     def _body(self, view: View, parts: Sequence[str]) -> str | None:
         """Return a query with the columns of a view, None if its text may have others, or reads no table."""
@@ -63,7 +63,7 @@ class ViewExpander:
         if inner is None or not inner.scopes or inner.qualifiers or not self._has_settings_of(parts):
             return None
         names = {table.span: _qualified(table, view) for table in inner.tables}
-        qualified = parse_query(_splice(view.text, names))
+        qualified = parse_query(splice(view.text, names))
         if qualified is None:
             return None
         query = self.expand(qualified, ())
@@ -114,9 +114,3 @@ def _qualified(table: TableReference, view: View) -> str:
 
 def _alias(table: TableReference) -> str:
     return f" AS {quote(table.parts[-1])}" if table.takes_alias else ""
-
-
-def _splice(text: str, replacements: Mapping[Span, str]) -> str:
-    for (start, end), other in sorted(replacements.items(), reverse=True):
-        text = f"{text[:start]}{other}{text[end + 1 :]}"
-    return text
