@@ -37,10 +37,10 @@ from .changes import Changes, without_changes
 from .file_metadata import check_file_metadata, has_file_metadata, without_file_metadata
 from .lenient import LenientQuery
 from .parsing import parse_query
-from .parts import Query, TableReference
+from .parts import Query
 from .rewriting import Rewriting, TableRead, rewrite
 from .statements import SparkStatements
-from .table_names import View, find_source
+from .table_names import View, find_source, full_name
 from .text import escape, field, field_name, literals_of, replace_tables, with_values
 from .views import ViewExpander
 
@@ -352,15 +352,9 @@ class _Tables:
             hidden = {number for number, each in tables.items() if each.scope.hidden}
             query = without_file_metadata(query, hidden)
         if query.qualifiers:
-            query = replace(query, tables=[self._with_schema(each) for each in query.tables])
+            named = (replace(each, parts=full_name(self._spark, each.parts)) for each in query.tables)
+            query = replace(query, tables=list(named))
         return _Statement(self._spark, query, args, sources)
-
-    def _with_schema(self, table: TableReference) -> TableReference:
-        """Return a table with the current catalog and schema, by which a query can name its columns."""
-        catalog = self._spark.catalog
-        parts = (catalog.currentCatalog(), catalog.currentDatabase(), *table.parts)
-        missing = max(3 - len(table.parts), 0)
-        return replace(table, parts=(*parts[:missing], *table.parts))
 
     def _load(self, location: str, version: int | None, timestamp: str | None) -> _Table:
         key = location, version, timestamp

@@ -18,7 +18,7 @@ from ...storage.store import Memo, RememberedTable, TableLocation, table_uri
 from ..columns import to_spark
 from ..engine import SparkEngine
 from ..running import session_timezone
-from .table_names import FORMATS, find_source
+from .table_names import FORMATS, find_source, full_name
 
 _LOGGER = get_logger(__name__)
 
@@ -82,11 +82,7 @@ class SparkStatements:
 
     def full_name(self, name: Sequence[str]) -> tuple[str, ...]:
         """Return the name of a table with its catalog and schema."""
-        if name[0].lower() in FORMATS:
-            return tuple(name)
-        catalog = self.spark.catalog
-        parts = (catalog.currentCatalog(), catalog.currentDatabase(), *name)
-        return parts[min(len(name) - 1, 2) :]
+        return tuple(name) if name[0].lower() in FORMATS else full_name(self.spark, name)
 
     def rows(self, query: str) -> DataFrameResult:
         """Return the rows of a query."""

@@ -102,6 +102,12 @@ def find_source(spark: SparkSession, parts: Sequence[str]) -> str | View | None:
     return view or _find_in_catalog(spark, parts)
 
 
+def full_name(spark: SparkSession, name: Sequence[str]) -> tuple[str, ...]:
+    """Return the name of a table with the current catalog and schema, unless it has its own."""
+    above = (spark.catalog.currentCatalog(), spark.catalog.currentDatabase())
+    return (*above[: max(3 - len(name), 0)], *name)
+
+
 def resolve_table(spark: SparkSession, table: TableLocation) -> TableLocation:
     """Return the location of a table that a caller names, or that of a path or a URI as Spark means it.
 
