@@ -41,6 +41,9 @@ from .running import Jobs, distribute, map_by_task, parallelism, run_task
 from .task_errors import restore_errors
 from .tasks import Shared, message, messages, pack_sharing, unpack_batches, unpack_sharing
 
+COPIED_BYTES = 8 << 20
+"""The bytes up to which each task gets all tasks of an operation, packed, because this saves a shuffle."""
+
 
 @dataclass(frozen=True)
 class SortedGroups:
@@ -186,8 +189,12 @@ class SparkExecutor(Executor):
         if numbered:
             shared: list[Shared] = []
             packed = [pack_sharing(each, shared) for each in numbered]
-            each = EachTask(numbered[0][1].step, shared)
-            results = self.run_partitions(distribute(self.spark, packed), each)
+            step, count = numbered[0][1].step, len(packed)
+            if count * sum(map(len, packed)) <= COPIED_BYTES:
+                rows, each = self.spark.range(0, count, 1, count), EachTask(step, shared, packed)
+            else:
+                rows, each = distribute(self.spark, packed), EachTask(step, shared)
+            results = self.run_partitions(rows, each)
             yield from (result for _, result in sorted(results, key=itemgetter(0)))
 
     def run_whole(self, task: Task[Result]) -> list[Result]:
@@ -264,18 +271,28 @@ class PartitionTask(Protocol):
 
 @dataclass(frozen=True)
 class EachTask:
-    """Runs each of the tasks of a partition; they have `shared` in common."""
+    """Runs each of the tasks of a partition; they have `shared` in common.
+
+    The rows of the partition have the packed tasks, or the numbers of those in `packed`.
+    """
 
     step: str
     shared: Sequence[Shared]
+    packed: Sequence[bytes] = ()
 
     def run(self, store: Store, name: NameFile, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
         """Yield the number and the result of each task."""
-        for packed in unpack_batches(batches):
+        for packed in self._of_partition(batches):
             number, task = unpack_sharing(packed, self.shared)
             result = task.run(store, name)
             # The results of many tasks can describe more files than fit into the memory of the driver.
             yield number, result.compress() if hasattr(result, "compress") else result
+
+    def _of_partition(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        if not self.packed:
+            return unpack_batches(batches)
+        numbers: Iterator[Any] = (number for batch in batches for number in batch.column(0).to_pylist())
+        return map(self.packed.__getitem__, numbers)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 from pyspark.sql.utils import is_remote
 
 from .._logging import get_logger
@@ -108,23 +109,18 @@ class DataFrameSource:
         return self._rewrite(plan, executor)
 
     def _rewrite(self, plan: MergePlan, executor: SparkExecutor) -> MergedFiles:
-        with _store(self.rows, SourceTask(self.columns, plan.join), executor.monitor) as (stored, chunks):
-            if sum(chunk.bytes for chunk in chunks) <= broadcast_bytes(executor.spark):
-                return self._in_memory(stored, executor.monitor).rewrite(plan, executor)
+        with _store(self.rows, SourceTask(self.columns, plan.join), executor.monitor) as stored:
+            if stored.bytes <= broadcast_bytes(executor.spark):
+                streams = stored.collect(executor.monitor)
+                rows = whole_batch([from_ipc(stream) for stream in streams], to_arrow(self.columns))
+                return MemorySource(rows, self.columns).rewrite(plan, executor)
             check_distributed(plan)
             table = TaskTable.of(plan.snapshot, executor.storage_options)
             work = MergeTable(table, self.columns, plan.join, plan.clauses, plan.options)
-            predicate = plan.target_predicate(_combine_keys(plan.join, chunks))
+            predicate = plan.target_predicate(_combine_keys(plan.join, stored.chunks))
             candidates = plan_files(plan.snapshot, predicate)
-            parts = _join(executor, plan, work, stored, candidates, sum(chunk.bytes for chunk in chunks))
-        return MergedFiles(predicate, candidates, parts, (), sum(chunk.rows for chunk in chunks))
-
-    def _in_memory(self, stored: DataFrame, monitor: Monitor) -> MemorySource:
-        """Return the stored rows as a source of which each task has all rows."""
-        with restore_errors(), monitor.step("collect the rows of the source"):
-            streams = messages(stored.select("message").collect())
-        rows = whole_batch([from_ipc(stream) for stream in streams], to_arrow(self.columns))
-        return MemorySource(rows, self.columns)
+            parts = _join(executor, plan, work, stored, candidates)
+        return MergedFiles(predicate, candidates, parts, (), sum(chunk.rows for chunk in stored.chunks))
 
 
 def check_distributed(plan: MergePlan) -> None:
@@ -139,9 +135,30 @@ def check_distributed(plan: MergePlan) -> None:
         check_no_identities(plan.snapshot.configuration, plan.columns_inserted)
 
 
+@dataclass(frozen=True)
+class _StoredRows:
+    """The stored rows of a source, its chunks, and the messages of those that came with them."""
+
+    rows: DataFrame
+    chunks: Sequence[Chunk]
+    small: Sequence[bytes | None]
+
+    @property
+    def bytes(self) -> int:
+        return sum(chunk.bytes for chunk in self.chunks)
+
+    def collect(self, monitor: Monitor) -> list[Any]:
+        """Return the streams of all rows."""
+        small = [unpack(message) for message in self.small if message is not None]
+        if len(small) == len(self.chunks):
+            return small
+        with restore_errors(), monitor.step("collect the rows of the source"):
+            return messages(self.rows.select("message").collect())
+
+
 @contextmanager
-def _store(source: DataFrame, task: SourceTask, monitor: Monitor) -> Iterator[tuple[DataFrame, list[Chunk]]]:
-    """Yield the stored rows of the source and their chunks.
+def _store(source: DataFrame, task: SourceTask, monitor: Monitor) -> Iterator[_StoredRows]:
+    """Yield the stored rows of the source.
 
     A local checkpoint computes the source once. If an executor with stored rows is lost, their tasks fail,
     and the whole merge runs again: computing only the lost rows again may return other rows than those by
@@ -151,11 +168,22 @@ def _store(source: DataFrame, task: SourceTask, monitor: Monitor) -> Iterator[tu
         # A query of Spark Connect does not complete a lazy checkpoint, so lost rows would be computed again.
         stored = map_by_task(source, task, SOURCE).localCheckpoint(eager=is_remote())
     try:
+        message = sql.when(sql.length("message") <= _small_bytes(stored), sql.col("message"))
         with restore_errors(), monitor.step(task.step):
-            rows = stored.select("chunk").collect()
-        yield stored, [unpack(row["chunk"]) for row in rows]
+            rows = stored.select("chunk", message.alias("message")).collect()
+        yield _StoredRows(stored, [unpack(row["chunk"]) for row in rows], [row["message"] for row in rows])
     finally:
         _release(stored)
+
+
+def _small_bytes(stored: DataFrame) -> int:
+    """Return the size of messages that the driver collects together with their chunks, before it knows all.
+
+    They have at most the size of a source that each task gets. A client of Spark Connect does not know the
+    number of partitions.
+    """
+    partitions: int = 0 if is_remote() else _rdd(stored).getNumPartitions()
+    return broadcast_bytes(stored.sparkSession) // partitions if partitions else 0
 
 
 def _release(stored: DataFrame) -> None:
@@ -163,11 +191,14 @@ def _release(stored: DataFrame) -> None:
 
     A server of Spark Connect removes them when the DataFrame is deleted.
     """
-    if is_remote():
-        return
+    if not is_remote():
+        context: Any = stored.sparkSession.sparkContext._jsc
+        context.sc().unpersistRDD(_rdd(stored).id(), False)
+
+
+def _rdd(stored: DataFrame) -> Any:
     java: Any = stored._jdf
-    context: Any = stored.sparkSession.sparkContext._jsc
-    context.sc().unpersistRDD(java.queryExecution().analyzed().rdd().id(), False)
+    return java.queryExecution().analyzed().rdd()
 
 
 def _combine_keys(join: JoinPredicate, chunks: Sequence[Chunk]) -> list[KeyValues]:
@@ -180,9 +211,8 @@ def _join(
     executor: SparkExecutor,
     plan: MergePlan,
     work: MergeTable,
-    stored: DataFrame,
+    stored: _StoredRows,
     candidates: FilePlan,
-    source_bytes: int,
 ) -> list[MergedPart]:
     spark = executor.spark
     tasks = parallelism(spark)
@@ -190,11 +220,11 @@ def _join(
     if not groups and all(clause.when != "not matched" for clause in plan.clauses):
         return []
     sizes = Sizes(
-        buckets=max(-(-source_bytes // BUCKET_BYTES), min(len(groups), tasks), 1),
+        buckets=max(-(-stored.bytes // BUCKET_BYTES), min(len(groups), tasks), 1),
         bins=len(groups),
-        inserts=max(-(-source_bytes // INSERT_BYTES), 1),
+        inserts=max(-(-stored.bytes // INSERT_BYTES), 1),
     )
-    rows = stored.select("message").mapInArrow(to_executors(BucketTask(plan.join, sizes.buckets)), PART)
+    rows = stored.rows.select("message").mapInArrow(to_executors(BucketTask(plan.join, sizes.buckets)), PART)
     if groups:
         pruning = candidates.pruning_predicate
         read = TargetTask(work, pruning, plan.reads_all_rows, sizes.buckets)

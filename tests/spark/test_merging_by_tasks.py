@@ -280,6 +280,17 @@ def test_a_small_source_needs_no_equality(spark: SparkSession, tmp_path: Path):
     assert content(there) == content(here)
 
 
+def test_most_rows_of_a_small_source_can_be_in_one_partition(spark: SparkSession, tmp_path: Path):
+    dv.write_table(tmp_path / "t", pa.table({"id": range(0, 50_000, 2)}))
+    source = spark.range(40_000).coalesce(1).unionAll(spark.range(40_000, 40_040, 1, 20))
+    spark.conf.set(BROADCAST, "1MB")
+    merging = on_spark(spark, tmp_path / "t").merge(source, "target.id = source.id")
+    result = merging.when_matched_delete().when_not_matched_insert_all().execute()
+    assert (result.rows_deleted, result.rows_inserted) == (20_020, 20_020)
+    ids = sorted(dv.read_table(tmp_path / "t").to_table()["id"].to_pylist())
+    assert ids == [*range(1, 40_040, 2), *range(40_040, 50_000, 2)]
+
+
 def test_tasks_share_large_batches():
     large, small = (pa.record_batch({"id": pa.array(range(n))}) for n in (SHARED_BYTES, 2))
     shared: list[Any] = []

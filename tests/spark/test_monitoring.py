@@ -52,7 +52,7 @@ OPERATIONS: dict[str, tuple[Callable[[dv.Table, SparkSession], object], list[str
         merge,
         [
             "store the rows of the source",
-            "collect the rows of the source",
+            *(["collect the rows of the source"] if IS_CONNECT else []),
             "rewrite files with matching rows",
         ],
     ),
