@@ -23,7 +23,7 @@ from delta_variant.expressions.forms import FORMS, PREDICATES
 from delta_variant.expressions.grammar import OPERATORS
 from delta_variant.expressions.parse import parse, parse_type
 from delta_variant.expressions.scalars import SCALAR_FUNCTIONS
-from delta_variant.expressions.type_grammar import PARAMETRIC_TYPES
+from delta_variant.expressions.types import PARAMETRIC_TYPES
 from delta_variant.expressions.variant_functions import VARIANT_FUNCTIONS
 
 PAGE = Page("docs/reference/sql.md")

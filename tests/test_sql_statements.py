@@ -19,7 +19,7 @@ from delta_variant.errors import (
     SchemaError,
     TableNotFoundError,
 )
-from delta_variant.statements.parameters import literal_text
+from delta_variant.expressions.literals import literal_text
 
 Run = Callable[..., list[dict[str, Any]]]
 COLUMNS = "id bigint, n int, s string, v variant"

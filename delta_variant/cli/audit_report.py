@@ -53,7 +53,7 @@ class Selection:
     def keep(self, findings: Sequence[Finding]) -> list[Finding]:
         """Return the findings that are neither ignored nor known."""
         return [
-            each for each in findings if each.rule not in self.ignored and place_of(each) not in self.known
+            each for each in findings if each.rule not in self.ignored and _place_of(each) not in self.known
         ]
 
     def of(self, findings: Sequence[Finding]) -> list[Finding]:
@@ -76,7 +76,7 @@ def print_summary(audit: Audit, selection: Selection = EVERYTHING, limit: int | 
     found = selection.of(audit.findings)
     summaries = summarize(found)
     for each in summaries[:limit]:
-        print_finding(out, each.severity, each.rule, f"{_occurrences(each)}{each.example.sentence}")
+        _print_finding(out, each.severity, each.rule, f"{_occurrences(each)}{each.example.sentence}")
     _print_rest(out, len(summaries), limit, "rule")
     print_lines(out, *_conclusion(audit, found))
     if len(found) > len(summaries):
@@ -105,12 +105,12 @@ def print_findings(audit: Audit, selection: Selection = EVERYTHING, limit: int |
         heading = "the table" if path is None else path
         print_lines(out, "", heading if file is None else f"{heading} ({size_text(file.bytes)}{rows})")
         for finding in findings:
-            print_finding(out, finding.severity, finding.rule, finding.sentence)
+            _print_finding(out, finding.severity, finding.rule, finding.sentence)
     _print_rest(out, len(found), limit, "finding")
     print_lines(out, *([""] if found else []), *_conclusion(audit, found))
 
 
-def print_finding(out: Console, severity: Severity, rule: str, sentence: str) -> None:
+def _print_finding(out: Console, severity: Severity, rule: str, sentence: str) -> None:
     """Print one line. The rule is a link to the catalogue on terminals that support links."""
     line = Text(f"  {NOUNS[severity]:<7}  ", style=STYLES[severity])
     url = rule_url(rule) if supports_links(out) else None
@@ -189,7 +189,7 @@ def _summary(summary: RuleSummary) -> dict[str, Any]:
     return {**facts(summary, names), "example": dict(_present(summary.example))}
 
 
-def place_of(finding: Finding) -> Place:
+def _place_of(finding: Finding) -> Place:
     """Return the rule of a finding, and where it is."""
     return tuple(getattr(finding, name) for name in PLACE)
 

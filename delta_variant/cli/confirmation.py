@@ -65,8 +65,8 @@ def confirm(
     plan: Callable[[], Planned],
     *,
     yes: bool,
-    dry_run: bool = False,
-    json: bool = False,
+    dry_run: bool,
+    json: bool,
 ) -> Planned | None:
     """Return the plan that a destructive command runs: `--yes` is passed, or the user accepts it.
 

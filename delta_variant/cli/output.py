@@ -105,7 +105,7 @@ def facts(value: object, names: str) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names.split()}
 
 
-def render(report: Report, *, json: bool = False, layout: Layout = FIT) -> None:
+def render(report: Report, *, json: bool, layout: Layout = FIT) -> None:
     """Print a report: an empty line precedes each table that follows something."""
     if json:
         for each in report.json if isinstance(report.json, list) else [report.json]:

@@ -53,7 +53,6 @@ def stats_of(
     variants: Sequence[Path],
     *,
     max_variant_stats_paths: int = MAX_STATS_PATHS,
-    max_variant_stats_bytes: int = MAX_STATS_BYTES,
     indexed: Collection[Path] | None = None,
     shorten: bool = True,
 ) -> FileStatistics:
@@ -64,5 +63,5 @@ def stats_of(
     Raises DataFileError.
     """
     limit = to_integer("max_variant_stats_paths", max_variant_stats_paths, 0)
-    columns = file.bounds([list(path) for path in variants], limit, variant_bytes(max_variant_stats_bytes))
+    columns = file.bounds([list(path) for path in variants], limit, variant_bytes(MAX_STATS_BYTES))
     return from_report(file.num_rows, columns, file.schema.names, indexed, shorten=shorten)

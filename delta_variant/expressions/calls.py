@@ -13,7 +13,7 @@ from .constructors import CONSTRUCTORS
 from .lexer import GrammarError
 from .scalars import SCALAR_FUNCTIONS
 from .tree import Call, Cast, Expression, Literal, Path
-from .type_grammar import type_of_text
+from .types import type_of_text
 from .variant_functions import VARIANT_FUNCTIONS
 from .variant_paths import Step
 

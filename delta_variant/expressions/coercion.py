@@ -110,7 +110,7 @@ def unify(function: str, arguments: list[Expression], timezone: str) -> list[Exp
                 f"cannot compare `{describe(argument)}` of type {type_name(output_type(argument))}",
                 column=column_of(argument),
             )
-    return cast_all(arguments, _common_type(function, arguments), timezone)
+    return _cast_all(arguments, _common_type(function, arguments), timezone)
 
 
 def _common_type(function: str, arguments: list[Expression]) -> pa.DataType:
@@ -163,7 +163,7 @@ def _holds(target: pa.DataType, values: Array) -> bool:
     return list(map(Decimal, cast.to_pylist())) == list(map(Decimal, known.to_pylist()))
 
 
-def cast_all(arguments: list[Expression], target: pa.DataType, timezone: str) -> list[Expression]:
+def _cast_all(arguments: list[Expression], target: pa.DataType, timezone: str) -> list[Expression]:
     """Return `arguments` cast to one type, with the literals of a type cast together."""
     cast: list[Expression] = list(arguments)
     for values, positions in _literals_by_type(arguments):

@@ -13,7 +13,7 @@ from .lexer import GrammarError
 from .literals import string_value
 from .parse import read_whole
 from .tree import Expression
-from .type_grammar import read_type
+from .types import read_type
 
 Value = TypeVar("Value")
 

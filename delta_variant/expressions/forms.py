@@ -11,7 +11,7 @@ from .lexer import Token
 from .literals import string_value
 from .reader import Reader
 from .tree import Call, Cast, Expression, Literal, Name, Path
-from .type_grammar import read_type
+from .types import read_type
 
 Test: TypeAlias = Callable[[Reader, Expression, bool], Expression]
 """Returns the test of a value by the text after its first word; the flag says whether it is negated."""

@@ -18,7 +18,7 @@ from .lexer import Cursor, Token
 from .literals import TYPED_LITERALS, number_literal, string_value
 from .reader import Reader
 from .tree import Aggregate, Call, Cast, Expression, Literal, Name
-from .type_grammar import read_type
+from .types import read_type
 from .variant_paths import read_path
 
 OR, AND, NOT, PREDICATE, COMPARISON, SUM, PRODUCT, SIGN = range(1, 9)

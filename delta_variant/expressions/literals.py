@@ -1,11 +1,13 @@
-"""The values of literals: strings with the escapes of Spark, numbers with suffixes, and typed strings."""
+"""Literals of SQL: the values of strings with escapes, numbers with suffixes and typed strings, and back."""
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import sys
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
+from math import isfinite
 
 import pyarrow as pa
 
@@ -112,3 +114,28 @@ TYPED_LITERALS: dict[str, Callable[[str, Token], Expression]] = {
     "x": _binary,
 }
 """The literals of a word and a string, called with the text and the token of the string."""
+
+
+def literal_text(value: object) -> str | None:
+    """Return a value as a literal of Spark SQL, None for a type that has none."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value) if -(1 << 63) <= value < 1 << 63 else None
+        case float():
+            return f"{value!r}D" if isfinite(value) else f"double('{value}')"
+        case Decimal():
+            return f"{value:f}BD" if value.is_finite() else None
+        case str():
+            return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        case bytes():
+            return f"x'{value.hex()}'"
+        case dt.datetime():
+            # Python has no type for a time that is local to a place or to none.
+            return None if value.tzinfo is None else f"timestamp'{value.isoformat(' ')}'"
+        case dt.date():
+            return f"date'{value.isoformat()}'"
+    return None

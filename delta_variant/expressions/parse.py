@@ -20,7 +20,7 @@ from .calls import TABLE_FUNCTIONS
 from .grammar import Grammar
 from .lexer import GrammarError, too_deep
 from .tree import Aggregate, Expression, Name, children
-from .type_grammar import type_of_text
+from .types import type_of_text
 
 Parsed = TypeVar("Parsed")
 

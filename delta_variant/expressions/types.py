@@ -1,4 +1,4 @@
-"""SQL types and the Arrow types of their values."""
+"""SQL types: their names, their grammar, and the Arrow types of their values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Literal as OneOf
 import pyarrow as pa
 
 from .._arrow import SIMPLE_TYPES
+from .._checks import nearest
 from ..variant.objects import is_variant
+from ..variant.values import EXTENSION, VARIANT_TYPE
+from .lexer import Cursor, GrammarError, too_deep
 
 Kind: TypeAlias = OneOf[
     "integer",
@@ -100,3 +103,126 @@ def type_name(arrow_type: pa.DataType | None, quote: str = "`") -> str:
 
 def _name_within(field: pa.Field[Any], quote: str) -> str:
     return type_name(None if is_variant(field) else field.type, quote)
+
+
+OTHER_NAMES = {
+    "bool": "boolean",
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "real": "float",
+    "dec": "decimal",
+    "numeric": "decimal",
+    "text": "string",
+    "timestamp_ltz": "timestamp",
+}
+
+
+def read_type(cursor: Cursor, *, of_column: bool = False) -> pa.DataType | None:
+    """Return the type at the position, None for `variant`, and move past it; raises GrammarError.
+
+    Columns can have Variants inside other types. Values cannot be cast to such a type.
+    """
+    token = cursor.token
+    written = cursor.take_name()
+    name = OTHER_NAMES.get(written.lower(), written.lower())
+    if name == "variant":
+        return None
+    if name in SIMPLE_TYPES:
+        return SIMPLE_TYPES[name]
+    if name in PARAMETRIC_TYPES:
+        return PARAMETRIC_TYPES[name](cursor, of_column)
+    known = [*SIMPLE_TYPES, "decimal(p,s)", "array<…>", "struct<…>", "map<…>", "variant"]
+    close = nearest(written, [*SIMPLE_TYPES, *PARAMETRIC_TYPES, "variant"])
+    hint = "" if close is None else f"; did you mean {close}?"
+    raise GrammarError(token.start, f"unknown type `{written}`", f"expected one of {', '.join(known)}{hint}")
+
+
+def type_of_text(text: str, *, of_column: bool = False) -> pa.DataType | None:
+    """Return the type that is a whole text, as `read_type` does; raises ExpressionError."""
+    cursor = Cursor(text)
+    try:
+        arrow_type = read_type(cursor, of_column=of_column)
+        cursor.expect_end()
+    except GrammarError as failure:
+        raise failure.error(text) from None
+    except RecursionError as error:
+        raise too_deep(text) from error
+    return arrow_type
+
+
+def _decimal(cursor: Cursor, of_column: bool) -> pa.DataType:
+    start = cursor.position
+    sizes: list[int] = []
+    if cursor.accept("("):
+        sizes.append(_size(cursor))
+        if cursor.accept(","):
+            sizes.append(_size(cursor))
+        cursor.expect(")")
+    precision, scale = (*sizes, *(10, 0)[len(sizes) :])
+    if not 1 <= precision <= MAX_PRECISION or not 0 <= scale <= precision:
+        raise GrammarError(
+            start,
+            f"decimal(p,s) requires 1 <= p <= {MAX_PRECISION} and 0 <= s <= p, got ({precision},{scale})",
+        )
+    return pa.decimal128(precision, scale)
+
+
+def _size(cursor: Cursor) -> int:
+    # No size has more digits, and converting thousands of them is slow.
+    if not cursor.token.text.isdecimal() or len(cursor.token.text) > 3:
+        cursor.fail("a number of digits")
+    return int(cursor.take().text)
+
+
+def _array(cursor: Cursor, of_column: bool) -> pa.DataType:
+    cursor.expect("<")
+    element = _inner_field(cursor, "element", of_column)
+    cursor.expect(">")
+    return pa.list_(element)
+
+
+def _map(cursor: Cursor, of_column: bool) -> pa.DataType:
+    cursor.expect("<")
+    start = cursor.token.start
+    key = read_type(cursor, of_column=of_column)
+    if key is None:
+        raise GrammarError(start, "a Variant cannot be the key of a map", "use string")
+    cursor.expect(",")
+    # The stubs of pyarrow lack fields as the values of maps.
+    value: Any = _inner_field(cursor, "value", of_column)
+    cursor.expect(">")
+    return pa.map_(key, value)
+
+
+def _struct(cursor: Cursor, of_column: bool) -> pa.DataType:
+    fields: list[pa.Field[Any]] = []
+    if not cursor.accept("<>"):
+        cursor.expect("<")
+        while True:
+            name = cursor.take_name()
+            cursor.accept(":")
+            fields.append(_inner_field(cursor, name, of_column))
+            if not cursor.accept(","):
+                break
+        cursor.expect(">")
+    return pa.struct(fields)
+
+
+def _inner_field(cursor: Cursor, name: str, of_column: bool) -> pa.Field[Any]:
+    start = cursor.token.start
+    arrow_type = read_type(cursor, of_column=of_column)
+    if arrow_type is not None:
+        return pa.field(name, arrow_type)
+    if of_column:
+        return pa.field(name, VARIANT_TYPE, metadata=EXTENSION)
+    raise GrammarError(start, "a Variant inside another type cannot be cast", "extract its parts one by one")
+
+
+PARAMETRIC_TYPES: dict[str, Callable[[Cursor, bool], pa.DataType]] = {
+    "decimal": _decimal,
+    "array": _array,
+    "map": _map,
+    "struct": _struct,
+}

@@ -36,7 +36,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _LAST_MILLISECOND = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(milliseconds=1)
 
 
-def to_milliseconds(timestamp: Timestamp) -> int:
+def _to_milliseconds(timestamp: Timestamp) -> int:
     """Return a timestamp in milliseconds since 1970, rounded down.
 
     Raises ValueError for invalid text and for a datetime without a time zone, and ArgumentTypeError for other
@@ -52,7 +52,7 @@ def to_milliseconds(timestamp: Timestamp) -> int:
         raise ArgumentTypeError(
             f"invalid timestamp {timestamp!r}: expected a timezone-aware datetime or an ISO 8601 string"
         )
-    return to_milliseconds(to_instant(timestamp, UTC))
+    return _to_milliseconds(to_instant(timestamp, UTC))
 
 
 def to_instant(text: str, zone: str) -> datetime:
@@ -139,7 +139,7 @@ def version_at(store: Store, timestamp: Timestamp) -> int:
     later than the latest commit, as Delta on Spark does, because a future commit could still precede it.
     Raises ValueError for an invalid timestamp, and what `load_snapshot` raises.
     """
-    time = to_milliseconds(timestamp)
+    time = _to_milliseconds(timestamp)
     times, listing = CommitTimes.of(store), list_log(store, None)
     reached = 0 if listing.has(0) else min((found.version for found in listing.checkpoints), default=0)
     known = [version for version in times.modified if version >= reached]
@@ -172,7 +172,7 @@ def version_from(store: Store, timestamp: Timestamp) -> int:
 
     Raises TimestampAfterLatestError if there is no such version, and what `version_at` raises.
     """
-    times, time = CommitTimes.of(store), to_milliseconds(timestamp)
+    times, time = CommitTimes.of(store), _to_milliseconds(timestamp)
     versions = list(times.modified)
     index = bisect_left(versions, time, key=times.time_of)
     if index == len(versions):

@@ -190,7 +190,7 @@ def change_next(
     after: TableConfiguration,
     *,
     context: CommitContext,
-    domains: Sequence[DomainMetadata] = (),
+    domains: Sequence[DomainMetadata],
 ) -> int:
     """Commit another protocol or metadata as the version that follows `snapshot`, and return the version.
 

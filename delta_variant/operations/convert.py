@@ -14,7 +14,7 @@ import pyarrow as pa
 from .._checks import one_or_more, texts_of
 from .._progress import advance, begin
 from .._threads import Threads
-from ..data_file.options import MAX_STATS_BYTES, FileOptions, Shredding
+from ..data_file.options import FileOptions, Shredding
 from ..data_file.reader import NativeFile, open_file, table_columns
 from ..data_file.shredding import variant_paths
 from ..data_file.statistics import stats_of
@@ -178,7 +178,7 @@ UNREADABLE: Mapping[str, Callable[[pa.DataType], bool]] = {
 
 
 def convert_in_place(
-    table: TableLocation, partitions: Sequence[StructField] = (), *, collect_stats: bool = True
+    table: TableLocation, partitions: Sequence[StructField], *, collect_stats: bool
 ) -> CommitResult:
     """Commit version 0 of a table with the Parquet files at its location, which are not changed.
 
@@ -337,7 +337,7 @@ class StatisticsTask:
         def compute(file: StoredFile) -> str:
             opened = open_file(store, file.path, columns)
             paths = list(variant_paths(opened))
-            return stats_of(opened, paths, max_variant_stats_bytes=MAX_STATS_BYTES, indexed=indexed).to_json()
+            return stats_of(opened, paths, indexed=indexed).to_json()
 
         return _map_files(self.files, compute)
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from .._checks import options_of, to_integer
 from .._progress import advance, begin
-from ..data_file.options import MAX_STATS_BYTES, MAX_STATS_PATHS
+from ..data_file.options import MAX_STATS_PATHS
 from ..data_file.statistics import stats_of
 from ..errors import DeltaVariantError
 from ..execution import ROUNDS, NameFile, executor_of
@@ -76,7 +76,6 @@ def _compute(subject: FileSubject, max_variant_stats_paths: int) -> FileStatisti
         subject.opened,
         variants,
         max_variant_stats_paths=max_variant_stats_paths,
-        max_variant_stats_bytes=MAX_STATS_BYTES,
     )
     return subject.without_mismatches(stats)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from .._checks import check_installed, check_mapping, list_names
 from .._html import MAX_ROWS
 from ..errors import ArgumentTypeError, CastError, ExpressionError, printable
+from ..expressions.literals import literal_text
 from ..expressions.tree import Literal
 from ..input.arrow_data import batches_of
 from ..input.invalid_json import parse_json_columns
@@ -25,7 +26,6 @@ from ..read.query import Query
 from ..read.rows import load_readable
 from ..read.scan import Rows
 from ..read.scope import Scope
-from ..statements.parameters import literal_text
 from ..statements.parse import ParsedStatement, find_statement
 from ..variant.moments import UTC
 from .parse import parse_statement
@@ -174,7 +174,7 @@ def _run_statement(statement: ParsedStatement, call: _Call) -> QueryResult:
     session = LocalSession(known, call.timezone, run)
     location = statement.locate(session)
     if location is None:
-        raise unknown_table(statement.table, call.tables, call.way)
+        raise _unknown_table(statement.table, call.tables, call.way)
     return QueryResult(statement.run(location, session))
 
 
@@ -218,7 +218,7 @@ def _literal(name: str, value: Any) -> Literal:
         raise ArgumentTypeError(f"parameter {name!r}: expected a constant, got {value!r}") from error
 
 
-def unknown_table(name: Sequence[str], tables: Collection[str], way: str) -> ExpressionError:
+def _unknown_table(name: Sequence[str], tables: Collection[str], way: str) -> ExpressionError:
     """Return the error for the name of a table that is not known."""
     known = list_names(tables, name[-1])
     return ExpressionError(
@@ -272,7 +272,7 @@ class _Tables:
             return name.parts[1]
         found = self.tables.get(name.parts[0].lower()) if len(name.parts) == 1 else None
         if found is None:
-            raise unknown_table(name.parts, self.names, self.way)
+            raise _unknown_table(name.parts, self.names, self.way)
         return found
 
     def _stored(self, name: str, data: Any) -> tuple[Scope, list[pa.RecordBatch]]:

@@ -94,7 +94,7 @@ def files_of(files: pa.Table) -> Iterator[FileEntry]:
 
 
 @contextmanager
-def explain_missing_file(table: TableVersion, path: str) -> Iterator[None]:
+def _explain_missing_file(table: TableVersion, path: str) -> Iterator[None]:
     """Raise errors about a file that no longer exists with the probable reason, the table and the version."""
     try:
         yield
@@ -118,7 +118,7 @@ def load_deleted(
 ) -> bytes | None:
     """Return the deletion vector of a file, like `deletion_vectors.load`."""
     path = None if vector is None else deletion_vectors.file_path(vector)
-    with nullcontext() if path is None else explain_missing_file(table, path):
+    with nullcontext() if path is None else _explain_missing_file(table, path):
         return deletion_vectors.load(table.store, vector, read)
 
 
@@ -177,7 +177,7 @@ class TableReader:
 
     def open(self, file: FileEntry) -> FileReader:
         """Open a data file; raises DataFileError."""
-        with explain_missing_file(self.version, file.path):
+        with _explain_missing_file(self.version, file.path):
             return FileReader(self, file, open_file(self.version.store, file.path, self.columns))
 
 
@@ -267,8 +267,8 @@ class FileReader:
         self,
         inputs: Sequence[Input],
         tracking: RowTracking | None,
-        shredded: Collection[str] = (),
-        rows: Sequence[RowRange] | None = None,
+        shredded: Collection[str],
+        rows: Sequence[RowRange] | None,
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
         """Yield rows as batches of the inputs, and their row ids and commit versions if rows are tracked.
 

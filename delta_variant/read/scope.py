@@ -22,7 +22,7 @@ from ..protocol.schema.char_types import char_widths
 from ..protocol.schema.paths import FieldPath
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import VARIANT, StructType
-from ..variant.moments import UTC, current_moment
+from ..variant.moments import current_moment
 
 METADATA = "_metadata"
 NOT_SELECTED = f"a subquery in FROM has {METADATA} only if it selects it: {METADATA}.file_path as path"
@@ -59,7 +59,7 @@ class Scope(NameScope, frozen=True, dict=True):
         return cls.of_columns(table.schema, table.timezone)
 
     @classmethod
-    def of_columns(cls, columns: StructType, timezone: str = UTC) -> Scope:
+    def of_columns(cls, columns: StructType, timezone: str) -> Scope:
         """Return a scope with some columns, whose current moment is now."""
         variants = tuple(field.name for field in columns.fields if field.type == VARIANT)
         return cls(to_arrow(columns), variants, timezone, current_moment())

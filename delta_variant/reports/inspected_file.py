@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from .._progress import advance, begin
-from ..data_file.options import MAX_STATS_BYTES, MAX_STATS_PATHS
+from ..data_file.options import MAX_STATS_PATHS
 from ..data_file.reader import open_file, table_columns
 from ..data_file.shredding import variant_columns
 from ..data_file.statistics import compute_stats, stats_of
@@ -88,7 +88,6 @@ def _compute_statistics(snapshot: Snapshot, files: Iterable[InspectedFile]) -> I
             open_file(snapshot.store, file.path, stored),
             [column for column, data_type in types.items() if data_type == VARIANT],
             max_variant_stats_paths=MAX_STATS_PATHS if table.supports_shredding else 0,
-            max_variant_stats_bytes=MAX_STATS_BYTES,
             indexed=set(types),
         )
         advance(files=1, rows=stats.num_records or 0)

@@ -74,7 +74,7 @@ class SortedGroups:
         version = replace(self.task.version, store=store)
         files = [
             write_rows(version, rows, self.task.groups[number].options, name)
-            for number, rows in split_by_group(batches, len(row_columns(version.configuration)))
+            for number, rows in _split_by_group(batches, len(row_columns(version.configuration)))
         ]
         yield WrittenGroups(WrittenFiles.join(files)).compress()
 
@@ -84,7 +84,7 @@ def row_columns(table: TableConfiguration) -> tuple[StructField, ...]:
     return with_row_ids(table).row_columns.fields
 
 
-def split_by_group(
+def _split_by_group(
     batches: Iterable[pa.RecordBatch], columns: int
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
     """Yield number and rows of each group of sorted batches; the number is column `columns` of a batch."""

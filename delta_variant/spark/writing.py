@@ -49,7 +49,7 @@ PARTITION_BYTES = 1 << 20
 
 
 @contextmanager
-def sampled_shredding(write: WritePlan, df: DataFrame) -> Iterator[tuple[WritePlan, DataFrame]]:
+def _sampled_shredding(write: WritePlan, df: DataFrame) -> Iterator[tuple[WritePlan, DataFrame]]:
     """Yield the write with one shredding schema for all files, and the persisted rows to write.
 
     If there is no schema to infer, both are yielded unchanged. If there are no rows, each file infers its own
@@ -149,7 +149,7 @@ at the target would leave a tiny file wherever rows are a little larger than est
 row group is not known before it is compressed, and is added to the limit."""
 
 
-def is_optimized(write: WritePlan, df: DataFrame, optimize_write: bool | None) -> bool:
+def _is_optimized(write: WritePlan, df: DataFrame, optimize_write: bool | None) -> bool:
     """Return whether a write is optimized: as requested, as the table says, or if it is partitioned."""
     wanted = write.after.get(properties.OPTIMIZE_WRITE)
     if optimize_write is not None or wanted is not None:
@@ -194,7 +194,7 @@ def plan_layout(chunks: Sequence[Chunk], shrinkage: float, target_file_size: flo
 
 
 @contextmanager
-def stored_chunks(df: DataFrame, task: WriteTask) -> Iterator[StoredChunks]:
+def _stored_chunks(df: DataFrame, task: WriteTask) -> Iterator[StoredChunks]:
     """Yield the rows of a DataFrame in chunks, which are computed once and kept until the end of the body."""
     size = int(min(task.options.files.target_file_size // CHUNKS_PER_FILE, MAX_CHUNK_BYTES))
     stored = map_by_task(df, ChunkTask(task, max(size, MIN_CHUNK_BYTES)), CHUNK)
@@ -315,17 +315,17 @@ class DataFrameRows:
             # Raise the error for a location that cannot be opened here, and send tasks what it means here.
             folder = open_store(locate(rejects, default_file_system(executor.spark)), options)
             executor.rejects, rejects = folder, folder.uri
-        is_chunked, rows = is_optimized(write, self.df, self.optimize_write), self.df
+        is_chunked, rows = _is_optimized(write, self.df, self.optimize_write), self.df
         with restore_errors(), ExitStack() as stored:
             with executor.monitor.step("prepare rows"):
                 if identities:
-                    rows = assign_identities(rows, identities)
+                    rows = _assign_identities(rows, identities)
                 if is_chunked:
-                    chunks = stored.enter_context(stored_chunks(rows, _task_of(write)))
+                    chunks = stored.enter_context(_stored_chunks(rows, _task_of(write)))
                     rows, task = chunks.distribute(one_shredding=self.one_shredding)
                 else:
                     if self.one_shredding:
-                        write, rows = stored.enter_context(sampled_shredding(write, rows))
+                        write, rows = stored.enter_context(_sampled_shredding(write, rows))
                     rows, task = _sort(rows, _task_of(write))
             file_task = FileTask(task, rejects, options, _fields_of(write.commit))
             parts: list[WrittenRows] = executor.run_partitions(
@@ -361,7 +361,7 @@ def _sort(df: DataFrame, task: WriteTask) -> tuple[DataFrame, WriteTask]:
     ), task
 
 
-def assign_identities(df: DataFrame, identities: Sequence[IdentityColumn]) -> DataFrame:
+def _assign_identities(df: DataFrame, identities: Sequence[IdentityColumn]) -> DataFrame:
     """Return the rows with values of the columns, by their positions among all rows.
 
     The rows are stored on the executors, and the query fails if some are lost: rows that Spark computes again

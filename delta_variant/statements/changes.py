@@ -12,6 +12,7 @@ import pyarrow as pa
 from .._text import quote
 from ..errors import ExpressionError
 from ..expressions.lexer import parts_of_name
+from ..expressions.literals import literal_text
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..operations.delete import delete, delete_all
@@ -21,7 +22,6 @@ from ..operations.write import write_table
 from ..protocol.types import DataType, PrimitiveType, StructField, StructType, default_of, sql_type
 from ..storage.store import TableLocation
 from .grammar import DEFAULT
-from .parameters import literal_text
 from .session import NO_ROWS, Session, Target, Text
 
 Matched: TypeAlias = Literal["matched", "not matched", "not matched by source"]
@@ -177,7 +177,7 @@ class _Names:
             (parts_of_name(column.qualified(tables, self.has_column)), value) for column, value in assignments
         )
         texts = ((path, None if value is DEFAULT else self.text(value)) for path, value in pairs)
-        return updates_of(texts, self.columns, self.row)
+        return _updates_of(texts, self.columns, self.row)
 
 
 def _affected(rows: int) -> pa.Table:
@@ -280,7 +280,7 @@ def _default_text(column: StructField) -> str:
     return default_of(column) or "null"
 
 
-def updates_of(
+def _updates_of(
     assignments: Iterable[tuple[Sequence[str], str | None]], columns: Mapping[str, StructField], row: str
 ) -> dict[str, str | None]:
     """Return the SQL text of each assigned column.

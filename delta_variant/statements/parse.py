@@ -14,9 +14,8 @@ from .._checks import check_text
 from ..errors import DeltaVariantError
 from ..expressions.lexer import GrammarError, too_deep
 from ..storage.store import TableLocation
-from .alter import alteration
 from .changes import Assignments, Delete, Insert, Matched, Merge, Update, Values, When
-from .create import Create, convert_table
+from .definitions import Create, alteration, convert_table
 from .grammar import StatementGrammar
 from .maintenance import (
     optimize_table,
@@ -77,7 +76,7 @@ class ParsedStatement:
         try:
             return self.parse()(table, session)
         except DeltaVariantError as error:
-            use_sql(error)
+            _use_sql(error)
             raise
 
     @cached_property
@@ -381,7 +380,7 @@ REMEDIES: Mapping[str, str] = {
 """What to use instead of an argument, by its name, or by its name and its value."""
 
 
-def use_sql(error: DeltaVariantError) -> None:
+def _use_sql(error: DeltaVariantError) -> None:
     """Replace the arguments that an error proposes by SQL."""
     found = [REMEDIES.get(f"{name}={value!r}", REMEDIES.get(name)) for name, value in error.remedies]
     if ways := [way for way in found if way is not None]:

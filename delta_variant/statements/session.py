@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
@@ -9,10 +10,12 @@ import msgspec
 import pyarrow as pa
 
 from .._text import quote
+from ..errors import ExpressionError
 from ..expressions.lexer import Cursor
+from ..expressions.literals import literal_text
+from ..expressions.types import type_name
 from ..protocol.types import DataType
 from ..storage.store import TableLocation
-from .parameters import scalar_text
 
 NO_ROWS = pa.table({})
 NOTHING: Mapping[str, str] = {}
@@ -93,7 +96,7 @@ class Text(msgspec.Struct, frozen=True):
         """Return the text with the values of its subqueries."""
         text = self
         for start, query in reversed(self.queries):
-            value = scalar_text(session.rows(query).first(2))
+            value = _scalar_text(session.rows(query).first(2))
             names = tuple(name if name < start else name + len(value) for name in text.names)
             text = Text(text.text[:start] + value + text.text[start:], names)
         return text
@@ -132,3 +135,24 @@ def _parts(text: str, start: int) -> tuple[tuple[str, ...], list[int]]:
         parts.append(cursor.take_name().lower())
         ends.append(cursor.position)
     return tuple(parts), ends
+
+
+def _scalar_text(rows: pa.Table) -> str:
+    """Return the value of a subquery as SQL text of the same type: of one column, NULL without rows.
+
+    Raises ExpressionError for more columns or rows, and for a type that has no literals.
+    """
+    if rows.num_columns != 1 or rows.num_rows > 1:
+        raise ExpressionError(
+            f"a subquery in SET: expected one value, got {rows.num_columns} columns and "
+            f"{'more than one row' if rows.num_rows > 1 else 'one row'}: use an aggregate or LIMIT 1"
+        )
+    kind = rows.schema.field(0).type
+    value: Any = rows.column(0)[0].as_py() if rows.num_rows else None
+    is_local = isinstance(value, dt.datetime) and value.tzinfo is None
+    text = f"timestamp_ntz'{value.isoformat(' ')}'" if is_local else literal_text(value)
+    if text is None or pa.types.is_nested(kind):
+        raise ExpressionError(
+            f"a subquery in SET returned {type_name(kind)}: use MERGE INTO … USING (query) for such values"
+        )
+    return text if pa.types.is_null(kind) else f"cast({text} as {type_name(kind)})"

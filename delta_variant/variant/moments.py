@@ -43,7 +43,7 @@ def check_timezone(name: object) -> None:
         )
 
 
-def date_part(values: Any, part: DatePart, timezone: str = UTC) -> Any:
+def date_part(values: Any, part: DatePart, timezone: str) -> Any:
     """Return a part of each date or timestamp of an Arrow array, as int32; null stays null.
 
     The part of an instant is that of its local time in `timezone`. Arrow's own kernels return wrong years

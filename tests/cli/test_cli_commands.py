@@ -345,12 +345,12 @@ def test_a_plan_with_many_files_names_the_first_ones_before_the_question(capsys,
     names = tuple(f"{number}.parquet" for number in range(12))
     plan = SimpleNamespace(describe=lambda: Description(("delete 12 files",), {}, names))
     with pytest.raises(typer.Exit):
-        confirm("vacuum", "t", lambda: plan, yes=False, dry_run=False)
+        confirm("vacuum", "t", lambda: plan, yes=False, dry_run=False, json=False)
     # The progress of making the plan hides the cursor and shows it again.
     lines = re.sub(r"\x1b\[[?\d]*[a-zA-Z]\s*", "", capsys.readouterr().err).splitlines()
     assert lines[:10] == list(names[:10])
     assert lines[10:12] == ["and 2 more files: --dry-run lists all", "t: delete 12 files"]
-    assert not confirm("vacuum", "t", lambda: plan, yes=False, dry_run=True)
+    assert not confirm("vacuum", "t", lambda: plan, yes=False, dry_run=True, json=False)
     assert capsys.readouterr().out.splitlines() == [*names, "t: delete 12 files"]
 
 

@@ -12,35 +12,10 @@ from interop.corpus import CORPORA, read_lines, write_texts
 from interop.tables import load, rows_by_spark, rows_by_us
 from pyspark.sql import Row, SparkSession
 from pyspark.sql.types import VariantVal
+from support.archives import GOLDEN_TABLES, SPARK_TABLES
 
 import delta_variant as dv
 
-TABLES = (
-    "a_unshredded",
-    "b0_shredded_defaults",
-    "b1_limit_only",
-    "b2_stats_preview",
-    "c_both_preview",
-    "c_stats_ga",
-    "c_stats_ga_limit2",
-    "d_cdf",
-    "d_ckpt_struct_nojson",
-    "d_cm_id",
-    "d_cm_name",
-    "d_dv",
-    "d_partitioned",
-    "d_v2ckpt",
-    "f_prop_toggle",
-    "g_missing",
-    "g_names",
-    "g_scalar",
-    "g_types",
-)
-GOLDEN_TABLES = (
-    "spark-variant-checkpoint",
-    "variant-stats-no-checkpoint",
-    "variant-stats-with-struct-no-checkpoint",
-)
 SHREDDED = (
     "TBLPROPERTIES ('delta.enableVariantShredding' = 'true', 'delta.feature.variantShredding' = 'supported')"
 )
@@ -62,12 +37,12 @@ def test_we_read_every_value_of_a_shredded_table(
     assert rows_by_us(table, columns) == rows_by_spark(spark, table, columns)
 
 
-@pytest.mark.parametrize("name", [*TABLES, *GOLDEN_TABLES])
+@pytest.mark.parametrize("name", [*SPARK_TABLES, *GOLDEN_TABLES])
 def test_we_read_every_value_of_a_table_of_the_corpora_with_its_type_and_as_text(
     spark: SparkSession, corpora: Path, unpack_table: Callable[[str], Path], name: str
 ):
     """Compare all rows and columns, the type and value of each part of every Variant, and its JSON."""
-    table = unpack_table(name) if name in TABLES else corpora / "delta-golden" / name
+    table = unpack_table(name) if name in SPARK_TABLES else corpora / "delta-golden" / name
     frame = load(spark, table)
     theirs = [comparable(row) for row in frame.collect()]
     found = dv.read_table(table).to_table()

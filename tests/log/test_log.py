@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
-from support.archives import unpack_spark_table
+from support.archives import GOLDEN_TABLES, SPARK_TABLES, unpack_spark_table
 from support.commits import commit_actions
 from support.errors import raises_at
 from support.intercepted_store import intercept
@@ -42,32 +42,6 @@ from delta_variant.protocol.actions import (
 )
 from delta_variant.storage import store
 
-SPARK_TABLES = [
-    "a_unshredded",
-    "b0_shredded_defaults",
-    "b1_limit_only",
-    "b2_stats_preview",
-    "c_both_preview",
-    "c_stats_ga",
-    "c_stats_ga_limit2",
-    "d_cdf",
-    "d_ckpt_struct_nojson",
-    "d_cm_id",
-    "d_cm_name",
-    "d_dv",
-    "d_partitioned",
-    "d_v2ckpt",
-    "f_prop_toggle",
-    "g_missing",
-    "g_names",
-    "g_scalar",
-    "g_types",
-]
-GOLDEN_TABLES = [
-    "spark-variant-checkpoint",
-    "variant-stats-no-checkpoint",
-    "variant-stats-with-struct-no-checkpoint",
-]
 PROTOCOL = Protocol(min_reader_version=1, min_writer_version=2)
 METADATA = Metadata(
     id="m",

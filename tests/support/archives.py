@@ -16,6 +16,36 @@ FOLDERS = ("delta-kernel/data", "delta-kernel/golden", "delta-rs")
 CODECS = {".gz": "gzip", ".zst": "zstd"}
 NOTHING = "-"
 
+SPARK_TABLES = (
+    "a_unshredded",
+    "b0_shredded_defaults",
+    "b1_limit_only",
+    "b2_stats_preview",
+    "c_both_preview",
+    "c_stats_ga",
+    "c_stats_ga_limit2",
+    "d_cdf",
+    "d_ckpt_struct_nojson",
+    "d_cm_id",
+    "d_cm_name",
+    "d_dv",
+    "d_partitioned",
+    "d_v2ckpt",
+    "f_prop_toggle",
+    "g_missing",
+    "g_names",
+    "g_scalar",
+    "g_types",
+)
+"""The tables that Spark wrote, each an archive of the corpora."""
+
+GOLDEN_TABLES = (
+    "spark-variant-checkpoint",
+    "variant-stats-no-checkpoint",
+    "variant-stats-with-struct-no-checkpoint",
+)
+"""The tables of Delta's golden files with Variants."""
+
 Row = TypeVar("Row")
 
 

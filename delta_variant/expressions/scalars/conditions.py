@@ -18,7 +18,7 @@ INTEGERS: dict[Kind, pa.DataType] = {"boolean": pa.int8(), "timestamp": pa.int64
 NULL = Literal(pa.scalar(None, pa.null()))
 
 
-def common_result(arguments: Sequence[Expression], first: int = 0) -> pa.DataType:
+def _common_result(arguments: Sequence[Expression], first: int = 0) -> pa.DataType:
     """Return the type to which the arguments from `first` on were cast; raises ExpressionError."""
     result: Any = output_type(arguments[first])
     if pa.types.is_decimal256(result):
@@ -35,7 +35,7 @@ def _case_parameters(count: int) -> tuple[Parameter, ...]:
 
 
 def _case_result(arguments: Sequence[Expression]) -> pa.DataType:
-    return common_result(arguments, 1)
+    return _common_result(arguments, 1)
 
 
 def _case(*arguments: Array) -> Array:
@@ -102,6 +102,6 @@ CONDITIONS: dict[str, ScalarFunction | Expansion] = {
     "isnull": Expansion(lambda value: Call("is null", (value,)), 1, 1),
     "isnotnull": Expansion(_is_not_null, 1, 1),
     "isnan": function(("double",), pa.bool_(), over_arrays(_is_nan)),
-    "greatest": function(("ordered", "ordered"), common_result, GREATEST, is_repeated=True),
-    "least": function(("ordered", "ordered"), common_result, LEAST, is_repeated=True),
+    "greatest": function(("ordered", "ordered"), _common_result, GREATEST, is_repeated=True),
+    "least": function(("ordered", "ordered"), _common_result, LEAST, is_repeated=True),
 }

@@ -168,7 +168,7 @@ def _last_checkpoint(subject: LogSurvey) -> Iterator[Violation]:
     if not checkpoints:
         yield Violation(f"_last_checkpoint points to version {version}, which has no checkpoint", version)
         return
-    expected = json_checksum(document)
+    expected = _json_checksum(document)
     if stated.checksum is not None and stated.checksum.lower() != expected:
         yield Violation(
             f"the checksum of _last_checkpoint is {stated.checksum}, but its content has {expected}", version
@@ -219,7 +219,7 @@ def _num_actions(subject: LogSurvey, path: str) -> int:
     return int(open_file(subject.store, path).num_rows)
 
 
-def json_checksum(document: Mapping[str, Any]) -> str:
+def _json_checksum(document: Mapping[str, Any]) -> str:
     """Return the MD5 of a JSON object without `checksum` in canonical form (PROTOCOL.md, "JSON checksum")."""
     rest = {name: value for name, value in document.items() if name != "checksum"}
     pairs = sorted(_canonical(rest, ""), key=lambda pair: pair[0].encode())

@@ -29,7 +29,7 @@ class LenientQuery(reads.Query, frozen=True):
 
     @classmethod
     def of_outputs(
-        cls, outputs: Mapping[str, Expression], predicate: Expression | None, failed: str | None = None
+        cls, outputs: Mapping[str, Expression], predicate: Expression | None, failed: str | None
     ) -> LenientQuery:
         """Return the query for bound expressions; the output `failed` is added."""
         added = {} if failed is None else {failed: Literal(pa.scalar(None, VARIANTS))}

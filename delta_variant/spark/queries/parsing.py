@@ -39,7 +39,7 @@ from .syntax import (
 )
 
 
-class ConditionFinder:
+class _ConditionFinder:
     """Finds the conditions in WHERE and ON. `scope_of` has the scope of a node."""
 
     def __init__(
@@ -163,7 +163,7 @@ class _Finder:
     ) -> None:
         self._root = root
         self._tokens = QueryTokens(text, tokens)
-        self._conditions = ConditionFinder(self._tokens, self._scope_of, parameters)
+        self._conditions = _ConditionFinder(self._tokens, self._scope_of, parameters)
         self._selects = list(root.find_all(exp.Select))
         self._numbers = {id(select): number for number, select in enumerate(self._selects)}
         self._tables: list[TableReference] = []

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..._text import quote
-from ...statements.parameters import literal_text
+from ...expressions.literals import literal_text
 from .parts import Query, Span, TableReference, is_within, splice
 from .spans import QueryTokens
 from .syntax import PARSER_ERRORS, Dialect
