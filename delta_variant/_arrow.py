@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -129,6 +129,11 @@ class _Retyped:
 
     def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[Any, Any]:
         return self.type.__arrow_c_schema__(), self.data.__arrow_c_array__()[1]
+
+
+def is_any_list(arrow_type: pa.DataType) -> TypeGuard[pa.ListType[Any] | pa.LargeListType[Any]]:
+    """Return whether a type is a list, with offsets of any size."""
+    return pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type)
 
 
 def positions_by_number(numbers: Array) -> Iterator[tuple[int, Array]]:

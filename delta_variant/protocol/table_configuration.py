@@ -19,12 +19,12 @@ from .actions import Metadata, Protocol
 from .features import FEATURES, FindUnsupported, TableFeature
 from .identity_columns import find_identities
 from .properties import ColumnMappingMode, TableProperty
-from .schema.column_mapping import physical_schema
+from .schema.column_mapping import physical_name, physical_schema
 from .schema.json_text import parse as parse_schema
 from .schema.paths import resolve
 from .schema.rules import check_consistent, remove_void
 from .schema.widening import check_type_changes
-from .types import StructField, StructType, primitive_kinds_of
+from .types import DataType, StructField, StructType, primitive_kinds_of
 
 T = TypeVar("T")
 
@@ -90,6 +90,15 @@ class TableConfiguration:
     def stats_columns(self) -> tuple[_ColumnPath, ...]:
         """Return the leaf columns that get statistics, each as its chain of fields from the top."""
         return stats_columns(self.schema, self.properties, self.partition_columns)
+
+    @property
+    def stored_stats_columns(self) -> dict[tuple[str, ...], DataType]:
+        """Return the types of the leaf columns that get statistics, by the paths of their names in files."""
+        mode = self.mapping_mode
+        return {
+            tuple(physical_name(field, mode) for field in chain): chain[-1].type
+            for chain in self.stats_columns
+        }
 
     def get(self, prop: TableProperty[T]) -> T:
         """Return the value of a property or its default; raises ProtocolError if its text is invalid."""

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 import msgspec
 import pyarrow as pa
 
+from .._arrow import is_any_list
 from .._text import quote
 from ..data_file.reader import open_file
 from ..data_file.shredding import shredding_of as schemas_of
@@ -218,7 +219,7 @@ def _leaves(arrow_type: Any, path: Path_ = ()) -> Iterator[Path_]:
     if pa.types.is_struct(arrow_type):
         for part in arrow_type:
             yield from _leaves(part.type, (*path, part.name))
-    elif pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type):
+    elif is_any_list(arrow_type):
         yield from _leaves(arrow_type.value_type, (*path, None))
     elif not pa.types.is_null(arrow_type):
         yield path

@@ -17,7 +17,7 @@ from ..log.load import load_snapshot
 from ..log.snapshot import Snapshot
 from ..operations.audit.statistics_copies import decode_or_empty
 from ..protocol.actions import is_residual
-from ..protocol.schema.column_mapping import physical_name, physical_schema
+from ..protocol.schema.column_mapping import physical_schema
 from ..protocol.statistics import FileStatistics, value_at
 from ..protocol.types import VARIANT, fields_of
 from ..storage.store import Store, TableLocation, open_store, table_uri
@@ -77,10 +77,7 @@ def files_of(snapshot: Snapshot) -> Iterator[InspectedFile]:
 
 def _compute_statistics(snapshot: Snapshot, files: Iterable[InspectedFile]) -> Iterator[InspectedFile]:
     table = snapshot.configuration
-    chains = table.stats_columns
-    types = {
-        tuple(physical_name(each, table.mapping_mode) for each in chain): chain[-1].type for chain in chains
-    }
+    types = table.stored_stats_columns
     stored = table_columns(physical_schema(snapshot.schema, table.mapping_mode), table.mapping_mode)
     begin("computing statistics", files=snapshot.num_files)
     for file in files:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from .._arrow import is_any_list
 from ..data_file.reader import open_file
 from ..data_file.shredding import check_layout
 from ..expressions.types import type_name
@@ -167,15 +168,11 @@ def _is_empty(value: Leaf | None) -> bool:
 def _kind(arrow_type: pa.DataType) -> str:
     if pa.types.is_struct(arrow_type):
         return "object"
-    return "array" if _is_list(arrow_type) else type_name(arrow_type)
-
-
-def _is_list(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type))
+    return "array" if is_any_list(arrow_type) else type_name(arrow_type)
 
 
 def _children(arrow_type: Any) -> Iterator[tuple[str | None, Any]]:
-    if _is_list(arrow_type):
+    if is_any_list(arrow_type):
         yield None, arrow_type.value_type
     else:
         yield from ((part.name, part.type) for part in arrow_type)

@@ -51,6 +51,10 @@ class StatementGrammar(Grammar):
         is_named = self.accept("as") or (self.token.kind != "end" and not self.is_next(*ends))
         return self.take_name() if is_named else None
 
+    def text_after(self, word: str) -> Text | None:
+        """Return the SQL text of the expression after a word, None without the word."""
+        return self.expression_text() if self.accept(word) else None
+
     def expression_text(self) -> Text:
         """Return the SQL text of an expression, with the values of its parameters, without subqueries."""
         start = self.token.start

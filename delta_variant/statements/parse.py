@@ -172,7 +172,7 @@ class _Parser(StatementGrammar):
         return found
 
     def _partition_value(self) -> tuple[str, Text | None]:
-        return self.take_name(), self.expression_text() if self.accept("=") else None
+        return self.take_name(), self.text_after("=")
 
     def update(self) -> Statement:
         target = Target(self.table, self.alias("set"))
@@ -180,7 +180,7 @@ class _Parser(StatementGrammar):
         self.takes_queries = True
         assignments = self.assignments()
         self.takes_queries = False
-        return Update(target, assignments, self.expression_text() if self.accept("where") else None)
+        return Update(target, assignments, self.text_after("where"))
 
     def assignments(self) -> Assignments:
         return self.take_list(self._assignment)
@@ -194,7 +194,7 @@ class _Parser(StatementGrammar):
 
     def delete(self) -> Statement:
         target = Target(self.table, self.alias("where"))
-        return Delete(target, self.expression_text() if self.accept("where") else None)
+        return Delete(target, self.text_after("where"))
 
     def merge(self, *, evolves: bool = False) -> Statement:
         target = Target(self.table, self.alias("using"))
@@ -225,7 +225,7 @@ class _Parser(StatementGrammar):
         if words is None:
             self.fail("`matched` or `not matched`")
         rows = MATCHES[words]
-        where = self.expression_text() if self.accept("and") else None
+        where = self.text_after("and")
         self.expect("then")
         if rows != "not matched" and self.accept("delete"):
             return When(rows, where, is_delete=True)
@@ -288,14 +288,14 @@ class _Parser(StatementGrammar):
     # Statements that maintain and show tables
 
     def optimize(self) -> Statement:
-        where = self.expression_text() if self.accept("where") else None
+        where = self.text_after("where")
         columns: tuple[str, ...] = ()
         if self.accept_words("zorder by"):
             columns = self.enclosed_texts() if self.is_next("(") else (self.rest(),)
         return partial(optimize_table, where=None if where is None else where.text, sort_by=columns)
 
     def purge(self) -> Statement:
-        where = self.expression_text() if self.accept("where") else None
+        where = self.text_after("where")
         for symbol in ("apply", "(", "purge", ")"):
             self.expect(symbol)
         return partial(optimize_table, where=None if where is None else where.text, purge=True)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as arrow_types
 
 from .. import _native
-from .._arrow import replace_view, retype_array, values_and_positions
+from .._arrow import is_any_list, replace_view, retype_array, values_and_positions
 from ..errors import CastError, SchemaError, error_location
 from .values import EXTENSION, Variant, to_json
 
@@ -204,7 +204,7 @@ def _converter(field: pa.Field[Any], form: VariantForm) -> Converter | None:
         return _struct_converter({part.name: _converter(part, form) for part in arrow_type})
     if arrow_types.is_map(arrow_type):
         return _map_converter(_converter(arrow_type.item_field, form))
-    if arrow_types.is_list(arrow_type) or arrow_types.is_large_list(arrow_type):
+    if is_any_list(arrow_type):
         return _list_converter(_converter(arrow_type.value_field, form))
     return None
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias, get_args
 import pyarrow as pa
 
 from .. import _native
-from .._arrow import SIMPLE_TYPES
+from .._arrow import SIMPLE_TYPES, is_any_list
 from .._checks import check_option, check_text, to_integer
 from .._options import Numeric, OnConflict
 from ..errors import ArgumentTypeError, ShreddingError
@@ -123,7 +123,7 @@ def _typed(group: Any) -> pa.DataType:
     typed_value: pa.DataType = pa.null() if position < 0 else group.field(position).type
     if pa.types.is_struct(typed_value):
         return pa.struct([pa.field(part.name, _typed(part.type)) for part in typed_value])
-    if pa.types.is_list(typed_value) or pa.types.is_large_list(typed_value):
+    if is_any_list(typed_value):
         return pa.list_(_typed(typed_value.value_type))
     return typed_value
 

@@ -24,7 +24,6 @@ from ...errors import InvalidStatisticsError
 from ...expressions.cast import cast_values
 from ...protocol.actions import Sidecar
 from ...protocol.schema.arrow import to_arrow_type
-from ...protocol.schema.column_mapping import physical_name
 from ...protocol.statistics import (
     bounds_at,
     counts_of,
@@ -156,10 +155,8 @@ def _path(member: str, leaf: StatsLeaf) -> tuple[str, ...]:
 
 def leaves_of(state: Snapshot, stats: pa.ChunkedArray[Any]) -> list[StatsLeaf]:
     """Return the columns and paths that may have bounds in all of some files."""
-    mode = state.configuration.mapping_mode
-    columns = state.configuration.stats_columns
-    named = [(tuple(physical_name(step, mode) for step in path), path[-1].type) for path in columns]
-    return list(chain.from_iterable(_leaves(names, kind, stats) for names, kind in named))
+    columns = state.configuration.stored_stats_columns
+    return list(chain.from_iterable(_leaves(names, kind, stats) for names, kind in columns.items()))
 
 
 def _leaves(names: tuple[str, ...], data_type: DataType, stats: pa.ChunkedArray[Any]) -> Iterator[StatsLeaf]:

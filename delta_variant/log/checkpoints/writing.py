@@ -549,9 +549,8 @@ class _AddLayout:
         if partitions:
             parsed = [(name, to_arrow_type(data_type)) for name, data_type in partitions.items()]
             fields.append(pa.field("partitionValues_parsed", pa.struct(parsed)))
-        columns = state.configuration.stats_columns
-        named = [(tuple(physical_name(step, mode) for step in path), path[-1].type) for path in columns]
-        fields.append(pa.field("stats_parsed", statistics_type(named)))
+        columns = state.configuration.stored_stats_columns
+        fields.append(pa.field("stats_parsed", statistics_type(list(columns.items()))))
         return cls(fields, partitions, is_parsed=True)
 
     def adds(self, batch: pa.RecordBatch) -> pa.StructArray:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..._arrow import is_any_list
 from ...data_file.reader import open_file
 from ...errors import DataFileError, DeltaVariantError, MalformedLogError, UnsupportedFeatureError
 from ...expressions.types import type_name
@@ -280,7 +281,7 @@ def _all_leaves(arrow_type: Any) -> Iterator[Any]:
         found = waiting.pop()
         if pa.types.is_struct(found):
             waiting += (found.field(index).type for index in reversed(range(found.num_fields)))
-        elif pa.types.is_list(found) or pa.types.is_large_list(found):
+        elif is_any_list(found):
             waiting.append(found.value_type)
         else:
             yield found

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..._arrow import is_any_list
 from ...data_file.reader import (
     Projection,
     RowViolation,
@@ -559,15 +560,11 @@ def _part(found: Any, step: str) -> Any:
     if isinstance(found, pa.Schema) or pa.types.is_struct(found):
         index = found.get_field_index(step)
         return found.field(index).type if index >= 0 else None
-    if _is_list(found):
+    if is_any_list(found):
         return found.value_type
     if pa.types.is_map(found):
         return found.key_type if step == "key" else found.item_type
     return None
-
-
-def _is_list(arrow_type: pa.DataType) -> bool:
-    return bool(pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type))
 
 
 def _typed_value(group: pa.DataType) -> pa.DataType | None:
@@ -577,7 +574,7 @@ def _typed_value(group: pa.DataType) -> pa.DataType | None:
 
 def _leaves(group: pa.DataType, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
     typed = _typed_value(group)
-    if typed is None or _is_list(typed):
+    if typed is None or is_any_list(typed):
         return
     if pa.types.is_struct(typed):
         for part in typed:
@@ -590,7 +587,7 @@ def _lists(group: pa.DataType, path: Path) -> Iterator[Path]:
     typed = _typed_value(group)
     if typed is None:
         return
-    if _is_list(typed):
+    if is_any_list(typed):
         yield path
     elif pa.types.is_struct(typed):
         for part in typed:
