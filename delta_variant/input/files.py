@@ -11,6 +11,7 @@ from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -30,6 +31,7 @@ BATCH_ROWS = 65_536
 DELIMITERS = (",", ";", "\t")
 DECIMALS = (".", ",")
 QUOTED = re.compile(rb'"[^"]*"')
+LARGE_INTEGER = r"^([+-]?[0-9]{1,38})?$"
 
 Partitions = Mapping[str, str | None]
 
@@ -90,6 +92,8 @@ def open_csv(
         strings_can_be_null=True,
         decimal_point=decimal,
     )
+    large = {name for file in files for name in _large_integers(file, options)}
+    options.column_types = {**options.column_types, **dict.fromkeys(large, pa.decimal128(38, 0))}
     schemas = []
     for file in files:
         with _opened_csv(file, options) as opened:
@@ -148,6 +152,27 @@ def _opened_csv(
         header = text.peek().partition(b"\n")[0]
         parse = pyarrow.csv.ParseOptions(delimiter=_delimiter_of(header), newlines_in_values=True)
         yield pyarrow.csv.open_csv(text, parse_options=parse, convert_options=options)
+
+
+def _large_integers(file: InputFile, options: pyarrow.csv.ConvertOptions) -> list[str]:
+    """Return the columns of integers that pyarrow would read as doubles, by the first rows of a file."""
+    batch = _first_rows(file, options)
+    schema = _with_distinct_names(batch.schema, file)
+    names = [field.name for field in schema if pa.types.is_float64(field.type)]
+    names = [name for name in names if (pc.max(pc.abs(batch[name])).as_py() or 0) >= 2**63]
+    if not names:
+        return []
+    as_text = pyarrow.csv.ConvertOptions(
+        column_types=dict.fromkeys(names, pa.string()), include_columns=names
+    )
+    texts = _first_rows(file, as_text)
+    are_integers = (pc.all(pc.match_substring_regex(texts[name], LARGE_INTEGER)).as_py() for name in names)
+    return [name for name, is_integer in zip(names, are_integers, strict=True) if is_integer]
+
+
+def _first_rows(file: InputFile, options: pyarrow.csv.ConvertOptions) -> pa.RecordBatch:
+    with _opened_csv(file, options) as opened:
+        return next(iter(opened), pa.RecordBatch.from_pylist([], opened.schema))
 
 
 def _delimiter_of(header: bytes) -> str:
@@ -340,7 +365,8 @@ def read_csv(
 
     The separator is the comma, the semicolon or the tab that splits the header into the most columns, so that
     the exports of Excel are read as well as others. UTF-16 with a byte order mark and compressed files are
-    decoded. The types of columns are those of the first rows of each file. An empty field is NULL.
+    decoded. The types of columns are those of the first rows of each file, `decimal(38,0)` if a column has
+    integers that are too large for a `bigint`. An empty field is NULL.
 
     Args:
         source: A path, a URI, a glob or a folder, or a sequence of these. A folder contains the `.csv` and

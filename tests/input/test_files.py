@@ -7,7 +7,9 @@ import datetime
 import gzip
 import io
 import json
+import math
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,23 @@ def test_numbers_have_a_decimal_comma_if_it_is_asked_for(tmp_path: Path):
     assert read_table(tmp_path / "t").to_pylist() == [{"price": 1.5, "n": 1}, {"price": -2.25, "n": 2}]
     with pytest.raises(ValueError, match=r"^decimal: expected one of '\.', ',', got ';'"):
         read_csv(tmp_path / "a.csv", decimal=";")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("texts", "values"),
+    [
+        (["12345678901234567891", "", "-7"], [Decimal(12345678901234567891), None, Decimal(-7)]),
+        (["9223372036854775807"], [2**63 - 1]),
+        (["1e20", "6.022e23"], [1e20, 6.022e23]),
+        (["12345678901234567891", "1.5"], [12345678901234567891.0, 1.5]),
+        (["1" * 39], [float("1" * 39)]),
+        (["inf", "1e400"], [math.inf, math.inf]),
+    ],
+)
+def test_integers_of_csv_keep_their_digits(tmp_path: Path, texts: list[str], values: list[Any]):
+    lines = [f"{number},{text}" for number, text in enumerate(texts)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,n", *lines]))
+    assert read_csv(tmp_path / "a.csv").read_all()["n"].to_pylist() == values
 
 
 def test_columns_are_extracted_from_json_in_csv_and_partition_a_table(tmp_path: Path):
