@@ -161,7 +161,7 @@ class Table:
             2
         """
         if (version is None) == (timestamp is None):
-            raise ValueError("as_of: pass a version or a timestamp")
+            raise ValueError("as_of: pass either a version or a timestamp")
         table = Table(self.location, self.storage_options, engine=self.engine)
         selected = None if version is None else to_integer("version", version, 0), timestamp
         object.__setattr__(table, "_as_of", selected)

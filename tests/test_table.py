@@ -237,9 +237,9 @@ def test_an_earlier_version_cannot_be_changed(table: dv.Table, change: Any):
 def test_a_version_of_a_version_is_rejected(table: dv.Table):
     with pytest.raises(ValueError, match="as_of selected one"):
         dv.read_table(table.as_of(version=0), version=1)
-    with pytest.raises(ValueError, match="pass a version or a timestamp"):
+    with pytest.raises(ValueError, match="pass either a version or a timestamp"):
         table.as_of()
-    with pytest.raises(ValueError, match="pass a version or a timestamp"):
+    with pytest.raises(ValueError, match="pass either a version or a timestamp"):
         table.as_of(1, timestamp="2026-01-01")
 
 

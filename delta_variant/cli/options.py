@@ -168,6 +168,17 @@ def _select_item(text: str) -> str:
     return f"{found['expression']} as `{found['name']}`" if found else text
 
 
+PAIRS: Mapping[str, str] = {
+    "--add-column": "NAME=TYPE",
+    "--add-constraint": "NAME=SQL",
+    "--change-type": "NAME=TYPE",
+    "--extract": "NAME=SQL",
+    "--rename-column": "NAME=NEW",
+    "--table": "NAME=TABLE",
+}
+"""What the text of an option is if it is not a key and a value."""
+
+
 def parse_pairs(option: str, texts: Texts) -> Mapping[str, str]:
     """Return NAME=VALUE texts as a mapping. Raise BadParameter for another text."""
     pairs: dict[str, str] = {}
@@ -185,5 +196,5 @@ def parse_pair(option: str, text: str | None) -> tuple[str, str]:
         # The text of a storage option may be a secret.
         may_be_secret = option == "--storage-option" and len(text or "") >= SHORTEST_SECRET
         shown = "" if may_be_secret else f" {text!r}"
-        raise typer.BadParameter(f"invalid {option}{shown}: expected NAME=VALUE")
+        raise typer.BadParameter(f"invalid {option}{shown}: expected {PAIRS.get(option, 'KEY=VALUE')}")
     return name.strip(), value.strip()

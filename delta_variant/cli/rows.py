@@ -33,8 +33,8 @@ def print_rows(
 ) -> None:
     """Print the first `limit` rows; without a limit all rows, or the first 20 as a table.
 
-    Variants are printed as JSON. In JSON lines, dates and timestamps are ISO 8601, binary is base64, a map is
-    an array of pairs, and NaN and Infinity are strings, as in Spark.
+    Variants are printed as JSON. In JSON lines, dates and timestamps are ISO 8601, binary is base64, maps are
+    objects, and NaN and Infinity are strings, as in Spark.
     """
     if output_format == "json":
         _print_json(reader, limit)
@@ -110,10 +110,13 @@ def _values(array: Any, field: pa.Field[Any]) -> list[Any]:
             for row, valid in zip(rows, array.is_valid(), strict=True)
         ]
     if pa.types.is_list(array.type):
-        elements = _values(array.values, array.type.value_field)
-        offsets = array.offsets.to_pylist()
-        bounds = zip(offsets, islice(offsets, 1, None), array.is_valid(), strict=False)
-        return [elements[start:end] if valid.as_py() else None for start, end, valid in bounds]
+        return _parts(array, _values(array.values, array.type.value_field))
+    if pa.types.is_map(array.type):
+        keys = [
+            key if isinstance(key, str) else _cell(key) for key in _values(array.keys, array.type.key_field)
+        ]
+        pairs = list(zip(keys, _values(array.items, array.type.item_field), strict=True))
+        return [None if part is None else dict(part) for part in _parts(array, pairs)]
     try:
         values = list(array.to_pylist())
         has_floats = pa.types.is_floating(array.type) or pa.types.is_nested(array.type)
@@ -121,6 +124,13 @@ def _values(array: Any, field: pa.Field[Any]) -> list[Any]:
     except (OverflowError, ValueError):
         # Dates and timestamps outside the range of datetime are printed as strings.
         return list(cast_values(array, pa.string(), strict=True).to_pylist())
+
+
+def _parts(array: Any, elements: list[Any]) -> list[list[Any] | None]:
+    """Return the elements of each list or map; None for a null."""
+    offsets = array.offsets.to_pylist()
+    bounds = zip(offsets, islice(offsets, 1, None), array.is_valid(), strict=False)
+    return [elements[start:end] if valid.as_py() else None for start, end, valid in bounds]
 
 
 def _with_json_names(value: Any) -> Any:

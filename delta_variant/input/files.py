@@ -93,7 +93,7 @@ def open_csv(
         decimal_point=decimal,
     )
     large = {name for file in files for name in _large_integers(file, options)}
-    options.column_types = {**options.column_types, **dict.fromkeys(large, pa.decimal128(38, 0))}
+    options.column_types |= dict.fromkeys(large, pa.decimal128(38, 0))  # type: ignore[operator]
     schemas = []
     for file in files:
         with _opened_csv(file, options) as opened:
@@ -166,8 +166,7 @@ def _large_integers(file: InputFile, options: pyarrow.csv.ConvertOptions) -> lis
         column_types=dict.fromkeys(names, pa.string()), include_columns=names
     )
     texts = _first_rows(file, as_text)
-    are_integers = (pc.all(pc.match_substring_regex(texts[name], LARGE_INTEGER)).as_py() for name in names)
-    return [name for name, is_integer in zip(names, are_integers, strict=True) if is_integer]
+    return [name for name in names if pc.all(pc.match_substring_regex(texts[name], LARGE_INTEGER)).as_py()]
 
 
 def _first_rows(file: InputFile, options: pyarrow.csv.ConvertOptions) -> pa.RecordBatch:

@@ -205,9 +205,9 @@ def _retention(snapshot: Snapshot, hours: float | None, *, enforced: bool) -> in
     retention = int(hours * HOUR)
     if enforced and retention < least:
         raise RetentionDurationError(
-            f"cannot vacuum {snapshot.uri} with a retention of {hours:g} hours because the table keeps "
-            f"removed files for {least / HOUR:g} hours, and readers and writers can need them: set "
-            "delta.deletedFileRetentionDuration, or ensure that there are none",
+            f"cannot vacuum {snapshot.uri} with a retention of {hours:g} hours because readers and writers "
+            f"can need the removed files, which the table keeps for {least / HOUR:g} hours: set "
+            "delta.deletedFileRetentionDuration, or, if nothing else uses the table",
             table=snapshot.uri,
             remedies=(("enforce_retention_duration", False),),
         )

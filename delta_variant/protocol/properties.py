@@ -133,10 +133,10 @@ def check_set(name: str, text: str) -> None:
     if prop is not None:
         _check_allowed(prop, text)
     elif name.lower().startswith("delta."):
-        close = nearest(name, (*PROPERTIES, *OTHER_PROPERTIES))
-        raise ProtocolError(
-            f"unknown table property {name!r}" + ("" if close is None else f": did you mean {close}?")
-        )
+        known = [each.removeprefix("delta.") for each in (*PROPERTIES, *OTHER_PROPERTIES)]
+        close = nearest(name[len("delta.") :], known)
+        remedy = "choose a name without 'delta.'" if close is None else f"did you mean delta.{close}?"
+        raise ProtocolError(f"unknown table property {name!r}: {remedy}")
 
 
 def _check_allowed(prop: TableProperty[Any], text: str) -> None:

@@ -194,7 +194,11 @@ def _remote(
 def _check_no_table(text: str, names: Iterable[str]) -> None:
     """Raise SourceError for a folder that contains a Delta table: its files also have deleted rows."""
     if any("_delta_log" in name.split("/") for name in names):
-        raise SourceError(f"cannot read {text} as files because it contains a Delta table", file=text)
+        raise SourceError(
+            f"cannot read {text} as files because it contains a Delta table: pass Table({text!r}), or in a "
+            "shell use convert or clone",
+            file=text,
+        )
 
 
 def _matches(path: str, pattern: str) -> bool:

@@ -318,7 +318,10 @@ def _check_folder(root: Path) -> None:
     except OSError as error:
         raise StoreError(f"cannot open a table at {root}: {reason_of(error)}", table=str(root)) from error
     if not stat.S_ISDIR(mode):
-        raise StoreError(f"cannot open a table at {root}: expected a directory, got a file", table=str(root))
+        raise StoreError(
+            f"cannot open a table at {root}: expected a directory, got a file; write it to a table first",
+            table=str(root),
+        )
 
 
 @cache

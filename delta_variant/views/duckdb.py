@@ -9,7 +9,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from .._checks import check_installed
-from ..errors import ExpressionError
+from ..errors import ArgumentTypeError, ExpressionError
 from ..expressions.types import type_name
 from ..log.snapshot import Snapshot
 from ..log.timestamps import Timestamp
@@ -60,6 +60,7 @@ def to_duckdb(
         timestamp: A timezone-aware datetime or an ISO 8601 string, as in `read_table`. None by default.
 
     Raises:
+        ArgumentTypeError: `connection` is not one of DuckDB.
         ModuleNotFoundError: fsspec is not installed.
         TableNotFoundError: There is no table at this location.
         VersionNotFoundError: The log does not have the version or the timestamp.
@@ -82,6 +83,10 @@ def to_duckdb(
         [(7,)]
     """
     check_installed("fsspec", "fsspec")
+    if not hasattr(connection, "register_filesystem"):
+        raise ArgumentTypeError(
+            f"connection: expected a connection of DuckDB, got {connection!r}: pass duckdb.connect(…)"
+        )
     view = View.of(table, columns, strict=strict, version=version, timestamp=timestamp)
     if not view.schema.names:
         raise ExpressionError(

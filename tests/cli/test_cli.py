@@ -603,7 +603,8 @@ def test_alter_makes_each_kind_of_change(table):
         ([], "pass exactly one kind of change"),
         (["--drop-column", "x", "--unset", "y"], "pass exactly one kind of change"),
         (["--set", "team=us", "--set", "team=them"], "--set sets 'team' twice"),
-        (["--set", "team"], "expected NAME=VALUE"),
+        (["--set", "team"], "expected KEY=VALUE"),
+        (["--add-column", "team"], "expected NAME=TYPE"),
         (["--drop-column", "nothing", "--yes"], "no column 'nothing'"),
     ],
 )

@@ -329,6 +329,26 @@ def test_a_query_is_printed_in_each_format(table, capsys):
     )
 
 
+def test_maps_are_objects_of_json(tmp_path: Path):
+    table = str(tmp_path / "t")
+    dv.Table(table).create(["id int", "m map<date, variant>", "n map<string, array<map<int, double>>>"])
+    values = (
+        "(1, map(date '2026-11-21', parse_json('{\"a\": 1}')), "
+        "map('x', array(map(7, double('NaN')), null), 'y', null)), (2, null, null)"
+    )
+    dv.sql(f"insert into t values {values}", t=table)
+    lines = run("read", table, "--json").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"id": 1, "m": {"2026-11-21": {"a": 1}}, "n": {"x": [{"7": "NaN"}, None], "y": None}},
+        {"id": 2, "m": None, "n": None},
+    ]
+
+
+@pytest.mark.parametrize("scope", ["--all", "--where=true"])
+def test_an_update_needs_an_assignment(table, capsys, scope):
+    assert "pass at least one --set or --unset" in run_main(capsys, "update", table, scope, "--yes")[2]
+
+
 def test_sql_runs_no_statement_that_changes_a_table(table, capsys):
     status, out, err = run_main(capsys, "sql", "delete from t", "--table", f"t={table}")
     assert (status, out) == (2, "")
@@ -418,7 +438,7 @@ def test_write_reads_parquet_and_csv_from_folders_and_globs(tmp_path: Path):
             ["a.json", "t", "--partition-overwrite-mode", "dynamic"],
             "--partition-overwrite-mode dynamic requires --mode overwrite without --where",
         ),
-        (["a.json", "t", "--storage-option", "x"], "invalid --storage-option 'x': expected NAME=VALUE"),
+        (["a.json", "t", "--storage-option", "x"], "invalid --storage-option 'x': expected KEY=VALUE"),
         (["a.json", "t", "-q", "-v"], "pass at most one of --quiet and --verbose"),
     ],
 )

@@ -464,7 +464,7 @@ def test_the_command_line_lists_the_files_and_deletes_them_on_request(table):
     short = ["vacuum", str(table), "--retention-hours", "1", "--dry-run"]
     rejected = CliRunner().invoke(app, short)
     assert isinstance(rejected.exception, RetentionDurationError)
-    assert message_of(rejected.exception).endswith("ensure that there are none: pass --no-enforce-retention")
+    assert message_of(rejected.exception).endswith("nothing else uses the table: pass --no-enforce-retention")
     assert CliRunner().invoke(app, [*short, "--no-enforce-retention"]).exit_code == 0
 
 

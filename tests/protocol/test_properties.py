@@ -106,7 +106,7 @@ def test_check_new_lets_allowed_values_and_foreign_properties_pass():
     ("name", "sentence"),
     [
         ("delta.appendonly", "unknown table property 'delta.appendonly': did you mean delta.appendOnly"),
-        ("delta.nope", "unknown table property 'delta.nope'"),
+        ("delta.nope", "unknown table property 'delta.nope': choose a name without 'delta.'"),
     ],
 )
 def test_check_new_rejects_an_unknown_name(name, sentence):

@@ -224,7 +224,7 @@ def test_from_arrow_gives_each_arrow_type_its_delta_type(arrow_type, name):
     ],
 )
 def test_from_arrow_names_a_column_of_an_unsupported_type(arrow_type):
-    with raises_at(SchemaError, "which Delta does not have", column="s.c"):
+    with raises_at(SchemaError, "which Delta does not have: cast it, or leave it out", column="s.c"):
         from_arrow(pa.schema([pa.field("s", pa.struct([pa.field("c", arrow_type)]))]))
 
 

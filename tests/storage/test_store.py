@@ -83,7 +83,8 @@ def test_a_table_cannot_be_a_file_or_below_a_file(tmp_path):
     file = tmp_path / "events.json"
     file.write_bytes(b"{}")
     with pytest.raises(
-        StoreError, match=r"^cannot open a table at .*\.json: expected a directory, got a file$"
+        StoreError,
+        match=r"^cannot open a table at .*\.json: expected a directory, got a file; write it to a table",
     ):
         store.open_store(file)
     with pytest.raises(StoreError, match=r"^cannot open a table at .*/events\.json/t: Not a directory$"):

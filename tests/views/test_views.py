@@ -25,7 +25,7 @@ from support.views import by_duckdb, by_pyarrow, sorted_rows
 from view_queries import differences
 
 import delta_variant as dv
-from delta_variant.errors import CastError, ExpressionError
+from delta_variant.errors import ArgumentTypeError, CastError, ExpressionError
 from delta_variant.expressions.types import type_name
 from delta_variant.views import rewritten
 from delta_variant.views.files import View
@@ -514,3 +514,11 @@ def test_a_partition_column_can_have_any_name(tmp_path: Path, name: str) -> None
     dv.to_duckdb(connection, "shown", tmp_path / "t")
     assert connection.sql("select * from shown order by id").fetchall() == [(1, "ü b/%=*"), (2, None)]
     assert dv.scan_delta(tmp_path / "t").collect().sort("id").to_dicts() == found
+
+
+def test_the_name_of_a_database_is_not_a_connection(tmp_path: Path):
+    dv.write_table(tmp_path / "t", [{"id": 1}])
+    with pytest.raises(
+        ArgumentTypeError, match=r"expected a connection of DuckDB, got 'a.db': pass duckdb.connect"
+    ):
+        dv.to_duckdb("a.db", "x", tmp_path / "t")  # type: ignore[arg-type]

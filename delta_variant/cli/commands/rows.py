@@ -85,6 +85,8 @@ def update(
         if name in updates:
             raise typer.BadParameter(f"{name!r} is assigned twice: pass one --set or --unset for it")
         updates[name] = text
+    if not updates:
+        raise typer.BadParameter("pass at least one --set or --unset")
     make = partial(plan_update, handle(table), updates, where, timezone=timezone)
     _run(table, confirm("update", table, make, yes=yes, dry_run=dry_run, json=json), json=json)
 

@@ -246,7 +246,9 @@ def _from_type(arrow_type: pa.DataType, path: tuple[str, ...]) -> DataType:
     if name is None:
         column = ".".join(path)
         raise SchemaError(
-            f"the column {column!r} has the type {arrow_type}, which Delta does not have", column=column
+            f"the column {column!r} has the type {arrow_type}, which Delta does not have: cast it, or leave "
+            "it out",
+            column=column,
         )
     return VOID if name == VOID.name else PrimitiveType(name)
 
