@@ -12,7 +12,7 @@ from ..errors import ArgumentTypeError, DeltaVariantError, SchemaError
 from ..protocol.schema.arrow import is_encoded_variant, is_text_or_variant, to_arrow, variant_field
 from ..protocol.types import VARIANT, StructType
 from ..variant.objects import variants_from_column, variants_from_objects
-from .python_columns import array_of, check_unchanged, with_all_fields
+from .python_columns import AMBIGUOUS_TEXT, array_of, check_unchanged, with_all_fields
 
 EXPECTED = (
     "expected an object with __arrow_c_stream__ or __arrow_c_array__ that has columns, such as a pyarrow or "
@@ -243,10 +243,7 @@ def _variants(values: list[Any], name: str, start: int) -> pa.StructArray:
     """
     for number, value in enumerate(values, start):
         if isinstance(value, str):
-            raise ArgumentTypeError(
-                "cannot tell whether text in a Variant column is JSON or a string: pass "
-                "Variant.from_json(text) or Variant.from_python(text)"
-            ).at(row=number, column=name)
+            raise ArgumentTypeError(AMBIGUOUS_TEXT).at(row=number, column=name)
     try:
         return variants_from_objects(values)
     except DeltaVariantError as error:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from math import isfinite
 from numbers import Number
 from typing import Any
 
 import pyarrow as pa
 
-from ..errors import ArgumentTypeError
+from ..errors import ArgumentTypeError, DeltaVariantError
 from ..expressions.types import type_name
+from ..variant.objects import is_variant
+from ..variant.values import Variant
 
-__all__ = ["array_of", "check_unchanged", "with_all_fields"]
+__all__ = ["AMBIGUOUS_TEXT", "array_of", "check_unchanged", "with_all_fields"]
 
 NOT_CONVERTIBLE = (pa.ArrowException, OverflowError, TypeError, ValueError)
 """What pyarrow raises for values that do not have the type of a column."""
+
+AMBIGUOUS_TEXT = (
+    "cannot tell whether text in a Variant column is JSON or a string: pass Variant.from_json(text) or "
+    "Variant.from_python(text)"
+)
 
 GREATEST_FLOAT = float.fromhex("0x1.fffffep+127")
 
@@ -24,8 +32,16 @@ GREATEST_FLOAT = float.fromhex("0x1.fffffep+127")
 def array_of(values: list[Any], arrow_type: pa.DataType | None, name: str) -> Any:
     """Return the values of a column as an array, whose type they decide if it is None.
 
-    Raises ArgumentTypeError for a value that does not have the type.
+    Objects within structs, lists and maps become Variants where the type has them. Raises ArgumentTypeError
+    for a value that does not have the type.
     """
+    encode = None if arrow_type is None else _encoder(arrow_type)
+    if encode is not None:
+        try:
+            values = list(map(encode, values))
+        except DeltaVariantError as error:
+            error.at(column=name)
+            raise
     try:
         array: Any = pa.array(values, arrow_type)
     except NOT_CONVERTIBLE as error:
@@ -34,6 +50,50 @@ def array_of(values: list[Any], arrow_type: pa.DataType | None, name: str) -> An
         raise _error(name, reason, arrow_type is None) from error
     check_unchanged(values, array.type, name, is_inferred=arrow_type is None)
     return array
+
+
+def _encoder(arrow_type: Any) -> Callable[[Any], Any] | None:
+    """Return what encodes the Variants within an object of a type; None if the type has none."""
+    if pa.types.is_struct(arrow_type):
+        found = {field.name: _field_encoder(field) for field in arrow_type}
+        encoders = {name: encode for name, encode in found.items() if encode is not None}
+        return partial(_encode_pairs, encoders.get) if encoders else None
+    if pa.types.is_map(arrow_type):
+        encode = _field_encoder(arrow_type.item_field)
+        return encode and partial(_encode_pairs, lambda _: encode)
+    encode = _field_encoder(arrow_type.value_field) if pa.types.is_list(arrow_type) else None
+    return encode and partial(_encode_elements, encode)
+
+
+def _field_encoder(field: pa.Field[Any]) -> Callable[[Any], Any] | None:
+    return _encode_variant if is_variant(field) else _encoder(field.type)
+
+
+def _encode_pairs(encoder: Callable[[Any], Callable[[Any], Any] | None], value: Any) -> Any:
+    pairs = list(_pairs([value]))
+    # pyarrow rejects the other values.
+    if not pairs or len(pairs) != len(value):
+        return value
+    return [(key, part if (encode := encoder(key)) is None else encode(part)) for key, part in pairs]
+
+
+def _encode_elements(encode: Callable[[Any], Any], value: Any) -> Any:
+    return list(map(encode, value)) if isinstance(value, list | tuple) else value
+
+
+def _encode_variant(value: Any) -> dict[str, bytes] | None:
+    if value is None:
+        return None
+    if isinstance(value, str):
+        raise ArgumentTypeError(AMBIGUOUS_TEXT)
+    if (
+        isinstance(value, Mapping)
+        and set(value) == {"metadata", "value"}
+        and isinstance(value["value"], bytes)
+    ):
+        return dict(value)
+    variant = Variant.from_python(value)
+    return {"metadata": variant.metadata, "value": variant.value}
 
 
 def check_unchanged(values: Iterable[Any], arrow_type: Any, name: str, is_inferred: bool = True) -> None:
@@ -137,17 +197,19 @@ def with_all_fields(arrow_type: Any, values: Iterable[Any], name: str) -> Any:
     if pa.types.is_struct(arrow_type):
         found = _parts(values)
         known = [(field, found.pop(field.name, [])) for field in arrow_type]
-        fields = [field.with_type(with_all_fields(field.type, parts, name)) for field, parts in known]
+        fields = [_with_all_fields(field, parts, name) for field, parts in known]
         new = [pa.field(key, array_of(parts, None, name).type) for key, parts in found.items()]
         return pa.struct([*fields, *new])
     if pa.types.is_list(arrow_type):
-        item_type = with_all_fields(arrow_type.value_type, _elements(values), name)
-        return pa.list_(arrow_type.value_field.with_type(item_type))
+        return pa.list_(_with_all_fields(arrow_type.value_field, _elements(values), name))
     if pa.types.is_map(arrow_type):
         items = (item for _, item in _pairs(values))
-        item_type = with_all_fields(arrow_type.item_type, items, name)
-        return pa.map_(arrow_type.key_field, arrow_type.item_field.with_type(item_type))
+        return pa.map_(arrow_type.key_field, _with_all_fields(arrow_type.item_field, items, name))
     return arrow_type
+
+
+def _with_all_fields(field: pa.Field[Any], values: Iterable[Any], name: str) -> pa.Field[Any]:
+    return field if is_variant(field) else field.with_type(with_all_fields(field.type, values, name))
 
 
 def _parts(values: Iterable[Any]) -> dict[str, list[Any]]:

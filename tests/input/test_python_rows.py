@@ -260,6 +260,34 @@ def test_a_value_that_its_column_cannot_hold_is_an_error(
     assert table.count() == 1
 
 
+def test_objects_within_columns_become_variants(tmp_path: Path):
+    table = dv.Table(tmp_path / "t")
+    table.create(["s struct<v: variant, n: int>", "l array<variant>", "m map<string, array<variant>>"])
+    row = {
+        "s": {"v": {"a": [1, None]}, "n": 2},
+        "l": [Variant.from_json('"x"'), 1.5, None, {"value": 1}],
+        "m": {"k": [Decimal("1.5"), {}]},
+    }
+    table.append([row, {"s": {"v": None}, "l": []}])
+    expected = [
+        {
+            "s": {"v": {"a": [1, None]}, "n": 2},
+            "l": ["x", 1.5, None, {"value": 1}],
+            "m": [("k", [Decimal("1.5"), {}])],
+        },
+        {"s": {"v": None, "n": None}, "l": [], "m": None},
+    ]
+    assert table.scan().to_pylist() == expected
+    table.append(table.scan().to_pylist(variants="bytes"))
+    assert table.scan().to_pylist() == expected * 2
+    with raises_at(ArgumentTypeError, "cannot tell whether text in a Variant column is JSON", column="l"):
+        table.append([{"l": ["x"]}])
+    with raises_at(ArgumentTypeError, "because of the value", column="s"):
+        table.append([{"s": [1, ("v", 1)]}])
+    with raises_at(ArgumentTypeError, "a value of type object", column="s"):
+        table.append([{"s": {"v": object()}}])
+
+
 def test_a_value_that_its_column_can_hold_is_converted(tmp_path: Path):
     table = dv.Table(tmp_path / "t")
     types = {"n": pa.int64(), "f": pa.float32(), "d": pa.date32(), "at": pa.timestamp("us", "UTC")}
