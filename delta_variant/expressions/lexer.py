@@ -7,7 +7,8 @@ expression (`7d` is a number there), so that the grammar of paths reads the text
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal, NoReturn, TypeAlias, TypeVar
 
 import msgspec
@@ -79,6 +80,17 @@ def too_deep(text: str) -> ExpressionError:
     """Return the error for a text whose parts are nested too deeply."""
     shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}…"
     return ExpressionError(f"{shown!r} is nested too deeply: split it")
+
+
+@contextmanager
+def parsing(text: str) -> Iterator[None]:
+    """Raise ExpressionError for a text that the block cannot parse, or that is nested too deeply."""
+    try:
+        yield
+    except GrammarError as failure:
+        raise failure.error(text) from None
+    except RecursionError as error:
+        raise too_deep(text) from error
 
 
 class Cursor:

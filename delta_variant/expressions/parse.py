@@ -18,7 +18,7 @@ from .._checks import check_text, is_unicode, list_of
 from ..errors import ArgumentTypeError, ExpressionError
 from .calls import TABLE_FUNCTIONS
 from .grammar import Grammar
-from .lexer import GrammarError, too_deep
+from .lexer import GrammarError, parsing, too_deep
 from .tree import Aggregate, Expression, Name, children
 from .types import type_of_text
 
@@ -132,13 +132,9 @@ def read_whole(text: str, rule: Callable[[Grammar], Parsed]) -> Parsed:
     """Return what a rule of the grammar reads from a whole text."""
     _check(text)
     grammar = Grammar(text)
-    try:
+    with parsing(text):
         parsed = rule(grammar)
         grammar.expect_end()
-    except GrammarError as failure:
-        raise failure.error(text) from None
-    except RecursionError as error:
-        raise too_deep(text) from error
     for part in parsed if isinstance(parsed, tuple) else (parsed,):
         _check_depth(part.argument if isinstance(part, Aggregate) else part, text)
     return parsed

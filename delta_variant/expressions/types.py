@@ -12,7 +12,7 @@ from .._arrow import SIMPLE_TYPES
 from .._checks import nearest
 from ..variant.objects import is_variant
 from ..variant.values import EXTENSION, VARIANT_TYPE
-from .lexer import Cursor, GrammarError, too_deep
+from .lexer import Cursor, GrammarError, parsing
 
 Kind: TypeAlias = OneOf[
     "integer",
@@ -142,13 +142,9 @@ def read_type(cursor: Cursor, *, of_column: bool = False) -> pa.DataType | None:
 def type_of_text(text: str, *, of_column: bool = False) -> pa.DataType | None:
     """Return the type that is a whole text, as `read_type` does; raises ExpressionError."""
     cursor = Cursor(text)
-    try:
+    with parsing(text):
         arrow_type = read_type(cursor, of_column=of_column)
         cursor.expect_end()
-    except GrammarError as failure:
-        raise failure.error(text) from None
-    except RecursionError as error:
-        raise too_deep(text) from error
     return arrow_type
 
 

@@ -19,7 +19,7 @@ import msgspec
 from .._logging import get_logger
 from ..errors import MalformedLogError, ProtocolError, UnsupportedFeatureError, VersionExistsError
 from ..protocol import features
-from ..protocol.actions import Action, CommitInfo, DomainMetadata, Metadata, Protocol
+from ..protocol.actions import Action, DomainMetadata, Metadata, Protocol, commit_infos
 from ..storage.store import Store, exists, file_info, get_ranges, put, put_if_absent, read, read_if_present
 from .listing import commit_file_name, managing_catalog, staged_file_name
 
@@ -94,8 +94,7 @@ def stage_and_ratify(
     answer, and ProtocolError for a commit without an in-commit timestamp. A staged commit that was not
     ratified remains: the catalog may have ratified it even if it answers otherwise to a repeated request.
     """
-    timestamps = (action.in_commit_timestamp for action in actions if isinstance(action, CommitInfo))
-    timestamp = next(timestamps, None)
+    timestamp = next((info.in_commit_timestamp for info in commit_infos(actions)), None)
     if timestamp is None:
         raise ProtocolError(
             f"cannot commit to {store.uri} because catalog-managed tables require in-commit timestamps: "

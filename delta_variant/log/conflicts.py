@@ -20,12 +20,12 @@ from .._arrow import Array
 from ..protocol.actions import (
     Action,
     AddFile,
-    CommitInfo,
     DomainMetadata,
     Metadata,
     Protocol,
     RemoveFile,
     Txn,
+    commit_infos,
     decode_path,
     file_key,
 )
@@ -128,8 +128,7 @@ def recommit_conflicts(files: pa.Table, txn: Txn | None) -> FindConflict:
 
 def _table_change(actions: Sequence[Action], txn: Txn | None, changes_table: bool) -> str | None:
     # Other high water marks of identity columns concern only a commit that replaces the metadata.
-    infos = (action for action in actions if isinstance(action, CommitInfo))
-    is_tolerated = not changes_table and any(info.only_advances_identities for info in infos)
+    is_tolerated = not changes_table and any(info.only_advances_identities for info in commit_infos(actions))
     for action in actions:
         if isinstance(action, Protocol):
             return "changed the protocol"
@@ -199,7 +198,7 @@ def _addition(
 
 
 def _vacuum(actions: Sequence[Action]) -> str | None:
-    operations = {action.operation for action in actions if isinstance(action, CommitInfo)}
+    operations = {info.operation for info in commit_infos(actions)}
     for operation, verb in ((VACUUM_START, "started"), (VACUUM_END, "ended")):
         if operation in operations:
             return f"{verb} a vacuum, which may delete files that this operation adds again"
@@ -207,5 +206,4 @@ def _vacuum(actions: Sequence[Action]) -> str | None:
 
 
 def _is_blind_append(actions: Sequence[Action]) -> bool:
-    infos = (action for action in actions if isinstance(action, CommitInfo))
-    return any(info.fields.get("isBlindAppend") is True for info in infos)
+    return any(info.fields.get("isBlindAppend") is True for info in commit_infos(actions))

@@ -23,7 +23,7 @@ from ..errors import (
     VersionExistsError,
 )
 from ..protocol import features, properties
-from ..protocol.actions import Action, AddCDCFile, AddFile, CommitInfo, DomainMetadata
+from ..protocol.actions import Action, AddCDCFile, AddFile, DomainMetadata, commit_infos
 from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import Store
 from . import catalog, cleanup, commits
@@ -389,7 +389,7 @@ def _commits_after_lost_race(store: Store, version: int) -> list[CommitActions]:
 
 def _is_own(actions: Iterable[Action], txn_id: str) -> bool:
     # A store that repeats a put whose answer was lost reports its own file as an existing one.
-    return any(isinstance(action, CommitInfo) and action.fields.get("txnId") == txn_id for action in actions)
+    return any(info.fields.get("txnId") == txn_id for info in commit_infos(actions))
 
 
 def _rebase(base: Base, concurrent: Sequence[CommitActions], uri: str, find_conflict: FindConflict) -> Base:
@@ -402,9 +402,8 @@ def _rebase(base: Base, concurrent: Sequence[CommitActions], uri: str, find_conf
                 table=uri,
                 version=version,
             )
-        timestamps = (action.in_commit_timestamp for action in actions if isinstance(action, CommitInfo))
-        high_water_mark = read_high_water_mark(actions, base.high_water_mark)
-        base = Base(version, next(timestamps, None), high_water_mark)
+        timestamp = next((info.in_commit_timestamp for info in commit_infos(actions)), None)
+        base = Base(version, timestamp, read_high_water_mark(actions, base.high_water_mark))
     return base
 
 

@@ -36,11 +36,11 @@ from ..protocol.actions import (
     Action,
     AddCDCFile,
     AddFile,
-    CommitInfo,
     DeletionVector,
     Metadata,
     Protocol,
     RemoveFile,
+    commit_infos,
     file_key,
 )
 from ..protocol.schema.column_mapping import PHYSICAL_NAME
@@ -328,7 +328,7 @@ class ChangeFeed:
         self, version: int, actions: Sequence[Action], times: CommitTimes, report: ReadReport
     ) -> list[ChangedFile]:
         """Return the files with changes of one commit, without those that have no matching row."""
-        info = next((action for action in actions if isinstance(action, CommitInfo)), None)
+        info = next(commit_infos(actions), None)
         values = _values_of(version, times.time_from(info, version))
         changes = [_with_values(change, values) for change in self._changes(version, actions)]
         marked = [each for each in changes if each.vectors is not None]

@@ -321,6 +321,11 @@ def encode_commit(actions: Iterable[Action]) -> bytes:
     return _ENCODER.encode_lines([{_NAMES[type(action)]: body} for action, body in bodies])
 
 
+def commit_infos(actions: Iterable[Action]) -> Iterator[CommitInfo]:
+    """Yield the commitInfo of a commit, which may lack it."""
+    return (action for action in actions if isinstance(action, CommitInfo))
+
+
 def encode_parameters(parameters: Mapping[str, Any]) -> dict[str, str | None]:
     """Return the `operationParameters` of a commit: strings unchanged, other values as JSON."""
     return {

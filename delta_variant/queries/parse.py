@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from .._checks import check_text
 from ..expressions.calls import TABLE_FUNCTIONS
 from ..expressions.grammar import Grammar
-from ..expressions.lexer import GrammarError, Token, parts_of_name, too_deep
+from ..expressions.lexer import GrammarError, Token, parsing, parts_of_name
 from ..expressions.tree import Expression, Literal, Name
 from .functions import AGGREGATES, WINDOW_FUNCTIONS
 from .syntax import (
@@ -78,15 +78,11 @@ def parse_statement(text: str, parameters: Mapping[str, Literal]) -> tuple[State
     """
     check_text("the query", text)
     grammar = _QueryGrammar(text, parameters)
-    try:
+    with parsing(text):
         statement = grammar.statement()
         grammar.accept(";")
         if grammar.token.kind != "end":
             grammar.fail("a clause of a query or the end")
-    except GrammarError as failure:
-        raise failure.error(text) from None
-    except RecursionError as error:
-        raise too_deep(text) from error
     return statement, grammar.marked
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from .._checks import check_text
 from ..errors import DeltaVariantError
-from ..expressions.lexer import GrammarError, too_deep
+from ..expressions.lexer import GrammarError, parsing
 from ..storage.store import TableLocation
 from .changes import Assignments, Delete, Insert, Matched, Merge, Update, Values, When
 from .definitions import Create, alteration, convert_table
@@ -103,14 +103,10 @@ class _Parser(StatementGrammar):
 
     def statement(self) -> Statement:
         """Return the statement after its table; raises ExpressionError."""
-        try:
+        with parsing(self.text):
             statement = RULES[self.words](self)
             if self.token.kind != "end":
                 self.fail("the end of the statement")
-        except GrammarError as failure:
-            raise failure.error(self.text) from None
-        except RecursionError as error:
-            raise too_deep(self.text) from error
         return statement
 
     def head(self) -> bool:
