@@ -159,15 +159,9 @@ class SelectPlanner:
         )
 
         def change(node: Expression) -> Expression | None:
-            for name, key in named.items():
-                if node == key and not isinstance(node, Literal):
-                    return Name((name,))
-                if (
-                    isinstance(node, Name)
-                    and isinstance(key, Name)
-                    and node.parts[: len(key.parts)] == key.parts
-                ):
-                    return Name((name, *node.parts[len(key.parts) :]))
+            keyed = (_of_key(node, name, key) for name, key in named.items())
+            if (found := next((each for each in keyed if each is not None), None)) is not None:
+                return found
             if not isinstance(node, Name) or node.parts[0] == WINDOW:
                 return None
             if node.parts[0] == AGGREGATE:
@@ -232,6 +226,15 @@ class SelectPlanner:
             tuple(Key(bind(each.value), each.descending, each.nulls_first) for each in window.order),
             window.frame,
         )
+
+
+def _of_key(node: Expression, name: str, key: Expression) -> Expression | None:
+    """Return an expression that is a key of groups, or a field of one, by the name of the key."""
+    if node == key and not isinstance(node, Literal):
+        return Name((name,))
+    if isinstance(node, Name) and isinstance(key, Name) and node.parts[: len(key.parts)] == key.parts:
+        return Name((name, *node.parts[len(key.parts) :]))
+    return None
 
 
 def _describe_call(call: AggregateCall) -> str:

@@ -208,50 +208,35 @@ def plan_drop_column(
     commit = metadata_options(commit, "drop_column")
     snapshot = load_for_alter(table)
     path = _resolve_mapped(snapshot, column, "drop")
+    name, uri = path_text(path), snapshot.uri
+
+    def cannot_drop(what: str) -> SchemaError:
+        return SchemaError(f"cannot drop {what}", table=uri, column=".".join(path))
+
     if len(path) == 1 and path[0] in snapshot.partition_columns:
-        raise SchemaError(
-            f"cannot drop the partition column {path[0]!r} of {snapshot.uri}",
-            table=snapshot.uri,
-            column=path[0],
-        )
+        raise cannot_drop(f"the partition column {path[0]!r} of {uri}")
     physical = _physical_path(snapshot, path)
     if any(column[: len(physical)] == physical for column in clustering_columns(snapshot)):
-        raise SchemaError(
-            f"cannot drop the clustering column {path_text(path)} of {snapshot.uri}",
-            table=snapshot.uri,
-            column=".".join(path),
-        )
+        raise cannot_drop(f"the clustering column {name} of {uri}")
     check_independent(snapshot.configuration, path)
 
     def drop(fields: tuple[StructField, ...]) -> tuple[StructField, ...]:
         remaining = tuple(field for field in fields if field.name != path[-1])
         if not remaining and len(path) == 1:
-            raise SchemaError(
-                f"cannot drop {path_text(path)}, the only column of {snapshot.uri}",
-                table=snapshot.uri,
-                column=path[0],
-            )
+            raise cannot_drop(f"{name}, the only column of {uri}")
         if not remaining:
-            raise SchemaError(
-                f"cannot drop {path_text(path)}, the only field of its struct: drop the struct",
-                table=snapshot.uri,
-                column=".".join(path),
-            )
+            raise cannot_drop(f"{name}, the only field of its struct: drop the struct")
         return remaining
 
     altered = edit_fields(snapshot.schema, path[:-1], drop)
     if len(snapshot.partition_columns) == len(altered.fields):
-        raise SchemaError(
-            f"cannot drop {path_text(path)}: every other column of {snapshot.uri} is a partition column",
-            table=snapshot.uri,
-            column=path[0],
-        )
+        raise cannot_drop(f"{name}: every other column of {uri} is a partition column")
     return plan_alteration(
         snapshot,
         columns=altered,
         configuration=_with_statistics_of(snapshot, path, None),
         operation="DROP COLUMNS",
-        parameters={"columns": [path_text(path)]},
+        parameters={"columns": [name]},
         commit=commit,
     )
 
