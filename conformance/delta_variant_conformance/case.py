@@ -14,8 +14,6 @@ from delta_variant.errors import DeltaVariantError
 
 from .typed_values import find_problem, find_schema_problem
 
-__all__ = ["KINDS", "Case", "InvalidCaseError", "load_cases"]
-
 DEFAULT_COLUMN = "v"
 
 

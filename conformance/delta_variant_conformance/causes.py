@@ -11,8 +11,6 @@ from .differences import Difference
 from .grade import Result, Status
 from .runner import EngineRun
 
-__all__ = ["Cause", "causes_of"]
-
 TITLE = 160
 """Characters of a message in a title."""
 

@@ -32,8 +32,6 @@ from .report import json_report, matrix_rows, text_lines
 from .results import badge, run_junit
 from .runner import OURS, Run, run
 
-__all__ = ["conformance"]
-
 LINE_SECONDS = 10.0
 """The seconds between the lines of progress in a log without a terminal."""
 

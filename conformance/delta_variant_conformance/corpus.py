@@ -18,8 +18,6 @@ from .case import Case, InvalidCaseError
 from .case import load_cases as load_folder
 from .decoding import NotAVariantError, decode, decode_concatenated
 
-__all__ = ["find_own_cases", "load_cases", "open_cases"]
-
 FOLDER = "protocol_fixtures"
 
 # The files of apache/parquet-testing.

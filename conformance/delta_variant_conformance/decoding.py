@@ -12,8 +12,6 @@ from uuid import UUID
 
 from .typed_values import TypedValue
 
-__all__ = ["NotAVariantError", "decode", "decode_concatenated"]
-
 MAX_VALUES = 1_000_000
 """The limit of values, because values may share bytes and few bytes can encode exponentially many."""
 

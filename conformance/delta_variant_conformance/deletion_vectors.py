@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-__all__ = ["deleted_rows", "from_z85", "rows_of"]
-
 MAGIC = 1681511377
 WITHOUT_RUNS, WITH_RUNS = 12346, 12347
 """The cookies of a bitmap by RoaringFormatSpec."""

@@ -14,8 +14,6 @@ from .invoke import VARIANT_KEY
 from .shredded_columns import assemble, typed_pair
 from .typed_values import DECIMAL_DIGITS, EXACT_NUMBERS, INTEGER_BITS, PAYLOADS, compare
 
-__all__ = ["Difference", "find_difference"]
-
 INTEGERS = ("int8", "int16", "int32", "int64")
 NUMBERS = {*EXACT_NUMBERS, "float", "double"}
 TYPES = {"object", "array", *PAYLOADS}

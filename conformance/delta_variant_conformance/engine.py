@@ -9,18 +9,6 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-__all__ = [
-    "Cell",
-    "Engine",
-    "NotOfferedError",
-    "Query",
-    "VariantBytes",
-    "column_cells",
-    "column_types",
-    "table_cells",
-    "variant_cells",
-]
-
 
 @dataclass(frozen=True)
 class VariantBytes:

@@ -14,8 +14,6 @@ from .shredded_columns import assemble, typed_pair
 from .typed_values import Difference, Schema, TypedValue, compare, describe
 from .written_layout import Violation
 
-__all__ = ["STATUSES", "Effect", "Result", "Status", "grade"]
-
 Status: TypeAlias = Literal[
     "pass", "wrong value", "wrong layout", "accepted", "refused", "crashed", "timed out", "not offered"
 ]

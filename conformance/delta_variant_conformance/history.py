@@ -13,8 +13,6 @@ from .case import InvalidCaseError
 from .grade import Status
 from .runner import EngineRun, Run
 
-__all__ = ["Change", "History", "Record", "load_history"]
-
 CODES: Mapping[Status, str] = {
     "pass": ".",
     "wrong value": "w",

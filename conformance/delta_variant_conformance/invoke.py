@@ -22,8 +22,6 @@ from .engine import Engine, NotOfferedError, Query, VariantBytes
 from .parquet_footer import annotate
 from .written_layout import file_violations, table_violations
 
-__all__ = ["VARIANT_KEY", "Answer", "invoke", "stored_columns"]
-
 VARIANT_KEY = "$variant"
 """The only key of an object that represents a Variant: a list of metadata and value in hex."""
 

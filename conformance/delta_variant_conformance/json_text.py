@@ -16,8 +16,6 @@ from typing import Any
 
 from .typed_values import TypedValue
 
-__all__ = ["as_float", "equal", "is_text_of", "parse"]
-
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MOMENT = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:\.(?P<fraction>\d{1,9}))?"

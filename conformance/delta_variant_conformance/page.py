@@ -17,8 +17,6 @@ from .history import Change
 from .report import FINDINGS, SCORES, causes, counts, kinds_of, of_kind, scores_text
 from .runner import EngineRun, Run
 
-__all__ = ["html_page"]
-
 NOTE: Literal["note"] = "note"
 NOT_RUN: Literal["not run"] = "not run"
 CLASSES: Mapping[str, str] = {

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-__all__ = ["BINARY", "FALSE", "Element", "annotate", "logical_type", "rewrite_schema", "rewrite_statistics"]
-
 MAGIC = b"PAR1"
 
 # Types of the compact protocol.

@@ -18,8 +18,6 @@ from typing import IO, Any
 from .case import Case
 from .invoke import Answer, stored_columns
 
-__all__ = ["AbsentError", "EngineProcess", "case_line", "resident_bytes", "worker_command"]
-
 TAIL_BYTES = 2000
 CHUNK_BYTES = 1 << 16
 GB = 1_000_000_000

@@ -11,21 +11,6 @@ from .causes import Cause, causes_of
 from .grade import Result, Status
 from .runner import EngineRun, Run
 
-__all__ = [
-    "FINDINGS",
-    "causes",
-    "counts",
-    "json_report",
-    "kinds_of",
-    "matrix_rows",
-    "of_kind",
-    "score",
-    "score_of_offered",
-    "scores_text",
-    "status_text",
-    "text_lines",
-]
-
 NONE = "-"
 SCORES = ("score", "of offered")
 

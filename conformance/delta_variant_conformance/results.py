@@ -11,8 +11,6 @@ from .grade import Result
 from .report import counts, score, status_text
 from .runner import EngineRun, Run
 
-__all__ = ["badge", "run_junit"]
-
 LABEL = "Variant conformance"
 COLORS = ((90, "#1a7f48"), (50, "#a86400"), (-200, "#c4293d"))
 """The least score of each color."""

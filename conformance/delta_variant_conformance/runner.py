@@ -16,8 +16,6 @@ from .grade import Result, grade
 from .invoke import Answer
 from .process import AbsentError, EngineProcess, worker_command
 
-__all__ = ["EngineRun", "Run", "run"]
-
 TIMEOUT_SECONDS = 60.0
 START_SECONDS = 300.0
 

@@ -16,8 +16,6 @@ import pyarrow.parquet as pq
 from .engine import VariantBytes
 from .typed_values import DECIMAL_DIGITS, Schema, TypedValue, payload_type
 
-__all__ = ["TYPED_KEY", "assemble", "read", "schema_of", "typed_pair"]
-
 TYPED_KEY = "$typed"
 """The only key of an object that represents a leaf of `typed_value`: its typed value."""
 

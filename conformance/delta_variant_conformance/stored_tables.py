@@ -17,8 +17,6 @@ import pyarrow.parquet as pq
 from . import shredded_columns
 from .deletion_vectors import deleted_rows
 
-__all__ = ["read_changes", "read_stored"]
-
 Action: TypeAlias = Mapping[str, Any]
 Rows: TypeAlias = Mapping[str, Any]
 """`schema`, the shredding of a file, and `rows`: `id`, `pair`, the columns of the Variant, and more."""

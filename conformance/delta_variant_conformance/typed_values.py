@@ -12,19 +12,6 @@ from fractions import Fraction
 from string import hexdigits
 from typing import Any, TypeAlias
 
-__all__ = [
-    "DECIMAL_DIGITS",
-    "Difference",
-    "Schema",
-    "TypedValue",
-    "compare",
-    "decimal_of",
-    "describe",
-    "find_problem",
-    "find_schema_problem",
-    "payload_type",
-]
-
 TypedValue: TypeAlias = "Mapping[str, Any]"
 """An object with one key, a type of the Variant encoding, and a payload: `{"int8": 1}`."""
 

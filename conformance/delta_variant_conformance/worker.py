@@ -20,8 +20,6 @@ from .engine import Engine
 from .engines import start
 from .invoke import invoke
 
-__all__ = ["case_from_line", "serve"]
-
 
 def case_from_line(line: str) -> tuple[int, Case]:
     """Return the number and the case of a line on standard input."""

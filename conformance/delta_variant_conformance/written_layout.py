@@ -17,8 +17,6 @@ from delta_variant.operations.audit.findings import Finding
 
 from .shredded_columns import schema_of
 
-__all__ = ["Violation", "file_violations", "table_violations"]
-
 Violation: TypeAlias = Mapping[str, str]
 """`rule`, as in docs/audit-rules.md, `severity`, error or warning, and `message`."""
 

@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from guards import guards_of
 
-__all__ = ["CASES", "Case", "commit", "new_case", "write_parquet"]
-
 CASES = Path(__file__).resolve().parents[1] / "cases"
 
 Case = dict[str, Any]

@@ -7,8 +7,6 @@ from typing import Any
 
 from variant_bytes import value as scalar
 
-__all__ = ["encode"]
-
 Typed = Mapping[str, Any]
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from fnmatch import fnmatchcase
 
-__all__ = ["guards_of"]
-
 # Issues and pull requests on GitHub and commits of this library, with cases, in which `*` matches any text.
 GUARDS = {
     "ClickHouse#95948": "shred/name_that_begins_like_a_shredded_one",

@@ -13,8 +13,6 @@ from variant_bytes import metadata, value
 
 from delta_variant_conformance.parquet_footer import annotate, rewrite_schema
 
-__all__ = ["FileCase", "array_of", "names", "object_of", "pair", "row", "v", "variant", "write_case"]
-
 BINARY = pa.binary()
 
 Column = dict[str, Any]

@@ -8,8 +8,6 @@ from typing import Any
 import pyarrow as pa
 from variant_bytes import encode
 
-__all__ = ["UNSHREDDED", "group_type", "shredded", "unshredded"]
-
 Json = dict[str, Any]
 
 UNSHREDDED = pa.struct(

@@ -19,8 +19,6 @@ from lost import File, key, write_table
 from shredding import group_type, shredded
 from tables import AS_SHREDDED, AS_VARIANT
 
-__all__ = ["write_tables"]
-
 Typed = dict[str, Any]
 
 NULL: Typed = {"null": None}

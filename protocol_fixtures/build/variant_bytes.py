@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-__all__ = ["arr", "encode", "int8", "int64", "metadata", "obj", "text", "value", "z85"]
-
 INTEGERS = {"int8": (0x0C, "<b"), "int16": (0x10, "<h"), "int32": (0x14, "<i"), "int64": (0x18, "<q")}
 TIMES = {
     "timestamp": 0x30,

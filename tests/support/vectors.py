@@ -12,8 +12,6 @@ from uuid import UUID
 
 from delta_variant_conformance.deletion_vectors import from_z85, rows_of
 
-__all__ = ["deleted_rows", "vector_path"]
-
 
 def vector_path(add: Mapping[str, Any]) -> str | None:
     """Return the path of the file that has the vector of an action, None if no file has it."""

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from ..engine import Engine
 
-__all__ = ["ENGINES", "start"]
-
 GROUP = "delta_variant_conformance.engines"
 """The entry points by which other packages add engines."""
 

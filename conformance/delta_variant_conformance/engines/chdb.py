@@ -12,8 +12,6 @@ import pyarrow as pa
 
 from ..engine import Cell, Engine, table_cells, variant_cells
 
-__all__ = ["start"]
-
 
 def start(scratch: Path) -> Engine:
     """Return the engine. It has no Variant functions."""

@@ -10,8 +10,6 @@ from deltalake import DeltaTable
 
 from ..engine import Cell, Engine, table_cells, variant_cells
 
-__all__ = ["start"]
-
 
 def start(scratch: Path) -> Engine:
     """Return the engine. It has no Variant functions. deltalake provides its tables."""

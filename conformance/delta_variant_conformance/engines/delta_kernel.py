@@ -11,8 +11,6 @@ from delta_kernel_rust_sharing_wrapper import PythonInterface, ScanBuilder, Tabl
 
 from ..engine import Cell, Engine, NotOfferedError, table_cells
 
-__all__ = ["start"]
-
 PACKAGE = "delta-kernel-rust-sharing-wrapper"
 
 

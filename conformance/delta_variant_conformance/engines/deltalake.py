@@ -13,8 +13,6 @@ from deltalake import DeltaTable
 
 from ..engine import Cell, Engine, column_types, table_cells
 
-__all__ = ["start"]
-
 
 def start(scratch: Path) -> Engine:
     """Return the engine. It has no Variant functions and reads Parquet files only as part of a table."""

@@ -11,8 +11,6 @@ import duckdb
 from ..engine import Cell, Engine, NotOfferedError, Query, table_cells, variant_cells
 from ..typed_values import Schema, decimal_of
 
-__all__ = ["start"]
-
 TYPES: Mapping[str, str] = {
     "boolean": "BOOLEAN",
     "int8": "TINYINT",

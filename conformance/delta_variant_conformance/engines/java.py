@@ -18,8 +18,6 @@ from ..engine import Cell, Engine, VariantBytes
 from ..parquet_footer import annotate
 from ..typed_values import Schema
 
-__all__ = ["start_iceberg", "start_parquet_java"]
-
 SOURCES = Path(__file__).with_name("java")
 SHARED = ("Server", "ShreddingTypes")
 

@@ -31,8 +31,6 @@ from ..engine import Cell, Engine, Query, VariantBytes, column_cells, table_cell
 from ..typed_values import Schema, decimal_of
 from .spark_sql import condition, projection
 
-__all__ = ["start"]
-
 
 def start(scratch: Path) -> Engine:
     """Return the engine."""

@@ -9,8 +9,6 @@ import polars
 
 from ..engine import Cell, Engine, table_cells, variant_cells
 
-__all__ = ["start"]
-
 
 def start(scratch: Path) -> Engine:
     """Return the engine. It has no Variant functions. It reads the log of a table with deltalake."""

@@ -10,8 +10,6 @@ import pyarrow.parquet as pq
 
 from ..engine import Cell, Engine, variant_cells
 
-__all__ = ["start"]
-
 
 def start(scratch: Path) -> Engine:
     """Return the engine. It has no Variant functions."""

@@ -17,8 +17,6 @@ from pyiceberg.typedef import Record
 
 from ..engine import Cell, Engine, variant_cells
 
-__all__ = ["start"]
-
 
 def start(scratch: Path) -> Engine:
     """Return the engine. It has no Variant functions, and reads Parquet files only as part of a table."""

@@ -24,8 +24,6 @@ from ..engine import Cell, Engine, NotOfferedError, Query, VariantBytes, column_
 from ..typed_values import Schema, decimal_of
 from .spark_sql import TYPES, condition, projection, quote
 
-__all__ = ["select_rows", "start_sail", "start_spark", "start_spark_newest"]
-
 DELTA_VERSION = "4.4.0"
 DELTA_PACKAGE = f"io.delta:delta-spark_4.2_2.13:{DELTA_VERSION}"
 DELTA_SETTINGS = {

@@ -8,8 +8,6 @@ from typing import Any
 from ..engine import Query
 from ..typed_values import decimal_of
 
-__all__ = ["TYPES", "condition", "projection", "quote"]
-
 TYPES: Mapping[str, str] = {
     "boolean": "boolean",
     "int8": "tinyint",
