@@ -185,8 +185,7 @@ def _written_rows(write: WritePlan, files: WrittenFiles) -> Batches:
 
 def _commit(write: WritePlan, files: WrittenFiles, invalid: int) -> CommitResult:
     snapshot = write.snapshot
-    # Commit also if all values are rejected, so that a write with the same `txn` does not reject them again.
-    if snapshot is not None and not files and not invalid and write.after.metadata == snapshot.metadata:
+    if _changes_nothing(write, files, invalid):
         return CommitResult(None)
     if snapshot is None:
         context = _context(write, "ErrorIfExists", files, invalid)
@@ -195,6 +194,16 @@ def _commit(write: WritePlan, files: WrittenFiles, invalid: int) -> CommitResult
         context = _context(write, "Append", files, invalid)
         version = log_transaction.add_files(snapshot, files.adds, context=context, after=write.after)
     return CommitResult(version, metrics=context.metrics)
+
+
+def _changes_nothing(write: WritePlan, files: WrittenFiles, invalid: int) -> bool:
+    """Return whether a write neither adds rows nor changes the metadata of a table.
+
+    If all values are rejected, it changes the table: a write with the same `txn` must not reject them again.
+    """
+    snapshot = write.snapshot
+    same = snapshot is not None and write.after.metadata == snapshot.metadata
+    return same and not files and not invalid
 
 
 def _context(write: WritePlan, mode: str, files: WrittenFiles, invalid: int, **metrics: int) -> CommitContext:
@@ -223,6 +232,8 @@ def _overwrite(write: WritePlan, snapshot: Snapshot, files: WrittenFiles, invali
     except BaseException:
         discard(write.store, files.paths())
         raise
+    if not rewritten.removed.num_rows and _changes_nothing(write, files, invalid):
+        return WriteResult(None)
     rewritten = add_inserted_files(snapshot, write.after, rewritten, files)
     metrics = {
         "numRemovedFiles": rewritten.files_removed,

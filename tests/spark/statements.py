@@ -234,7 +234,7 @@ class Side:
         found = [
             (each.operation, _row_counts(str(each.operation), each.metrics)) for each in dv.history(self.path)
         ]
-        # Delta's JARs make some commits that change nothing and leave out others; so do the operations here.
+        # Delta's JARs make some commits that change nothing; the operations here do not.
         return [each for each in found if each[0] in CHANGING or any(each[1])]
 
 

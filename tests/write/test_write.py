@@ -517,6 +517,19 @@ def test_an_append_without_rows_commits_nothing(tmp_path: Path):
     assert list_files(tmp_path) == before
 
 
+def test_an_overwrite_without_rows_commits_what_it_removes(tmp_path: Path):
+    no_rows = pa.table({"p": ["a"], "n": [1]}).slice(0, 0)
+    write_table(tmp_path / "t", pa.table({"p": ["a", "b"], "n": [1, 2]}), partition_by="p")
+    for where, version in [("p = 'c'", None), ("n > 2", None), ("n > 1", 1), ("n > 1", None)]:
+        assert write_table(tmp_path / "t", no_rows, mode="overwrite", where=where).version == version
+    assert write_table(tmp_path / "t", no_rows, mode="overwrite").version == 2
+    before = list_files(tmp_path)
+    assert write_table(tmp_path / "t", no_rows, mode="overwrite").version is None
+    changed = no_rows.append_column("m", pa.array([], pa.int64()))
+    assert list_files(tmp_path) == before
+    assert write_table(tmp_path / "t", changed, mode="overwrite", schema_mode="overwrite").version == 3
+
+
 class Exported:
     """An object with nothing but the Arrow C data interface."""
 
