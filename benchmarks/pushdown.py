@@ -101,7 +101,7 @@ def by_datafusion(source: Any, query: str) -> Any:
     if isinstance(source, Path):
         context.register_parquet("source", str(source))
     else:
-        context.register_dataset("source", source.to_dataset(read_dictionary="type"))
+        context.register_dataset("source", source.to_dataset(string_views=True))
     return [tuple(row.values()) for row in context.sql(SQL[query]).to_pylist()]
 
 

@@ -34,6 +34,11 @@ def observe(observer: Observer) -> Iterator[None]:
         _OBSERVER.reset(token)
 
 
+def is_observed() -> bool:
+    """Return whether totals are of use, which take time to find."""
+    return _OBSERVER.get() is not None
+
+
 def begin(
     phase: str, *, files: int | None = None, bytes_: int | None = None, rows: int | None = None
 ) -> None:

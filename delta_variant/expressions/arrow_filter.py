@@ -4,8 +4,8 @@ The nodes of a `pyarrow.compute.Expression` are not accessible in Python. Its se
 uses, has all of them: names, literals with their types, and the options of functions. Its text does not:
 names and values are not escaped, types are missing, and lists are truncated. Substrait lacks functions.
 
-The result is only weaker. The rows of the filter itself are selected by pyarrow, so a function that is not
-listed here costs time and never a row.
+Where the result is only weaker, the rows of the filter itself are selected by pyarrow, so a function that is
+not listed here costs time and never a row.
 """
 
 from __future__ import annotations
@@ -90,10 +90,12 @@ class ArrowFilter(msgspec.Struct, frozen=True):
         columns: The names of the columns that the filter reads, among those of `outputs`.
         pruning: A bound expression that is true for each row for which the filter is true; None if there is
             no such expression, so that any row may match.
+        is_exact: Whether that expression is true for no other rows.
     """
 
     columns: frozenset[str]
     pruning: Expression | None
+    is_exact: bool = False
 
     @classmethod
     def of(cls, condition: pc.Expression, outputs: Mapping[str, Expression]) -> ArrowFilter:
@@ -107,7 +109,8 @@ class ArrowFilter(msgspec.Struct, frozen=True):
         if not read <= outputs.keys():
             # pyarrow reports the unknown column.
             return cls(frozenset(outputs), None)
-        return cls(read, _Weaker(outputs).of(node, negated=False))
+        weaker = _Weaker(outputs)
+        return cls(read, weaker.of(node, negated=False), weaker.is_exact(node))
 
 
 def _parse(condition: pc.Expression, outputs: Mapping[str, Expression]) -> Node:
@@ -190,6 +193,27 @@ class _Weaker(msgspec.Struct, frozen=True):
             case name if name in OPERATORS:
                 return self._comparison(OPERATORS[name], arguments, negated=negated)
         return None
+
+    def is_exact(self, node: Node) -> bool:
+        """Return whether the expression for a node is true for no other rows."""
+        if not isinstance(node, _Function) or self.of(node, negated=False) is None:
+            return False
+        match node.name:
+            case "and" | "and_kleene" | "or_kleene":
+                return all(map(self.is_exact, node.arguments))
+            case "is_valid" | "is_null":
+                return True
+            case "is_in":
+                options = (node.options or {})["value_set"].values
+                return self._has_one_order(node) and len(options) <= MAX_OPTIONS
+            case name:
+                return name in OPERATORS and self._has_one_order(node)
+
+    def _has_one_order(self, node: _Function) -> bool:
+        """Return whether SQL and Arrow compare the operands alike, as they do not with NaN."""
+        operands = [self._operand(each) for each in node.arguments]
+        types = [output_type(each) for each in operands if each is not None]
+        return all(each is not None and kind_of(each) != "floating" for each in types)
 
     def _operand(self, node: Node) -> Expression | None:
         """Return a column or a field of a struct as an expression, None for Variants and anything else."""

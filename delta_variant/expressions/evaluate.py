@@ -216,8 +216,10 @@ def _read(source: Column | Extraction, batch: pa.RecordBatch) -> Array:
         )
     assert isinstance(source, Extraction)
     variants = batch.column(position)
-    if source.type is not None and pa.types.is_dictionary(source.type):
-        plain = msgspec.structs.replace(source, type=source.type.value_type)
+    if source.type is not None and (
+        pa.types.is_dictionary(source.type) or pa.types.is_string_view(source.type)
+    ):
+        plain = msgspec.structs.replace(source, type=pa.string())
         return _read(plain, batch).cast(source.type)
     try:
         return variant_values.extract(variants, (), source.type, strict=True, timezone=source.timezone)

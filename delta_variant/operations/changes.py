@@ -447,9 +447,9 @@ class Changes(ScanRows):
         """Return some columns of the changes for which `hint` is true, and maybe of others."""
         return replace(self, feed=replace(self.feed, query=self.feed.query.narrow(names, hint)))
 
-    def with_dictionaries(self, names: Collection[str]) -> Changes:
-        """Return the rows with some columns of text as dictionaries."""
-        return replace(self, feed=replace(self.feed, query=self.feed.query.with_dictionaries(names)))
+    def with_text_types(self, types: Mapping[str, pa.DataType]) -> Changes:
+        """Return the rows with these types of some columns of text, `DICTIONARY` or views."""
+        return replace(self, feed=replace(self.feed, query=self.feed.query.with_text_types(types)))
 
     def split(self) -> Iterator[Changes]:
         """Yield the changes of each commit."""

@@ -32,7 +32,7 @@ from ..expressions.tree import (
 )
 from ..expressions.types import kind_of
 from ..log.snapshot import Snapshot
-from ..read.query import Query, is_text_path
+from ..read.query import DICTIONARY, Query, is_text_path
 from ..read.scan import Scan
 from ..read.scan_rows import TableRows
 from ..read.scope import Scope
@@ -188,9 +188,9 @@ class TableSource(Source):
 
         The text at paths is dictionaries, by which DuckDB groups and joins faster.
         """
-        texts = [name for name, each in outputs.items() if is_text_path(each)]
+        texts = {name: DICTIONARY for name, each in outputs.items() if is_text_path(each)}
         plain = self._select(outputs, predicate)
-        rows = plain.with_dictionaries(texts)
+        rows = plain.with_text_types(texts)
         return Computed(rows.schema, Scan(rows, None).to_batches, lambda: DirectRows.of(self.snapshot, plain))
 
     def _select(self, outputs: Mapping[str, Expression], predicate: Expression | None) -> TableRows:

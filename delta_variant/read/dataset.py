@@ -5,7 +5,7 @@ This module is imported on demand, because importing `pyarrow.dataset` takes a w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any, NoReturn, TypeAlias
@@ -15,10 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.dataset
 from pyarrow.dataset import InMemoryDataset, Scanner
 
+from ..data_file.reader import filter_rows
 from ..errors import printable
 from ..expressions.arrow_filter import ArrowFilter
+from ..expressions.evaluate import filter_mask
+from ..expressions.tree import Column, Expression
 from .explanation import ReadReport
-from .query import rows_without_columns
+from .query import DICTIONARY, VIEW, rows_without_columns
 from .scan_rows import ScanRows
 
 Columns: TypeAlias = "Sequence[str] | Mapping[str, pc.Expression] | None"
@@ -94,7 +97,8 @@ class ScanDataset(arrow_dataset.UnionDataset):  # type: ignore[misc]
         """Return the number of rows; without a filter, it comes from the log where that has it."""
         if self._condition is None and filter is None:
             return self._rows.count()
-        return self.scanner(columns=[], filter=filter, **options).count_rows()
+        known = _Selection.of(self._rows, [], _all_of(self._condition, filter))
+        return (known or self.scanner(columns=[], filter=filter, **options)).count_rows()
 
     def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[Any]:  # noqa: A002
         """Yield a fragment for each data file that may have rows for which `filter` is true."""
@@ -154,8 +158,9 @@ class _Fragment:
         filter: pc.Expression | None = None,  # noqa: A002
         batch_size: int | None = None,
         **options: Any,
-    ) -> Scanner:
-        return _scanner(self._rows, columns, filter, batch_size, options)
+    ) -> Scanner | _Selection:
+        known = _Selection.of(self._rows, columns, filter)
+        return known or _scanner(self._rows, columns, filter, batch_size, options)
 
     def to_table(self, schema: pa.Schema | None = None, **options: Any) -> pa.Table:
         return self.scanner(schema, **options).to_table()
@@ -167,6 +172,64 @@ class _Fragment:
         return ScanDataset(self._rows).count_rows(filter, **options)
 
 
+class _Selection:
+    """Rows and columns of a fragment, with the methods of `pyarrow.dataset.Scanner` that engines call.
+
+    A scanner of pyarrow takes as long as the decoding: it passes the rows through a plan on its own threads.
+    Batches have the size in which they are decoded.
+    """
+
+    def __init__(self, rows: ScanRows, columns: Sequence[str], condition: Expression | None) -> None:
+        self._rows = rows
+        self._columns = list(columns)
+        self._condition = condition
+
+    @classmethod
+    def of(cls, rows: ScanRows, columns: Columns, condition: pc.Expression | None) -> _Selection | None:
+        """Return the selection, None if only pyarrow can compute it."""
+        outputs: dict[str, Expression] = {
+            field.name: Column(field.name, _plain(field)) for field in rows.schema
+        }
+        names = list(outputs) if columns is None else columns
+        if (
+            isinstance(names, Mapping)
+            or not outputs.keys() >= set(names)
+            or not (names or condition is not None)
+        ):
+            return None
+        if condition is None:
+            return cls(rows.push(names, None), names, None)
+        known = ArrowFilter.of(condition, outputs)
+        return cls(rows.push(names, condition), names, known.pruning) if known.is_exact else None
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        return pa.schema([self._rows.schema.field(name) for name in self._columns])
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        for batch, mask in self._matches():
+            found = batch if mask is None else filter_rows(batch, mask)
+            yield found.select(self._columns) if self._columns else rows_without_columns(found.num_rows)
+
+    def _matches(self) -> Iterator[tuple[pa.RecordBatch, Any]]:
+        """Yield batches, and which of their rows match, None if all do."""
+        for batch in self._rows.batches(ReadReport()):
+            yield batch, None if self._condition is None else filter_mask(self._condition, batch)
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self.to_batches())
+
+    def to_table(self) -> pa.Table:
+        return self.to_reader().read_all()
+
+    def count_rows(self) -> int:
+        return sum(batch.num_rows if mask is None else mask.true_count for batch, mask in self._matches())
+
+
+def _plain(field: pa.Field[Any]) -> pa.DataType:
+    return pa.string() if field.type in (DICTIONARY, VIEW) else field.type
+
+
 def _scanner(
     rows: ScanRows, columns: Columns, condition: Any, batch_size: int | None, options: Mapping[str, Any]
 ) -> Scanner:
@@ -175,8 +238,11 @@ def _scanner(
     names = outputs if columns is None else _names_in(columns, rows)
     if special := SPECIAL_FIELDS & set(names) - outputs.keys():
         raise ValueError(f"cannot read the column {min(special)} because a scan has no files for pyarrow")
-    pushed = rows.push([name for name in names if name in outputs], condition)
-    reader = pa.RecordBatchReader.from_batches(pushed.schema, _batches(pushed, batch_size))
+    if condition is not None and VIEW in rows.schema.types:
+        reader, condition = _filtered(rows, names, condition), None
+    else:
+        pushed = rows.push([name for name in names if name in outputs], condition)
+        reader = pa.RecordBatchReader.from_batches(pushed.schema, _batches(pushed, batch_size))
     if columns is None:
         columns = list(outputs)
     if batch_size is not None:
@@ -185,6 +251,23 @@ def _scanner(
         reader, columns=columns, filter=condition, **options
     )
     return scanner
+
+
+def _filtered(rows: ScanRows, names: Iterable[str], condition: pc.Expression) -> pa.RecordBatchReader:
+    """Return the rows for which a filter is true, which pyarrow can select if they have no views."""
+    types = {field.name: DICTIONARY for field in rows.schema if field.type == DICTIONARY}
+    # A column keeps the number of rows in a cast. That of the filter is read anyway.
+    read = ArrowFilter.of(condition, rows.outputs).columns or rows.schema.names
+    columns = list(names) or sorted(read)[:1]
+    found = _scanner(rows.with_text_types(types), columns, condition, None, {})
+    schema = pa.schema([rows.schema.field(name) for name in found.projected_schema.names])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        # A scanner reads ahead from this call on, and DataFusion needs the schema alone of some.
+        for batch in found.to_batches():
+            yield batch.cast(schema)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
 
 
 def _names_in(columns: Any, rows: ScanRows) -> set[str]:

@@ -341,6 +341,7 @@ class FileReader:
             for each in stored
         ]
         projections = [*read, *extra]
+        by_name = {input_name(each): each for each in inputs}
         conditions = [
             (stored.index(each.input), each.operator, each.values)
             for each in tests.conditions
@@ -352,7 +353,7 @@ class FileReader:
         try:
             for seen, batch in reader.read_matching(self.native, path, projections, conditions, **options):
                 is_counted = is_count and not batch.num_columns
-                found = self._with_constants(batch, stored, inputs) if inputs and not is_counted else batch
+                found = self._with_constants(batch, by_name) if inputs and not is_counted else batch
                 yield seen, found, batch.columns[len(stored) :]
         except DeltaVariantError as error:
             error.column = self.table.logical_name(error.column)
@@ -383,20 +384,17 @@ class FileReader:
         position = self.native.schema.get_field_index(self._stored_path((name,))[0])
         return None if position < 0 else self.native.schema.field(position).type
 
-    def _with_constants(
-        self, batch: pa.RecordBatch, stored: Sequence[Input], inputs: Sequence[Input]
-    ) -> pa.RecordBatch:
-        """Return the inputs in their table types, with the constants of the file among them."""
+    def _with_constants(self, batch: pa.RecordBatch, inputs: Mapping[str, Input]) -> pa.RecordBatch:
+        """Return the inputs by name in their table types, with the constants of the file among them."""
+        columns = iter(batch.columns)
         with error_location(file=self.file.path):
-            arrays = {
-                input_name(each): self.table.column(each, array)
-                for each, array in zip(stored, batch.columns, strict=False)
-            }
-        for each in inputs:
-            if self._is_constant(each):
-                arrays[input_name(each)] = self._constant(each, batch.num_rows)
-        names = [input_name(each) for each in inputs]
-        return pa.record_batch([arrays[name] for name in names], names=names)
+            arrays = [
+                self._constant(each, batch.num_rows)
+                if self._is_constant(each)
+                else self.table.column(each, next(columns))
+                for each in inputs.values()
+            ]
+        return pa.record_batch(arrays, names=list(inputs))
 
     def _is_constant(self, each: Input) -> bool:
         if each == FILE_METADATA:

@@ -14,25 +14,21 @@ from polars.io.plugins import register_io_source
 
 from ..variant.objects import variants_as_json
 from .explanation import ReadReport
-from .query import is_text_path
+from .query import VIEW, is_text_path
 from .scan_rows import ScanRows
 
 
 def lazy_frame(rows: ScanRows, variants: Literal["json", "bytes"]) -> pl.LazyFrame:
     """Return rows as a lazy frame, with Variants in a form that Polars has."""
     plain = variants_as_json if variants == "json" else _unchanged
-    # Polars has views of strings, which take the same bytes for equal ones.
-    rows = rows.with_dictionaries([name for name, each in rows.outputs.items() if is_text_path(each)])
     empty = plain(rows.schema.empty_table())
+    # Polars has views of strings, and takes them without a copy.
+    rows = rows.with_text_types({name: VIEW for name, each in rows.outputs.items() if is_text_path(each)})
 
     def frame(table: pa.Table) -> pl.DataFrame:
-        texts = [field.name for field in table.schema if pa.types.is_dictionary(field.type)]
-        found = pl.from_arrow(plain(table.drop_columns(texts)))
+        found = pl.from_arrow(plain(table))
         assert isinstance(found, pl.DataFrame)
-        names = table.column_names
-        return pl.DataFrame(
-            [_strings(name, table[name]) if name in texts else found.get_column(name) for name in names]
-        )
+        return found
 
     def read(
         names: list[str] | None, predicate: pl.Expr | None, limit: int | None, _batch_size: int | None
@@ -47,16 +43,10 @@ def lazy_frame(rows: ScanRows, variants: Literal["json", "bytes"]) -> pl.LazyFra
             part = frame(pa.Table.from_batches([batch]))
             if predicate is not None:
                 part = part.filter(predicate)
-            yield part if names is None else part.select(names)
+            yield part if names is None or part.columns == names else part.select(names)
 
     schema = dict(frame(rows.schema.empty_table()).schema)
     return register_io_source(read, schema=schema, explain_name="delta_variant")
-
-
-def _strings(name: str, column: Any) -> pl.Series:
-    """Return a column of dictionaries as a series of the strings in them."""
-    parts = [pl.Series(part.dictionary).gather(pl.Series(part.indices)) for part in column.chunks]
-    return pl.concat(parts).alias(name) if parts else pl.Series(name, dtype=pl.String)
 
 
 def _unchanged(table: pa.Table) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeGuard
 
 import msgspec
@@ -33,15 +34,16 @@ from .predicate import RowCondition, are_conditions, leading_conditions
 from .scope import Scope
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
+VIEW = pa.string_view()
 
 
-class Query(msgspec.Struct, frozen=True):
+class Query(msgspec.Struct, frozen=True, dict=True):
     """Expressions bound to a table: the outputs by name, the predicate, and their inputs.
 
     `hint` is true for each row that the caller keeps, who selects these rows among those of the query.
     `lateral` makes a row for each part of a Variant of the rows that match the predicate. `shredded` has the
-    types of the Variant columns that are returned as files store them, by name. `dictionaries` are the
-    outputs of text that are returned as dictionaries. `required` are the NOT NULL columns of the table.
+    types of the Variant columns that are returned as files store them, by name. `text_types` has the outputs
+    of text that are returned as `DICTIONARY` or as views. `required` are the NOT NULL columns of the table.
     """
 
     outputs: Mapping[str, Expression]
@@ -50,7 +52,7 @@ class Query(msgspec.Struct, frozen=True):
     hint: Expression | None = None
     shredded: Mapping[str, pa.DataType] = msgspec.field(default_factory=dict)
     lateral: _Lateral | None = None
-    dictionaries: frozenset[str] = frozenset()
+    text_types: Mapping[str, pa.DataType] = msgspec.field(default_factory=dict)
     required: frozenset[str] = frozenset()
 
     @classmethod
@@ -103,26 +105,31 @@ class Query(msgspec.Struct, frozen=True):
             lateral=msgspec.structs.replace(lateral, inputs=of_parts),
         )
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         """Return the schema of the result."""
         return pa.schema([self._field(name, each) for name, each in self.outputs.items()])
 
-    def with_dictionaries(self, names: Collection[str]) -> Query:
-        """Return the query with some outputs of text as dictionaries."""
-        query = msgspec.structs.replace(self, dictionaries=frozenset(names))
+    @cached_property
+    def _read(self) -> Sequence[tuple[Expression, pa.DataType]]:
+        """Return the outputs as they are read from files, with the types of the result."""
+        return [(self._as_read(field.name, self.outputs[field.name]), field.type) for field in self.schema]
+
+    def with_text_types(self, types: Mapping[str, pa.DataType]) -> Query:
+        """Return the query with these types of some outputs of text, `DICTIONARY` or views."""
+        query = msgspec.structs.replace(self, text_types=types)
         return query._with(self.outputs, self.hint)
 
     def _as_read(self, name: str, bound: Expression) -> Expression:
-        """Return an output as it is read from files: a path that is a dictionary stays one."""
-        if name in self.dictionaries and self.lateral is None and is_text_path(bound):
-            return msgspec.structs.replace(bound, type=DICTIONARY)
+        """Return an output as it is read from files, which have no views of columns that are not paths."""
+        if name in self.text_types and self.lateral is None and is_text_path(bound):
+            return msgspec.structs.replace(bound, type=self.text_types[name])
         return bound
 
     def _field(self, name: str, bound: Expression) -> pa.Field[Any]:
         field = _output_field(name, bound, self.required)
-        if name in self.dictionaries:
-            return field.with_type(DICTIONARY)
+        if name in self.text_types:
+            return field.with_type(self.text_types[name])
         if not _is_variant(bound) or bound.column not in self.shredded:
             return field
         return field.with_type(self.shredded[bound.column])
@@ -137,10 +144,10 @@ class Query(msgspec.Struct, frozen=True):
         """Return conditions that are true for each row that is needed, by which rows can be skipped."""
         # A condition on the text at a path is tested on its dictionary.
         outputs = self.outputs.items()
-        texts: dict[Input, Input] = {
-            each: msgspec.structs.replace(each, type=DICTIONARY)
+        texts: dict[Input, Any] = {
+            each: read
             for name, each in outputs
-            if is_text_path(each) and self._as_read(name, each) != each
+            if is_text_path(each) and (read := self._as_read(name, each)) != each
         }
         found = leading_conditions(self.predicate, self.hint)
         return [msgspec.structs.replace(each, input=texts.get(each.input, each.input)) for each in found]
@@ -171,10 +178,7 @@ class Query(msgspec.Struct, frozen=True):
             batch = self.lateral.rows(batch)
         if not self.outputs:
             return rows_without_columns(batch.num_rows)
-        arrays = [
-            _cast(evaluate(self._as_read(field.name, each), batch), field.type)
-            for each, field in zip(self.outputs.values(), self.schema, strict=True)
-        ]
+        arrays = [_cast(evaluate(each, batch), arrow_type) for each, arrow_type in self._read]
         return pa.record_batch(arrays, schema=self.schema)
 
 

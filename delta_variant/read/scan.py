@@ -23,6 +23,7 @@ from ..variant.objects import (
     variants_as_json,
 )
 from .explanation import Explanation, ReadReport
+from .query import DICTIONARY, VIEW
 from .scan_rows import ScanRows
 
 if TYPE_CHECKING:
@@ -255,7 +256,7 @@ class Scan(Rows):
         """
         return self._rows.batches(ReadReport())
 
-    def to_dataset(self, read_dictionary: str | Sequence[str] = ()) -> Dataset:
+    def to_dataset(self, read_dictionary: str | Sequence[str] = (), *, string_views: bool = False) -> Dataset:
         """Return the rows as a dataset of pyarrow, into which engines push projections and filters.
 
         DuckDB, DataFusion and Polars (`scan_pyarrow_dataset`) accept it. A query reads only the columns that
@@ -268,6 +269,9 @@ class Scan(Rows):
             read_dictionary: The name of a column of strings that is read as a dictionary,
                 `dictionary<int32, string>`, or a list of names, as in pyarrow. Engines group and join by a
                 column of few distinct strings faster then. No column by default.
+            string_views: Whether the other columns of strings have the type `string_view`, by which
+                DataFusion groups and joins faster. False by default, because pyarrow has few functions for
+                this type.
 
         Returns:
             A `pyarrow.dataset.Dataset` with the columns of the scan. Name the paths that queries need in
@@ -297,7 +301,8 @@ class Scan(Rows):
                     f"read_dictionary: expected a column of strings, got {name!r}: the scan has "
                     f"{', '.join(map(repr, strings)) or 'none'}"
                 )
-        return ScanDataset(self._rows.with_dictionaries(names))
+        views = dict.fromkeys(strings, VIEW) if string_views else {}
+        return ScanDataset(self._rows.with_text_types({**views, **dict.fromkeys(names, DICTIONARY)}))
 
     def to_lazyframe(self, variants: Literal["json", "bytes"] = "json") -> pl.LazyFrame:
         """Return the rows as a lazy frame of Polars, which reads what its query needs; needs Polars.

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from .._arrow import Array, total
 from .._options import OnConflict
-from .._progress import begin
+from .._progress import begin, is_observed
 from .._text import count
 from ..data_file.shredding import check_layout
 from ..errors import (
@@ -77,8 +77,8 @@ class ScanRows(ABC):
         """Return some columns of the rows for which `hint` is true, and maybe of others."""
 
     @abstractmethod
-    def with_dictionaries(self: Rows, names: Collection[str]) -> Rows:
-        """Return the rows with some columns of text as dictionaries."""
+    def with_text_types(self: Rows, types: Mapping[str, pa.DataType]) -> Rows:
+        """Return the rows with these types of some columns of text, `DICTIONARY` or views."""
 
     @abstractmethod
     def split(self: Rows) -> Iterator[Rows]:
@@ -183,9 +183,9 @@ class TableRows(ScanRows):
         """Return some columns of the rows for which `hint` is true, and maybe of others."""
         return self._with(self.query.narrow(names, hint))
 
-    def with_dictionaries(self, names: Collection[str]) -> TableRows:
-        """Return the rows with some columns of text as dictionaries."""
-        return self._with(self.query.with_dictionaries(names))
+    def with_text_types(self, types: Mapping[str, pa.DataType]) -> TableRows:
+        """Return the rows with these types of some columns of text, `DICTIONARY` or views."""
+        return self._with(self.query.with_text_types(types))
 
     def as_stored(self) -> TableRows:
         """Return the rows with Variant columns as files store them; raises ShreddingError if they differ."""
@@ -215,9 +215,11 @@ class TableRows(ScanRows):
         return watch_paths(self.table, self.files, self.query, rows)
 
     def _known_rows(self) -> int | None:
-        """Return the number of rows to decode; None if pages may be skipped, or the files are many."""
+        """Return the number of rows to decode; None if it is not needed, or takes too long to find."""
         files = self.plan.files
-        if self.plan.pruning_predicate is not None or files.num_rows > MAX_COUNTED_FILES:
+        # Pages may be skipped by a predicate.
+        is_known = self.plan.pruning_predicate is None and files.num_rows <= MAX_COUNTED_FILES
+        if not is_known or not is_observed():
             return None
         counts = row_counts(files)
         return None if counts.null_count else total(counts)

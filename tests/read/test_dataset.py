@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -110,6 +111,79 @@ def test_strings_of_parts_of_variants_are_dictionaries(tmp_path: Path):
     scan = dv.read_table(tmp_path / "t", columns={"k": "item.value:k::string"}, lateral=lateral)
     assert scan.to_dataset("k").to_table().to_pylist() == [{"k": "x"}, {"k": "y"}, {"k": "x"}]
     assert scan.to_lazyframe().collect().to_dicts() == [{"k": "x"}, {"k": "y"}, {"k": "x"}]
+
+
+def test_columns_of_strings_are_read_as_views(table: Path):
+    # Few of the rows have one of many values, a file has the text in `value`, and another lacks the path.
+    many = [{"id": 4 + n, "day": "d4", "event": {"type": f"a long text, number {n}"}} for n in range(300)]
+    dv.write_table(table, many, mode="append", shredding=SHREDDING)
+    events = [{"event": {"type": None}}, {"event": {"type": ["x"]}}, {"event": None}]
+    others = [{"id": 304 + n, "day": "d5", **event} for n, event in enumerate(events)]
+    dv.write_table(table, others, mode="append", shredding=None)
+    columns = {**COLUMNS, "type": "try_cast(event:type as string)", "label": "coalesce(day, '-')"}
+    scan = dv.read_table(table, columns=columns)
+    dataset = scan.to_dataset("label", string_views=True)
+    text = pa.dictionary(pa.int32(), pa.string())
+    assert dataset.schema.types == [pa.int64(), pa.string_view(), pa.int64(), pa.string_view(), text]
+    assert dataset.to_table().schema == dataset.schema
+    assert dataset.to_table().to_pylist() == scan.to_pylist()
+    found = dataset.to_table(columns=["type", "label"], filter=pc.starts_with(pc.field("day"), "d0"))
+    assert found.to_pylist() == [{"type": "a", "label": "d0"}, {"type": "b", "label": "d0"}]
+    assert found.schema.types == [pa.string_view(), text]
+    few = dv.read_table(table, columns=columns, where="id in (0, 7, 303, 305)")
+    found = few.to_dataset(string_views=True).to_table()["type"].to_pylist()
+    assert found == ["a", "a long text, number 3", "a long text, number 299", '["x"]']
+    query = "select count(distinct type), max(type) from views"
+    views = scan.to_dataset(string_views=True)
+    assert duckdb.sql(query).fetchall() == [(303, "b")]
+    del views
+
+
+def test_views_do_not_depend_on_rows_that_a_predicate_excludes(table: Path):
+    append_text_as_user(table)
+    where = "id < 4 and event:user.id::bigint >= 11 and event:type::string = 'b'"
+    scan = dv.read_table(table, columns={"type": "event:type::string"}, where=where)
+    assert scan.to_dataset(string_views=True).to_table().to_pylist() == [{"type": "b"}, {"type": "b"}]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pc.field("type") == "b",
+        (pc.field("user") > 10) & pc.field("type").is_valid(),
+        (pc.field("user") > 10) | pc.field("type").isin(["b", "c"]),
+        pc.field("type").is_null() & (pc.field("day") != "d2"),
+        pc.field("at") >= 0.5,
+        pc.starts_with(pc.field("day"), "d"),
+    ],
+    ids=str,
+)
+def test_a_fragment_selects_the_rows_that_pyarrow_selects(condition: pc.Expression, table: Path):
+    append_text_as_user(table)
+    rows = [
+        {"id": 5, "day": None, "event": {"at": math.nan}},
+        {"id": 6, "day": "d2", "event": {"at": 0.5, "type": "a"}},
+    ]
+    dv.write_table(table, rows, mode="append")
+    columns = {"user": "try_cast(event:user.id as bigint)", "at": "event:at::double"}
+    dataset = dv.read_table(table, columns={**COLUMNS, **columns}).to_dataset()
+    in_memory = arrow_dataset.dataset(dataset.to_table())
+    expected = in_memory.to_table(columns=["type", "id"], filter=condition).to_pylist()
+    parts = [part.scanner(columns=["type", "id"], filter=condition) for part in dataset.get_fragments()]
+    assert [row for part in parts for row in part.to_table().to_pylist()] == expected
+    assert [part.projected_schema.names for part in parts] == [["type", "id"]] * len(parts)
+
+
+def test_filters_on_views_select_rows_in_fragments(table: Path):
+    dataset = dv.read_table(table, columns=COLUMNS).to_dataset(string_views=True)
+    for condition in (pc.field("type") == "b", pc.field("type").isin(["b", "c"])):
+        parts = [part.scanner(columns=["id"], filter=condition) for part in dataset.get_fragments()]
+        assert [row["id"] for part in parts for row in part.to_table().to_pylist()] == [1, 3]
+        assert sum(part.count_rows() for part in parts) == 2
+        counted = [part.scanner(columns=[], filter=condition) for part in dataset.get_fragments()]
+        assert sum(batch.num_rows for part in counted for batch in part.to_batches()) == 2
+        assert dataset.count_rows(filter=condition) == 2
+    assert dataset.count_rows(filter=pc.starts_with(pc.field("type"), "b")) == 2
 
 
 def test_only_columns_of_strings_are_dictionaries(table: Path):
@@ -420,6 +494,29 @@ def test_filters_are_reduced_to_weaker_expressions(condition: pc.Expression, exp
     outputs = Scope(SCHEMA, ("v",), "UTC").whole_columns()
     pruning = ArrowFilter.of(condition, outputs).pruning
     assert (None if pruning is None else describe(pruning)) == expected
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_exact"),
+    [
+        (number > 5, True),
+        ((number > 5) & (text == "x"), True),
+        ((number > 5) | text.is_null(), True),
+        (number.isin([1, 2]), True),
+        (pc.field("at") > pa.scalar(1000, pa.timestamp("ns", "UTC")), True),
+        (number.isin(range(200)), False),
+        (ratio > 5.0, False),
+        (ratio.isin([5.0]), False),
+        ((number > 5) & pc.starts_with(text, "x"), False),
+        (pc.or_(number > 5, text == "x"), False),
+        (~(number > 5), False),
+        (pc.scalar(True), False),
+    ],
+    ids=str,
+)
+def test_expressions_of_some_filters_are_exact(condition: pc.Expression, is_exact: bool):
+    outputs = Scope(SCHEMA, ("v",), "UTC").whole_columns()
+    assert ArrowFilter.of(condition, outputs).is_exact is is_exact
 
 
 def test_a_filter_names_its_columns():

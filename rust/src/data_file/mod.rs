@@ -11,6 +11,7 @@ pub mod residual_rows;
 mod rows;
 pub mod stats;
 mod stored;
+pub mod text;
 mod transfer;
 pub mod units;
 pub mod write;

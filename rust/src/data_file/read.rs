@@ -12,10 +12,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, LargeListArray, ListArray,
-    MapArray, OffsetSizeTrait, RecordBatch, RecordBatchOptions, StringArray, StructArray, new_null_array,
+    Array, ArrayRef, BooleanArray, Int64Array, LargeListArray, ListArray, MapArray, OffsetSizeTrait,
+    RecordBatch, RecordBatchOptions, StructArray, new_null_array,
 };
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::{DataType, Field, Fields, Schema};
@@ -28,6 +27,7 @@ use super::columns::locate;
 use super::conditions::Condition;
 use super::filter::filter_rows;
 use super::rows::{RowNumbers, Selected};
+use super::text::{as_dictionary, is_other_form};
 use crate::error::{Error, Result};
 use crate::legacy;
 use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan};
@@ -41,11 +41,12 @@ use crate::shred::text_buffers::TextBuffers;
 use crate::shred::unshred::unshred;
 use crate::value::Zone;
 use crate::value::cast::{Casting, variant_fields};
-use crate::value::column::is_text_dictionary;
 use crate::value::path::Step;
 
 /// Rows decoded at a time, where only leaves are read.
 const BATCH_ROWS: usize = 64 << 10;
+/// The rows decoded at a time for the values at one path: each engine takes time for each batch.
+const PATH_BATCH_ROWS: usize = 256 << 10;
 /// Rows decoded at a time where values are rebuilt, few enough that their columns stay in the CPU cache.
 const WHOLE_BATCH_ROWS: usize = 8 << 10;
 /// Batches of whole values that are decoded ahead of the rebuilding.
@@ -67,10 +68,10 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// The type that values of a path are cast to: a dictionary has strings.
+    /// The type that values of a path are cast to: each form of text has strings.
     fn target(&self) -> &DataType {
         match self.field.data_type() {
-            data_type if is_text_dictionary(data_type) => &DataType::Utf8,
+            data_type if is_other_form(data_type) => &DataType::Utf8,
             data_type => data_type,
         }
     }
@@ -86,7 +87,8 @@ pub enum What {
     Column,
     /// The column as it is stored: text is dictionaries in batches in which all of it is.
     Stored,
-    /// The values at a path in a Variant, cast to the type of the result's field, which may be a dictionary of strings.
+    /// The values at a path in a Variant, cast to the type of the result's field. It may be a dictionary of
+    /// strings, or views, which are strings or a dictionary of them until `with_views`.
     Path { path: Vec<Step>, casting: Casting },
     /// The values at a path in a Variant as JSON text, with timestamps as local times of a zone.
     Json { path: Vec<Step>, zone: Zone },
@@ -304,15 +306,18 @@ impl DataFileReader {
         decoding
     }
 
-    /// Read row groups on all threads. The first time, each thread reads one, so that the consumer can begin.
+    /// Read row groups on all threads. The first time, each thread reads a batch of one, so that the consumer can begin.
     fn read_leaves(&mut self) -> Result<()> {
         let DataFileReader { query, row_groups, reading, has_begun, ready, .. } = self;
         let threads = rayon::current_num_threads();
-        let most = if *has_begun || query.is_count { threads * ROW_GROUPS_AHEAD } else { threads };
+        let (most, bytes) = match *has_begun || query.is_count {
+            true => (threads * ROW_GROUPS_AHEAD, DECODED_BYTES),
+            false => (threads, 1),
+        };
         *has_begun = true;
         let count = most.saturating_sub(reading.len()).min(row_groups.len());
         reading.extend(row_groups.drain(..count).map(LeafReader::new));
-        advance_in_order(reading, query, threads);
+        advance_in_order(reading, query, threads, bytes);
         while let Some(first) = reading.front_mut() {
             ready.extend(first.projected.drain(..));
             if !first.is_at_end || first.error.is_some() && !ready.is_empty() {
@@ -327,8 +332,8 @@ impl DataFileReader {
     }
 }
 
-/// Advance the readers on several threads, from the first on, until `DECODED_BYTES` wait.
-fn advance_in_order(readers: &mut VecDeque<LeafReader>, query: &Query, threads: usize) {
+/// Advance the readers on several threads, from the first on, each until `bytes` wait, and until `DECODED_BYTES` do in all.
+fn advance_in_order(readers: &mut VecDeque<LeafReader>, query: &Query, threads: usize, bytes: usize) {
     let threads = threads.min(readers.len());
     let decoded = AtomicUsize::new(readers.iter().map(LeafReader::decoded_bytes).sum());
     let remaining = Mutex::new(readers.iter_mut().enumerate());
@@ -338,7 +343,7 @@ fn advance_in_order(readers: &mut VecDeque<LeafReader>, query: &Query, threads: 
             // The consumer waits for the first.
             if index == 0 || decoded.load(Relaxed) < DECODED_BYTES {
                 let before = reader.decoded_bytes();
-                if let Err(error) = reader.advance(query) {
+                if let Err(error) = reader.advance(query, bytes) {
                     (reader.error, reader.is_at_end) = (Some(error), true);
                 }
                 decoded.fetch_add(reader.decoded_bytes().saturating_sub(before), Relaxed);
@@ -368,10 +373,10 @@ impl LeafReader {
         self.projected.iter().map(|found| found.batch.get_array_memory_size()).sum()
     }
 
-    /// Read and project batches until `DECODED_BYTES` wait.
-    fn advance(&mut self, query: &Query) -> Result<()> {
+    /// Read and project batches until `most` bytes wait.
+    fn advance(&mut self, query: &Query, most: usize) -> Result<()> {
         let mut bytes = self.decoded_bytes();
-        while !self.is_at_end && bytes < DECODED_BYTES {
+        while !self.is_at_end && bytes < most {
             let Some(batches) = &mut self.batches else {
                 self.batches = Some(query.read_leaves(&self.selected, self.has_metadata)?);
                 continue;
@@ -449,7 +454,7 @@ impl Query {
             What::Column => is_variant(&each.field),
             What::Stored | What::Json { .. } => true,
             What::Path { .. } => {
-                is_text_dictionary(each.field.data_type())
+                is_other_form(each.field.data_type())
                     || (self.is_tested(each) && *each.target() == DataType::Utf8)
             }
             What::Position => false,
@@ -466,6 +471,13 @@ impl Query {
         tested.into_iter().any(|one| std::ptr::eq(one, projection))
     }
 
+    fn rows_at_a_time(&self) -> usize {
+        match self.projections.as_slice() {
+            [one] if matches!(one.what, What::Path { .. }) && !one.target().is_nested() => PATH_BATCH_ROWS,
+            _ => BATCH_ROWS,
+        }
+    }
+
     fn read_rows(&self, scan: &Scan, selected: &Selected) -> Result<RowGroupBatches> {
         let [rows, live] = selected.within();
         self.file.read_rows(scan, selected.row_group, rows.as_deref(), live.as_deref())
@@ -478,10 +490,10 @@ impl Query {
         let leaves: BTreeSet<usize> =
             needed.iter().flat_map(|one| &one.leaves).copied().chain(metadata).collect();
         let scan = Scan {
+            batch_size: self.rows_at_a_time(),
             leaves: leaves.into_iter().collect(),
             dictionaries: self.dictionaries(),
             row_groups: Vec::new(),
-            batch_size: BATCH_ROWS,
         };
         self.read_rows(&scan, selected)
     }
@@ -518,14 +530,13 @@ impl Query {
     /// The values of a projection, with text as it is stored; `None` for values that are large to build.
     fn tested(&self, projection: &Projection, batch: &RecordBatch) -> Result<Option<ArrayRef>> {
         match &projection.what {
-            What::Path { path, .. } => {
-                let group = variant_group(batch, &projection.column)?;
-                let stored = group.map(|group| stored_text(&group, path, projection.target()));
-                match stored.transpose()?.flatten() {
-                    Some(stored) => Ok(Some(stored)),
-                    None => self.column(projection, batch, iter::empty()).map(Some),
-                }
+            What::Path { path, casting } if *projection.target() == DataType::Utf8 => {
+                Ok(Some(match variant_group(batch, &projection.column)? {
+                    Some(group) => self.text(&group, path, casting)?,
+                    None => new_null_array(projection.target(), batch.num_rows()),
+                }))
             }
+            What::Path { .. } => self.column(projection, batch, iter::empty()).map(Some),
             What::Column if !has_variant(&projection.field) => {
                 self.column(projection, batch, iter::empty()).map(Some)
             }
@@ -619,14 +630,8 @@ impl Query {
             },
             What::Stored => Ok(batch.column_by_name(&projection.column[0]).cloned().unwrap_or_else(nulls)),
             What::Path { path, casting } => match variant_group(batch, &projection.column)? {
-                Some(group) if is_text_dictionary(data_type) => {
-                    match stored_text(&group, path, &DataType::Utf8)? {
-                        Some(stored) => Ok(stored),
-                        None => {
-                            as_dictionary(extract(&group, path, &DataType::Utf8, casting, self.on_conflict)?)
-                        }
-                    }
-                }
+                Some(group) if *data_type == DataType::Utf8View => self.text(&group, path, casting),
+                Some(group) if is_other_form(data_type) => as_dictionary(self.text(&group, path, casting)?),
                 Some(group) => extract(&group, path, data_type, casting, self.on_conflict),
                 None => Ok(nulls()),
             },
@@ -635,6 +640,14 @@ impl Query {
                 None => Ok(nulls()),
             },
             What::Position => Ok(Arc::new(Int64Array::from_iter_values(numbers.map(|number| number as i64)))),
+        }
+    }
+
+    /// The text at a path: as it is stored, or extracted.
+    fn text(&self, group: &StructArray, path: &[Step], casting: &Casting) -> Result<ArrayRef> {
+        match stored_text(group, path)? {
+            Some(stored) => Ok(stored),
+            None => extract(group, path, &DataType::Utf8, casting, self.on_conflict),
         }
     }
 
@@ -737,14 +750,6 @@ impl Iterator for DataFileReader {
         }
         self.ready.pop_front().map(|found| Ok(found.batch))
     }
-}
-
-/// The same strings as a dictionary that has each of them, repeated or not.
-fn as_dictionary(strings: ArrayRef) -> Result<ArrayRef> {
-    let (offsets, bytes, nulls) = strings.as_string::<i32>().clone().into_parts();
-    let keys = Int32Array::new((0..strings.len() as i32).collect(), nulls);
-    let values = StringArray::new(offsets, bytes, None);
-    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values))?))
 }
 
 /// Combine batches of one schema.

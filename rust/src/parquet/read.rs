@@ -17,7 +17,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, RowSelection};
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels, parquet_to_arrow_schema};
 use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::file::metadata::{
-    ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, RowGroupMetaData,
+    ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataOptions, ParquetMetaDataReader, RowGroupMetaData,
 };
 use parquet::file::page_index::offset_index::PageLocation;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
@@ -544,7 +544,13 @@ fn check_row_groups(metadata: &ParquetMetaData, length: u64) -> Result<()> {
 /// The number of rows in a batch: fewer than requested where they are large.
 fn rows_at_a_time(group: &RowGroupMetaData, scan: &Scan) -> usize {
     let chunks = scan.leaves.iter().map(|leaf| group.column(*leaf));
-    let sizes = chunks.map(|chunk| chunk.unencoded_byte_array_data_bytes().unwrap_or(0).unsigned_abs());
+    let size = |chunk: &ColumnChunkMetaData| match chunk.column_type() {
+        PhysicalType::BYTE_ARRAY => {
+            chunk.unencoded_byte_array_data_bytes().unwrap_or(chunk.uncompressed_size())
+        }
+        _ => 0,
+    };
+    let sizes = chunks.map(|chunk| size(chunk).unsigned_abs());
     let bytes_of_rows = sizes.fold(0u64, u64::saturating_add) / group.num_rows().unsigned_abs().max(1);
     let most = BATCH_BYTES / usize::try_from(bytes_of_rows).unwrap_or(usize::MAX).max(1);
     scan.batch_size.min(most).max(1)

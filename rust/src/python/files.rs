@@ -32,6 +32,7 @@ use crate::data_file::conditions::{Condition, Operator, Test};
 use crate::data_file::read::{DataFileReader, Found, LegacyLayout, Projection, What};
 use crate::data_file::residual_rows::is_separated;
 use crate::data_file::stats::file_bounds;
+use crate::data_file::text::with_views;
 use crate::data_file::units::{Input, UnitBounds, page_units, row_group_units};
 use crate::data_file::write::{DataFileWriter, Encoding, OnInvalid, WriteError};
 use crate::deletion_vector;
@@ -591,6 +592,7 @@ impl PyDataFile {
         let rows: Option<Vec<Range<u64>>> =
             rows.map(|rows| rows.into_iter().map(|(start, end)| start..end).collect());
         let file = self.file.clone();
+        let fields: Vec<Field> = projections.iter().map(|each| each.field.clone()).collect();
         let mut reader = DataFileReader::new(file, projections, rows.as_deref(), on_conflict, deleted)?
             .with_conditions(conditions.into_iter().flatten().map(condition).collect::<PyResult<_>>()?);
         if let Some(word) = legacy {
@@ -600,7 +602,11 @@ impl PyDataFile {
         if is_count {
             reader = reader.counting();
         }
-        Ok(PyBatches::new(ReadAhead::new(reader)).into_pyobject(py)?.into_any())
+        let rows = ReadAhead::new(reader).map(move |found| {
+            let Found { rows_read, batch } = found?;
+            Ok(Found { rows_read, batch: with_views(batch, &fields)? })
+        });
+        Ok(PyBatches::new(rows).into_pyobject(py)?.into_any())
     }
 
     /// Return an iterator of record batches of leaf columns as they are stored, with the structs, lists and maps around

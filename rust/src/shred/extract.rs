@@ -238,11 +238,11 @@ fn extract_at(
 }
 
 /// The text at `path` as the column that holds it stores it, as dictionaries; `None` if it may be elsewhere, too.
-pub fn stored_text(group: &StructArray, path: &[Step], target: &DataType) -> Result<Option<ArrayRef>> {
+pub fn stored_text(group: &StructArray, path: &[Step]) -> Result<Option<ArrayRef>> {
     let layout = Layout::parse_projected(group.fields())?;
     let selection = Selection::find(group, &layout, path)?;
     match &selection.layout.typed_value {
-        Some((position, Typed::Leaf(_))) if selection.rest.is_empty() && *target == DataType::Utf8 => {
+        Some((position, Typed::Leaf(_))) if selection.rest.is_empty() => {
             let typed = selection.group.column(*position);
             let is_alone = is_text_dictionary(typed.data_type()) && selection.rows_of_values()?.is_empty();
             is_alone.then(|| with_nulls(typed, selection.nulls.as_ref())).transpose()

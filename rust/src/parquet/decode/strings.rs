@@ -312,8 +312,10 @@ impl Values for Strings {
             let start = keys.len();
             begun(page, bytes, keys_of)?.read(count, keys)?;
             let distinct = self.dictionary.as_ref().map_or(0, Dictionary::len);
-            let is_known = |key: &i32| (*key as u32 as usize) < distinct;
-            return if keys[start..].iter().all(is_known) { Ok(()) } else { Err(unknown_key()) };
+            // Without an early end the loop is vectorized.
+            let has_unknown =
+                keys[start..].iter().fold(false, |found, &key| found | (key as u32 as usize >= distinct));
+            return if has_unknown { Err(unknown_key()) } else { Ok(()) };
         }
         self.plain()?;
         let Batch::Plain(plain) = &mut self.batch else { return Err(unknown_key()) };
