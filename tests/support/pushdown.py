@@ -183,7 +183,8 @@ def sources(table: Path) -> list[Source]:
     found = []
     for where, test in wheres.items():
         scan = dv.read_table(table, columns=COLUMNS, where=where)
-        found.append(Source(scan, scan.to_dataset(), [row for row in rows if test(row)]))
+        dataset = scan.to_dataset(string_views=where is not None)
+        found.append(Source(scan, dataset, [row for row in rows if test(row)]))
     return found
 
 
