@@ -21,7 +21,7 @@ from ..operations.audit import Audit, AuditedFile
 from ..operations.audit.findings import SEVERITIES, Finding, RuleSummary, Severity, summarize
 from ..reports.audit_page import NOUNS, scope_of
 from ..reports.rule_texts import rule_url
-from .output import facts
+from .report import facts
 from .terminal import console, print_hint, print_json, print_lines, wrapped
 
 STYLES = {"error": "bold red", "warning": "yellow", "info": "dim"}

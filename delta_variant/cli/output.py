@@ -7,14 +7,10 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, TextIO, TypeAlias
+from typing import TextIO
 
 from .._system_errors import reason_of
 from ..errors import StoreError
-from .tables import FIT, Heading, Layout, print_table
-from .terminal import console, print_hint, print_json, print_lines
 
 CLEAN = 0
 FINDINGS = 1
@@ -80,45 +76,3 @@ def write_page(path: str | os.PathLike[str], content: str | bytes) -> None:
     except OSError as error:
         raise StoreError(f"cannot write {path}: {reason_of(error)}", file=str(path)) from error
     print_hint(f"wrote {path}, {size_text(len(data))}")
-
-
-Rows: TypeAlias = tuple[Sequence[Heading], Iterable[Sequence[Any]]]
-"""A table: its headings and its rows."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """A result as a command prints it.
-
-    `json` is an object, or a list of objects for one line each. `hint` explains on standard error what the
-    text omits.
-    """
-
-    json: object
-    lines: Iterable[str] = ()
-    tables: Iterable[Rows] = ()
-    hint: str | None = None
-
-
-def facts(value: object, names: str) -> dict[str, Any]:
-    """Return attributes of a value, whose names are separated by spaces, for an object of JSON."""
-    return {name: getattr(value, name) for name in names.split()}
-
-
-def render(report: Report, *, json: bool, layout: Layout = FIT) -> None:
-    """Print a report: an empty line precedes each table that follows something."""
-    if json:
-        for each in report.json if isinstance(report.json, list) else [report.json]:
-            print_json(each)
-        return
-    out, is_first = console(), True
-    for line in report.lines:
-        print_lines(out, line)
-        is_first = False
-    for headings, rows in report.tables:
-        if not is_first:
-            print_lines(out, "")
-        print_table(out, headings, rows, layout)
-        is_first = False
-    if report.hint is not None:
-        print_hint(report.hint)

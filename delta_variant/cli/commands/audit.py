@@ -32,8 +32,9 @@ from ..audit_report import (
 from ..confirmation import confirm
 from ..interrupts import all_or_nothing
 from ..options import DryRun, Json, Page, Table, Text, Texts, Version, Yes, handle, option
-from ..output import FINDINGS, Report, facts, render, write_page
+from ..output import FINDINGS, write_page
 from ..progress import showing_progress
+from ..report import Report, facts, render
 from ..terminal import print_hint
 
 FailOn: TypeAlias = Literal["error", "warning", "info", "never"]

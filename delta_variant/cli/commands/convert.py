@@ -28,8 +28,8 @@ from ..options import (
     parse_pairs,
     parse_size,
 )
-from ..output import Report, facts, render
 from ..progress import Intake, showing_progress
+from ..report import Report, facts, render
 from ..tables import Heading
 from .write import parse_shredding, report_of
 

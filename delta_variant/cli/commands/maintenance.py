@@ -42,8 +42,8 @@ from ..options import (
     option,
     parse_size,
 )
-from ..output import Report, facts, render
 from ..progress import showing_progress
+from ..report import Report, facts, render
 from ..tables import Heading, Layout
 
 

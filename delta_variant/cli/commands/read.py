@@ -28,8 +28,9 @@ from ..options import (
     parse_columns,
     parse_pairs,
 )
-from ..output import FINDINGS, Report, render
+from ..output import FINDINGS
 from ..progress import showing_progress
+from ..report import Report, render
 from ..rows import OutputFormat, print_rows
 from ..tables import Layout
 from ..terminal import console, print_hint, print_lines

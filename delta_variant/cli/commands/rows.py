@@ -38,8 +38,8 @@ from ..options import (
     option,
     parse_size,
 )
-from ..output import Report, facts, render
 from ..progress import Intake, showing_progress
+from ..report import Report, facts, render
 
 
 def delete(

@@ -49,8 +49,8 @@ from ..options import (
     parse_pair,
     parse_pairs,
 )
-from ..output import Report, Rows, facts, render
 from ..progress import showing_progress
+from ..report import Report, Rows, facts, render
 from ..tables import Heading, Layout
 
 

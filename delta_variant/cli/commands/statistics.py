@@ -33,8 +33,9 @@ from ..options import (
     handle,
     option,
 )
-from ..output import FINDINGS, Report, render, write_page
+from ..output import FINDINGS, write_page
 from ..progress import showing_progress
+from ..report import Report, render
 from ..rows import print_rows
 from ..tables import Heading, Layout
 from ..terminal import console, print_hint, print_json, print_lines

@@ -49,8 +49,9 @@ from ..options import (
     parse_pairs,
     parse_size,
 )
-from ..output import FINDINGS, Report, facts, render
+from ..output import FINDINGS
 from ..progress import Intake, showing_progress
+from ..report import Report, facts, render
 from ..rows import json_lines
 from ..tables import Heading
 
