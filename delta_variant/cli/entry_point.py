@@ -46,6 +46,10 @@ def _run(arguments: Sequence[str]) -> None:
             # typer maps KeyboardInterrupt to an exit status of its own.
             drop_output()
             _fail("interrupted", status=signals.status)
+        except KeyboardInterrupt:
+            # Outside of typer, for example while modules are imported.
+            drop_output()
+            _fail("interrupted", status=signals.status or INTERRUPTED)
         except Interrupted as interrupt:
             _fail(str(interrupt), status=signals.status or INTERRUPTED)
         except OSError as error:

@@ -325,10 +325,10 @@ def _remove_staged(staged: str) -> None:
     """Remove a staged file. A failure is logged, because it says nothing about the file that was staged."""
     try:
         os.unlink(staged)
-    except FileNotFoundError:
-        pass
     except OSError as error:
-        _LOGGER.warning("cannot remove the temporary file %s: %s", staged, error.strerror)
+        # Nothing was staged on a read-only file system, which says so before it looks for the file.
+        if error.errno not in (errno.ENOENT, errno.EROFS):
+            _LOGGER.warning("cannot remove the temporary file %s: %s", staged, error.strerror)
 
 
 # Errors by which a file system rejects a link. Others, such as EIO or ETIMEDOUT of a network file system, may

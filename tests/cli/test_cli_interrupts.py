@@ -85,6 +85,27 @@ def test_an_interrupted_append_leaves_the_table_unchanged(tmp_path: Path, signal
     assert dv.load_snapshot(table).version == 0
 
 
+IMPORTING = """
+import os, signal, sys
+from delta_variant.cli import main
+
+class Finder:
+    def find_spec(self, *_):
+        sys.meta_path.remove(self)
+        os.kill(os.getpid(), int(sys.argv[1]))
+
+sys.meta_path.insert(0, Finder())
+main(["--help"])
+"""
+
+
+@pytest.mark.parametrize(("signal_number", "status"), SIGNALS)
+def test_an_interrupt_while_modules_are_imported_prints_a_message(signal_number: int, status: int):
+    command = [sys.executable, "-c", IMPORTING, str(int(signal_number))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", "delta-variant: interrupted\n")
+
+
 def test_an_interrupted_write_into_an_empty_folder_leaves_the_folder(tmp_path: Path):
     (tmp_path / "events").mkdir()
     interrupted(["write", "-", tmp_path / "events"], tmp_path / "events", signal.SIGTERM, set())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 from dataclasses import dataclass
@@ -410,3 +411,21 @@ def test_the_start_of_a_file_is_copied_with_another_end(tmp_path, monkeypatch, c
         store.copy(root, "file", target, "folder/whole")
         assert store.read(target, "folder/whole") == b"0123456789"
     assert sorted(path.name for path in (tmp_path / "a" / "folder").iterdir()) == ["new", "whole"]
+
+
+@pytest.mark.parametrize(("code", "warnings"), [(errno.EROFS, 0), (errno.EACCES, 1)])
+def test_a_write_to_a_read_only_file_system_warns_of_no_temporary_file(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    code: int,
+    warnings: int,
+):
+    def fail(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr("builtins.open", fail)
+    monkeypatch.setattr(os, "unlink", fail)
+    with pytest.raises(StoreError):
+        store.put_if_absent(store.open_store(tmp_path), "a", b"")
+    assert len(caplog.records) == warnings
