@@ -171,6 +171,7 @@ class RepairResult(CommitResult):
         read_version: The version whose files were compared.
         num_files: The number of compared files.
         files: The files with wrong or missing statistics.
+        dry_run: Whether nothing was committed because the call only compared.
 
     Example:
         >>> import delta_variant as dv
@@ -184,6 +185,7 @@ class RepairResult(CommitResult):
     read_version: int
     num_files: int
     files: tuple[FileRepair, ...]
+    dry_run: bool = True
 
     @property
     def repairable(self) -> tuple[FileRepair, ...]:
@@ -210,7 +212,7 @@ def repair_statistics(
 
     Args:
         table: A path, a URI, a `Table` or a `deltalake.DeltaTable`.
-        dry_run: Only compare the statistics, and commit nothing.
+        dry_run: Only compare the statistics, and commit nothing. True by default.
         files: Decoded paths of the data files to compare, relative to the table. None compares all.
         max_variant_stats_paths: The greatest number of paths with bounds for each Variant column.
         commit: The metadata of the commit; see `CommitOptions`. None, the default, sets none.
@@ -243,7 +245,7 @@ def repair_statistics(
     groups = executor.split(chosen, lambda file: file["size"] or 0, rounds=ROUNDS)
     tasks = (RepairTask(version, tuple(group), max_variant_stats_paths) for group in groups)
     found = tuple(repair for repairs in executor.run(tasks) for repair in repairs)
-    result = RepairResult(None, snapshot.uri, snapshot.version, len(chosen), found)
+    result = RepairResult(None, snapshot.uri, snapshot.version, len(chosen), found, dry_run)
     return result if dry_run else _commit_repair(snapshot, result, commit)
 
 

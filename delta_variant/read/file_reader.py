@@ -107,7 +107,7 @@ def _explain_missing_file(table: TableVersion, path: str) -> Iterator[None]:
             raise
         raise type(error)(
             "the file does not exist: a vacuum may have deleted it; read a later version, or restore the "
-            "file from a backup"
+            "file from a backup; if neither is possible, repair_files removes the entry of the file"
         ).at(table=table.uri, version=table.version, file=path) from error
 
 

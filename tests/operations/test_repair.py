@@ -33,7 +33,7 @@ def last_commit(table):
 def test_a_dry_run_returns_the_repairs_and_commits_nothing(table):
     before = {path: path.read_bytes() for path in table.path.rglob("*") if path.is_file()}
     repair = dv.repair_statistics(table.path)
-    assert (repair.read_version, repair.version, repair.num_files) == (0, None, 1)
+    assert (repair.read_version, repair.version, repair.num_files, repair.dry_run) == (0, None, 1, True)
     (file,) = repair.repairable
     assert file.reasons == ("numRecords is 7, but the file has 4 rows",)
     assert json.loads(file.stats)["numRecords"] == 4
@@ -52,7 +52,8 @@ def test_a_repair_keeps_every_other_field(table):
     table.edit("add", lambda add: add.update(fields))
     (before,) = (action["add"] for action in table.actions() if "add" in action)
     data = table.file.read_bytes()
-    assert dv.repair_statistics(table.path, dry_run=False).version == 1
+    repair = dv.repair_statistics(table.path, dry_run=False)
+    assert (repair.version, repair.dry_run) == (1, False)
     info, after = last_commit(table)
     after = after["add"]
     assert after.pop("dataChange") is False
