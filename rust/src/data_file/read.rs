@@ -54,6 +54,8 @@ const WHOLE_BATCHES: usize = 8;
 /// The maximum of decoded bytes that wait for the consumer, for whole values or the leaves of one row group. No further
 /// row group is begun while others have as many.
 const DECODED_BYTES: usize = 32 << 20;
+/// The same for the last row group of a file: one thread decodes a few batches while the consumer works with those before.
+const DECODED_BYTES_OF_LAST: usize = 4 << 20;
 /// The row groups for each thread whose leaves are read at once, after the first for each thread.
 const ROW_GROUPS_AHEAD: usize = 4;
 
@@ -317,6 +319,7 @@ impl DataFileReader {
         *has_begun = true;
         let count = most.saturating_sub(reading.len()).min(row_groups.len());
         reading.extend(row_groups.drain(..count).map(LeafReader::new));
+        let bytes = if reading.len() > 1 { bytes } else { bytes.min(DECODED_BYTES_OF_LAST) };
         advance_in_order(reading, query, threads, bytes);
         while let Some(first) = reading.front_mut() {
             ready.extend(first.projected.drain(..));
