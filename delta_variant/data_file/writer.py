@@ -218,8 +218,8 @@ class FileSeries(Generic[Context]):
 
     def _write(self, file: _FileWriter, batch: pa.RecordBatch, context: Context) -> None:
         invalid = file.write(batch)
-        if batch.nbytes >= LARGE_VALUE_BYTES:
-            self._largest_value = max(self._largest_value, *map(_largest_value, batch.columns))
+        large = (_largest_value(each) for each in batch.columns if each.nbytes >= LARGE_VALUE_BYTES)
+        self._largest_value = max([self._largest_value, *large])
         if invalid:
             self._report(context, batch, invalid)
         self._end_if_full(file)
