@@ -59,6 +59,7 @@ __all__ = [
     "parse_json",
     "path_key",
     "remove_path",
+    "replace_rows",
     "schema_of_variants",
     "set_path",
     "shred",
@@ -317,6 +318,14 @@ def instant_of(local: int, zone: str) -> int | None:
 
 def filter_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
     """Return the rows of `batch` for which `mask`, which has no nulls, is true."""
+
+def replace_rows(
+    column: pa.Array[Any], numbers: pa.Int64Array, other: pa.Array[Any], replaced: pa.Int64Array
+) -> pa.Array[Any]:
+    """Return a column, whose rows have the ascending `numbers`, with some rows replaced by those of `other`.
+
+    They have the numbers in `replaced`, in ascending order. Numbers that no row has are ignored.
+    """
 
 # Shredding. A shredding schema is a field with the type of the values, null for those with only `value`.
 

@@ -14,8 +14,9 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 import pyarrow as pa
+import pyarrow.types as arrow_types
 
-from .._arrow import retype_array
+from .._arrow import Array, retype_array
 from .._options import OnConflict
 from .._threads import Threads
 from ..data_file import reader
@@ -143,6 +144,8 @@ class TableReader:
         """Return a column in its table type: cast, with logical nested names and nulls for absent fields."""
         if isinstance(each, Extraction) or each == POSITION:
             return array
+        if array.type == each.type and not arrow_types.is_nested(array.type):
+            return array
         field = self.fields[each.name]
         (stored,) = physical_schema(StructType((field,)), self.mode).fields
         check_readable(array.type, stored.type, (stored.name,))
@@ -193,11 +196,16 @@ NO_TESTS = _Tests()
 
 @dataclass(frozen=True)
 class FileReader:
-    """An open data file of a table."""
+    """An open data file of a table, without the rows whose numbers are in `removed`."""
 
     table: TableReader
     file: FileEntry
     native: NativeFile
+    removed: Array = ()
+
+    def without(self, rows: Array) -> FileReader:
+        """Return the file without some rows, given their numbers as an array."""
+        return dataclasses.replace(self, removed=rows)
 
     @property
     def row_groups(self) -> list[RowRange]:
@@ -214,7 +222,8 @@ class FileReader:
 
     def _deleted(self) -> bytes | None:
         table = self.table
-        return load_deleted(table.version, self.file.deletion_vector, table.vectors.read)
+        deleted = load_deleted(table.version, self.file.deletion_vector, table.vectors.read)
+        return deletion_vectors.add_rows(deleted, self.removed)[0] if len(self.removed) else deleted
 
     def units(self, leaves: Sequence[Leaf], row_groups: Sequence[int] | None = None) -> Units:
         """Return the bounds of leaves in all row groups, or in the pages of the given row groups.

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import Array, row_numbers
+from .. import _native
+from .._arrow import Array, retype_array, row_numbers
 from .._checks import check_mapping
 from ..errors import ExpressionError, SchemaError
 from ..expressions.bind import bind as bind_expression
@@ -26,7 +27,7 @@ from ..read.scope import Scope
 from ..variant import values as variant_values
 from ..variant.values import VARIANT_TYPE, plain_variants
 
-__all__ = ["Assignment", "assign", "assignments_of", "replace_rows", "replaced_columns"]
+__all__ = ["Assignment", "assign", "assignments_of", "replace_numbered", "replace_rows", "replaced_columns"]
 
 
 @dataclass(frozen=True)
@@ -204,14 +205,30 @@ def replace_rows(
     `variants` has the names of the Variant columns.
     """
     if mask.false_count == 0:
-        yield from (changed[name] for name in before)
-        return
-    # The changed rows follow all rows of `before` in the concatenated columns.
-    changed_positions = pc.add(pc.cumulative_sum(mask.cast(pa.int64())), len(mask) - 1)
-    positions = pc.if_else(mask, changed_positions, row_numbers(len(mask)))
+        return iter([changed[name] for name in before])
+    replaced = pc.indices_nonzero(mask).cast(pa.int64())
+    return replace_numbered(before, row_numbers(len(mask)), changed, replaced, variants)
+
+
+def replace_numbered(
+    before: Mapping[str, Array],
+    numbers: Array,
+    changed: Mapping[str, Array],
+    replaced: Array,
+    variants: Collection[str],
+) -> Iterator[Array]:
+    """Yield each column of `before`, with some rows replaced by the rows of `changed`.
+
+    `numbers` are the ascending numbers of the rows of `before`, and `replaced` those of the rows of
+    `changed`. `variants` has the names of the Variant columns.
+    """
     for name, column in before.items():
         if changed[name] is column:
             yield column
             continue
         both = [column, changed[name]]
-        yield pa.concat_arrays(map(plain_variants, both) if name in variants else both).take(positions)
+        old, new = map(plain_variants, both) if name in variants else both
+        if new.type == old.type:
+            # The kernel compares also the names of the elements of lists.
+            new = retype_array(new, old.type)
+        yield _native.replace_rows(old, numbers, new, replaced)

@@ -17,18 +17,26 @@ from ..data_file.reader import RowRange
 from ..errors import CastError, VariantPathError
 from ..expressions.evaluate import evaluate
 from ..expressions.tree import Expression, input_column, input_name, output_type
+from ..expressions.tree import inputs as expression_inputs
 from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import POSITION, FileReader
 from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
-from ..read.row_tracking import RowTracking
+from ..read.row_tracking import RowTracking, append_row_ids
 from ..read.scope import Scope
 from ..variant.values import VARIANT_TYPE
+from .assignment import replace_numbered
 from .change_files import ChangeWriter
 from .rewrite import ChangedBatch, RowChange
 from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
 
-__all__ = ["evaluate_columns", "find_changes", "read_changed_rows", "read_remaining_rows"]
+__all__ = [
+    "MOST_REPLACED",
+    "evaluate_columns",
+    "find_changes",
+    "read_remaining_rows",
+    "read_updated_rows",
+]
 
 
 def find_changes(file: FileReader, pruning_predicate: PruningPredicate, change: RowChange) -> Array:
@@ -45,6 +53,9 @@ def find_changes(file: FileReader, pruning_predicate: PruningPredicate, change: 
             numbers.append(batch.column(POSITION.name).filter(change.changes(batch)))
     return pa.concat_arrays(numbers)
 
+
+MOST_REPLACED = 1 / 16
+"""The share of rows up to which changed rows are read on their own, which decodes their pages twice."""
 
 MAX_GAP = 8
 """The number of unchanged rows between changed ones that are read with them, for fewer ranges of rows."""
@@ -81,21 +92,77 @@ def read_remaining_rows(
     tracking = RowTracking.of(file.table.version.configuration)
 
     def read(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
+        ranges = ranges or [(0, file.native.num_rows)]
+        changed = _rows_in(rows, ranges)
+        if len(changed) <= MOST_REPLACED * sum(end - start for start, end in ranges):
+            yield from _read_around(file, changed, change, shredded, ranges, writer)
+            return
         for after, moving in _read_after(file, change, shredded, ranges, writer):
             yield after.with_row_ids(moving)
 
-    copied_groups = frozenset(copyable_row_groups(file, tracking)).difference(_groups_of(file, rows))
+    unchanged = (number for number, group in enumerate(file.row_groups) if not len(_rows_in(rows, [group])))
+    copied_groups = frozenset(copyable_row_groups(file, tracking)).intersection(unchanged)
     return read_or_copy(file, read, copied_groups)
 
 
-def _groups_of(file: FileReader, rows: Array) -> set[int]:
-    """Return the row groups that have some rows, given their numbers in ascending order."""
+def _rows_in(rows: Array, ranges: Sequence[RowRange]) -> Array:
+    """Return those of the numbers of rows, in ascending order, that are in some ranges."""
     position = methodcaller("as_py")
-    return {
-        number
-        for number, (start, end) in enumerate(file.row_groups)
-        if bisect_left(rows, start, key=position) < bisect_left(rows, end, key=position)
-    }
+    bounds = [[bisect_left(rows, each, key=position) for each in group] for group in ranges]
+    return pa.concat_arrays([rows[:0], *(rows[start:end] for start, end in bounds)])
+
+
+def _read_around(
+    file: FileReader,
+    rows: Array,
+    change: RowChange,
+    shredded: Collection[str],
+    ranges: Sequence[RowRange],
+    writer: ChangeWriter | None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a file that remain after a change of few, like `read_remaining_rows`.
+
+    The changed rows are read on their own, so that the others do not pass through the change.
+    """
+    table = file.table.version.configuration
+    scope, tracking = Scope.of(table), RowTracking.of(table)
+    columns, variants = scope.whole_columns(), scope.variants
+    updated, after = _updated(file, rows, change, writer)
+    inputs = expression_inputs([*columns.values(), POSITION])
+    remaining = file.without(rows.filter(pc.invert(pc.is_in(rows, value_set=updated))))
+    for read, moving in remaining.read_with_row_ids(inputs, tracking, shredded, ranges):
+        batch, numbers = append_row_ids(evaluate_columns(columns, read), moving), read.column(POSITION.name)
+        if batch.num_rows and len(_rows_in(updated, [(numbers[0].as_py(), numbers[-1].as_py() + 1)])):
+            before = dict(zip(batch.schema.names, batch.columns, strict=True))
+            changed = {**after, **{name: before[name] for name in change.copied}}
+            merged = replace_numbered(before, numbers, changed, updated, variants)
+            batch = pa.record_batch(list(merged), names=list(before))
+        yield batch
+
+
+def _updated(
+    file: FileReader, rows: Array, change: RowChange, writer: ChangeWriter | None
+) -> tuple[Array, Mapping[str, Array]]:
+    """Return the numbers of those of the changed rows that are updated, and their new values by column."""
+    if not len(rows) or (change.removes and writer is None):
+        return rows[:0], {}
+    numbers, parts = zip(*read_updated_rows(file, rows, change, writer), strict=True)
+    whole = pa.Table.from_batches(parts)
+    return pa.concat_arrays(numbers), {name: whole[name].combine_chunks() for name in whole.column_names}
+
+
+def read_updated_rows(
+    file: FileReader, rows: Array, change: RowChange, writer: ChangeWriter | None
+) -> Iterator[tuple[Array, pa.RecordBatch]]:
+    """Yield the numbers of those of the changed rows that are updated, and their new values with row ids."""
+    count = 0
+    for after, moving in read_changed_rows(file, rows, change, writer):
+        is_updated = after.updated.filter(after.changed)
+        numbers = rows[count : count + len(is_updated)].filter(is_updated)
+        yield numbers, after.with_row_ids(moving).filter(after.updated.filter(after.remaining))
+        count += len(is_updated)
+    # Otherwise changed rows would be removed whose new values are nowhere.
+    assert count == len(rows), f"{file.file.path}: {count} of {len(rows)} rows changed"
 
 
 def _read_after(

@@ -3,9 +3,10 @@
 Where a table enables deletion vectors, most files stay as they are, and updated rows go to new files.
 A rewritten file keeps the shredding of the original, and its residual rows stay in other files. Small files
 share new files. Large row groups without changed rows are copied as they are encoded. In other row groups,
-Variant columns that the change does not read are copied in shredded form. In other columns numbers are
-shredded only by their own type if the file has numbers of another type, so that an unchanged Variant keeps
-its bytes.
+few changed rows are read on their own and replaced in their place, and other rows do not pass through the
+change. Variant columns that the change does not read are copied in shredded form. In other columns numbers
+are shredded only by their own type if the file has numbers of another type, so that an unchanged Variant
+keeps its bytes.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ def rewrite_files(
                     unread.append(RewrittenPart(path, (opened.file,), NO_FILES, NO_FILES, count, 0))
                 elif count and prefers_vector(opened, count, removes=change.removes):
                     if not change.removes:
-                        new.move(opened, rows, change)
+                        new.move(opened, rows, change, threads)
                     marked = (vectors.mark(opened, rows),)
                     unread.append(RewrittenPart(path, (), NO_FILES, NO_FILES, count, 0, marked))
                 elif count and new.join(opened, rows, change):

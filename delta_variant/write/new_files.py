@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count
@@ -13,6 +15,7 @@ import pyarrow as pa
 
 from .._arrow import Array
 from .._options import Numeric
+from .._threads import Threads
 from ..data_file.options import WriteOptions
 from ..data_file.shredding import PerSchema, numbers_are_typed, shredding_of
 from ..execution import NameFile
@@ -21,7 +24,7 @@ from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import FileReader
 from ..read.row_tracking import with_row_ids
 from .change_files import ChangeWriter
-from .changed_rows import read_changed_rows, read_remaining_rows
+from .changed_rows import MOST_REPLACED, read_remaining_rows, read_updated_rows
 from .partitions import NO_FILES, WrittenFiles
 from .preparation import restrict_to_table
 from .rewrite import RewrittenPart, RowChange
@@ -35,6 +38,9 @@ to write its rows."""
 
 MAX_SHARED = 4
 """For how many kinds of small files new files are open at most."""
+
+FILES_AHEAD = 2
+"""The rows of how many files are read while those of another one are written."""
 
 Kind: TypeAlias = tuple[int, Numeric, bool, bool]
 """What files have in common whose rows share a new file: the number of their schema, how their numbers are
@@ -60,6 +66,7 @@ class NewFileWriters:
         self._residual: dict[Numeric, ResidualFiles] = {}
         self._lock = Lock()
         self._moved: dict[tuple[Numeric, bool], Router] = {}
+        self._reading: deque[tuple[Router, Future[list[tuple[Array, pa.RecordBatch]]]]] = deque()
         self._joined: dict[Kind, tuple[Router, frozenset[str]]] = {}
         self._schemas, self._numbers = PerSchema[int](), count()
         self._changes = self.changes()
@@ -125,26 +132,38 @@ class NewFileWriters:
         router.add_all(read_remaining_rows(file, rows, change, shredded, self._changes))
         return True
 
-    def move(self, file: FileReader, rows: Array, change: RowChange) -> None:
+    def move(self, file: FileReader, rows: Array, change: RowChange, threads: Threads) -> None:
         """Write those of some rows of a file that remain after a change.
 
-        `rows` are their numbers in ascending order. New files are shredded like the first of such files.
+        `rows` are their numbers in ascending order. New files are shredded like the first of such files. Few
+        rows are read by a thread, while rows of other files are read or written.
         """
         key = _numeric(file), file.file.is_residual
         if key not in self._moved:
             self._moved[key] = self._new_router(self.options_for(file))
-        count = 0
-        for after, moving in read_changed_rows(file, rows, change, self._changes):
-            self._moved[key].add(after.with_row_ids(moving).filter(after.updated.filter(after.remaining)))
-            count += after.updated.true_count + after.remaining.false_count
-        # Otherwise rows would be marked whose new values are nowhere.
-        assert count == len(rows), f"{file.file.path}: {count} of {len(rows)} rows changed"
+        found = read_updated_rows(file, rows, change, self._changes)
+        # One file at a time writes change data.
+        if self._changes is None and len(rows) <= MOST_REPLACED * file.native.num_rows:
+            self._reading.append((self._moved[key], threads.submit(list, found)))
+            self._write_moved(FILES_AHEAD)
+            return
+        self._write_moved()
+        for _, batch in found:
+            self._moved[key].add(batch)
+
+    def _write_moved(self, ahead: int = 0) -> None:
+        """Write the rows that were read first, until those of at most `ahead` files are left."""
+        while len(self._reading) > ahead:
+            router, found = self._reading.popleft()
+            for _, batch in found.result():
+                router.add(batch)
 
     def _routers(self) -> Iterator[Router]:
         return chain(self._moved.values(), (router for router, _ in self._joined.values()))
 
     def close(self) -> RewrittenPart:
         """Finish the files that several replaced files share, and return them."""
+        self._write_moved()
         files = [router.close() for router in self._routers()]
         files += [residual.close() for residual in self._residual.values()]
         changes = NO_FILES if self._changes is None else self._changes.close()

@@ -68,6 +68,11 @@ class ChangedBatch:
     remaining: Array
     updated: Array
 
+    @property
+    def changed(self) -> Array:
+        """Return for each row of the batch whether it changed."""
+        return pc.or_(self.updated, pc.invert(self.remaining))
+
     def with_row_ids(self, moving: pa.RecordBatch | None) -> pa.RecordBatch:
         """Return the rows with their row ids and commit versions if rows are tracked."""
         if moving is None:

@@ -62,6 +62,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(python::values::date_part, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::legacy_column, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::filter_rows, module)?)?;
+    module.add_function(wrap_pyfunction!(python::values::replace_rows, module)?)?;
     module.add_function(wrap_pyfunction!(python::inference::infer, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::instant_of, module)?)?;
     module.add_function(wrap_pyfunction!(python::values::is_time_zone, module)?)?;

@@ -20,6 +20,7 @@ from support.planting import plant_vector
 
 import delta_variant as dv
 from delta_variant.errors import DeltaVariantError
+from delta_variant.write import changed_rows, new_files
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "tables.md"
 
@@ -285,6 +286,17 @@ def _refusal(run: Callable[[], object]) -> DeltaVariantError | None:
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_an_operation_works_or_names_the_unsupported_feature(operation: str, feature: str):
     assert outcome(operation, feature) == REFUSED.get((operation, feature))
+
+
+@pytest.mark.usefixtures("small_files_are_shredded")
+@pytest.mark.parametrize("feature", FEATURES)
+@pytest.mark.parametrize("operation", ["overwrite with `where`", "delete", "update", "merge"])
+def test_changed_rows_that_are_few_are_replaced(
+    operation: str, feature: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(changed_rows, "MOST_REPLACED", 1)
+    monkeypatch.setattr(new_files, "MOST_REPLACED", 1)
+    assert outcome.__wrapped__(operation, feature) == REFUSED.get((operation, feature))
 
 
 @pytest.mark.usefixtures("small_files_are_shredded")

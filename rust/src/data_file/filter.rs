@@ -1,10 +1,11 @@
-//! Select rows of columns.
+//! Select and replace rows of columns.
 
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, StructArray, make_array};
 use arrow_buffer::NullBuffer;
+use arrow_data::transform::MutableArrayData;
 use arrow_schema::DataType;
 use arrow_select::filter::{FilterBuilder, FilterPredicate};
 
@@ -40,4 +41,35 @@ fn filter_array(array: &ArrayRef, filter: &FilterPredicate) -> Result<ArrayRef> 
         }
         _ => Ok(filter.filter(array)?),
     }
+}
+
+/// Return `column`, whose rows have the ascending `numbers`, with some rows replaced by those of `other`: their numbers
+/// are in `replaced`, in ascending order. Numbers that no row has are ignored.
+pub fn replace_rows(
+    column: &ArrayRef,
+    numbers: &[i64],
+    other: &ArrayRef,
+    replaced: &[i64],
+) -> Result<ArrayRef> {
+    if column.data_type() != other.data_type() {
+        let (old, new) = (column.data_type(), other.data_type());
+        return Err(Error::unsupported(format!("expected rows of type {old}, got {new}")));
+    }
+    let (old, new) = (column.to_data(), other.to_data());
+    let mut merged = MutableArrayData::new(vec![&old, &new], false, column.len());
+    let (mut end, first) = (0, numbers.first().copied().unwrap_or(i64::MAX));
+    for at in replaced.partition_point(|&number| number < first)..replaced.len() {
+        let row = end + numbers[end..].partition_point(|&number| number < replaced[at]);
+        match numbers.get(row) {
+            Some(&number) if number == replaced[at] => {
+                merged.try_extend(0, end, row)?;
+                merged.try_extend(1, at, at + 1)?;
+                end = row + 1;
+            }
+            Some(_) => {}
+            None => break,
+        }
+    }
+    merged.try_extend(0, end, column.len())?;
+    Ok(make_array(merged.freeze()))
 }

@@ -1,6 +1,7 @@
 //! Functions over arrays of Variants.
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, StructArray, make_array};
 use arrow_data::ArrayData;
 use arrow_pyarrow::PyArrowType;
@@ -194,6 +195,27 @@ pub fn filter_rows(
         let mask = mask.as_boolean_opt().ok_or_else(|| Error::unsupported("a mask is boolean"))?;
         Ok::<_, Error>(PyArrowType(filter::filter_rows(&batch.0, mask)?))
     })
+}
+
+/// Return a column, whose rows have the ascending `numbers`, with the rows `replaced` replaced by those of `other`.
+#[pyfunction]
+pub fn replace_rows(
+    py: Python<'_>,
+    column: PyArray,
+    numbers: PyArray,
+    other: PyArray,
+    replaced: PyArray,
+) -> PyResult<PyArray> {
+    let numbers_of = |array: PyArray| {
+        let numbers =
+            make_array(array.0).as_primitive_opt::<Int64Type>().map(|numbers| numbers.values().clone());
+        numbers.ok_or_else(|| Error::unsupported("the numbers of rows are not 64-bit integers"))
+    };
+    let (numbers, replaced) = (numbers_of(numbers)?, numbers_of(replaced)?);
+    let (column, other) = (make_array(column.0), make_array(other.0));
+    // This takes less time than to wait for a thread of the kernel.
+    let merged = py.detach(|| filter::replace_rows(&column, &numbers, &other, &replaced))?;
+    Ok(PyArrowType(merged.to_data()))
 }
 
 /// Shred Variants.
