@@ -58,10 +58,11 @@ pub fn replace_rows(
     let (old, new) = (column.to_data(), other.to_data());
     let mut merged = MutableArrayData::new(vec![&old, &new], false, column.len());
     let (mut end, first) = (0, numbers.first().copied().unwrap_or(i64::MAX));
-    for at in replaced.partition_point(|&number| number < first)..replaced.len() {
-        let row = end + numbers[end..].partition_point(|&number| number < replaced[at]);
+    let before = replaced.partition_point(|&number| number < first);
+    for (at, wanted) in replaced.iter().enumerate().skip(before) {
+        let row = end + numbers[end..].partition_point(|number| number < wanted);
         match numbers.get(row) {
-            Some(&number) if number == replaced[at] => {
+            Some(number) if number == wanted => {
                 merged.try_extend(0, end, row)?;
                 merged.try_extend(1, at, at + 1)?;
                 end = row + 1;
