@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import pyarrow as pa
 
 from .. import _native
+from .._arrow import Array, retype_array
 from .._options import OnConflict
 from ..errors import error_location
 from ..protocol.properties import ColumnMappingMode
@@ -209,3 +210,13 @@ class VectorFiles:
                     del self._files[next(iter(self._files))]
                 file = self._files[path] = RangeReader(self._store, path, VECTOR_END_BYTES)
         return file.read([start for start, _ in ranges], [end for _, end in ranges])
+
+
+def replace_numbers(column: Array, numbers: Array, other: Array, replaced: Array) -> Array:
+    """Return a column whose rows have ascending numbers, with some replaced by the rows of `other`.
+
+    `replaced` has the ascending numbers of these rows. Numbers that no row has are ignored.
+    """
+    # The kernel compares also the names of the elements of lists.
+    same = retype_array(other, column.type) if other.type == column.type else other
+    return _native.replace_rows(column, numbers, same, replaced)

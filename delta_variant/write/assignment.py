@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .. import _native
-from .._arrow import Array, retype_array, row_numbers
+from .._arrow import Array, row_numbers
 from .._checks import check_mapping
+from ..data_file.reader import replace_numbers
 from ..errors import ExpressionError, SchemaError
 from ..expressions.bind import bind as bind_expression
 from ..expressions.evaluate import evaluate
@@ -228,7 +228,4 @@ def replace_numbered(
             continue
         both = [column, changed[name]]
         old, new = map(plain_variants, both) if name in variants else both
-        if new.type == old.type:
-            # The kernel compares also the names of the elements of lists.
-            new = retype_array(new, old.type)
-        yield _native.replace_rows(old, numbers, new, replaced)
+        yield replace_numbers(old, numbers, new, replaced)
