@@ -186,9 +186,9 @@ class Maker:
         return self.one_of("update set *", f"update set n = {source}.n + t.id, s = {source}.s")
 
     def alter(self) -> str:
-        name = f"w{len(self.columns)}"
+        name, days = f"w{len(self.columns)}", self.random.randint(9, 10**6)
         return self.one_of(
-            "alter table {table} set tblproperties ('delta.logRetentionDuration' = 'interval 9 days')",
+            f"alter table {{table}} set tblproperties ('delta.logRetentionDuration' = 'interval {days} days')",
             "alter table {table} add constraint c check (id is null or id < 1000000)",
             "alter table {table} drop constraint if exists c",
             f"alter table {{table}} add columns ({name} int)",
@@ -197,7 +197,7 @@ class Maker:
         )
 
     def restore(self) -> str:
-        return f"restore table {{table}} to version as of {self.random.randint(1, 3)}"
+        return f"restore table {{table}} to version as of {{versions[{self.random.randint(1, 3)}]}}"
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,8 @@ class Side:
     def outcome(self, statement: str) -> Any:
         """Return the rows of a statement, or that it fails."""
         try:
-            return [tuple(row) for row in self.run(statement.format(table=self.table))]
+            text = statement.format(table=self.table, versions=self.versions())
+            return [tuple(row) for row in self.run(text)]
         except Exception as error:
             return f"fails: {error}"
 
@@ -231,11 +232,16 @@ class Side:
 
     def history(self) -> list[tuple[str | None, list[Any]]]:
         """Return the operations with their metrics of rows, newest first."""
-        found = [
-            (each.operation, _row_counts(str(each.operation), each.metrics)) for each in dv.history(self.path)
-        ]
+        return [(each.operation, counts) for each, counts in self._changes()]
+
+    def versions(self) -> list[int]:
+        """Return the versions that change the table, oldest first."""
+        return [each.version for each, _ in self._changes()][::-1]
+
+    def _changes(self) -> list[tuple[dv.HistoryEntry, list[Any]]]:
         # Delta's JARs make some commits that change nothing; the operations here do not.
-        return [each for each in found if each[0] in CHANGING or any(each[1])]
+        found = [(each, _row_counts(str(each.operation), each.metrics)) for each in dv.history(self.path)]
+        return [(each, counts) for each, counts in found if each.operation in CHANGING or any(counts)]
 
 
 def _row_counts(operation: str, metrics: Mapping[str, Any]) -> list[Any]:
