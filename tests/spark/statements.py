@@ -186,9 +186,9 @@ class Maker:
         return self.one_of("update set *", f"update set n = {source}.n + t.id, s = {source}.s")
 
     def alter(self) -> str:
-        name, days = f"w{len(self.columns)}", self.random.randint(9, 10**6)
+        name, retention = f"w{len(self.columns)}", f"interval {self.random.randint(9, 10**6)} days"
         return self.one_of(
-            f"alter table {{table}} set tblproperties ('delta.logRetentionDuration' = 'interval {days} days')",
+            f"alter table {{table}} set tblproperties ('delta.logRetentionDuration' = '{retention}')",
             "alter table {table} add constraint c check (id is null or id < 1000000)",
             "alter table {table} drop constraint if exists c",
             f"alter table {{table}} add columns ({name} int)",
