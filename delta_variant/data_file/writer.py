@@ -29,15 +29,6 @@ from .options import ROW_GROUP_BYTES, WriteOptions
 from .reader import NativeFile
 from .shredding import FileShredding, encoding, infer_shredding
 
-__all__ = [
-    "EXPECTED_GROWTH",
-    "MIN_SEPARATED_BYTES",
-    "FileSeries",
-    "InvalidValue",
-    "ShreddedPath",
-    "WrittenFile",
-]
-
 _LOGGER = get_logger(__name__)
 
 EXPECTED_GROWTH = 8

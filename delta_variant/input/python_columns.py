@@ -16,8 +16,6 @@ from ..expressions.types import type_name
 from ..variant.objects import is_variant
 from ..variant.values import Variant
 
-__all__ = ["AMBIGUOUS_TEXT", "array_of", "check_unchanged", "with_all_fields"]
-
 NOT_CONVERTIBLE = (pa.ArrowException, OverflowError, TypeError, ValueError)
 """What pyarrow raises for values that do not have the type of a column."""
 

@@ -18,8 +18,6 @@ from ..write.copy_on_write import removal
 from ..write.rewrite import RewriteResult, RowChange
 from .rewrite import RewritePlan, run_rewrite
 
-__all__ = ["delete", "delete_all", "plan_delete"]
-
 
 def delete(
     table: TableLocation,

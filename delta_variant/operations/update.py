@@ -26,8 +26,6 @@ from ..write.rewrite import ChangedBatch, RewriteResult, RowChange
 from ..write.row_rules import RowRules
 from .rewrite import RewritePlan, run_rewrite
 
-__all__ = ["plan_update", "update"]
-
 
 def update(
     table: TableLocation,

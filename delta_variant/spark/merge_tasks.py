@@ -49,20 +49,6 @@ from ..write.row_rules import RowRules
 from .buckets import buckets_of, from_ipc, split_rows, to_ipc
 from .tasks import TaskTable, pack, unpack_batches
 
-__all__ = [
-    "PART",
-    "SOURCE",
-    "ApplyTask",
-    "BucketTask",
-    "Chunk",
-    "JoinTask",
-    "MergeTable",
-    "Sizes",
-    "SourceTask",
-    "TargetTask",
-    "whole_batch",
-]
-
 SOURCE = "chunk binary, message binary"
 """The schema of the stored source: a pickled Chunk and its rows."""
 

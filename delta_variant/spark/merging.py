@@ -54,8 +54,6 @@ from .task_errors import restore_errors
 from .tasks import TaskTable, messages, to_executors, unpack
 from .versions import INSTALLED, SPARK_ERRORS
 
-__all__ = ["DataFrameSource"]
-
 _LOGGER = get_logger(__name__)
 
 MAX_RUNS = 4

@@ -18,20 +18,6 @@ from .options import size_of
 from .tasks import MESSAGE, NamedColumns, Task, pack, to_executors
 from .versions import INSTALLED
 
-__all__ = [
-    "BROADCAST",
-    "Jobs",
-    "broadcast_bytes",
-    "check_batch",
-    "distribute",
-    "is_case_sensitive",
-    "map_by_task",
-    "parallelism",
-    "row_in_partition",
-    "run_task",
-    "session_timezone",
-]
-
 MAX_WAIT_SECONDS = 10.0
 
 ROW_NUMBER_BITS = 33

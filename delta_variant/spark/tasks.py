@@ -19,24 +19,6 @@ from ..protocol.table_configuration import TableConfiguration
 from ..storage.store import open_store
 from .task_errors import DriverPackage, explain_missing_package, other_package, report_errors
 
-__all__ = [
-    "MESSAGE",
-    "NamedColumns",
-    "ReportingTask",
-    "Shared",
-    "Task",
-    "TaskTable",
-    "freeze_modules",
-    "message",
-    "messages",
-    "pack",
-    "pack_sharing",
-    "to_executors",
-    "unpack",
-    "unpack_batches",
-    "unpack_sharing",
-]
-
 MESSAGE = "message binary"
 """The schema of rows that driver and tasks exchange, each with a pickled value."""
 

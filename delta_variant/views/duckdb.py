@@ -20,8 +20,6 @@ from .files import View
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-__all__ = ["files_source", "name_text", "text_of", "to_duckdb", "type_text"]
-
 TYPES = {
     pa.binary(): "blob",
     pa.timestamp("us"): "timestamp",

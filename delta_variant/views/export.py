@@ -52,8 +52,6 @@ from .files import View, ViewFile
 from .footer_statistics import footer_statistics, leaves_of
 from .shape import plain_columns
 
-__all__ = ["ExportResult", "export"]
-
 NO_FILES = pa.Table.from_batches([], FILES_SCHEMA)
 
 FILES_AT_ONCE = 8

@@ -28,8 +28,6 @@ from ..storage.store import Store, TableLocation
 from .rewritten import cached
 from .shape import Shape, Steps
 
-__all__ = ["OpenFile", "View", "ViewFile"]
-
 
 class ViewFile(msgspec.Struct, frozen=True):
     """A file of a view: the first `data_end` bytes of a file in a store, and a footer.

@@ -14,8 +14,6 @@ from ..log.timestamps import Timestamp
 from ..storage.store import open_store
 from .files import OpenFile, View, ViewFile
 
-__all__ = ["VariantFileSystem"]
-
 
 class VariantFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """The typed columns of tables as folders of Parquet files, which can be read and not written.

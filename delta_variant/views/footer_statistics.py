@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 from ..data_file.reader import NativeFile
 from ..protocol.statistics import FileStatistics, from_report
 
-__all__ = ["Leaf", "footer_statistics", "leaves_of"]
-
 
 class Leaf(NamedTuple):
     """A leaf column of a file: its position, its path, which is empty in lists and maps, and its type."""

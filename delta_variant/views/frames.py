@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["read_delta", "scan_delta"]
-
 
 def scan_delta(
     table: TableLocation | Snapshot,

@@ -13,8 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["cached"]
-
 FOLDER = "DELTA_VARIANT_CACHE"
 """The environment variable with the folder of the cache."""
 

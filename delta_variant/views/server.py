@@ -15,8 +15,6 @@ from urllib.parse import quote, unquote
 from ..errors import DeltaVariantError
 from .files import View, ViewFile
 
-__all__ = ["ViewServer"]
-
 CHUNK_BYTES = 256 << 10
 """What a request holds in memory."""
 

@@ -16,8 +16,6 @@ from ..read.query import Query
 from ..read.shredded_columns import shredded_types, typed_columns
 from ..variant.objects import contains_variants
 
-__all__ = ["Shape", "plain_columns", "typed_paths"]
-
 Steps: TypeAlias = tuple[str, ...]
 """A column of a file and the fields below it."""
 

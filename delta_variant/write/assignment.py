@@ -27,8 +27,6 @@ from ..read.scope import Scope
 from ..variant import values as variant_values
 from ..variant.values import VARIANT_TYPE, plain_variants
 
-__all__ = ["Assignment", "assign", "assignments_of", "replace_numbered", "replace_rows", "replaced_columns"]
-
 
 @dataclass(frozen=True)
 class Assignment:

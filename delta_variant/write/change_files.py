@@ -26,8 +26,6 @@ from ..storage.store import Store
 from .partitions import WrittenFiles
 from .router import Router
 
-__all__ = ["ChangeType", "ChangeWriter", "write_whole_files"]
-
 ChangeType: TypeAlias = Literal["insert", "update_preimage", "update_postimage", "delete"]
 
 CHANGE_TYPE = StructField("_change_type", PrimitiveType("string"))

@@ -30,14 +30,6 @@ from .change_files import ChangeWriter
 from .rewrite import ChangedBatch, RowChange
 from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
 
-__all__ = [
-    "MOST_REPLACED",
-    "evaluate_columns",
-    "find_changes",
-    "read_remaining_rows",
-    "read_updated_rows",
-]
-
 
 def find_changes(file: FileReader, pruning_predicate: PruningPredicate, change: RowChange) -> Array:
     """Return the numbers of the changed rows in a file, counting deleted ones, in ascending order."""

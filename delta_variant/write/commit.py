@@ -49,8 +49,6 @@ from .router import write_files
 from .row_rules import complete_rows
 from .table_changes import advance
 
-__all__ = ["NOT_COMMITTED", "WriteResult", "commit_files", "result_without_writing"]
-
 PAUSES_SECONDS = (0.1, 0.5, 1.0)
 """Before the log of a table that exists is listed again, because no file was listed."""
 

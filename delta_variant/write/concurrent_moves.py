@@ -23,8 +23,6 @@ from ..protocol.actions import AddFile, decode_path, file_key
 from .concurrent_vectors import AddedAgain, ConcurrentVectors
 from .deletion_vectors import VectorWriter, count_records, marked_add, vector_metrics
 
-__all__ = ["ConcurrentMoves", "MovedRows"]
-
 
 class MovedRows(msgspec.Struct, frozen=True):
     """Paths of new files, and of the old files whose rows they have in the same order."""

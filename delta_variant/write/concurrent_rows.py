@@ -35,8 +35,6 @@ from ..read.plan import plan_rows, prune_files
 from .concurrent_vectors import AddedAgain, ConcurrentVectors, split_files
 from .deletion_vectors import VectorWriter, count_records, marked_add, vector_metrics
 
-__all__ = ["ConcurrentRows"]
-
 
 class ConcurrentRows(ConcurrentVectors):
     """The rows that a change selects by its predicate, None for all rows, and the files that it marks.

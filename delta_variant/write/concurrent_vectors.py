@@ -24,8 +24,6 @@ from ..read.file_reader import load_deleted
 from ..storage.store import discard
 from .deletion_vectors import VectorWriter
 
-__all__ = ["AddedAgain", "ConcurrentVectors", "split_files"]
-
 
 class AddedAgain(msgspec.Struct, frozen=True):
     """A file that another commit added again.

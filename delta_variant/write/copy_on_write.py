@@ -50,15 +50,6 @@ from .rewrite import (
 )
 from .router import write_files
 
-__all__ = [
-    "delete_rows",
-    "removal",
-    "remove_files",
-    "rewrite_files",
-    "rewrite_rows",
-]
-
-
 FILES_AT_ONCE = 2
 """How many files are rewritten concurrently; each uses more than one thread."""
 

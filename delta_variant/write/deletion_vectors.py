@@ -24,16 +24,6 @@ from ..protocol.statistics import FileStatistics, decode
 from ..read.file_reader import FileReader, load_deleted
 from ..storage.store import Store, discard, put
 
-__all__ = [
-    "MarkedFile",
-    "VectorWriter",
-    "count_records",
-    "marked_add",
-    "marked_adds",
-    "prefers_vector",
-    "vector_metrics",
-]
-
 MOST_DELETED = 0.5
 """The share of the rows of a file up to which they are marked. A file with more deleted rows is rewritten, so
 that a scan reads at most twice the rows that it returns."""

@@ -30,8 +30,6 @@ from .preparation import restrict_to_table
 from .rewrite import RewrittenPart, RowChange
 from .router import ResidualFiles, Router
 
-__all__ = ["NewFileWriters"]
-
 MAX_SMALL_SHARE = 0.01
 """The share of the target file size below which a file is small: to write a file of its own takes longer than
 to write its rows."""

@@ -43,19 +43,6 @@ from ..read.file_reader import FileEntry
 from ..storage.store import Store, discard
 from ..variant import values as variant_values
 
-__all__ = [
-    "MAX_OPEN_PARTITIONS",
-    "NO_FILES",
-    "FileColumns",
-    "PartitionValues",
-    "PartitionedFiles",
-    "WrittenFiles",
-    "check_nested_variants",
-    "has_nested_variant",
-    "infer_shared_shredding",
-    "split_by_partition",
-]
-
 MAX_OPEN_PARTITIONS = 64
 PARTITION_SAMPLE_BYTES = 1 << 20
 """How many bytes of each partition are buffered to infer its shredding schema; many may be open."""

@@ -33,18 +33,6 @@ from ..variant.shredding import ShreddingSchema
 from . import table_changes
 from .row_rules import RowRules
 
-__all__ = [
-    "Mode",
-    "PartitionOverwriteMode",
-    "SchemaMode",
-    "TableOptions",
-    "WritePlan",
-    "WriteRequest",
-    "load_existing",
-    "plan_write",
-    "restrict_to_table",
-]
-
 Mode: TypeAlias = Literal["error", "append", "overwrite", "ignore"]
 SchemaMode: TypeAlias = Literal["merge", "overwrite"] | None
 PartitionOverwriteMode: TypeAlias = Literal["static", "dynamic"]

@@ -40,19 +40,6 @@ from .concurrent_vectors import ConcurrentVectors
 from .deletion_vectors import MarkedFile, marked_adds, vector_metrics
 from .partitions import NO_FILES, WrittenFiles
 
-__all__ = [
-    "ChangedBatch",
-    "RewriteResult",
-    "RewrittenFiles",
-    "RewrittenPart",
-    "RowChange",
-    "add_inserted_files",
-    "combine_parts",
-    "commit_replacement",
-    "commit_rewrite",
-    "skip_repeated",
-]
-
 
 @dataclass(frozen=True)
 class ChangedBatch:

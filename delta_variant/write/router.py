@@ -37,8 +37,6 @@ from .partitions import (
 )
 from .stored_rows import StoredRows
 
-__all__ = ["ResidualFiles", "Router", "write_files"]
-
 SAMPLE_BYTES = 4 << 20
 """How many residual rows wait in memory for others while the file that they come from is open."""
 

@@ -52,8 +52,6 @@ from ..variant import values as variant_values
 from .stored_sql import check_constraints, parse_stored
 from .text_widths import TextWidths
 
-__all__ = ["ComputedColumn", "RowConstraint", "RowRules", "complete_rows", "constraint_predicate"]
-
 TEXT_TYPES = (PrimitiveType("string"), PrimitiveType("binary"))
 UPDATED = "an updated row"
 

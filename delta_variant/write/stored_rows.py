@@ -19,8 +19,6 @@ from ..data_file.shredding import PerSchema
 from ..read.file_reader import FileReader
 from ..read.row_tracking import RowTracking
 
-__all__ = ["ReadRows", "StoredRows", "copyable_row_groups", "read_or_copy"]
-
 MIN_COPIED_BYTES = ROW_GROUP_BYTES // 8
 MIN_COPIED_ROWS = 1 << 16
 """A row group of this size in bytes or in rows is copied as it is encoded; smaller ones are combined."""

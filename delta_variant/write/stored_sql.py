@@ -17,13 +17,6 @@ from ..protocol.schema.paths import FieldPath, path_text
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import GENERATION_EXPRESSION, INVARIANTS, StructType, fields_of
 
-__all__ = [
-    "check_constraints",
-    "check_independent",
-    "check_read_columns_stay",
-    "parse_stored",
-]
-
 CONSTRAINT = "delta.constraints."
 
 TOKEN = re.compile(

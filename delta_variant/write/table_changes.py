@@ -26,8 +26,6 @@ from ..protocol.table_configuration import TableConfiguration, check_stats_colum
 from ..protocol.types import VARIANT, DataType, StructField, StructType
 from .stored_sql import check_independent, check_read_columns_stay
 
-__all__ = ["advance", "change", "check_given", "create", "extend", "name_row_id_columns", "overwrite"]
-
 
 def create(
     columns: StructType,

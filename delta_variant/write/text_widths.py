@@ -16,8 +16,6 @@ from ..protocol.schema.char_types import TYPE_TEXT, Width, widths_of
 from ..protocol.schema.paths import FieldPath, path_text
 from ..protocol.types import StructField, StructType, fields_of
 
-__all__ = ["TextWidths"]
-
 MAX_SHOWN = 100
 """How many characters of a value a message shows."""
 

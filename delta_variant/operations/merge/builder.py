@@ -34,8 +34,6 @@ from .execute import MemorySource, MergeSource, execute
 from .joining import JoinPredicate, Side, Sides, side_inputs
 from .plan import Clause, ClauseAction, MergePlan, When
 
-__all__ = ["Merge", "merge", "plan_of", "with_commit"]
-
 NO_UPDATES: Mapping[str, str | None] = {}
 READABLE: Mapping[When, Side] = {"not matched": "source", "not matched by source": "target"}
 

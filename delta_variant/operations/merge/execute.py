@@ -55,21 +55,6 @@ from .plan import (
     first_matching_clause,
 )
 
-__all__ = [
-    "MemorySource",
-    "MergeRows",
-    "MergeSource",
-    "MergeTask",
-    "MergedFiles",
-    "MergedPart",
-    "columns_copied",
-    "columns_replaced",
-    "execute",
-    "inputs_changed",
-    "inputs_tested",
-    "insert_rows",
-]
-
 NO_ROWS = pa.RecordBatch.from_pylist([], schema=pa.schema([]))
 
 

@@ -40,8 +40,6 @@ from ...expressions.types import kind_of, type_name
 from ...read.predicate import RowCondition, membership
 from ...read.scope import Scope
 
-__all__ = ["Join", "JoinPredicate", "Key", "KeyValues", "Pairs", "Side", "Sides", "side_inputs", "unqualify"]
-
 Side: TypeAlias = Literal["target", "source"]
 
 

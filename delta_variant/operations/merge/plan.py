@@ -27,20 +27,6 @@ from ...write.rewrite import RewriteResult, RewrittenFiles, commit_rewrite
 from ...write.table_changes import advance, check_given
 from .joining import Join, JoinPredicate, KeyValues, Pairs
 
-__all__ = [
-    "Clause",
-    "ClauseAction",
-    "Decision",
-    "FileDecision",
-    "MergeCounts",
-    "MergePlan",
-    "When",
-    "commit_merge",
-    "decide",
-    "equal_to",
-    "first_matching_clause",
-]
-
 ClauseAction: TypeAlias = Literal["update", "delete", "insert"]
 When: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 

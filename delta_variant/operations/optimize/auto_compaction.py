@@ -24,8 +24,6 @@ from ...write.partitions import WrittenFiles
 from .layout import have_many_deleted_rows, large_size
 from .optimize import plan_compaction, run_optimize
 
-__all__ = ["compact_partitions", "compacts", "select_files"]
-
 _LOGGER = get_logger(__name__)
 
 MIN_FILES = 50

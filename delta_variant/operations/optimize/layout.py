@@ -39,18 +39,6 @@ from ...write.partitions import infer_shared_shredding
 from ...write.router import write_files
 from ...write.stored_rows import StoredRows, copyable_row_groups, read_or_copy
 
-__all__ = [
-    "Bin",
-    "FileGroup",
-    "LeafPath",
-    "RowBatches",
-    "is_large",
-    "plan_bins",
-    "plan_group",
-    "read_or_copy_files",
-    "read_rows",
-]
-
 Row: TypeAlias = Mapping[str, Any]
 Shreddings: TypeAlias = Mapping[tuple[str, ...], ShreddingSchema]
 

@@ -56,17 +56,6 @@ from .layout import (
 )
 from .sorting import SortedRun, sort_into_runs
 
-__all__ = [
-    "GroupsTask",
-    "OptimizePlan",
-    "OptimizeResult",
-    "optimize",
-    "plan_compaction",
-    "plan_optimize",
-    "run_optimize",
-    "write_rows",
-]
-
 Rows: TypeAlias = "pa.RecordBatch | StoredRows"
 
 READ_COLUMNS = [field.name for field in fields(FileEntry)]

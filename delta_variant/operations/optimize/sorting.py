@@ -22,8 +22,6 @@ from ...log.snapshot import TableVersion
 from ...read.file_reader import TableReader, files_of
 from .layout import FileGroup, read_rows
 
-__all__ = ["SortedRun", "sort_into_runs"]
-
 BATCH_ROWS = 32 << 10
 BATCH_BYTES = 256 << 20
 """The size of the sorted rows that are assembled at a time, in bytes."""
