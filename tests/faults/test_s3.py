@@ -218,7 +218,8 @@ def test_a_big_file_is_uploaded_in_parts_in_bounded_memory(bucket: Bucket):
         tracemalloc.stop()
     assert [file.rows for file in result.files] == [100_000]
     assert result.files[0].bytes > 90 << 20
-    assert peak < 64 << 20
+    # Parts in flight and a row group: fewer bytes than the file.
+    assert peak < 80 << 20
     assert uploads(bucket) == 0
     read = dv.read_table(dv.Table(bucket.table(), bucket.options))
     assert sum(each.num_rows for each in read.to_batches()) == 100_000
