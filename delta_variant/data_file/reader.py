@@ -179,8 +179,9 @@ def filter_rows(batch: pa.RecordBatch, mask: Any) -> pa.RecordBatch:
     """
     if mask.true_count == len(mask):
         return batch
-    # The C interface of Arrow truncates a name at NUL.
-    return _native.filter_rows(batch, mask).rename_columns(batch.schema.names)
+    # The C interface of Arrow truncates a name at NUL, and arrays have no metadata of a schema.
+    found = _native.filter_rows(batch, mask).rename_columns(batch.schema.names)
+    return found.replace_schema_metadata(batch.schema.metadata)
 
 
 VECTOR_FILES = 8

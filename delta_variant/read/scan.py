@@ -261,9 +261,8 @@ class Scan(Rows):
 
         DuckDB, DataFusion and Polars (`scan_pyarrow_dataset`) accept it. A query reads only the columns that
         it needs, and of Variants only the paths in them. Filters of comparisons, null tests and lists of
-        values skip files, row groups and pages by statistics. pyarrow applies each filter to the rows that
-        are read, so the result is that of pyarrow, whatever the filter contains. The dataset always reads
-        the version of the scan.
+        values skip files, row groups and pages by statistics. The result of each filter is that
+        of pyarrow, whatever it contains. The dataset always reads the version of the scan.
 
         Args:
             read_dictionary: The name of a column of strings that is read as a dictionary,

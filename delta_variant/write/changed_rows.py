@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from operator import methodcaller
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import Array
+from .._arrow import COPIED_BYTES, Array
+from .._packing import pack_by_size
 from .._progress import advance
-from ..data_file.reader import RowRange
+from ..data_file.reader import RowRange, filter_rows
 from ..errors import CastError, VariantPathError
 from ..expressions.evaluate import evaluate
 from ..expressions.tree import Expression, input_column, input_name, output_type
@@ -114,44 +117,77 @@ def _read_around(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file that remain after a change of few, like `read_remaining_rows`.
 
-    The changed rows are read on their own, so that the others do not pass through the change.
+    The changed rows are read on their own, so that the others do not pass through the change. Both are read
+    in the order of the file, so that few changed rows are in memory, however large they become.
     """
     table = file.table.version.configuration
     scope, tracking = Scope.of(table), RowTracking.of(table)
     columns, variants = scope.whole_columns(), scope.variants
-    updated, after = _updated(file, rows, change, writer)
+    parts = _changed_parts(file, rows, change, writer)
+    if change.removes:
+        if writer is not None:
+            # The rows are only written to the change data.
+            deque(parts, maxlen=0)
+        file, parts = file.without(rows), iter(())
+    part = next(parts, None)
     inputs = expression_inputs([*columns.values(), POSITION])
-    remaining = file.without(rows.filter(pc.invert(pc.is_in(rows, value_set=updated))))
-    for read, moving in remaining.read_with_row_ids(inputs, tracking, shredded, ranges):
+    for read, moving in file.read_with_row_ids(inputs, tracking, shredded, ranges):
         batch, numbers = append_row_ids(evaluate_columns(columns, read), moving), read.column(POSITION.name)
-        if batch.num_rows and len(_rows_in(updated, [(numbers[0].as_py(), numbers[-1].as_py() + 1)])):
-            before = dict(zip(batch.schema.names, batch.columns, strict=True))
-            changed = {**after, **{name: before[name] for name in change.copied}}
-            merged = replace_numbered(before, numbers, changed, updated, variants)
-            batch = pa.record_batch(list(merged), names=list(before))
+        while part is not None and batch.num_rows:
+            # The rows up to the last one of the part.
+            length = len(_rows_in(numbers, [(0, part.changed[-1].as_py() + 1)]))
+            yield part.replace(batch.slice(0, length), numbers.slice(0, length), change.copied, variants)
+            if length < batch.num_rows:
+                part = next(parts, None)
+            batch, numbers = batch.slice(length), numbers.slice(length)
         yield batch
 
 
-def _updated(
+@dataclass(frozen=True)
+class _ChangedPart:
+    """Some changed rows of a file: their numbers, which of them are updated, and the values of these."""
+
+    changed: Array
+    is_updated: Array
+    rows: pa.RecordBatch
+
+    def replace(
+        self, batch: pa.RecordBatch, numbers: Array, copied: Collection[str], variants: Collection[str]
+    ) -> pa.RecordBatch:
+        """Return rows with these numbers: the updated ones with new values, and none that is deleted."""
+        changed = self.changed.filter(pc.is_in(self.changed, value_set=numbers))
+        if not len(changed):
+            return batch
+        updated = self.changed.filter(self.is_updated)
+        before = dict(zip(batch.schema.names, batch.columns, strict=True))
+        after = {name: before[name] if name in copied else self.rows.column(name) for name in before}
+        merged = replace_numbered(before, numbers, after, updated, variants)
+        deleted = changed.filter(pc.invert(pc.is_in(changed, value_set=updated)))
+        remaining = pc.invert(pc.is_in(numbers, value_set=deleted))
+        return filter_rows(pa.record_batch(list(merged), names=list(before)), remaining)
+
+
+def _changed_parts(
     file: FileReader, rows: Array, change: RowChange, writer: ChangeWriter | None
-) -> tuple[Array, Mapping[str, Array]]:
-    """Return the numbers of those of the changed rows that are updated, and their new values by column."""
-    if not len(rows) or (change.removes and writer is None):
-        return rows[:0], {}
-    numbers, parts = zip(*read_updated_rows(file, rows, change, writer), strict=True)
-    whole = pa.Table.from_batches(parts)
-    return pa.concat_arrays(numbers), {name: whole[name].combine_chunks() for name in whole.column_names}
+) -> Iterator[_ChangedPart]:
+    """Yield the changed rows of a file in parts of about `COPIED_BYTES`."""
+    read = read_updated_rows(file, rows, change, writer) if len(rows) else iter(())
+    for run in pack_by_size(read, lambda part: part[2].nbytes, COPIED_BYTES):
+        changed, is_updated, after = zip(*run, strict=True)
+        (whole,) = pa.Table.from_batches(after).combine_chunks().to_batches() or after[:1]
+        yield _ChangedPart(pa.concat_arrays(changed), pa.concat_arrays(is_updated), whole)
 
 
 def read_updated_rows(
     file: FileReader, rows: Array, change: RowChange, writer: ChangeWriter | None
-) -> Iterator[tuple[Array, pa.RecordBatch]]:
-    """Yield the numbers of those of the changed rows that are updated, and their new values with row ids."""
+) -> Iterator[tuple[Array, Array, pa.RecordBatch]]:
+    """Yield numbers of changed rows, which of them are updated, and the new values of these with row ids."""
     count = 0
     for after, moving in read_changed_rows(file, rows, change, writer):
         is_updated = after.updated.filter(after.changed)
-        numbers = rows[count : count + len(is_updated)].filter(is_updated)
-        yield numbers, after.with_row_ids(moving).filter(after.updated.filter(after.remaining))
+        if len(is_updated):
+            new = after.with_row_ids(moving).filter(after.updated.filter(after.remaining))
+            yield rows[count : count + len(is_updated)], is_updated, new
         count += len(is_updated)
     # Otherwise changed rows would be removed whose new values are nowhere.
     assert count == len(rows), f"{file.file.path}: {count} of {len(rows)} rows changed"

@@ -64,7 +64,7 @@ class NewFileWriters:
         self._residual: dict[Numeric, ResidualFiles] = {}
         self._lock = Lock()
         self._moved: dict[tuple[Numeric, bool], Router] = {}
-        self._reading: deque[tuple[Router, Future[list[tuple[Array, pa.RecordBatch]]]]] = deque()
+        self._reading: deque[tuple[Router, Iterator[pa.RecordBatch], Future[pa.RecordBatch | None]]] = deque()
         self._joined: dict[Kind, tuple[Router, frozenset[str]]] = {}
         self._schemas, self._numbers = PerSchema[int](), count()
         self._changes = self.changes()
@@ -133,27 +133,28 @@ class NewFileWriters:
     def move(self, file: FileReader, rows: Array, change: RowChange, threads: Threads) -> None:
         """Write those of some rows of a file that remain after a change.
 
-        `rows` are their numbers in ascending order. New files are shredded like the first of such files. Few
-        rows are read by a thread, while rows of other files are read or written.
+        `rows` are their numbers in ascending order. New files are shredded like the first of such files. Of
+        few rows, the first are read by a thread, while rows of other files are read or written.
         """
         key = _numeric(file), file.file.is_residual
         if key not in self._moved:
             self._moved[key] = self._new_router(self.options_for(file))
-        found = read_updated_rows(file, rows, change, self._changes)
+        router, updated = self._moved[key], read_updated_rows(file, rows, change, self._changes)
+        found = (new for *_, new in updated)
         # One file at a time writes change data.
         if self._changes is None and len(rows) <= MOST_REPLACED * file.native.num_rows:
-            self._reading.append((self._moved[key], threads.submit(list, found)))
+            self._reading.append((router, found, threads.submit(next, found, None)))
             self._write_moved(FILES_AHEAD)
             return
         self._write_moved()
-        for _, batch in found:
-            self._moved[key].add(batch)
+        for batch in found:
+            router.add(batch)
 
     def _write_moved(self, ahead: int = 0) -> None:
         """Write the rows that were read first, until those of at most `ahead` files are left."""
         while len(self._reading) > ahead:
-            router, found = self._reading.popleft()
-            for _, batch in found.result():
+            router, rest, first = self._reading.popleft()
+            for batch in chain([] if (begun := first.result()) is None else [begun], rest):
                 router.add(batch)
 
     def _routers(self) -> Iterator[Router]:

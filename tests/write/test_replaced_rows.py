@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import Counter
 from collections.abc import Callable
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -120,6 +122,64 @@ def test_a_merge_of_few_rows_keeps_the_place_and_the_values_of_all_others(
     assert (stats["maxValues"]["f"], stats["maxValues"]["price"]) == (1999 / 4, 499.75)
     assert stats["nullCount"]["s"] == sum(n["s"] is None for n in new_rows(table))
     assert dv.audit_table(table, data=True).is_clean
+
+
+@pytest.mark.parametrize("has_feed", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_changed_rows_are_replaced_part_by_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, has_feed: bool
+):
+    read, parts = changed_rows.read_updated_rows, []
+
+    def one_by_one(*arguments: Any) -> Any:
+        for numbers, is_updated, new in read(*arguments):
+            first = 0
+            for place, each in enumerate(is_updated.to_pylist()):
+                parts.append(place)
+                yield numbers.slice(place, 1), is_updated.slice(place, 1), new.slice(first, int(each))
+                first += each
+
+    monkeypatch.setattr(changed_rows, "read_updated_rows", one_by_one)
+    monkeypatch.setattr(changed_rows, "COPIED_BYTES", 1)
+    table, source = tmp_path / "t", random.Random(seed)
+    rows = pa.Table.from_pylist([row(n) for n in range(ROWS)], SCHEMA)
+    feed = {"delta.enableChangeDataFeed": "true"} if has_feed else None
+    dv.write_table(table, rows, configuration=feed)
+    changed = source.sample(range(ROWS), source.randint(1, ROWS // 16))
+    deleted = {n for n in changed if source.random() < 0.4}
+    new = {n: {**row(n + ROWS), "id": n} for n in changed}
+    merge = dv.merge(table, pa.Table.from_pylist(list(new.values()), SCHEMA), "target.id = source.id")
+    merge = merge.when_matched_delete(f"source.id in ({', '.join(map(str, [-1, *deleted]))})")
+    result = merge.when_matched_update_all().execute()
+    assert new_rows(table) == [new.get(n, row(n)) for n in range(ROWS) if n not in deleted]
+    assert (result.rows_deleted, result.rows_updated) == (len(deleted), len(new) - len(deleted))
+    assert len(parts) == len(changed)
+    if has_feed:
+        found = dv.read_changes(table, start=result.version).to_table()
+        kinds = Counter(found["_change_type"].to_pylist())
+        updated = len(new) - len(deleted)
+        assert kinds == +Counter(delete=len(deleted), update_preimage=updated, update_postimage=updated)
+        assert sorted(found["id"].to_pylist()) == sorted([*changed, *(new.keys() - deleted)])
+
+
+def test_large_new_values_are_not_in_memory_at_once(tmp_path: Path):
+    dv.write_table(tmp_path / "t", pa.table({"id": range(10_000), "s": ["a"] * 10_000}))
+    before = pa.total_allocated_bytes()
+    peak = 0
+
+    def record(*arguments: Any) -> Any:
+        nonlocal peak
+        for part in read(*arguments):
+            peak = max(peak, pa.total_allocated_bytes() - before)
+            yield part
+
+    read = changed_rows._changed_parts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(changed_rows, "_changed_parts", record)
+        dv.update(tmp_path / "t", {"s": f"'{'x' * 1_000_000}'"}, "id < 600")
+    assert 60_000_000 < peak < 300_000_000
+    lengths = dv.sql("select sum(length(s)) as n from t", t=tmp_path / "t").to_pylist()
+    assert lengths == [{"n": 600_000_000 + 9_400}]
 
 
 @pytest.mark.parametrize("writer", WRITERS)

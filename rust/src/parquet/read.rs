@@ -541,19 +541,22 @@ fn check_row_groups(metadata: &ParquetMetaData, length: u64) -> Result<()> {
     }
 }
 
+/// Rows decoded at a time where a file does not state the size of its text: that of a dictionary can be far larger.
+const ROWS_OF_UNKNOWN_SIZE: usize = 64 << 10;
+
 /// The number of rows in a batch: fewer than requested where they are large.
 fn rows_at_a_time(group: &RowGroupMetaData, scan: &Scan) -> usize {
     let chunks = scan.leaves.iter().map(|leaf| group.column(*leaf));
-    let size = |chunk: &ColumnChunkMetaData| match chunk.column_type() {
-        PhysicalType::BYTE_ARRAY => {
-            chunk.unencoded_byte_array_data_bytes().unwrap_or(chunk.uncompressed_size())
-        }
-        _ => 0,
+    let texts = chunks.filter(|chunk| chunk.column_type() == PhysicalType::BYTE_ARRAY);
+    let stated = texts.clone().all(|chunk| chunk.unencoded_byte_array_data_bytes().is_some());
+    let size = |chunk: &ColumnChunkMetaData| {
+        chunk.unencoded_byte_array_data_bytes().unwrap_or(chunk.uncompressed_size()).unsigned_abs()
     };
-    let sizes = chunks.map(|chunk| size(chunk).unsigned_abs());
-    let bytes_of_rows = sizes.fold(0u64, u64::saturating_add) / group.num_rows().unsigned_abs().max(1);
+    let bytes_of_rows =
+        texts.map(size).fold(0u64, u64::saturating_add) / group.num_rows().unsigned_abs().max(1);
     let most = BATCH_BYTES / usize::try_from(bytes_of_rows).unwrap_or(usize::MAX).max(1);
-    scan.batch_size.min(most).max(1)
+    let wanted = if stated { scan.batch_size } else { scan.batch_size.min(ROWS_OF_UNKNOWN_SIZE) };
+    wanted.min(most).max(1)
 }
 
 fn selection(rows: &[Range<u64>], total: u64) -> RowSelection {

@@ -3,18 +3,17 @@
 use std::borrow::Cow;
 
 use arrow_array::cast::AsArray;
-use arrow_array::make_array;
 use arrow_array::types::Int64Type;
 use pyo3::prelude::*;
 
-use super::values::PyArray;
+use super::arrays::{PyArray, imported};
 use crate::deletion_vector;
 use crate::error::Error;
 
 /// Return a deletion vector of the rows in `deleted` and in an array of row numbers, and the number of its rows.
 #[pyfunction]
 pub fn add_deleted_rows(deleted: Option<&[u8]>, rows: PyArray) -> PyResult<(Cow<'static, [u8]>, u64)> {
-    let rows = make_array(rows.0);
+    let rows = imported(rows.0)?;
     let rows = rows
         .as_primitive_opt::<Int64Type>()
         .ok_or_else(|| Error::unsupported("the numbers of rows are not 64-bit integers"))?;

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use arrow_array::{Array, RecordBatch, make_array};
+use arrow_array::{Array, RecordBatch};
 use arrow_pyarrow::{IntoPyArrow, PyArrowType};
 use arrow_schema::{DataType, Field, Fields, Schema};
 use bytes::Bytes;
@@ -21,10 +21,11 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyList};
 
 use super::ahead::ReadAhead;
+use super::arrays::{PyArray, PyBatch, imported};
 use super::check::column_report;
 use super::reports::{PyColumnCheck, PyInvalidValue, PyLeafReport, PySchemaViolation, PyShreddedPath};
 use super::threads::install;
-use super::values::{PyArray, PyStep, conflict_option, numeric_option, parse_options, steps, time_zone};
+use super::values::{PyStep, conflict_option, numeric_option, parse_options, steps, time_zone};
 use super::{callback_error, choice, run};
 use crate::bounds::{BoundsLimit, ColumnBounds, LeafBounds, PathReport, Step, VariantBounds, encode_bounds};
 use crate::check::{PathCheck, check_column, check_schema};
@@ -133,7 +134,7 @@ impl PyDataFileWriter {
     /// Add a batch, and return the values that are not valid JSON.
     ///
     /// With `on_invalid="error"`, writing stops at the first of them and the caller must discard the file.
-    fn write(&self, py: Python<'_>, batch: PyArrowType<RecordBatch>) -> PyResult<Vec<PyInvalidValue>> {
+    fn write(&self, py: Python<'_>, batch: PyBatch) -> PyResult<Vec<PyInvalidValue>> {
         let invalid = run(py, || match self.lock()?.as_mut().ok_or_else(closed)?.write(&batch.0) {
             Ok(invalid) => Ok(invalid),
             Err(WriteError::InvalidValue(invalid)) => Ok(vec![invalid]),
@@ -368,7 +369,7 @@ fn condition((projection, test, operands): PyCondition) -> PyResult<Condition> {
         (">=", Operator::GreaterOrEqual),
     ];
     let test = match operands {
-        Some(operands) => Test::any(choice(&test, "a condition", &comparisons)?, make_array(operands.0)),
+        Some(operands) => Test::any(choice(&test, "a condition", &comparisons)?, imported(operands.0)?),
         None => {
             choice(&test, "a condition", &[("is not null", ())])?;
             Test::IsNotNull

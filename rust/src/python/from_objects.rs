@@ -10,7 +10,7 @@ use pyo3::types::{
     PyString, PyTime, PyTuple, PyType,
 };
 
-use super::values::PyArray;
+use super::arrays::PyArray;
 use crate::value::build::{NULL, Rows, Tree, check_depth, names_of};
 use crate::value::{Decimal, MAX_DECIMAL_DIGITS, Value};
 use arrow_array::Array;

@@ -5,7 +5,8 @@ use arrow_pyarrow::PyArrowType;
 use arrow_select::concat::{concat, concat_batches};
 use pyo3::prelude::*;
 
-use super::values::{PyArray, PyStep, group, steps};
+use super::arrays::PyArray;
+use super::values::{PyStep, group, steps};
 use super::{choice, run};
 use crate::error::{Error, Result};
 use crate::functions::change::{self, Change};

@@ -1,13 +1,13 @@
 //! Infer a shredding schema from arrays of JSON text or Variants: from all of their rows, or from a sample.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, StructArray, make_array};
+use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
 
+use super::arrays::{PyArray, imported};
 use super::run;
-use super::values::PyArray;
 use crate::error::{Error, Result};
 use crate::infer::{InferOptions, Inference, affordable_leaves};
 use crate::json::parse::{JsonShredder, ParseOptions, parse_rows};
@@ -30,7 +30,7 @@ pub fn infer(
 ) -> PyResult<PyArrowType<Field>> {
     let options = InferOptions { max_leaves, max_depth, spark_compatible };
     run(py, || {
-        let arrays: Vec<ArrayRef> = arrays.into_iter().map(|array| make_array(array.0)).collect();
+        let arrays = arrays.into_iter().map(|array| imported(array.0)).collect::<Result<Vec<ArrayRef>>>()?;
         let schema = match rows {
             Some(rows) => infer_for(&arrays, options, rows, certain_rows.unwrap_or(rows))?,
             None => {

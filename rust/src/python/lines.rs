@@ -4,7 +4,7 @@ use arrow_array::Array;
 use arrow_pyarrow::PyArrowType;
 use pyo3::prelude::*;
 
-use super::values::PyArray;
+use super::arrays::PyArray;
 use super::{choice, run};
 use crate::error::Error;
 use crate::json::lines::{Format, LineSplitter, Lines, Positions};

@@ -2,6 +2,7 @@
 //! result.
 
 mod ahead;
+mod arrays;
 pub mod check;
 pub mod deletion_vectors;
 pub mod files;

@@ -8,8 +8,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyList, PyString, PyTime, PyType, PyTzInfo};
 
+use super::arrays::PyArray;
 use super::run;
-use super::values::{PyArray, group};
+use super::values::group;
 use crate::error::{Error, Result};
 use crate::shred::OnConflict;
 use crate::shred::unshred::unshred;

@@ -2,13 +2,14 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, StructArray, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, StructArray};
 use arrow_data::ArrayData;
 use arrow_pyarrow::PyArrowType;
 use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
 use rayon::prelude::*;
 
+use super::arrays::{PyArray, PyBatch, imported};
 use super::reports::PyInvalidValue;
 use super::{choice, run};
 use crate::bounds::{self, normalize_path};
@@ -24,9 +25,6 @@ use crate::value::cast::Casting;
 use crate::value::moment;
 use crate::value::path::Step;
 use crate::value::{self, Metadata, Zone, modify, nested};
-
-/// An Arrow array that is passed between Python and Rust.
-pub type PyArray = PyArrowType<ArrayData>;
 
 /// Rows of JSON text that are parsed by one thread.
 const ROWS_PER_THREAD: usize = 16 << 10;
@@ -84,7 +82,7 @@ pub fn steps(path: Vec<PyStep>) -> Vec<Step> {
 
 /// Return an array of Variants, shredded or not.
 pub fn group(array: ArrayData) -> Result<StructArray> {
-    let array = make_array(array);
+    let array = imported(array)?;
     array.as_struct_opt().cloned().ok_or_else(|| {
         Error::unsupported(format!(
             "expected a Variant array, a struct of metadata and value, got {}",
@@ -108,7 +106,7 @@ pub fn parse_json(
 ) -> PyResult<(PyArray, Vec<PyInvalidValue>)> {
     let options = parse_options(floats, duplicate_keys)?;
     run(py, || {
-        let text = make_array(text.0);
+        let text = imported(text.0)?;
         let starts: Vec<usize> = (0..text.len().max(1)).step_by(ROWS_PER_THREAD).collect();
         let parts = starts
             .par_iter()
@@ -171,7 +169,7 @@ pub fn apply_function(
     rows: usize,
     zone: &str,
 ) -> PyResult<PyArray> {
-    let columns = columns.into_iter().map(|column| make_array(column.0)).collect();
+    let columns = columns.into_iter().map(|column| imported(column.0)).collect::<Result<_>>()?;
     let arguments = Arguments { columns, rows, zone: time_zone(zone)? };
     run(py, || Ok::<_, Error>(PyArrowType(scalars::apply(name, &arguments)?.to_data())))
 }
@@ -180,18 +178,14 @@ pub fn apply_function(
 #[pyfunction]
 pub fn date_part(py: Python<'_>, values: PyArray, part: &str, zone: &str) -> PyResult<PyArray> {
     let (part, zone) = (choice(part, "part", moment::PARTS)?, time_zone(zone)?);
-    run(py, || Ok::<_, Error>(PyArrowType(moment::parts(&make_array(values.0), part, &zone)?.to_data())))
+    run(py, || Ok::<_, Error>(PyArrowType(moment::parts(&imported(values.0)?, part, &zone)?.to_data())))
 }
 
 /// Return the rows of a batch for which `mask`, which has no nulls, is true.
 #[pyfunction]
-pub fn filter_rows(
-    py: Python<'_>,
-    batch: PyArrowType<RecordBatch>,
-    mask: PyArray,
-) -> PyResult<PyArrowType<RecordBatch>> {
+pub fn filter_rows(py: Python<'_>, batch: PyBatch, mask: PyArray) -> PyResult<PyArrowType<RecordBatch>> {
     run(py, || {
-        let mask = make_array(mask.0);
+        let mask = imported(mask.0)?;
         let mask = mask.as_boolean_opt().ok_or_else(|| Error::unsupported("a mask is boolean"))?;
         Ok::<_, Error>(PyArrowType(filter::filter_rows(&batch.0, mask)?))
     })
@@ -208,11 +202,11 @@ pub fn replace_rows(
 ) -> PyResult<PyArray> {
     let numbers_of = |array: PyArray| {
         let numbers =
-            make_array(array.0).as_primitive_opt::<Int64Type>().map(|numbers| numbers.values().clone());
+            imported(array.0)?.as_primitive_opt::<Int64Type>().map(|numbers| numbers.values().clone());
         numbers.ok_or_else(|| Error::unsupported("the numbers of rows are not 64-bit integers"))
     };
     let (numbers, replaced) = (numbers_of(numbers)?, numbers_of(replaced)?);
-    let (column, other) = (make_array(column.0), make_array(other.0));
+    let (column, other) = (imported(column.0)?, imported(other.0)?);
     // This takes less time than to wait for a thread of the kernel.
     let merged = py.detach(|| filter::replace_rows(&column, &numbers, &other, &replaced))?;
     Ok(PyArrowType(merged.to_data()))
@@ -319,7 +313,7 @@ fn in_parts(
     texts: ArrayData,
     work: impl Fn(&StringArray) -> Result<Vec<ArrayRef>> + Send + Sync,
 ) -> PyResult<Vec<ArrayData>> {
-    let texts = make_array(texts);
+    let texts = imported(texts)?;
     let texts = texts.as_string_opt::<i32>().ok_or_else(|| Error::unsupported("texts are strings"))?;
     if texts.len() <= ROWS_PER_THREAD {
         // The thread of the caller is done before a thread of the kernel begins.
@@ -354,7 +348,7 @@ pub fn path_key(names: Vec<String>) -> String {
 #[pyfunction]
 pub fn variants_of(py: Python<'_>, column: PyArray) -> PyResult<PyArray> {
     run(py, || {
-        let column = make_array(column.0);
+        let column = imported(column.0)?;
         let starts: Vec<usize> = (0..column.len().max(1)).step_by(ROWS_PER_THREAD).collect();
         let part =
             |&start: &usize| nested::variants_of(&column, start..column.len().min(start + ROWS_PER_THREAD));
@@ -368,7 +362,7 @@ pub fn variants_of(py: Python<'_>, column: PyArray) -> PyResult<PyArray> {
 pub fn set_path(py: Python<'_>, variants: PyArray, path: Vec<PyStep>, values: PyArray) -> PyResult<PyArray> {
     let path = steps(path);
     run(py, || {
-        let (plain, values) = (unshred(&group(variants.0)?, OnConflict::Error)?, make_array(values.0));
+        let (plain, values) = (unshred(&group(variants.0)?, OnConflict::Error)?, imported(values.0)?);
         Ok::<_, Error>(PyArrowType(modify::set_rows(&plain, &path, &values)?.to_data()))
     })
 }
