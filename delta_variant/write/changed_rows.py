@@ -136,7 +136,8 @@ def _read_around(
         while part is not None and batch.num_rows:
             # The rows up to the last one of the part.
             length = len(_rows_in(numbers, [(0, part.changed[-1].as_py() + 1)]))
-            yield part.replace(batch.slice(0, length), numbers.slice(0, length), change.copied, variants)
+            if length:
+                yield part.replace(batch.slice(0, length), numbers.slice(0, length), change.copied, variants)
             if length < batch.num_rows:
                 part = next(parts, None)
             batch, numbers = batch.slice(length), numbers.slice(length)
@@ -155,16 +156,16 @@ class _ChangedPart:
         self, batch: pa.RecordBatch, numbers: Array, copied: Collection[str], variants: Collection[str]
     ) -> pa.RecordBatch:
         """Return rows with these numbers: the updated ones with new values, and none that is deleted."""
-        changed = self.changed.filter(pc.is_in(self.changed, value_set=numbers))
+        changed = _rows_in(self.changed, [(numbers[0].as_py(), numbers[-1].as_py() + 1)])
         if not len(changed):
             return batch
         updated = self.changed.filter(self.is_updated)
         before = dict(zip(batch.schema.names, batch.columns, strict=True))
         after = {name: before[name] if name in copied else self.rows.column(name) for name in before}
         merged = replace_numbered(before, numbers, after, updated, variants)
+        rows = pa.record_batch(list(merged), names=list(before))
         deleted = changed.filter(pc.invert(pc.is_in(changed, value_set=updated)))
-        remaining = pc.invert(pc.is_in(numbers, value_set=deleted))
-        return filter_rows(pa.record_batch(list(merged), names=list(before)), remaining)
+        return filter_rows(rows, pc.invert(pc.is_in(numbers, value_set=deleted))) if len(deleted) else rows
 
 
 def _changed_parts(
