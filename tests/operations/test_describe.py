@@ -128,6 +128,21 @@ def test_a_sample_says_how_many_rows_it_has_and_estimates_distinct_values(tmp_pa
     assert max(map(len, lines[1:])) <= 80
 
 
+def test_of_many_paths_those_in_most_rows_are_printed(tmp_path: Path):
+    rows = [
+        {"v": {"often": 1, **{f"n{number}": 1 for number in range(each * 100, each * 100 + 100)}}}
+        for each in range(3)
+    ]
+    dv.write_table(tmp_path, rows, variant_columns=["v"])
+    summary = dv.describe(tmp_path)
+    lines = str(summary).splitlines()
+    assert len(summary.paths) == summary.to_table().num_rows == 302
+    assert lines[0].endswith("3 rows; 200 of 302 paths; to_table() has all")
+    assert len(lines) == 202
+    assert [line.split()[0] for line in (lines[2], lines[-1])] == ["v", "v:often"]
+    assert summary._repr_html_().count("<tr>") == 201
+
+
 def test_figures_of_all_rows_come_from_the_log(tmp_path: Path):
     table = dv.Table(tmp_path / "t")
     schema = dv.ShreddingSchema.of({"id": pa.int64(), "n": pa.int64()})

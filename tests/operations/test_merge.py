@@ -287,6 +287,24 @@ def test_columns_to_leave_out_are_found_without_regard_to_case_and_must_exist(ta
         merge.when_not_matched_insert_all(except_cols=["evnt"])
 
 
+@pytest.mark.parametrize(
+    ("rows", "method", "column", "values"),
+    [
+        ("matched", "when_matched_update", "id", {"id": "key"}),
+        ("not matched", "when_not_matched_insert", "key", {"id": "key"}),
+        ("not matched by source", "when_not_matched_by_source_update", "id", {"id": "0"}),
+    ],
+)
+def test_a_clause_that_never_applies_is_rejected(
+    table: str, rows: str, method: str, column: str, values: dict
+):
+    merge = dv.merge(table, pa.table({"key": [1]}), "id = key")
+    for where in (f"{column} = 1", None):
+        merge = getattr(merge, method)(values, where=where)
+    with pytest.raises(dv.ExpressionError, match=f"rows that are {rows} would never apply"):
+        getattr(merge, method)(values, where=f"{column} = 2")
+
+
 def test_a_merge_without_clauses_is_rejected(table: str):
     with pytest.raises(ValueError, match="no clause"):
         dv.merge(table, SOURCE, "id = key").execute()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from heapq import nlargest
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,8 @@ from ..._text import count, rows_text, shorten
 from ...errors import printable
 
 WIDTH = 80
+MAX_PRINTED = 200
+"""The greatest number of paths that are printed."""
 
 SCHEMA = pa.schema(
     [
@@ -130,10 +133,21 @@ class Summary:
         return table.__arrow_c_stream__(requested_schema)
 
     def __str__(self) -> str:
-        return "\n".join([self.title, *_aligned([HEADINGS, *self.cells()])])
+        title, cells = self._printed()
+        return "\n".join([title, *_aligned([HEADINGS, *cells])])
 
     def _repr_html_(self) -> str:
-        return html_table(self.title, HEADINGS, self.cells())
+        title, cells = self._printed()
+        return html_table(title, HEADINGS, cells)
+
+    def _printed(self) -> tuple[str, list[tuple[str, ...]]]:
+        """Return a title and cells of few paths: of too many, those that changed or are in most rows."""
+        if len(self.paths) <= MAX_PRINTED:
+            return self.title, self.cells()
+        first = nlargest(MAX_PRINTED, self.paths, lambda each: (each.change is not None, each.filled))
+        kept = {each.path for each in first}
+        note = f"{MAX_PRINTED} of {len(self.paths):,} paths; to_table() has all"
+        return f"{self.title}; {note}", [_cells(each) for each in self.paths if each.path in kept]
 
     def cells(self) -> list[tuple[str, ...]]:
         """Return the cells of the printed table: path, types, filled, distinct, column and values.

@@ -368,6 +368,7 @@ class Merge:
         assignments = assignments_of(updates, self._sides.target, self._sides.bind)
         clause = Clause(when, action, bound, assignments, where)
         _check_sides(clause)
+        _check_applies(clause, self._plan.clauses)
         return replace(self, _plan=replace(self._plan, clauses=(*self._plan.clauses, clause)))
 
     def _all_columns(self, rows: When, except_cols: Sequence[str] | None) -> dict[str, str | None]:
@@ -407,4 +408,12 @@ def _check_sides(clause: Clause) -> None:
         raise ExpressionError(
             f"a clause for rows that are {clause.when} can only read columns of the {readable}, got columns "
             f"of the {other}"
+        )
+
+
+def _check_applies(clause: Clause, earlier: Sequence[Clause]) -> None:
+    if any(each.when == clause.when and each.predicate is None for each in earlier):
+        raise ExpressionError(
+            f"the clause to {clause.action} rows that are {clause.when} would never apply, since an earlier "
+            "one without a condition applies to all of these rows: put that one last, or give it a condition"
         )
