@@ -39,6 +39,7 @@ from ..storage.store import discard
 from .change_files import write_whole_files
 from .changed_rows import evaluate_columns, find_changes, read_remaining_rows
 from .deletion_vectors import VectorWriter, prefers_vector
+from .malformed import locate_malformed
 from .new_files import NewFileWriters
 from .partitions import NO_FILES
 from .rewrite import (
@@ -135,11 +136,13 @@ def rewrite_files(
     """
     unread: list[RewrittenPart] = []
     begun: list[Future[RewrittenPart]] = []
+    seen: list[FileEntry] = []
     new, vectors = NewFileWriters(table, after, options, name), VectorWriter(table.store)
     try:
-        with Threads(FILES_AT_ONCE) as threads:
+        with locate_malformed(table, seen), Threads(FILES_AT_ONCE) as threads:
             for opened in TableReader.of(table).open_all(files):
                 advance(files=1)
+                seen.append(opened.file)
                 change = change_of(opened.file)
                 rows = find_changes(opened, pruning_predicate, change)
                 path, count = pa.array([opened.file.path]), len(rows)
@@ -157,8 +160,8 @@ def rewrite_files(
                     if len(begun) >= FILES_AT_ONCE:
                         begun[-FILES_AT_ONCE].result()
                     begun.append(threads.submit(_rewrite, opened, rows, change, new))
-        part = RewrittenPart.join([*unread, *(each.result() for each in begun)])
-        return replace(RewrittenPart.join([part, new.close()]), vector_files=vectors.close())
+            part = RewrittenPart.join([*unread, *(each.result() for each in begun)])
+            return replace(RewrittenPart.join([part, new.close()]), vector_files=vectors.close())
     except BaseException:
         # A failed rewrite of a file has removed its own files, and a cancelled one has none.
         for each in begun:

@@ -17,7 +17,7 @@ from .._compressed import CompressedSequence, join
 from ..data_file.options import WriteOptions
 from ..data_file.shredding import infer_shredding
 from ..data_file.writer import FileSeries, WrittenFile
-from ..errors import SchemaError, error_location
+from ..errors import MalformedVariantError, SchemaError, error_location
 from ..execution import NameFile
 from ..input.invalid_json import BatchOrigin, InvalidValueHandler
 from ..log.commit_context import now
@@ -281,24 +281,28 @@ def has_nested_variant(field: StructField) -> bool:
     return field.type != VARIANT and has_variant(field.type)
 
 
-def check_nested_variants(batch: pa.RecordBatch, fields: Iterable[StructField]) -> None:
-    """Raise MalformedVariantError for an invalid nested Variant; the kernel checks top-level Variants."""
-    for field in fields:
-        for path, variants in _nested_variants(batch.column(field.name), field.type, field.name):
+def check_variants(array: Any, field: StructField) -> None:
+    """Raise MalformedVariantError for an invalid Variant in a column; in lists and maps it has no row."""
+    for path, variants in _variants(array, field.type, field.name):
+        try:
             with error_location(column=path):
                 variant_values.check(variants)
+        except MalformedVariantError as error:
+            if len(variants) != len(array):
+                error.row = None
+            raise
 
 
-def _nested_variants(array: Any, data_type: DataType, path: str) -> Iterator[tuple[str, Any]]:
+def _variants(array: Any, data_type: DataType, path: str) -> Iterator[tuple[str, Any]]:
     if data_type == VARIANT:
         yield path, array
     elif isinstance(data_type, StructType):
         for index, field in enumerate(data_type.fields):
-            yield from _nested_variants(pc.struct_field(array, [index]), field.type, f"{path}.{field.name}")
+            yield from _variants(pc.struct_field(array, [index]), field.type, f"{path}.{field.name}")
     elif isinstance(data_type, ArrayType):
-        yield from _nested_variants(array.flatten(), data_type.element_type, f"{path}.element")
+        yield from _variants(array.flatten(), data_type.element_type, f"{path}.element")
     elif isinstance(data_type, MapType):
-        yield from _nested_variants(array.items, data_type.value_type, f"{path}.value")
+        yield from _variants(array.items, data_type.value_type, f"{path}.value")
 
 
 def _add_file(

@@ -31,7 +31,7 @@ from .partitions import (
     PartitionedFiles,
     PartitionValues,
     WrittenFiles,
-    check_nested_variants,
+    check_variants,
     has_nested_variant,
     split_by_partition,
 )
@@ -121,7 +121,9 @@ class Router:
     def add(self, batch: pa.RecordBatch, origin: Origin | PartRows | None = None, first: int = 0) -> None:
         """Write a batch; `first` is the number of its first row in the source."""
         conformed = conform(batch, self._table.row_columns)
-        check_nested_variants(conformed, self._nested)
+        for field in self._nested:
+            # The kernel checks other Variants.
+            check_variants(conformed.column(field.name), field)
         for values, positions in split_by_partition(conformed, self._table):
             part = conformed if positions is None else conformed.take(positions)
             rows = self._columns.of_files(part)

@@ -39,6 +39,7 @@ from ...read.row_tracking import with_row_ids
 from ...read.scope import Scope
 from ...storage.store import Store, TableLocation, discard
 from ...write.concurrent_moves import MovedRows
+from ...write.malformed import locate_malformed
 from ...write.partitions import WrittenFiles, infer_shared_shredding
 from ...write.preparation import restrict_to_table
 from ...write.rewrite import RewrittenFiles, commit_rewrite
@@ -254,7 +255,8 @@ class PlanGroupsTask:
         """Return the group of each bin, None for one whose files stay."""
         version, groups = replace(self.version, store=store), []
         for each in self.bins:
-            groups.append(plan_group(version, each, self.options, estimates=self.estimates))
+            with locate_malformed(version, files_of(each.files)):
+                groups.append(plan_group(version, each, self.options, estimates=self.estimates))
             advance(files=1)
         return groups
 
@@ -468,9 +470,10 @@ class GroupsTask:
             for group in self.groups:
                 used.append([])
                 separated = residual.num_rows
-                for options, batches in _rows_of_new_files(version, group, self.keys):
-                    written.append(write_rows(version, _count_rows(batches), options, name, residual))
-                    used[-1].append(options)
+                with locate_malformed(version, files_of(group.files)):
+                    for options, batches in _rows_of_new_files(version, group, self.keys):
+                        written.append(write_rows(version, _count_rows(batches), options, name, residual))
+                        used[-1].append(options)
                 if not self.keys and residual.num_rows == separated:
                     moved.append(MovedRows(group.paths, tuple(written[-1].paths())))
                 advance(files=len(group.paths))
