@@ -18,7 +18,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .tree import Call, Column, Expression, Field, Literal, conjunction, output_type
+from .tree import FLIPPED, NEGATED, Call, Column, Expression, Field, Literal, conjunction, output_type
 from .types import Kind, kind_of
 
 Node: TypeAlias = "_Reference | _Literal | _Function"
@@ -34,8 +34,6 @@ OPERATORS = {
     "greater": ">",
     "greater_equal": ">=",
 }
-NEGATED = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
-FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 COMPARED_AS: Mapping[Kind, frozenset[Kind]] = {
     "integer": frozenset({"integer", "decimal", "floating"}),

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias, TypeGuard
 from typing import Literal as OneOf
 
@@ -21,6 +21,12 @@ from .types import type_name
 
 Expression: TypeAlias = "Name | Path | Literal | Column | Extraction | Field | Cast | Call | VariantCall"
 
+ComparisonOperator: TypeAlias = OneOf["=", "<>", "<", "<=", ">", ">="]
+FLIPPED: Mapping[str, ComparisonOperator] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""The operators of the same comparisons with their operands exchanged."""
+
+NEGATED: Mapping[str, ComparisonOperator] = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+"""The operators of comparisons that are true where others are false."""
 
 PAD = "pad to char"
 """The function that pads text with spaces, for which SQL has no name."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from .._arrow import total
 from ..expressions.tree import (
+    FLIPPED,
     Call,
     Cast,
     Column,
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 MIN_FILE_BYTES = 1 << 18
 """In smaller files, what DuckDB saves of the reading is less than it needs to open them."""
 
-COMPARISONS = {each: each for each in ("=", "<>", "<", "<=", ">", ">=")} | {"<=>": "is not distinct from"}
+COMPARISONS = {each: each for each in FLIPPED} | {"<=>": "is not distinct from"}
+"""The operators of DuckDB for those of Spark."""
 
 DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 19}
 

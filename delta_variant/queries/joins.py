@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ..errors import ExpressionError
 from ..expressions.tree import (
+    FLIPPED,
     Call,
     Expression,
     Extraction,
@@ -17,6 +18,7 @@ from ..expressions.tree import (
     conjunction,
     conjuncts,
     describe,
+    input_column,
     input_name,
     inputs,
     transform,
@@ -24,11 +26,9 @@ from ..expressions.tree import (
 from ..expressions.tree import Column as ColumnInput
 from ..read.query import Query
 from ..read.scope import Scope
+from .direct import COMPARISONS
 from .relations import Batches, Columns, Engine, Relation, Source, compute, finish, head_of, select_list
 from .syntax import JoinKind
-
-SWAPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-OPERATORS = {"=": "=", "<>": "<>", "<=>": "is not distinct from", **{each: each for each in SWAPPED}}
 
 
 class Side(NamedTuple):
@@ -75,7 +75,7 @@ class Joined(Source):
 
     def sides_of(self, expression: Expression) -> set[int]:
         """Return the sides whose columns an expression reads."""
-        names = (each.name if isinstance(each, ColumnInput) else each.column for each in inputs([expression]))
+        names = map(input_column, inputs([expression]))
         return {0 if name in self.sides[0].names else 1 for name in names}
 
     def of_side(self, side: int, expression: Expression) -> Expression:
@@ -148,18 +148,18 @@ class _JoinPlan:
             )
 
     def _comparison(self, condition: Expression) -> str | None:
-        if not isinstance(condition, Call) or condition.function not in OPERATORS:
+        if not isinstance(condition, Call) or condition.function not in COMPARISONS:
             return None
         left, right = condition.arguments
         sides = [self.join.sides_of(left), self.join.sides_of(right)]
         if sides == [{1}, {0}]:
             left, right = right, left
-            function = SWAPPED.get(condition.function, condition.function)
+            function = FLIPPED.get(condition.function, condition.function)
         elif sides == [{0}, {1}]:
             function = condition.function
         else:
             return None
-        return f"{self._column(0, left)} {OPERATORS[function]} {self._column(1, right)}"
+        return f"{self._column(0, left)} {COMPARISONS[function]} {self._column(1, right)}"
 
     def _column(self, side: int, expression: Expression) -> str:
         return self.columns[side].add(self.join.of_side(side, expression))

@@ -21,12 +21,12 @@ from .._arrow import retype_array
 from ..errors import CastError, DeltaVariantError, ExpressionError
 from ..expressions.char_padding import padded_column
 from ..expressions.evaluate import inputs_of, without_cast
-from ..expressions.tree import Column as ColumnInput
 from ..expressions.tree import (
     Expression,
     Input,
     Literal,
     describe,
+    input_column,
     input_name,
     output_type,
 )
@@ -213,7 +213,7 @@ class StoredRows(Source):
 
     def rows(self, wanted: Sequence[Input]) -> Batches:
         """Yield all rows; see `Source.rows`."""
-        names = {each.name if isinstance(each, ColumnInput) else each.column for each in wanted}
+        names = set(map(input_column, wanted))
         # The evaluation casts, after rows are excluded.
         uncast = list(dict.fromkeys(map(without_cast, wanted)))
         return (inputs_of(batch, uncast) for batch in self.load(names))

@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from ..errors import ExpressionError
-from ..expressions.evaluate import inputs_of, without_cast
+from ..expressions.evaluate import without_cast
 from ..expressions.tree import Column as ColumnInput
 from ..expressions.tree import (
     Expression,
@@ -19,13 +19,12 @@ from ..expressions.tree import (
     conjunction,
     conjuncts,
     describe,
+    input_column,
     input_name,
     inputs,
     output_type,
 )
-from ..protocol.schema.arrow import variant_field
-from ..read.query import Query
-from ..variant.functions import variant_explode, variant_explode_outer
+from ..read.query import PARTS, Query, explode
 from .functions import Aggregate
 from .relations import (
     ROWS,
@@ -45,8 +44,6 @@ from .relations import (
     select_list,
     typed,
 )
-
-PARTS = pa.struct([pa.field("pos", pa.int32()), pa.field("key", pa.string()), variant_field("value")])
 
 
 class GroupColumn(NamedTuple):
@@ -229,8 +226,7 @@ class Exploded(Source):
     def __init__(self, rows: Relation, name: str, variants: Expression, *, outer: bool) -> None:
         if output_type(variants) is not None:
             raise ExpressionError(f"lateral: expected a Variant, got `{describe(variants)}`")
-        self.child, self.name, self.variants = rows, name, variants
-        self.explode = variant_explode_outer if outer else variant_explode
+        self.child, self.name, self.variants, self.outer = rows, name, variants, outer
         known = rows.source.scope
         self.scope = msgspec.structs.replace(known, schema=known.schema.append(pa.field(name, PARTS)))
 
@@ -238,28 +234,18 @@ class Exploded(Source):
         self, outputs: Mapping[str, Expression], predicate: Expression | None, limit: int | None = None
     ) -> Batches:
         """Yield the values of expressions; conditions without the parts select rows first."""
-        parts = [each for each in conjuncts(predicate) if any(map(self._is_of_parts, inputs([each])))]
+        parts = [each for each in conjuncts(predicate) if self.name in map(input_column, inputs([each]))]
         before = [each for each in conjuncts(predicate) if each not in parts]
         if not before:
             return super().read(outputs, predicate, limit)
         child = Relation(self.child.source, conjunction(self.child.where, *before))
-        narrowed = Exploded(child, self.name, self.variants, outer=self.explode is variant_explode_outer)
+        narrowed = Exploded(child, self.name, self.variants, outer=self.outer)
         return narrowed.read(outputs, conjunction(*parts), limit)
 
     def rows(self, wanted: Sequence[Input]) -> Batches:
         """Yield all rows; see `Source.rows`."""
         uncast = list(dict.fromkeys(map(without_cast, wanted)))
-        of_parts = [each for each in uncast if self._is_of_parts(each)]
+        of_parts = [each for each in uncast if input_column(each) == self.name]
         passed = {input_name(each): each for each in uncast if each not in of_parts}
         for batch in self.child.read({**passed, ROWS: self.variants}):
-            found = self.explode(batch.column(ROWS)).combine_chunks()
-            columns = [found[field.name].combine_chunks() for field in PARTS]
-            structs = pa.StructArray.from_arrays(columns, fields=list(PARTS))
-            read = inputs_of(pa.record_batch([structs], names=[self.name]), of_parts)
-            rows = batch.take(found["row"].combine_chunks())
-            for each in of_parts:
-                rows = rows.append_column(input_name(each), read.column(input_name(each)))
-            yield rows
-
-    def _is_of_parts(self, source: Input) -> bool:
-        return (source.name if isinstance(source, ColumnInput) else source.column) == self.name
+            yield explode(batch, batch.column(ROWS), self.name, of_parts, outer=self.outer)

@@ -13,9 +13,12 @@ from .._arrow import Array
 from ..expressions import tree
 from ..expressions.patterns import literal_prefix
 from ..expressions.tree import (
+    FLIPPED,
+    NEGATED,
     Call,
     Cast,
     Column,
+    ComparisonOperator,
     Expression,
     Extraction,
     Field,
@@ -28,12 +31,9 @@ from ..expressions.types import kind_of
 from ..variant.moments import UTC
 from .scope import FILE_METADATA
 
-Operator: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">=", "prefix"]
+Operator: TypeAlias = ComparisonOperator | Literal["prefix"]
 PruningPredicate: TypeAlias = "AllOf | AnyOf | Comparison | Membership | NullTest | PartitionTest | None"
 """None stands for a predicate that statistics cannot decide: any row may match."""
-
-FLIPPED: dict[str, Operator] = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-NEGATED: dict[str, Operator] = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 EXACT = frozenset({"integer", "decimal"})
 ORDERED = EXACT | {"floating", "string", "date", "timestamp", "timestamp_ntz"}

@@ -22,6 +22,7 @@ from ..expressions.tree import (
     conjunction,
     conjuncts,
     describe,
+    input_column,
     input_name,
     is_whole,
     output_type,
@@ -94,8 +95,8 @@ class Query(msgspec.Struct, frozen=True, dict=True):
             return msgspec.structs.replace(self, outputs=outputs, inputs=inputs, hint=hint)
         used += [lateral.variants, *(each for each in (lateral.predicate,) if each is not None)]
         inputs = expression_inputs(used)
-        of_parts = tuple(each for each in inputs if lateral.has(each))
-        of_table = tuple(each for each in inputs if not lateral.has(each))
+        of_parts = tuple(each for each in inputs if input_column(each) == lateral.name)
+        of_table = tuple(each for each in inputs if input_column(each) != lateral.name)
         # A hint is about the rows that are returned, not about those of the table.
         return msgspec.structs.replace(
             self,
@@ -227,6 +228,20 @@ def _cast(array: Any, arrow_type: pa.DataType) -> Any:
 PARTS = pa.struct([pa.field("pos", pa.int32()), pa.field("key", pa.string()), variant_field("value")])
 
 
+def explode(
+    batch: pa.RecordBatch, variants: Any, name: str, wanted: Sequence[Input], *, outer: bool
+) -> pa.RecordBatch:
+    """Return a batch with a row for each part of its Variants, and inputs of the parts, a column `name`."""
+    parts = (variant_explode_outer if outer else variant_explode)(variants).combine_chunks()
+    columns = [parts[field.name].combine_chunks() for field in PARTS]
+    structs = pa.StructArray.from_arrays(columns, fields=list(PARTS))
+    rows = batch.take(parts["row"].combine_chunks())
+    read = inputs_of(pa.record_batch([structs], names=[name]), wanted)
+    for each in wanted:
+        rows = rows.append_column(input_name(each), read.column(input_name(each)))
+    return rows
+
+
 class _Lateral(msgspec.Struct, frozen=True):
     """The parts of a Variant as a column `name` of structs `pos`, `key` and `value`, and a row for each part.
 
@@ -260,11 +275,7 @@ class _Lateral(msgspec.Struct, frozen=True):
 
     def reads(self, expression: Expression) -> bool:
         """Return whether an expression reads the parts."""
-        return any(self.has(each) for each in expression_inputs([expression]))
-
-    def has(self, source: Input) -> bool:
-        """Return whether an input is of the parts."""
-        return (source.name if isinstance(source, Column) else source.column) == self.name
+        return self.name in map(input_column, expression_inputs([expression]))
 
     def select(self, predicate: Expression | None) -> tuple[Expression | None, _Lateral]:
         """Return what a predicate says about rows of the table, and the parts that the rest of it selects."""
@@ -276,14 +287,7 @@ class _Lateral(msgspec.Struct, frozen=True):
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return a batch of inputs with a row for each part, and the inputs of the parts."""
-        explode = variant_explode_outer if self.outer else variant_explode
-        parts = explode(evaluate(self.variants, batch)).combine_chunks()
-        columns = [parts[field.name].combine_chunks() for field in PARTS]
-        structs = pa.StructArray.from_arrays(columns, fields=list(PARTS))
-        rows = batch.take(parts["row"].combine_chunks())
         # Casts are left to the evaluation, which excludes rows first.
         wanted = list(dict.fromkeys(map(without_cast, self.inputs)))
-        read = inputs_of(pa.record_batch([structs], names=[self.name]), wanted)
-        for each in wanted:
-            rows = rows.append_column(input_name(each), read.column(input_name(each)))
+        rows = explode(batch, evaluate(self.variants, batch), self.name, wanted, outer=self.outer)
         return rows if self.predicate is None else rows.filter(filter_mask(self.predicate, rows))
