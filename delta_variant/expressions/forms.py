@@ -10,7 +10,7 @@ import pyarrow as pa
 from .lexer import Token
 from .literals import string_value
 from .reader import Reader
-from .tree import Call, Cast, Expression, Literal, Name, Path
+from .tree import NULL, Call, Cast, Expression, Literal, Name, Path
 from .types import read_type
 
 Test: TypeAlias = Callable[[Reader, Expression, bool], Expression]
@@ -96,7 +96,6 @@ PREDICATES: dict[str, Test] = {
 
 Form: TypeAlias = Callable[[Reader], Expression]
 
-NULL = Literal(pa.scalar(None, pa.null()))
 TRIMS = {"both": "trim", "leading": "ltrim", "trailing": "rtrim"}
 UNITS = {
     "year": ("year", "y", "years", "yr", "yrs"),

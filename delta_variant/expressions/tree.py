@@ -55,6 +55,9 @@ class Literal(msgspec.Struct, frozen=True):
     is_cast: bool = False
 
 
+NULL = Literal(pa.scalar(None, pa.null()))
+
+
 class Column(msgspec.Struct, frozen=True):
     """An input: an ordinary top-level column of the table, in the spelling and type of its schema.
 

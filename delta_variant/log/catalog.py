@@ -20,6 +20,7 @@ from .._logging import get_logger
 from ..errors import MalformedLogError, ProtocolError, UnsupportedFeatureError, VersionExistsError
 from ..protocol import features
 from ..protocol.actions import Action, DomainMetadata, Metadata, Protocol, commit_infos
+from ..protocol.properties import FEATURE
 from ..storage.store import Store, exists, file_info, get_ranges, put, put_if_absent, read, read_if_present
 from .listing import commit_file_name, managing_catalog, staged_file_name
 
@@ -44,7 +45,6 @@ _DERIVED = frozenset(
         "delta.lastCommitTimestamp",
     }
 )
-_DERIVED_PREFIX = "delta.feature."
 _DOMAINS = {"delta.clustering": "clusteringColumns", "delta.rowTracking": "rowIdHighWaterMark"}
 """The domains that the catalog keeps, and the field of each."""
 
@@ -211,7 +211,7 @@ def _property_updates(catalog: CatalogTable, metadata: Metadata) -> Iterator[dic
     present = catalog.loaded.metadata.properties
     changed = {name: text for name, text in metadata.configuration.items() if present.get(name) != text}
     kept = {*metadata.configuration, *_DERIVED}
-    removed = [name for name in present if name not in kept and not name.startswith(_DERIVED_PREFIX)]
+    removed = [name for name in present if name not in kept and not name.startswith(FEATURE)]
     if changed:
         yield {"action": "set-properties", "updates": changed}
     if removed:

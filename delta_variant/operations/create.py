@@ -22,7 +22,7 @@ from ..protocol import features
 from ..protocol.actions import DomainMetadata
 from ..protocol.clustering import clustering_of
 from ..protocol.identity_columns import find_identities, identity_metadata
-from ..protocol.properties import column_names_text
+from ..protocol.properties import CONSTRAINT, column_names_text
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import (
     DEFAULT,
@@ -39,7 +39,6 @@ from ..write.preparation import TableOptions, load_existing
 from ..write.row_rules import RowRules
 from .alter.columns import ColumnPath, Columns, column_type, parse_columns, parse_path
 
-CONSTRAINT = "delta.constraints."
 LONG = PrimitiveType("long")
 
 

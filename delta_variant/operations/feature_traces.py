@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import Array, total
+from .._arrow import Array
 from ..data_file.options import FileOptions
 from ..data_file.shredding import PerSchema
 from ..errors import DataFileError, RetentionDurationError, StoreError
@@ -38,10 +38,11 @@ from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.widening import without_type_changes
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import TYPE_CHANGES, StructType, fields_of
-from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
+from ..read.file_reader import FileEntry, FileReader, TableReader
 from ..read.shredded_columns import variants_of
 from ..storage.store import Store
 from .optimize.optimize import plan_compaction, run_optimize
+from .rewrite import split_files
 
 FindFiles: TypeAlias = Callable[[Executor, Snapshot, Array], pa.Table]
 """Returns the files of a snapshot with traces. The contents of files with some paths have none."""
@@ -135,10 +136,7 @@ def _find_by_schema(
 ) -> pa.Table:
     """Return the files whose schema has a trace, except those with the paths `clean`."""
     files = snapshot.files.filter(pc.invert(pc.is_in(snapshot.files["path"], value_set=clean)))
-    if not files.num_rows:
-        return files
-    shares = executor.split(files_of(files), lambda file: file.size or 0, total=total(files["size"]))
-    tasks = (FindFilesTask(strip_files(snapshot), share, check) for share in shares)
+    tasks = (FindFilesTask(strip_files(snapshot), share, check) for share in split_files(executor, files))
     found = pa.array([path for paths in executor.run(tasks) for path in paths], pa.string())
     return files.filter(pc.is_in(files["path"], value_set=found))
 

@@ -45,11 +45,11 @@ from ..protocol.actions import AddFile, RemoveFile, encode_path, is_absolute
 from ..protocol.schema.column_mapping import physical_name
 from ..storage.objects import DeletesInBulk, StoredFile
 from ..storage.store import Store, TableLocation, delete_all, open_latest, walk
+from ..write.change_files import CHANGE_DATA
 
 _LOGGER = get_logger(__name__)
 
 HOUR = 3_600_000
-CHANGE_DATA = "_change_data"
 TASK_RECORDS = "_delta_variant"
 """The folder of the records of Spark tasks that write to the table, which killed drivers leave."""
 

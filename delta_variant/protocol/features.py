@@ -146,7 +146,7 @@ _ROWS = (
         is_append_only=True,
     ),
     TableFeature("invariants", legacy_writer_version=2, needed_by_key=INVARIANTS),
-    TableFeature("checkConstraints", legacy_writer_version=3, properties_from="delta.constraints."),
+    TableFeature("checkConstraints", legacy_writer_version=3, properties_from=properties.CONSTRAINT),
     TableFeature(
         "changeDataFeed",
         legacy_writer_version=4,

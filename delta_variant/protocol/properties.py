@@ -28,6 +28,10 @@ IsolationLevel: TypeAlias = Literal["Serializable", "WriteSerializable"]
 
 ColumnNames = tuple[tuple[str, ...], ...]
 
+FEATURE = "delta.feature."
+CONSTRAINT = "delta.constraints."
+"""Prefixes of names: of the properties that add a feature, and of those that hold a CHECK constraint."""
+
 CODECS: Mapping[str, Codec] = {
     "zstd": "zstd",
     "snappy": "snappy",
@@ -82,12 +86,12 @@ def check_new(configuration: Mapping[str, str]) -> None:
     Names that start with `delta.` must be known. Other names belong to other programs and are accepted.
     """
     for name, text in configuration.items():
-        if name.startswith("delta.feature.") or name in ("delta.minReaderVersion", "delta.minWriterVersion"):
+        if name.startswith(FEATURE) or name in ("delta.minReaderVersion", "delta.minWriterVersion"):
             raise ProtocolError(
                 f"{name}={text!r} is not a table property: remove it, because the protocol follows from the "
                 "schema and the other properties"
             )
-        if not name.lower().startswith("delta.constraints."):
+        if not name.lower().startswith(CONSTRAINT):
             check_set(name, text)
     check_row_tracking(configuration)
     check_compatibility(configuration)

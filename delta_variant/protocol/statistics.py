@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from .. import _native
 from .._options import JsonKind
 from ..errors import DataFileError, InvalidStatisticsError, InvalidZ85Error, MalformedVariantError
+from ..variant.moments import EPOCH
 from ..variant.values import Variant, from_concatenated
 from . import z85
 from .types import DataType, PrimitiveType, decimal_of
@@ -311,7 +312,6 @@ def _bound(row: Any, shorten: Shorten) -> Any:
 
 
 UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-EPOCH = datetime(1970, 1, 1)
 
 
 def _timestamp(units: int, arrow_type: Any) -> str | None:

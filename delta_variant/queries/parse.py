@@ -188,7 +188,7 @@ class _QueryGrammar(Grammar):
         text = self.text[start : self.position]
         alias = self._alias()
         column = value.parts[-1] if isinstance(value, Name) and "\0" not in value.parts[0] else text
-        return Item(value, column if alias is None else alias, alias is not None)
+        return Item(value, column if alias is None else alias)
 
     def _excluded(self) -> tuple[str, ...]:
         return (

@@ -58,7 +58,6 @@ class Item(msgspec.Struct, frozen=True):
 
     value: Expression | None
     name: str
-    is_alias: bool = False
     qualifier: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
 

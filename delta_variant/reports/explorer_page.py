@@ -8,6 +8,7 @@ from typing import NamedTuple
 from .._text import count, path_step, path_text, shorten, size_text
 from ..errors import printable
 from ..operations.describe.summary import EMPTY, PathSummary
+from ..protocol.statistics import MAX_CHARACTER
 from .explorer import Column, Exploration, ShreddingChange
 from .page import (
     Row,
@@ -30,7 +31,6 @@ from .shredding_tree import Node
 MAX_SORTS = 10
 MAX_CHANGED_PATHS = 20
 MAX_EXAMPLE_CHARACTERS = 40
-LAST_CHARACTER = "\U0010ffff"
 """The upper bound of a long string ends with it (PROTOCOL.md, "Per-file Statistics")."""
 
 RESHRED = "`delta-variant optimize --reshred`"
@@ -177,7 +177,7 @@ def _values(node: Node | None, sample: PathSummary | None) -> str:
         parts.append(", ".join(_shown(each or EMPTY) for each in sample.examples))
     if node is not None and node.min and node.max:
         least, greatest = (bytes(bound).decode() for bound in (node.min, node.max))
-        parts.append(f"from {_shown(least)} to {_shown(greatest.replace(LAST_CHARACTER, '…'))}")
+        parts.append(f"from {_shown(least)} to {_shown(greatest.replace(MAX_CHARACTER, '…'))}")
     return f' <small class="values">{"<br>".join(parts)}</small>' if parts else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import pyarrow as pa
@@ -17,6 +17,7 @@ from ..log.load import load_latest
 from ..log.snapshot import Snapshot
 from ..operations.delete import delete, delete_all
 from ..operations.merge import builder
+from ..operations.merge.plan import When as Matched
 from ..operations.update import update
 from ..operations.write import write_table
 from ..protocol.types import DataType, PrimitiveType, StructField, StructType, default_of, sql_type
@@ -24,7 +25,6 @@ from ..storage.store import TableLocation
 from .grammar import DEFAULT
 from .session import NO_ROWS, Session, Target, Text
 
-Matched: TypeAlias = Literal["matched", "not matched", "not matched by source"]
 Assignments: TypeAlias = tuple[tuple[Text, Text], ...]
 
 

@@ -25,15 +25,13 @@ from ..operations.create import create_table
 from ..operations.drop_feature import drop_feature
 from ..operations.write import write_table
 from ..protocol.features import supported_features
-from ..protocol.properties import ENABLE_VARIANT_SHREDDING
+from ..protocol.properties import ENABLE_VARIANT_SHREDDING, FEATURE
 from ..protocol.schema.paths import resolve
 from ..protocol.types import StructField
 from ..storage.store import TableLocation, open_latest
 from ..write.preparation import load_existing
 from .grammar import StatementGrammar
 from .session import NO_ROWS, Session, Statement
-
-FEATURE = "delta.feature."
 
 
 class Create(msgspec.Struct, frozen=True):

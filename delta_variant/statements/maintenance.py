@@ -17,7 +17,7 @@ from ..operations.optimize.optimize import optimize
 from ..operations.restore import restore
 from ..operations.vacuum import vacuum
 from ..protocol import features
-from ..protocol.properties import column_names_text
+from ..protocol.properties import FEATURE, column_names_text
 from ..storage.store import TableLocation, open_latest, uri_of
 from .session import Session
 
@@ -159,7 +159,7 @@ def show_properties(table: TableLocation, session: Session, *, key: str | None) 
         **snapshot.properties,
         "delta.minReaderVersion": str(protocol.min_reader_version),
         "delta.minWriterVersion": str(protocol.min_writer_version),
-        **{f"delta.feature.{name}": "supported" for name in features.supported_features(protocol)},
+        **{f"{FEATURE}{name}": "supported" for name in features.supported_features(protocol)},
     }
     if key is not None:
         missing = f"Table {snapshot.uri} does not have property: {key}"

@@ -13,8 +13,9 @@ import pyarrow as pa
 from .._checks import check_text
 from ..errors import DeltaVariantError
 from ..expressions.lexer import GrammarError, parsing
+from ..operations.merge.plan import When as Matched
 from ..storage.store import TableLocation
-from .changes import Assignments, Delete, Insert, Matched, Merge, Update, Values, When
+from .changes import Assignments, Delete, Insert, Merge, Update, Values, When
 from .definitions import Create, alteration, convert_table
 from .grammar import StatementGrammar
 from .maintenance import (

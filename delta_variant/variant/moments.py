@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from .. import _native
 
@@ -25,7 +25,6 @@ DatePart: TypeAlias = Literal[
     "minute",
     "second",
 ]
-DATE_PARTS: tuple[DatePart, ...] = get_args(DatePart)
 
 UTC = "UTC"
 EPOCH = datetime(1970, 1, 1)

@@ -29,7 +29,7 @@ from .router import Router
 ChangeType: TypeAlias = Literal["insert", "update_preimage", "update_postimage", "delete"]
 
 CHANGE_TYPE = StructField("_change_type", PrimitiveType("string"))
-FOLDER = "_change_data/"
+CHANGE_DATA = "_change_data"
 
 
 class ChangeWriter:
@@ -43,7 +43,7 @@ class ChangeWriter:
             # The name of a data file, with the prefix that Delta gives change data files.
             return f"cdc-{name(number).removeprefix('part-')}"
 
-        self._router = Router(store, table, options, name=name_of, folder=FOLDER)
+        self._router = Router(store, table, options, name=name_of, folder=f"{CHANGE_DATA}/")
 
     def add(self, rows: pa.RecordBatch, change: ChangeType) -> None:
         """Write rows that have the columns of the table."""

@@ -13,11 +13,10 @@ from ..errors import ExpressionError, SchemaError
 from ..expressions.parse import parse
 from ..expressions.tree import Expression, Name
 from ..expressions.tree import transform as transform_expression
+from ..protocol.properties import CONSTRAINT
 from ..protocol.schema.paths import FieldPath, path_text
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import GENERATION_EXPRESSION, INVARIANTS, StructType, fields_of
-
-CONSTRAINT = "delta.constraints."
 
 TOKEN = re.compile(
     r"""

@@ -21,8 +21,8 @@ from support.tables import list_files, read_ids
 from typer.testing import CliRunner
 
 import delta_variant as dv
+from delta_variant.cli import main, message_of
 from delta_variant.cli.app import app
-from delta_variant.cli.entry_point import main, message_of
 from delta_variant.errors import (
     CommitConflictError,
     DataFileError,

@@ -36,7 +36,7 @@ from ..options import (
 from ..output import FINDINGS, write_page
 from ..progress import showing_progress
 from ..report import Report, render
-from ..rows import print_rows
+from ..rows import ENCODER, print_rows
 from ..tables import Heading, Layout
 from ..terminal import console, print_hint, print_json, print_lines
 
@@ -206,11 +206,8 @@ def _bounds_cells(file: InspectedFile) -> Iterator[tuple[str, ...]]:
             yield f"  {_path_text(name, path_key)}", bound.type, "", _cell(bound.min), _cell(bound.max)
 
 
-_ENCODER = msgspec.json.Encoder(decimal_format="number")
-
-
 def _cell(value: Any) -> str:
-    return "" if value is None else _ENCODER.encode(value).decode()
+    return "" if value is None else ENCODER.encode(value).decode()
 
 
 def _path_text(name: str, path_key: str) -> str:

@@ -10,12 +10,11 @@ import pyarrow as pa
 
 from ..._arrow import Array
 from ...errors import ExpressionError
-from ..tree import Call, Expression, Literal, output_type
+from ..tree import NULL, Call, Expression, output_type
 from ..types import MAX_PRECISION, Kind, kind_of, type_name
 from .signature import Expansion, Parameter, ScalarFunction, function, kernels, over_arrays
 
 INTEGERS: dict[Kind, pa.DataType] = {"boolean": pa.int8(), "timestamp": pa.int64()}
-NULL = Literal(pa.scalar(None, pa.null()))
 
 
 def _common_result(arguments: Sequence[Expression], first: int = 0) -> pa.DataType:

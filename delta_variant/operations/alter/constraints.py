@@ -7,6 +7,7 @@ from ...errors import SchemaError
 from ...expressions.tree import inputs as expression_inputs
 from ...log.commit_context import CommitOptions, CommitResult
 from ...log.snapshot import Snapshot
+from ...protocol.properties import CONSTRAINT
 from ...protocol.schema.widening import check_type_changes
 from ...read.file_reader import FileEntry, TableReader, files_of
 from ...read.scope import Scope
@@ -14,8 +15,6 @@ from ...storage.store import TableLocation
 from ...variant.moments import UTC
 from ...write.row_rules import RowConstraint, constraint_predicate
 from .alteration import load_for_alter, metadata_options, plan_alteration
-
-CONSTRAINT = "delta.constraints."
 
 
 def add_constraint(

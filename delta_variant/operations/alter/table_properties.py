@@ -15,7 +15,7 @@ from ...log.load import refresh as refresh_snapshot
 from ...log.snapshot import Snapshot
 from ...protocol import properties
 from ...protocol.features import FEATURES
-from ...protocol.properties import TableProperty
+from ...protocol.properties import CONSTRAINT, FEATURE, TableProperty
 from ...protocol.schema.arrow import field_id
 from ...protocol.schema.column_mapping import PHYSICAL_NAME, keep_names, physical_name
 from ...protocol.schema.paths import path_text
@@ -53,7 +53,7 @@ def _assign_row_ids(snapshot: Snapshot) -> Snapshot:
 
 def _commit_row_ids(snapshot: Snapshot) -> Snapshot:
     if not snapshot.configuration.supports(ROW_TRACKING):
-        parameters = {"properties": {f"delta.feature.{ROW_TRACKING}": "supported"}}
+        parameters = {"properties": {f"{FEATURE}{ROW_TRACKING}": "supported"}}
         plan_alteration(
             snapshot, table_features=[ROW_TRACKING], operation="SET TBLPROPERTIES", parameters=parameters
         ).run()
@@ -66,13 +66,12 @@ def _commit_row_ids(snapshot: Snapshot) -> Snapshot:
     return refresh_snapshot(snapshot)
 
 
-FEATURE = "delta.feature."
 SUPPORTED = "supported"
 
 # Prefixes of the properties that cannot be set directly, each with the reason.
 RESERVED: Mapping[str, str] = {
     "delta.columnMapping.maxColumnId": "it counts the ids of columns",
-    "delta.constraints.": "use add_constraint and drop_constraint",
+    CONSTRAINT: "use add_constraint and drop_constraint",
     "delta.coordinatedCommits.": "this version does not support coordinated commits",
     "delta.inCommitTimestampEnablement": (
         "it records when delta.enableInCommitTimestamps was set, and is written with it"

@@ -15,6 +15,7 @@ from ...errors import DataFileError, DeltaVariantError, MalformedLogError, Unsup
 from ...expressions.types import type_name
 from ...log.deletion_vectors import subtract_rows
 from ...protocol import properties
+from ...protocol.schema.arrow import FIELD_ID
 from ...protocol.schema.column_mapping import COLUMN_ID
 from ...protocol.schema.partition_values import partition_value_from_string
 from ...protocol.schema.storage_types import is_unadjusted
@@ -22,8 +23,6 @@ from ...protocol.types import StructType, describe
 from .findings import Rule, Severity, Violation
 from .statistics_copies import footer_differences
 from .subjects import ColumnSubject, FileSubject
-
-FIELD_ID = b"PARQUET:field_id"
 
 DAY = 24 * 3600 * 1000
 YEAR = 365 * DAY

@@ -27,6 +27,7 @@ from ...protocol.actions import (
     reconciliation_key,
 )
 from ...storage import store as storage
+from ...write.change_files import CHANGE_DATA
 from . import log_survey
 from .findings import Rule, Violation
 from .log_survey import Commit, Compaction, LogSurvey
@@ -244,9 +245,6 @@ def _joined(path: str, step: str) -> str:
 
 def _quoted(text: str) -> str:
     return f'"{quote(text, safe="-._~")}"'
-
-
-CHANGE_DATA = "_change_data"
 
 
 def _wrong_files(subject: LogSurvey) -> Iterator[tuple[bool, Violation]]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...data_file.reader import open_file
 from ...errors import DeltaVariantError, ProtocolError, SchemaError, StoreError
 from ...log.checkpoints.reading import read_checkpoint, sidecars_of
-from ...log.checksum import checksum_discrepancies, checksum_path, differences
+from ...log.checksum import TXN_RETENTION, checksum_discrepancies, checksum_path, differences
 from ...log.file_tables import FileKey, add_actions
 from ...log.listing import LOG, CheckpointFiles
 from ...log.replay import Checkpoint, ReplayedState
@@ -43,7 +43,6 @@ from .statistics_copies import differences_of_copies, footer_differences, types_
 RuleViolation: TypeAlias = "tuple[str, Violation]"
 """A violation and the id of its rule."""
 
-TXN_RETENTION = "delta.setTransactionRetentionDuration"
 
 MAX_DIFFERENCES = 3
 """How many differences of a checkpoint a message lists."""

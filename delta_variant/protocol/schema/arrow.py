@@ -15,7 +15,7 @@ import pyarrow.types as arrow_types
 
 from ..._checks import list_names
 from ...errors import SchemaError
-from ...variant.values import EXTENSION
+from ...variant.values import EXTENSION, VARIANT_TYPE
 from ..types import (
     VARIANT,
     VOID,
@@ -36,7 +36,6 @@ EXTENSION_METADATA = b"ARROW:extension:metadata"
 FIELD_ID = b"PARQUET:field_id"
 VARIANT_EXTENSIONS = ("arrow.json", "arrow.parquet.variant")
 
-VARIANT_STORAGE = pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
 
 TO_ARROW: Mapping[str, pa.DataType] = MappingProxyType(
     {
@@ -52,7 +51,7 @@ TO_ARROW: Mapping[str, pa.DataType] = MappingProxyType(
         "date": pa.date32(),
         "timestamp": pa.timestamp("us", tz="UTC"),
         "timestamp_ntz": pa.timestamp("us"),
-        "variant": VARIANT_STORAGE,
+        "variant": VARIANT_TYPE,
         "void": pa.null(),
     }
 )

@@ -11,8 +11,9 @@ import pyarrow.types as arrow_types
 
 from ..._arrow import Array, is_encoded, replace_view, values_and_positions
 from ...errors import SchemaError
+from ...variant.values import VARIANT_TYPE
 from ..types import VARIANT, ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, describe
-from .arrow import VARIANT_STORAGE, is_list, to_arrow_type, variant_field
+from .arrow import is_list, to_arrow_type, variant_field
 
 BINARY = PrimitiveType("binary")
 MAX_OFFSET = 2**31 - 1
@@ -109,12 +110,12 @@ def _conform_nested_variant(array: Array, path: tuple[str, ...]) -> Array:
     hidden = array.is_null()
     parts = [
         pc.if_else(hidden, b"", _conform(pc.struct_field(array, [part.name]), BINARY, path))
-        for part in VARIANT_STORAGE
+        for part in VARIANT_TYPE
     ]
     if any(part.null_count for part in parts):
         column = ".".join(path)
         raise SchemaError(f"the column {column!r} has a Variant without metadata or value", column=column)
-    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_STORAGE), mask=hidden)
+    return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=hidden)
 
 
 def _conform_map(array: Array, data_type: MapType, path: tuple[str, ...]) -> Array:
