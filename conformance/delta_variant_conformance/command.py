@@ -17,7 +17,7 @@ from rich.console import Console
 from delta_variant.cli.interrupts import Interrupted
 from delta_variant.cli.options import Json, Text, Texts, option
 from delta_variant.cli.output import ERROR, FINDINGS, write_page
-from delta_variant.cli.tables import Heading, print_table
+from delta_variant.cli.report import Heading, print_table
 from delta_variant.cli.terminal import console, print_json, print_lines
 from delta_variant.errors import printable
 

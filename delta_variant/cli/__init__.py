@@ -1,4 +1,4 @@
-"""The command line `delta-variant`, whose exit status is 0 for a clean result, 1 for findings, 2 for an error.
+"""The command line `delta-variant`. Exit statuses: 0 for a clean result, 1 for findings, 2 for an error.
 
 The modules that only some runs need are imported within functions: typer and rich take most of the time of
 `--version`, and it needs neither.

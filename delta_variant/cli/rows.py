@@ -17,7 +17,7 @@ from ..errors import printable
 from ..expressions.cast import cast_values
 from ..variant.objects import is_variant
 from ..variant.values import to_json
-from .tables import FIT, Heading, Layout, print_table
+from .report import FIT, Heading, Layout, print_table
 from .terminal import console, escaped_json, print_hint
 
 OutputFormat: TypeAlias = Literal["table", "json", "csv"]

@@ -21,11 +21,10 @@ from .types import (
     IDENTITY,
     INVARIANTS,
     TYPE_CHANGES,
-    VARIANT,
     StructType,
-    default_of,
     fields_of,
     primitive_kinds_of,
+    variant_defaults,
 )
 
 READER_FEATURES_VERSION = 3
@@ -64,11 +63,8 @@ def _find_change_columns(configuration: Mapping[str, str], schema: StructType) -
 
 
 def _find_variant_defaults(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:
-    for path, field in fields_of(schema):
-        default = default_of(field)
-        if field.type == VARIANT and default is not None:
-            column = ".".join(path)
-            yield Unsupported(f"the default {default} of the Variant column {column!r}", column)
+    for column, default in variant_defaults(schema):
+        yield Unsupported(f"the default {default} of the Variant column {column!r}", column)
 
 
 def _find_collations(configuration: Mapping[str, str], schema: StructType) -> Iterator[Unsupported]:

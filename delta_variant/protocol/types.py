@@ -133,6 +133,14 @@ def fields_of(
         yield from fields_of(part, (*path, step))
 
 
+def variant_defaults(schema: StructType) -> Iterator[tuple[str, str]]:
+    """Yield the Variant columns with a default other than NULL, and the default."""
+    for path, field in fields_of(schema):
+        default = default_of(field)
+        if field.type == VARIANT and default is not None:
+            yield ".".join(path), default
+
+
 def primitives_of(data_type: DataType) -> frozenset[str]:
     """Return the names of the primitive types at any depth."""
     if isinstance(data_type, PrimitiveType):

@@ -29,8 +29,7 @@ from ..options import (
     parse_size,
 )
 from ..progress import Intake, showing_progress
-from ..report import Report, facts, render
-from ..tables import Heading
+from ..report import Heading, Report, facts, render
 from .write import parse_shredding, report_of
 
 

@@ -43,8 +43,7 @@ from ..options import (
     parse_size,
 )
 from ..progress import showing_progress
-from ..report import Report, facts, render
-from ..tables import Heading, Layout
+from ..report import Heading, Layout, Report, facts, render
 
 
 def optimize(

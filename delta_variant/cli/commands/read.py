@@ -30,9 +30,8 @@ from ..options import (
 )
 from ..output import FINDINGS
 from ..progress import showing_progress
-from ..report import Report, render
+from ..report import Layout, Report, render
 from ..rows import OutputFormat, print_rows
-from ..tables import Layout
 from ..terminal import console, print_hint, print_lines
 
 Where = Annotated[Text, option("Print only rows that match.", "SQL")]

@@ -50,8 +50,7 @@ from ..options import (
     parse_pairs,
 )
 from ..progress import showing_progress
-from ..report import Report, Rows, facts, render
-from ..tables import Heading, Layout
+from ..report import Heading, Layout, Report, Rows, facts, render
 
 
 def describe(

@@ -35,9 +35,8 @@ from ..options import (
 )
 from ..output import FINDINGS, write_page
 from ..progress import showing_progress
-from ..report import Report, render
+from ..report import Heading, Layout, Report, render
 from ..rows import ENCODER, print_rows
-from ..tables import Heading, Layout
 from ..terminal import console, print_hint, print_json, print_lines
 
 SHOWN_FILES = 10

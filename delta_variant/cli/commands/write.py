@@ -51,9 +51,8 @@ from ..options import (
 )
 from ..output import FINDINGS
 from ..progress import Intake, showing_progress
-from ..report import Report, facts, render
+from ..report import Heading, Report, facts, render
 from ..rows import json_lines
-from ..tables import Heading
 
 
 def write(

@@ -44,8 +44,6 @@ def _error_rule(name: str, what: str) -> Callable[[FileSubject], Iterator[Violat
     return check
 
 
-_missing = _error_rule("size", "the data file cannot be found")
-_deletion_vector = _error_rule("deleted", "the deletion vector cannot be read")
 _undecodable_pages = _error_rule("computed", "the data cannot be read")
 
 

@@ -20,7 +20,7 @@ from ...protocol.properties import COLUMN_MAPPING_MAX_COLUMN_ID as MAX_COLUMN_ID
 from ...protocol.schema.column_mapping import COLUMN_ID, physical_schema
 from ...protocol.schema.rules import contradictions, maps_with_variant_keys
 from ...protocol.statistics import counts_of, texts_at
-from ...protocol.types import GENERATION_EXPRESSION, VARIANT, default_of, fields_of, primitive_kinds_of
+from ...protocol.types import GENERATION_EXPRESSION, VARIANT, fields_of, primitive_kinds_of, variant_defaults
 from .findings import Rule, Violation
 from .subjects import TableSubject
 
@@ -278,13 +278,8 @@ def _names_that_differ_by_case(subject: TableSubject) -> Iterator[Violation]:
 
 
 def _defaults(subject: TableSubject) -> Iterator[Violation]:
-    for path, field in fields_of(subject.columns):
-        default = default_of(field)
-        if field.type == VARIANT and default is not None:
-            name = ".".join(path)
-            yield Violation(
-                f"the default of the Variant column {name} is {default}, expected NULL", column=name
-            )
+    for name, default in variant_defaults(subject.columns):
+        yield Violation(f"the default of the Variant column {name} is {default}, expected NULL", column=name)
 
 
 def _leaked_keys(subject: TableSubject) -> Iterator[Violation]:

@@ -6,14 +6,13 @@ A step of a path is the name of a field, or `element`, `key` or `value` within a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from ..._checks import list_names
 from ...errors import SchemaError
 from ..types import DataType, StructField, StructType, describe, map_parts, parts_of
 
 FieldPath: TypeAlias = tuple[str, ...]
-Part: TypeAlias = Literal["element", "key", "value"]
 
 
 def path_text(path: FieldPath) -> str:
