@@ -135,9 +135,9 @@ def fields_of(
 
 def variant_defaults(schema: StructType) -> Iterator[tuple[str, str]]:
     """Yield the Variant columns with a default other than NULL, and the default."""
-    for path, field in fields_of(schema):
-        default = default_of(field)
-        if field.type == VARIANT and default is not None:
+    for path, column in fields_of(schema):
+        default = default_of(column)
+        if column.type == VARIANT and default is not None:
             yield ".".join(path), default
 
 
