@@ -97,8 +97,8 @@ def extend(
     """
     if partition_by is not None and partition_by != table.partition_columns:
         raise ValueError(
-            f"partition_by: expected the partition columns of the table, {list(table.partition_columns)}, "
-            f"got {list(partition_by)}"
+            f"the partition columns of the table are {list(table.partition_columns)}, got "
+            f"{list(partition_by)}: omit them"
         )
     table.check_may_append()
     check_consistent(table.schema, table.partition_columns)
