@@ -115,6 +115,11 @@ class Executor(ABC):
         """
         return list(self.run([task]))
 
+    def run_on_driver(self, task: Task[Result]) -> Result:
+        """Run a task in this process, which has its rows already, and return its result, like `run`."""
+        [result] = self.run([task])
+        return result
+
     def report(self, counts: Mapping[str, int]) -> None:  # noqa: B027 - only some engines show it
         """Show how many files the operation reads and skips, by the names of metrics."""
 

@@ -17,7 +17,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from .._packing import pack_by_size
 from .._text import quote
 from ..errors import StoreError
-from ..execution import GROUP_BYTES, Executor, NameFile, Task
+from ..execution import GROUP_BYTES, Executor, NameFile, Task, new_name
 from ..expressions.tree import output_type
 from ..log.commit_context import CommitResult
 from ..log.snapshot import TableVersion
@@ -203,6 +203,13 @@ class SparkExecutor(Executor):
             sort = SortedGroups(whole)
             return self.run_partitions(sort.rows(self.spark, self.store.uri, self.storage_options), sort)
         return super().run_whole(task)
+
+    def run_on_driver(self, task: Task[Result]) -> Result:
+        try:
+            return task.run(self.store, new_name)
+        except BaseException:
+            remove_lost(self.folders, self.job, (), of_all_runs=False)
+            raise
 
     def run_partitions(self, df: DataFrame, task: PartitionTask) -> list[Any]:
         """Run a task for each partition of a DataFrame, and return its results.

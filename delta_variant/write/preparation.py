@@ -246,8 +246,8 @@ def _check_describes(snapshot: Snapshot, table: TableOptions) -> None:
     for name, text in (table.configuration or {}).items():
         if snapshot.properties.get(name) != text:
             raise ValueError(
-                f"a write to an existing table cannot set the property {name}={text!r}: omit it, or alter the "
-                "table (set_properties)"
+                f"a write to an existing table cannot set the property {name}={text!r}: omit it, or alter "
+                "the table (set_properties)"
             )
     for option in ("name", "description"):
         existing, requested = getattr(snapshot.metadata, option), getattr(table, option)

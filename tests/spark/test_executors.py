@@ -57,6 +57,13 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Tasks:
     found: Tasks = {LocalExecutor: [], SparkExecutor: []}
     for executor, tasks in found.items():
         monkeypatch.setattr(executor, "run", recording(executor.run, tasks))
+    run_on_driver = SparkExecutor.run_on_driver
+
+    def record(executor: SparkExecutor, task: Task[Any]) -> Any:
+        found[SparkExecutor].append(task)
+        return run_on_driver(executor, task)
+
+    monkeypatch.setattr(SparkExecutor, "run_on_driver", record)
     monkeypatch.setattr(SparkExecutor, "split", LocalExecutor.split)
     return found
 

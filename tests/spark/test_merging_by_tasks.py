@@ -27,6 +27,7 @@ from delta_variant import spark as dvs
 from delta_variant.errors import (
     CastError,
     CommitConflictError,
+    ConstraintViolationError,
     ExpressionError,
     InvalidJsonError,
     MergeAmbiguityError,
@@ -115,6 +116,17 @@ def test_merges_are_those_of_one_process(spark: SparkSession, tmp_path: Path, fe
     assert content(there) == content(here)
     assert orphans(there) == set()
     assert dv.audit_table(there, data=True).is_clean
+
+
+def test_a_rejected_inserted_row_leaves_no_file_of_a_task(spark: SparkSession, tmp_path: Path):
+    spark.conf.unset(BROADCAST)
+    dv.write_table(tmp_path, [{"id": 1, "n": 1}])
+    dv.add_constraint(tmp_path, "small", "id < 100")
+    merge = on_spark(spark, tmp_path).merge(spark.createDataFrame([(1, 2), (200, 2)], "id long, n long"), ON)
+    with pytest.raises(ConstraintViolationError, match="small"):
+        merge.when_matched_update_all().when_not_matched_insert_all().execute()
+    assert orphans(tmp_path) == set()
+    assert dv.read_table(tmp_path).to_pylist() == [{"id": 1, "n": 1}]
 
 
 def test_rows_keep_their_row_ids(spark: SparkSession, tmp_path: Path):

@@ -262,7 +262,9 @@ class MemorySource:
         inserted: list[WrittenFiles] = []
         if any(clause.when == "not matched" for clause in plan.clauses):
             matched = tuple(each.matched for each in parts if each.matched is not None)
-            inserted = list(executor.run([InsertTask(version, join, plan.clauses, plan.options, matched)]))
+            inserted.append(
+                executor.run_on_driver(InsertTask(version, join, plan.clauses, plan.options, matched))
+            )
         return MergedFiles(predicate, candidates, parts, inserted, self.rows.num_rows)
 
 
