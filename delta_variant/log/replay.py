@@ -161,7 +161,8 @@ def _after_removals(
     batches: Iterable[pa.RecordBatch], touched: set[FileKey], removed: Mapping[FileKey, RemoveFile]
 ) -> list[pa.RecordBatch]:
     later = tombstones_table(list(removed.values())).to_batches()
-    return [*map(drop_files(FileKeys.of(touched)), batches), *later]
+    # Each batch becomes a row group of the next checkpoint, so there must be few of them.
+    return append_batches(map(drop_files(FileKeys.of(touched)), batches), later)
 
 
 class _TableActions:

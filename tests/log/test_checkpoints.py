@@ -285,6 +285,20 @@ class TestContents:
         assert not list((tmp_path / "_delta_log").glob("*checkpoint*"))
 
 
+def test_many_checkpoints_leave_few_row_groups_of_tombstones(tmp_path):
+    versions = [[remove(f"f{number}"), add(f"f{number + 1}")] for number in range(1, 40)]
+    table = write_versions(tmp_path, [PROTOCOL, metadata(), add("f1")], *versions)
+    for version in range(40):
+        checkpoint(table, version)
+    forget(tmp_path, *range(39))
+    assert [row["path"] for row in checkpoint_rows(tmp_path, 39, "remove")] == [
+        f"f{number}" for number in range(1, 40)
+    ]
+    file = tmp_path / "_delta_log" / f"{39:020d}.checkpoint.parquet"
+    # One of table actions, one of files, and the powers of two in 39.
+    assert pq.read_metadata(file).num_row_groups == 2 + 4
+
+
 def test_only_the_bounds_of_variants_are_annotated_as_variants(tmp_path):
     """A user's struct may have fields with the names of the parts of a Variant."""
     pair = [
