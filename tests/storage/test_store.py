@@ -107,6 +107,16 @@ def test_list_files_is_sorted_and_starts_after_a_path(tmp_path):
     assert store.list_files(root, "log", after="log/a") == ["log/b", "log/c"]
 
 
+def test_a_listing_after_a_path_has_the_files_of_folders_on_both_sides_of_it(tmp_path):
+    names = ["log/a/z", "log/ab-/y", "log/ab.c", "log/ab/x", "log/ab/y/z", "log/ab0", "log/b/c"]
+    root = store.open_store(tmp_path)
+    for name in names:
+        store.put(root, name, b"")
+    assert names == sorted(names)
+    for after in [*names, "log/ab", "log/ab/x/y", "log/ab/y", "log/ac", "log/z"]:
+        assert store.list_files(root, "log", after=after) == [name for name in names if name > after]
+
+
 def test_put_if_absent_rejects_and_keeps_an_existing_file(tmp_path):
     root = store.open_store(tmp_path)
     store.put_if_absent(root, "n.json", b"first")
