@@ -117,12 +117,18 @@ def subtract_rows(deleted: bytes | None, others: bytes | None) -> list[tuple[int
 
 
 def _decode_inline(descriptor: DeletionVector) -> bytes:
-    data, size = _decode(descriptor.path_or_inline_dv, z85.decode_padded), descriptor.size_in_bytes
+    data, size = _decode_padded(descriptor.path_or_inline_dv), descriptor.size_in_bytes
     if not 0 <= len(data) - size < z85.BLOCK_BYTES:
         raise MalformedLogError(
             f"invalid inline deletion vector: expected {size} bytes, as in its descriptor, got {len(data)}"
         )
     return data[:size]
+
+
+# A table is read more often than its vectors change, and to decode a text costs as much as to read a file.
+@lru_cache(maxsize=256)
+def _decode_padded(text: str) -> bytes:
+    return _decode(text, z85.decode_padded)
 
 
 def _decode(text: str, decode: Callable[[str], bytes] = z85.decode) -> bytes:

@@ -73,7 +73,8 @@ class VectorWriter:
 
     def mark(self, file: FileReader, rows: Array) -> MarkedFile:
         """Return a file with rows deleted by their numbers, in addition to those that are deleted before."""
-        deleted = load_deleted(file.table.version, file.file.deletion_vector)
+        table = file.table
+        deleted = load_deleted(table.version, file.file.deletion_vector, table.vectors.read)
         return MarkedFile(file.file.path, self.add(*add_rows(deleted, rows)), file.native.num_rows)
 
     def add(self, data: bytes, count: int) -> DeletionVector:

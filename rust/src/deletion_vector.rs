@@ -41,8 +41,19 @@ pub fn subtract_rows(deleted: Option<&[u8]>, others: Option<&[u8]>) -> Result<Ve
     Ok(ranges(&rows).into_iter().map(|range| (range.start, range.end)).collect())
 }
 
+/// Those of the rows that are in `range`, in order.
+pub fn rows_within(rows: &RoaringTreemap, range: Range<u64>) -> impl Iterator<Item = u64> {
+    rows.bitmaps().flat_map(move |(high, bitmap)| {
+        let first = u64::from(high) << 32;
+        let bounds = [range.start, range.end].map(|row| row.saturating_sub(first).min(1 << 32));
+        // Each bound is at most 2^32, so the last row fits in 32 bits.
+        let within = (bounds[0] < bounds[1]).then(|| bitmap.range(bounds[0] as u32..=(bounds[1] - 1) as u32));
+        within.into_iter().flatten().map(move |row| first + u64::from(row))
+    })
+}
+
 /// The rows as ordered ranges with a gap between any two.
-pub fn ranges(rows: &RoaringTreemap) -> Vec<Range<u64>> {
+fn ranges(rows: &RoaringTreemap) -> Vec<Range<u64>> {
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for (high, bitmap) in rows.bitmaps() {
         let first = u64::from(high) << 32;

@@ -26,7 +26,7 @@ use roaring::RoaringTreemap;
 use super::columns::locate;
 use super::conditions::Condition;
 use super::filter::filter_rows;
-use super::rows::{RowNumbers, Selected};
+use super::rows::{RowGroups, RowNumbers, Selected};
 use super::text::{as_dictionary, is_other_form};
 use crate::error::{Error, Result};
 use crate::legacy;
@@ -108,7 +108,7 @@ pub struct Found {
 /// The result of a read: record batches of the projections, in the order of the file.
 pub struct DataFileReader {
     query: Query,
-    row_groups: VecDeque<Selected>,
+    row_groups: RowGroups,
     decoder: Decoder,
     /// Row groups of which leaves are read, in the order of the file.
     reading: VecDeque<LeafReader>,
@@ -229,7 +229,7 @@ impl DataFileReader {
             file.check_unambiguous(&projection.column)?;
             check_variants(file.schema(), projection).map_err(|error| projection.locate(error))?;
         }
-        let row_groups = Selected::of(&file, rows, deleted.as_ref());
+        let row_groups = RowGroups::of(&file, rows, deleted);
         Ok(DataFileReader {
             query: Query {
                 file,
@@ -317,8 +317,8 @@ impl DataFileReader {
             false => (threads, 1),
         };
         *has_begun = true;
-        let count = most.saturating_sub(reading.len()).min(row_groups.len());
-        reading.extend(row_groups.drain(..count).map(LeafReader::new));
+        let count = most.saturating_sub(reading.len());
+        reading.extend(row_groups.take(count).map(LeafReader::new));
         let bytes = if reading.len() > 1 { bytes } else { bytes.min(DECODED_BYTES_OF_LAST) };
         advance_in_order(reading, query, threads, bytes);
         while let Some(first) = reading.front_mut() {
@@ -416,11 +416,11 @@ impl Decoder {
     }
 
     /// Decode some batches, from the next row group when one is at its end.
-    fn decode(&mut self, query: &Query, row_groups: &mut VecDeque<Selected>) -> Result<()> {
+    fn decode(&mut self, query: &Query, row_groups: &mut RowGroups) -> Result<()> {
         let mut bytes = 0;
         while self.decoded.len() < WHOLE_BATCHES && bytes < DECODED_BYTES {
             let Some(batches) = &mut self.batches else {
-                let Some(selected) = row_groups.pop_front() else { return Ok(()) };
+                let Some(selected) = row_groups.next() else { return Ok(()) };
                 self.rows = selected.numbers();
                 self.batches = Some(query.read_rows(&query.whole_scan()?, &selected)?);
                 continue;
@@ -482,8 +482,8 @@ impl Query {
     }
 
     fn read_rows(&self, scan: &Scan, selected: &Selected) -> Result<RowGroupBatches> {
-        let [rows, live] = selected.within();
-        self.file.read_rows(scan, selected.row_group, rows.as_deref(), live.as_deref())
+        let [rows, live] = selected.ranges();
+        self.file.read_rows(scan, selected.row_group, rows, live)
     }
 
     /// Read the required leaves of a row group, with or without `metadata`.

@@ -13,57 +13,113 @@ use crate::parquet::ParquetFile;
 /// From this number of deleted rows in succession on, they are skipped. Fewer are decoded with the rows around them.
 const SKIPPED_ROWS: u64 = 2 << 10;
 
-/// The rows of one row group that are read.
+/// The row groups that are read next, and which of their rows.
+///
+/// The rows of each are selected when it is its turn: a file may have many deleted rows, of which a read needs few.
+pub(super) struct RowGroups {
+    remaining: VecDeque<(usize, Range<u64>)>,
+    /// Ascending and disjoint ranges of rows of the file; `None` for all.
+    rows: Option<Vec<Range<u64>>>,
+    deleted: Option<RoaringTreemap>,
+}
+
+impl RowGroups {
+    pub fn of(file: &ParquetFile, rows: Option<&[Range<u64>]>, deleted: Option<RoaringTreemap>) -> Self {
+        let remaining = row_group_rows(file).into_iter().enumerate().collect();
+        RowGroups { remaining, rows: rows.map(<[_]>::to_vec), deleted }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.remaining.is_empty()
+    }
+
+    /// Those of the rows of a row group that are read and not deleted; `None` if there are none.
+    fn select(&self, row_group: usize, group: Range<u64>) -> Option<Selected> {
+        let all = std::slice::from_ref(&group);
+        let rows = self.rows.as_deref().unwrap_or(all);
+        let first = rows.partition_point(|range| range.end <= group.start);
+        let (mut decoded, mut live) = (Vec::new(), Vec::new());
+        for range in rows[first..].iter().take_while(|range| range.start < group.end) {
+            let range = range.start.max(group.start)..range.end.min(group.end);
+            let first = live.len();
+            match &self.deleted {
+                Some(deleted) => push_live(range.clone(), deleted, &mut live),
+                None => live.push(range.clone()),
+            }
+            decoded.extend(join_near(range, &live[first..]));
+        }
+        let is_whole = decoded == [group.clone()];
+        let has_deleted = decoded != live;
+        let within = |mut rows: Vec<Range<u64>>| {
+            for range in &mut rows {
+                *range = range.start - group.start..range.end - group.start;
+            }
+            rows
+        };
+        (!live.is_empty()).then(|| Selected {
+            row_group,
+            first: group.start,
+            count: group.end - group.start,
+            rows: (!is_whole).then(|| within(decoded)),
+            live: has_deleted.then(|| within(live)),
+        })
+    }
+}
+
+impl Iterator for RowGroups {
+    type Item = Selected;
+
+    /// The next row group with any of the rows, without those whose rows are all deleted.
+    fn next(&mut self) -> Option<Selected> {
+        loop {
+            let (row_group, group) = self.remaining.pop_front()?;
+            if let Some(selected) = self.select(row_group, group) {
+                return Some(selected);
+            }
+        }
+    }
+}
+
+/// The rows of one row group that are read. Ranges are counted from its first row.
 #[derive(Debug, Clone)]
 pub(super) struct Selected {
     pub row_group: usize,
-    /// The row group's rows in the file.
-    group: Range<u64>,
-    /// Ranges of rows of the file; `None` for all of the row group.
+    /// The number of its first row in the file, and the number of its rows.
+    first: u64,
+    count: u64,
+    /// Ranges of rows; `None` for all of the row group.
     rows: Option<Vec<Range<u64>>>,
     /// Those of them that are not deleted; `None` for all.
     live: Option<Vec<Range<u64>>>,
 }
 
 impl Selected {
-    /// The row groups with any of `rows`, or all, without those whose rows are all deleted.
-    pub fn of(
-        file: &ParquetFile,
-        rows: Option<&[Range<u64>]>,
-        deleted: Option<&RoaringTreemap>,
-    ) -> VecDeque<Self> {
-        let mut deleted = VecDeque::from(deleted.map_or_else(Vec::new, deletion_vector::ranges));
-        let groups = row_group_rows(file).into_iter().enumerate();
-        groups.filter_map(|(row_group, group)| select(row_group, group, rows, &mut deleted)).collect()
-    }
-
-    /// The ranges, and those of them that are not deleted, counted from the first row of the row group.
-    pub fn within(&self) -> [Option<Vec<Range<u64>>>; 2] {
-        [&self.rows, &self.live].map(|rows| {
-            let within = |range: &Range<u64>| range.start - self.group.start..range.end - self.group.start;
-            rows.as_ref().map(|rows| rows.iter().map(within).collect())
-        })
+    /// The ranges, and those of them that are not deleted.
+    pub fn ranges(&self) -> [Option<&[Range<u64>]>; 2] {
+        [self.rows.as_deref(), self.live.as_deref()]
     }
 
     /// The numbers of the rows that are not deleted.
     pub fn numbers(&self) -> RowNumbers {
-        let whole = self.group.start..u64::MAX;
-        let rows = self.live.clone().or_else(|| self.rows.clone());
-        RowNumbers { ranges: rows.map_or_else(|| iter::once(whole).collect(), VecDeque::from) }
+        let ranges = self.live.as_ref().or(self.rows.as_ref()).cloned();
+        // A page may have more rows than the footer says, which is an error later.
+        let whole = 0..u64::MAX - self.first;
+        RowNumbers { first: self.first, ranges: ranges.unwrap_or_else(|| vec![whole]), next: 0 }
     }
 
     /// Read no more than the rows of these numbers.
     pub fn restrict(&mut self, numbers: &RowNumbers) {
-        if numbers.ranges == self.numbers().ranges {
+        let remaining = numbers.remaining();
+        if remaining == self.numbers().remaining() {
             return;
         }
-        let remaining: Vec<Range<u64>> = numbers.ranges.iter().cloned().collect();
+        let remaining = remaining.to_vec();
         let Some(live) = &mut self.live else {
             self.rows = Some(remaining);
             return;
         };
-        let first = remaining.first().map_or(self.group.end, |range| range.start);
-        let rows = self.rows.take().unwrap_or_else(|| vec![self.group.clone()]).into_iter();
+        let first = remaining.first().map_or(self.count, |range| range.start);
+        let rows = self.rows.take().unwrap_or_else(|| iter::once(0..self.count).collect()).into_iter();
         let rows = rows.map(|range| range.start.max(first)..range.end);
         self.rows = Some(rows.filter(|range| range.start < range.end).collect());
         *live = remaining;
@@ -73,64 +129,47 @@ impl Selected {
 /// The row numbers in the file, batch by batch.
 #[derive(Default)]
 pub(super) struct RowNumbers {
-    ranges: VecDeque<Range<u64>>,
+    /// The number of the first row of the row group, from which the ranges count.
+    first: u64,
+    ranges: Vec<Range<u64>>,
+    /// The first range with rows that are not taken yet.
+    next: usize,
 }
 
 impl RowNumbers {
+    fn remaining(&self) -> &[Range<u64>] {
+        self.ranges.get(self.next..).unwrap_or_default()
+    }
+
     /// The next `count` rows as ranges.
     pub fn take(&mut self, count: usize) -> Vec<Range<u64>> {
-        let (mut left, mut taken) = (count as u64, Vec::new());
-        while let Some(range) = self.ranges.front_mut().filter(|_| left > 0) {
+        let mut left = count as u64;
+        let rest = self.ranges.get_mut(self.next..).unwrap_or_default();
+        let mut taken = Vec::new();
+        for range in rest {
+            if left == 0 {
+                break;
+            }
             let end = range.end.min(range.start + left);
-            taken.push(range.start..end);
+            taken.push(self.first + range.start..self.first + end);
             left -= end - range.start;
             range.start = end;
-            if range.is_empty() {
-                self.ranges.pop_front();
-            }
+            self.next += usize::from(range.is_empty());
         }
         taken
     }
 }
 
-/// Select those of `rows`, or all, that are in a row group and not in `deleted`, which are left from `group` on.
-fn select(
-    row_group: usize,
-    group: Range<u64>,
-    rows: Option<&[Range<u64>]>,
-    deleted: &mut VecDeque<Range<u64>>,
-) -> Option<Selected> {
-    let within = |range: &Range<u64>| range.start.max(group.start)..range.end.min(group.end);
-    let rows = rows.unwrap_or(std::slice::from_ref(&group)).iter().map(within);
-    let (mut decoded, mut live) = (Vec::new(), Vec::new());
-    for range in rows.filter(|range| range.start < range.end) {
-        let first = live.len();
-        take_live(range.clone(), deleted, &mut live);
-        decoded.extend(join_near(range, &live[first..]));
-    }
-    let is_whole = decoded == [group.clone()];
-    let has_deleted = decoded != live;
-    (!live.is_empty()).then(|| Selected {
-        row_group,
-        group,
-        rows: (!is_whole).then_some(decoded),
-        live: has_deleted.then_some(live),
-    })
-}
-
-/// Append the rows of `range` that are not in `deleted`, which loses its ranges before the end of `range`.
-fn take_live(range: Range<u64>, deleted: &mut VecDeque<Range<u64>>, live: &mut Vec<Range<u64>>) {
+/// Append the rows of `range` that are not in `deleted`.
+fn push_live(range: Range<u64>, deleted: &RoaringTreemap, live: &mut Vec<Range<u64>>) {
     let mut start = range.start;
-    while let Some(next) = deleted.front().filter(|next| next.start < range.end) {
-        if start < next.start {
-            live.push(start..next.start);
+    // Faster than a loop, which asks all parts of the iterator for each row.
+    deletion_vector::rows_within(deleted, range.clone()).for_each(|row| {
+        if start < row {
+            live.push(start..row);
         }
-        start = start.max(next.end);
-        if next.end > range.end {
-            break;
-        }
-        deleted.pop_front();
-    }
+        start = row + 1;
+    });
     if start < range.end {
         live.push(start..range.end);
     }

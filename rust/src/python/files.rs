@@ -588,7 +588,7 @@ impl PyDataFile {
         is_count: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let on_conflict = conflict_option(on_conflict)?;
-        let deleted = deleted.map(deletion_vector::rows).transpose()?;
+        let deleted = py.detach(|| deleted.map(deletion_vector::rows).transpose())?;
         let projections = projections.into_iter().map(projection).collect::<Result<Vec<_>>>()?;
         let rows: Option<Vec<Range<u64>>> =
             rows.map(|rows| rows.into_iter().map(|(start, end)| start..end).collect());

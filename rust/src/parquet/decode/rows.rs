@@ -206,7 +206,7 @@ pub(in crate::parquet) struct LeafRows {
     /// The rows that are not read yet, and the row that the decoders have reached.
     rows: VecDeque<Range<usize>>,
     /// Those of them that are kept; `None` for all.
-    live: Option<VecDeque<Range<usize>>>,
+    live: Option<Live>,
     position: usize,
     batch_size: usize,
     /// Whether the rows are all of the row group.
@@ -228,11 +228,11 @@ impl LeafRows {
         let total = pages.num_rows();
         let within = |range: &Range<u64>| range.start as usize..(range.end as usize).min(total);
         let is_whole = rows.is_none();
-        let all_within = |rows: &[Range<u64>]| {
-            rows.iter().map(within).filter(|range| range.start < range.end).collect::<VecDeque<_>>()
+        let rows = match rows {
+            Some(rows) => rows.iter().map(within).filter(|range| range.start < range.end).collect(),
+            None => std::iter::once(0..total).collect(),
         };
-        let rows = rows.map_or_else(|| std::iter::once(0..total).collect(), all_within);
-        let live = live.map(all_within);
+        let live = live.map(|live| Live { ranges: live.iter().map(within).collect(), next: 0 });
         let decoder = |own: &OwnLeaf| {
             let keep = if dictionaries.contains(&own.leaf) { Keep::Keys } else { Keep::Never };
             own.decoder(pages, keep)
@@ -287,7 +287,7 @@ impl LeafRows {
         let most = if self.live.is_some() { SIFTED_ROWS } else { usize::MAX };
         while let Some(range) = self.rows.front_mut().filter(|_| count > 0) {
             let read = range.len().min(count).min(most);
-            let kept = self.live.as_mut().and_then(|live| kept_of(live, range.start..range.start + read));
+            let kept = self.live.as_mut().and_then(|live| live.take(range.start..range.start + read));
             let skipped = range.start - self.position;
             match steps.last_mut() {
                 Some(last) if skipped == 0 && kept.is_none() && last.kept.is_none() => last.read += read,
@@ -316,18 +316,31 @@ impl LeafRows {
     }
 }
 
-/// Take those of `rows` that are in `live`, and return them as ranges of `rows`; `None` for all of these.
-fn kept_of(live: &mut VecDeque<Range<usize>>, rows: Range<usize>) -> Option<Vec<Range<usize>>> {
-    let mut kept = Vec::new();
-    while let Some(range) = live.front_mut().filter(|range| range.start < rows.end) {
-        let end = range.end.min(rows.end);
-        kept.push(range.start - rows.start..end - rows.start);
-        range.start = end;
-        if range.start == range.end {
-            live.pop_front();
+/// The rows that are kept, as ordered ranges.
+struct Live {
+    ranges: Vec<Range<usize>>,
+    /// The first range with rows that are not taken yet.
+    next: usize,
+}
+
+impl Live {
+    /// Take those of `rows` that are kept, and return them as ranges of `rows`; `None` for all of these.
+    fn take(&mut self, rows: Range<usize>) -> Option<Vec<Range<usize>>> {
+        let rest = self.ranges.get(self.next..).unwrap_or_default();
+        let count = rest.iter().take_while(|range| range.start < rows.end).count();
+        let found = rest.get(..count).unwrap_or_default();
+        let goes_on = found.last().is_some_and(|range| range.end > rows.end);
+        self.next += count - usize::from(goes_on);
+        if let [only] = found
+            && only.start <= rows.start
+            && only.end >= rows.end
+        {
+            return None;
         }
+        let within = |range: &Range<usize>| range.start.max(rows.start)..range.end.min(rows.end);
+        let within = found.iter().map(within);
+        Some(within.map(|range| range.start - rows.start..range.end - rows.start).collect())
     }
-    (kept.as_slice() != std::slice::from_ref(&(0..rows.len()))).then_some(kept)
 }
 
 /// The rows of a batch that the steps keep.
