@@ -145,10 +145,12 @@ def _in_memory(source: Any, names: Sequence[str], target: StructType) -> MemoryS
 class Merge:
     """A merge and its clauses; the first clause of a kind whose predicate is true applies to a row.
 
-    Each `when_` method returns a new merge with another clause. Predicates and values are SQL text. Clauses
-    for matched rows read both tables, other clauses only the table that has the row. Keys of `updates` are
-    columns of the table or paths in its Variants, as in `update`. A string column can only become a whole
-    Variant through `cast(… as string)`, because it may be JSON text that `variant_columns` lacks.
+    Each `when_` method returns a new merge with another clause. Of each kind only the last clause can apply
+    to all rows, since a clause after it would never apply: that raises ExpressionError. Predicates and values
+    are SQL text. Clauses for matched rows read both tables, other clauses only the table that has the row.
+    Keys of `updates` are columns of the table or paths in its Variants, as in `update`. A string column can
+    only become a whole Variant through `cast(… as string)`, because it may be JSON text that
+    `variant_columns` lacks.
 
     Example:
         >>> import delta_variant as dv
