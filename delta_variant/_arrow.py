@@ -136,6 +136,24 @@ def is_any_list(arrow_type: pa.DataType) -> TypeGuard[pa.ListType[Any] | pa.Larg
     return pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type)
 
 
+def is_any_text(arrow_type: pa.DataType) -> bool:
+    """Return whether a type is text, with offsets of any size or as views."""
+    return bool(
+        arrow_types.is_string(arrow_type)
+        or arrow_types.is_large_string(arrow_type)
+        or arrow_types.is_string_view(arrow_type)
+    )
+
+
+def is_any_binary(arrow_type: pa.DataType) -> bool:
+    """Return whether a type is binary of any length, with offsets of any size or as views."""
+    return bool(
+        arrow_types.is_binary(arrow_type)
+        or arrow_types.is_large_binary(arrow_type)
+        or arrow_types.is_binary_view(arrow_type)
+    )
+
+
 def positions_by_number(numbers: Array) -> Iterator[tuple[int, Array]]:
     """Yield each distinct number, in ascending order, and its ascending positions."""
     order: Array = pc.sort_indices(numbers)

@@ -11,7 +11,7 @@ import typer
 from .._text import count
 from ..execution import Plan
 from .interrupts import all_or_nothing
-from .output import ERROR
+from .output import CLEAN, ERROR
 from .terminal import console, print_json, print_lines
 
 Destructive: TypeAlias = Literal[
@@ -67,11 +67,11 @@ def confirm(
     yes: bool,
     dry_run: bool,
     json: bool,
-) -> Planned | None:
+) -> Planned:
     """Return the plan that a destructive command runs: `--yes` is passed, or the user accepts it.
 
-    With `--dry-run`, print the plan and return None. Raise ValueError if there is no terminal to ask on, and
-    Exit if the user declines.
+    With `--dry-run`, print the plan and raise Exit, and so if the user declines. Raise ValueError if there is
+    no terminal to ask on.
     """
     # Imported here, because --help imports this module, and rich takes long to import.
     from .progress import showing_progress
@@ -88,13 +88,14 @@ def confirm(
         described = planned.describe()
     first, *others = described.sentences
     sentences = (f"{table}: {first}", *others)
-    if dry_run and json:
-        print_json({"dry_run": True, "table": table, **described.facts})
-    elif dry_run:
-        print_lines(console(), *described.files, *sentences)
-    else:
-        _ask(described.files, sentences)
-    return None if dry_run else planned
+    if dry_run:
+        if json:
+            print_json({"dry_run": True, "table": table, **described.facts})
+        else:
+            print_lines(console(), *described.files, *sentences)
+        raise typer.Exit(CLEAN)
+    _ask(described.files, sentences)
+    return planned
 
 
 def _ask(files: Sequence[str], sentences: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from typing import Literal as OneOf
 
 import pyarrow as pa
 
-from .._arrow import SIMPLE_TYPES
+from .._arrow import SIMPLE_TYPES, is_any_binary, is_any_text
 from .._checks import nearest
 from ..variant.objects import is_variant
 from ..variant.values import EXTENSION, VARIANT_TYPE
@@ -47,29 +47,13 @@ def kind_of(arrow_type: pa.DataType) -> Kind:
     return "nested"
 
 
-def _is_string(arrow_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_string(arrow_type)
-        or pa.types.is_large_string(arrow_type)
-        or pa.types.is_string_view(arrow_type)
-    )
-
-
-def _is_binary(arrow_type: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(arrow_type)
-        or pa.types.is_large_binary(arrow_type)
-        or pa.types.is_binary_view(arrow_type)
-    )
-
-
 KINDS: dict[Kind, Callable[[pa.DataType], bool]] = {
     "integer": pa.types.is_signed_integer,
     "decimal": pa.types.is_decimal,
     "floating": pa.types.is_floating,
-    "string": _is_string,
+    "string": is_any_text,
     "boolean": pa.types.is_boolean,
-    "binary": _is_binary,
+    "binary": is_any_binary,
     "date": pa.types.is_date,
     "null": pa.types.is_null,
 }

@@ -370,7 +370,9 @@ def test_a_plan_with_many_files_names_the_first_ones_before_the_question(capsys,
     lines = re.sub(r"\x1b\[[?\d]*[a-zA-Z]\s*", "", capsys.readouterr().err).splitlines()
     assert lines[:10] == list(names[:10])
     assert lines[10:12] == ["and 2 more files: --dry-run lists all", "t: delete 12 files"]
-    assert not confirm("vacuum", "t", lambda: plan, yes=False, dry_run=True, json=False)
+    with pytest.raises(typer.Exit) as ended:
+        confirm("vacuum", "t", lambda: plan, yes=False, dry_run=True, json=False)
+    assert ended.value.exit_code == 0
     assert capsys.readouterr().out.splitlines() == [*names, "t: delete 12 files"]
 
 

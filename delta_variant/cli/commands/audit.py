@@ -153,8 +153,6 @@ def repair_files(table: Table, yes: Yes = False, dry_run: DryRun = False, json: 
     """
     make = partial(plan_file_repair, handle(table))
     plan = confirm("repair-files", table, make, yes=yes, dry_run=dry_run, json=json)
-    if plan is None:
-        return
     with all_or_nothing(), showing_progress():
         result = run_file_repair(plan)
     version = "" if result.version is None else f"version {result.version}, "
@@ -169,8 +167,6 @@ def repair_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: Js
     """
     make = partial(plan_log_repair, handle(table))
     plan = confirm("repair-log", table, make, yes=yes, dry_run=dry_run, json=json)
-    if plan is None:
-        return
     with all_or_nothing(), showing_progress():
         result = run_log_repair(plan)
     done = f"{table}: {count(len(result.files), 'file')} moved to {result.folder}"

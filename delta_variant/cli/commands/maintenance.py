@@ -176,8 +176,6 @@ def restore(
         raise typer.BadParameter("pass exactly one of --version and --timestamp")
     make = partial(plan_restore, handle(table), version, timestamp=timestamp)
     plan = confirm("restore", table, make, yes=yes, dry_run=dry_run, json=json)
-    if plan is None:
-        return
     with all_or_nothing(), showing_progress():
         result = run_restore(plan, table)
     render(Report(_facts(table, result), _restoration_lines(table, result)), json=json)
@@ -216,8 +214,6 @@ def vacuum(
     """Delete files that no version within the retention period references, one week by default."""
     make = partial(plan_vacuum, handle(table), retention_hours, enforce_retention_duration=enforce)
     plan = confirm("vacuum", table, make, yes=yes, dry_run=dry_run, json=json)
-    if plan is None:
-        return
     with all_or_nothing("nothing was deleted"), showing_progress():
         result = run_vacuum(plan, table)
     done = f"{table}: {count(len(result.files), 'file')} deleted, {size_text(result.bytes)}"
@@ -228,8 +224,6 @@ def clean_up_log(table: Table, yes: Yes = False, dry_run: DryRun = False, json: 
     """Delete commits and checkpoints older than the retention of the log, 30 days by default."""
     make = partial(plan_log_cleanup, handle(table))
     plan = confirm("clean-up-log", table, make, yes=yes, dry_run=dry_run, json=json)
-    if plan is None:
-        return
     with all_or_nothing("the remaining versions can be loaded"), showing_progress():
         result = run_log_cleanup(plan)
     done = f"{table}: {count(len(result.files), 'file')} of the log deleted, {size_text(result.bytes)}"

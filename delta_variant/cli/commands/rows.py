@@ -57,9 +57,7 @@ def delete(
     _run(table, confirm("delete", table, make, yes=yes, dry_run=dry_run, json=json), json=json)
 
 
-def _run(table: str, plan: RewritePlan | None, *, json: bool) -> None:
-    if plan is None:
-        return
+def _run(table: str, plan: RewritePlan, *, json: bool) -> None:
     with all_or_nothing(), showing_progress():
         result = run_rewrite(plan, table)
     render(_report(table, result), json=json)
@@ -178,8 +176,7 @@ def merge(
         return merge
 
     yes = yes or not any(each.is_destructive for each in clauses)
-    if not confirm("merge", table, lambda: plan_of(merging()), yes=yes, dry_run=dry_run, json=json):
-        return
+    confirm("merge", table, lambda: plan_of(merging()), yes=yes, dry_run=dry_run, json=json)
     with all_or_nothing(), showing_progress():
         result = merging().execute()
     render(_report(table, result), json=json)

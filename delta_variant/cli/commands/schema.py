@@ -238,8 +238,7 @@ def alter(
         raise typer.BadParameter("--dry-run requires --drop-column")
     if dropped is not None:
         make = partial(plan_drop_column, handle(table), dropped)
-        if not confirm("alter --drop-column", table, make, yes=yes, dry_run=dry_run, json=json):
-            return
+        confirm("alter --drop-column", table, make, yes=yes, dry_run=dry_run, json=json)
     with all_or_nothing(), showing_progress():
         [(run, arguments)] = requested
         version = run(handle(table), *arguments()).version
@@ -268,8 +267,6 @@ def drop_feature(
     """
     make = partial(plan_drop_feature, handle(table), feature, truncate_history=truncate_history)
     plan = confirm("drop-feature", table, make, yes=yes, dry_run=dry_run, json=json)
-    if plan is None:
-        return
     with all_or_nothing("repeat the command to complete it"), showing_progress():
         version = run_drop_feature(plan, handle(table)).version
     done = f"{table}: version {version} does not have the feature {feature}"

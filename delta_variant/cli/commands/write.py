@@ -185,8 +185,6 @@ def write(
 
     if dry_run or (mode == "overwrite" and not yes):
         confirm("write --mode overwrite", table, plan, yes=yes, dry_run=dry_run, json=json)
-    if dry_run:
-        return
     with all_or_nothing(), showing_progress():
         intake = Intake()
         data = read(intake=intake)

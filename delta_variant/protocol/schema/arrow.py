@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as arrow_types
 
+from ..._arrow import is_any_binary, is_any_text
 from ..._checks import list_names
 from ...errors import SchemaError
 from ...variant.values import EXTENSION, VARIANT_TYPE
@@ -70,12 +71,8 @@ FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (arrow_types.is_float32, "float"),
     (arrow_types.is_float64, "double"),
     (arrow_types.is_boolean, "boolean"),
-    (arrow_types.is_string, "string"),
-    (arrow_types.is_large_string, "string"),
-    (arrow_types.is_string_view, "string"),
-    (arrow_types.is_binary, "binary"),
-    (arrow_types.is_large_binary, "binary"),
-    (arrow_types.is_binary_view, "binary"),
+    (is_any_text, "string"),
+    (is_any_binary, "binary"),
     (arrow_types.is_fixed_size_binary, "binary"),
     (arrow_types.is_date, "date"),
     (arrow_types.is_null, "void"),
@@ -186,7 +183,7 @@ def is_text_or_variant(field: pa.Field[Any], *, is_named: bool) -> bool:
     Binary is JSON text, for example a message of Kafka, only if the caller names the column.
     """
     storage = storage_of(field.type)
-    if _is_text(storage) or arrow_types.is_null(storage) or _is_variant_storage(storage):
+    if is_any_text(storage) or arrow_types.is_null(storage) or _is_variant_storage(storage):
         return True
     is_binary = _primitive_name(storage) == "binary" and not arrow_types.is_fixed_size_binary(storage)
     return is_named and is_binary
@@ -200,14 +197,6 @@ def _check_variant(field: pa.Field[Any], path: tuple[str, ...], is_named: bool) 
         f"cannot convert the column {name!r} to Variant: expected JSON text or "
         f"struct<metadata: binary, value: binary>, got {field.type}",
         column=name,
-    )
-
-
-def _is_text(arrow_type: pa.DataType) -> bool:
-    return bool(
-        arrow_types.is_string(arrow_type)
-        or arrow_types.is_large_string(arrow_type)
-        or arrow_types.is_string_view(arrow_type)
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.types as arrow_types
 
+from ..._arrow import is_any_binary, is_any_text
 from ...errors import SchemaError
 from ..types import (
     VARIANT,
@@ -136,18 +137,8 @@ def _fits(stored: Any, data_type: PrimitiveType) -> bool:
 
 
 def _is_bytes(stored: Any, *, allows_text: bool) -> bool:
-    is_binary = (
-        arrow_types.is_binary(stored)
-        or arrow_types.is_large_binary(stored)
-        or arrow_types.is_binary_view(stored)
-        or arrow_types.is_fixed_size_binary(stored)
-    )
-    is_text = (
-        arrow_types.is_string(stored)
-        or arrow_types.is_large_string(stored)
-        or arrow_types.is_string_view(stored)
-    )
-    return bool(is_binary or (allows_text and is_text))
+    is_binary = is_any_binary(stored) or arrow_types.is_fixed_size_binary(stored)
+    return bool(is_binary or (allows_text and is_any_text(stored)))
 
 
 def _fits_decimal(stored: Any, precision: int, scale: int) -> bool:
