@@ -17,7 +17,7 @@ from .._arrow import COPIED_BYTES, Array
 from .._packing import pack_by_size
 from .._progress import advance
 from ..data_file.reader import RowRange, filter_rows
-from ..errors import CastError, VariantPathError
+from ..errors import CastError, VariantPathError, error_location
 from ..expressions.evaluate import evaluate
 from ..expressions.tree import Expression, input_column, input_name, output_type
 from ..expressions.tree import inputs as expression_inputs
@@ -45,7 +45,8 @@ def find_changes(file: FileReader, pruning_predicate: PruningPredicate, change: 
         for seen, batch in file.read_matching(inputs, change.conditions, rows, "error"):
             advance(rows=seen - before)
             before = seen
-            numbers.append(batch.column(POSITION.name).filter(change.changes(batch)))
+            with error_location(file=file.file.path):
+                numbers.append(batch.column(POSITION.name).filter(change.changes(batch)))
     return pa.concat_arrays(numbers)
 
 

@@ -101,6 +101,14 @@ def test_expressions_are_evaluated_for_matching_rows_only(table: str):
     assert read_by_id(table)[10] == '{"n":1,"user":{"email":"a","id":1}}'
 
 
+def test_a_failed_cast_in_a_predicate_has_its_file(tmp_path: Path):
+    table = dv.Table(tmp_path)
+    files = [table.append([{"id": each, "s": text}]).files[0].path for each, text in enumerate(("1", "x"))]
+    for change in (lambda where: table.delete(where), lambda where: table.update({"id": "0"}, where)):
+        with raises_at(CastError, "cannot cast 'x'", file=files[1]):
+            change("s::bigint > 0")
+
+
 def test_casts_apply_to_matching_rows_only(tmp_path: Path):
     texts = ['{"kind":"a","n":7}', '{"kind":"b","n":"none"}', None]
     dv.write_table(tmp_path, pa.table({"n": pa.nulls(3, pa.int64()), "event": pa.array(texts, pa.json_())}))
