@@ -24,14 +24,7 @@ from ..storage.store import Store
 from .checksum import read_protocol_and_metadata
 from .commits import read_commit_info, read_spans_to_replay
 from .file_tables import FILES_SCHEMA
-from .listing import (
-    Listing,
-    checkpoint_hint,
-    commit_file_name,
-    list_log,
-    managing_catalog,
-    table_not_found,
-)
+from .listing import Listing, checkpoint_hint, commit_file_name, list_log, managing_catalog, table_not_found
 from .replay import Checkpoint, Commit, as_checkpoint, replay, table_actions
 from .snapshot import Snapshot
 

@@ -21,15 +21,7 @@ from .._arrow import retype_array
 from ..errors import CastError, DeltaVariantError, ExpressionError
 from ..expressions.char_padding import padded_column
 from ..expressions.evaluate import inputs_of, without_cast
-from ..expressions.tree import (
-    Expression,
-    Input,
-    Literal,
-    describe,
-    input_column,
-    input_name,
-    output_type,
-)
+from ..expressions.tree import Expression, Input, Literal, describe, input_column, input_name, output_type
 from ..expressions.types import kind_of
 from ..log.snapshot import Snapshot
 from ..read.query import DICTIONARY, Query, is_text_path

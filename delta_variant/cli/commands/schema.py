@@ -16,13 +16,7 @@ from ...log.commit_context import CommitResult
 from ...log.deletion_vectors import count_deleted_rows
 from ...log.load import load_snapshot
 from ...log.snapshot import Snapshot
-from ...operations.alter.columns import (
-    add_columns,
-    change_type,
-    drop_column,
-    plan_drop_column,
-    rename_column,
-)
+from ...operations.alter.columns import add_columns, change_type, drop_column, plan_drop_column, rename_column
 from ...operations.alter.constraints import add_constraint, drop_constraint
 from ...operations.alter.table_properties import set_properties, unset_properties
 from ...operations.create import create_table

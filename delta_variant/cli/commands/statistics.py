@@ -22,17 +22,7 @@ from ...reports.inspected_file import InspectedFile, data_files, undecodable_bou
 from ...reports.shredding_tree import FileShredding, Node, merge, shredding_of
 from ...variant import paths as variant_paths
 from ..help import Command, Group, examples_text
-from ..options import (
-    Expanded,
-    FileOrTable,
-    Json,
-    Text,
-    Version,
-    Wide,
-    argument,
-    handle,
-    option,
-)
+from ..options import Expanded, FileOrTable, Json, Text, Version, Wide, argument, handle, option
 from ..output import FINDINGS, write_page
 from ..progress import showing_progress
 from ..report import Heading, Layout, Report, render

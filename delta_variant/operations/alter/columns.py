@@ -16,25 +16,10 @@ from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.schema.arrow import from_arrow
 from ...protocol.schema.column_mapping import physical_name
-from ...protocol.schema.paths import (
-    FieldPath,
-    edit_fields,
-    edit_type,
-    path_text,
-    resolve,
-    type_at,
-)
+from ...protocol.schema.paths import FieldPath, edit_fields, edit_type, path_text, resolve, type_at
 from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.schema.widening import is_widening, widen_type
-from ...protocol.types import (
-    VARIANT,
-    VOID,
-    DataType,
-    PrimitiveType,
-    StructField,
-    StructType,
-    describe,
-)
+from ...protocol.types import VARIANT, VOID, DataType, PrimitiveType, StructField, StructType, describe
 from ...storage.store import TableLocation
 from ...write.stored_sql import check_independent
 from .alteration import (

@@ -10,12 +10,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from ..._threads import Threads
-from ...errors import (
-    DeltaVariantError,
-    MalformedLogError,
-    StoreError,
-    VersionNotFoundError,
-)
+from ...errors import DeltaVariantError, MalformedLogError, StoreError, VersionNotFoundError
 from ...log.checksum import checksum_path
 from ...log.file_tables import files_table
 from ...log.listing import (

@@ -24,14 +24,7 @@ from ...protocol.schema import json_text
 from ...protocol.schema.column_mapping import physical_name
 from ...read.file_reader import FileEntry, TableReader, files_of
 from ...read.query import Query
-from ...storage.store import (
-    TableLocation,
-    delete_all,
-    list_files,
-    open_latest,
-    put,
-    read_if_present,
-)
+from ...storage.store import TableLocation, delete_all, list_files, open_latest, put, read_if_present
 from .exact import MAX_FILES
 from .sample import Path
 from .sketches import SCHEMA, Figures, Sketches, merge

@@ -45,16 +45,7 @@ from ...write.preparation import restrict_to_table
 from ...write.rewrite import RewrittenFiles, commit_rewrite
 from ...write.router import ResidualFiles, write_files
 from ...write.stored_rows import StoredRows
-from .layout import (
-    Bin,
-    FileGroup,
-    LeafPath,
-    is_large,
-    plan_bins,
-    plan_group,
-    read_or_copy_files,
-    read_rows,
-)
+from .layout import Bin, FileGroup, LeafPath, is_large, plan_bins, plan_group, read_or_copy_files, read_rows
 from .sorting import SortedRun, sort_into_runs
 
 Rows: TypeAlias = "pa.RecordBatch | StoredRows"
