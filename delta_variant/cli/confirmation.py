@@ -70,8 +70,8 @@ def confirm(
 ) -> Planned:
     """Return the plan that a destructive command runs: `--yes` is passed, or the user accepts it.
 
-    With `--dry-run`, print the plan and raise Exit, and so if the user declines. Raise ValueError if there is
-    no terminal to ask on.
+    With `--dry-run`, print the plan and raise Exit. Raise Exit, too, if the user declines, and ValueError if
+    there is no terminal to ask on.
     """
     # Imported here, because --help imports this module, and rich takes long to import.
     from .progress import showing_progress
