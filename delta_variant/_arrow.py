@@ -95,9 +95,46 @@ def decode(array: Array) -> Array:
             array = array.storage
         elif is_encoded(array):
             values, positions = values_and_positions(array)
-            array = replace_view(values).take(positions)
+            array = plain(values).take(positions)
+        elif arrow_types.is_struct(array.type) and any(map(_is_run_end_encoded, array.type)):
+            return plain(array)
         else:
             return array
+
+
+def _is_run_end_encoded(field: pa.Field[Any]) -> bool:
+    return bool(arrow_types.is_run_end_encoded(field.type))
+
+
+def plain(array: Array) -> Array:
+    """Return an array without views and encodings, of which Arrow cannot take rows, also in structs."""
+    if isinstance(array, pa.ExtensionArray):
+        return array
+    array = replace_view(array)
+    if is_encoded(array):
+        return decode(array)
+    if is_list_view(array):
+        return _list_of_view(array)
+    if not arrow_types.is_struct(array.type):
+        return array
+    fields = list(array.type)
+    parts = [plain(array.field(index)) for index, _ in enumerate(fields)]
+    fields = [field.with_type(part.type) for field, part in zip(fields, parts, strict=True)]
+    return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
+
+
+def is_list_view(array: Array) -> bool:
+    """Return whether an array is a list view, with offsets of any size."""
+    return bool(arrow_types.is_list_view(array.type) or arrow_types.is_large_list_view(array.type))
+
+
+def _list_of_view(array: Array) -> Array:
+    # Arrow's cast of list views with nulls returns invalid offsets.
+    lengths: Array = pc.list_value_length(array)
+    ends = pc.cumulative_sum(pc.fill_null(lengths.cast(pa.int64()), 0))
+    offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
+    arrow_type = pa.large_list(array.type.value_field)
+    return pa.LargeListArray.from_arrays(offsets, array.flatten(), type=arrow_type, mask=array.is_null())
 
 
 def replace_view(array: Array) -> Array:

@@ -73,6 +73,10 @@ def _check_object_columns(data: Any, what: str) -> None:
 
 
 def _arrow_batches(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    if isinstance(data, pa.StructArray):
+        data = _batch_of_structs(data, what)
+    if isinstance(data, pa.ChunkedArray) and pa.types.is_struct(data.type):
+        return pa.schema(data.type), (_batch_of_structs(chunk, what) for chunk in data.chunks)
     try:
         if hasattr(data, "__arrow_c_stream__"):
             reader = _open_reader(data)
@@ -81,7 +85,8 @@ def _arrow_batches(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordB
     except (OverflowError, TypeError, ValueError, pa.ArrowException) as error:
         if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
             # Errors of conversions have two parts, of which the second names the column.
-            reason = ": ".join(map(str, reversed(error.args)))
+            is_text = isinstance(error, UnicodeError)
+            reason = str(error) if is_text else ": ".join(map(str, reversed(error.args)))
             column = None
             if isinstance(error, OverflowError) and _is_pandas_frame(data):
                 column = _too_large_column(data)
@@ -90,6 +95,14 @@ def _arrow_batches(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordB
             raise ArgumentTypeError(message, column=column) from error
         raise ArgumentTypeError(f"{what}: {EXPECTED}, got {_describe(data)}") from error
     return batch.schema, iter([batch])
+
+
+def _batch_of_structs(rows: Any, what: str) -> pa.RecordBatch:
+    """Return structs as rows; Arrow's own import rejects a slice of them."""
+    if rows.null_count:
+        row = rows.is_null().index(True).as_py()
+        raise ArgumentTypeError(f"{what} has rows that are null instead of a struct: drop them").at(row=row)
+    return pa.RecordBatch.from_struct_array(rows)
 
 
 def _open_reader(data: Any) -> pa.RecordBatchReader:
@@ -136,11 +149,19 @@ def _describe(data: Any) -> str:
 
 def _read(reader: pa.RecordBatchReader, what: str) -> Iterator[pa.RecordBatch]:
     try:
-        yield from reader
+        for batch in reader:
+            # pyarrow does not check the batches that Python code passes to a reader.
+            if batch.schema.names != reader.schema.names:
+                raise ArgumentTypeError(
+                    f"{what}: expected batches with the columns {reader.schema.names}, as the schema of the "
+                    f"reader, got {batch.schema.names}: pass batches of one schema"
+                )
+            yield batch
     except pa.ArrowInvalid as error:
         if NULL_ROWS not in str(error):
             raise
-        raise ValueError(f"{what} has rows that are null instead of a struct ({error}): drop them") from error
+        message = f"{what} has rows that are null instead of a struct ({error}): drop them"
+        raise ArgumentTypeError(message) from error
 
 
 ROWS_PER_BATCH = 16_384
@@ -196,8 +217,9 @@ def _batches_of_texts(
 def _checked(rows: list[Any], what: str, start: int) -> list[Mapping[str, Any]]:
     for number, row in enumerate(rows, start):
         if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
+            hint = ": pass pyarrow.Table.from_batches(batches)" if isinstance(row, pa.RecordBatch) else ""
             raise ArgumentTypeError(
-                f"{what}: expected rows that are dicts with column names, got {repr(row)[:100]}"
+                f"{what}: expected rows that are dicts with column names, got {repr(row)[:100]}{hint}"
             ).at(row=number)
     return rows
 

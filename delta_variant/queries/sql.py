@@ -20,7 +20,8 @@ from ..input.invalid_json import parse_json_columns
 from ..log.snapshot import Snapshot
 from ..log.timestamps import to_instant
 from ..operations.changes import read_changes
-from ..protocol.schema.arrow import from_arrow, to_arrow
+from ..protocol.schema.arrow import from_arrow
+from ..protocol.schema.conforming import conform
 from ..protocol.types import StructType
 from ..read.query import Query
 from ..read.rows import load_readable
@@ -278,17 +279,8 @@ class _Tables:
     def _stored(self, name: str, data: Any) -> tuple[Scope, list[pa.RecordBatch]]:
         schema, batches = batches_of(data, f"the table {name!r}")
         columns = from_arrow(schema)
-        read = [_typed(parse_json_columns(batch, columns), to_arrow(columns)) for batch in batches]
+        read = [conform(parse_json_columns(batch, columns), columns) for batch in batches]
         scope = msgspec.structs.replace(
             Scope.of_columns(columns, self.scope.timezone), moment=self.scope.moment
         )
         return scope, read
-
-
-def _typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with the types of a schema; a cast to the same type rejects some Variants."""
-    columns = (
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=True)
-    )
-    return pa.record_batch(list(columns), schema=schema)

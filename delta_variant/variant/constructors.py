@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
-from .._arrow import Array
+from .. import _native
+from .._arrow import Array, decode
 from ..errors import ArgumentTypeError, CastError
 from .functions import is_variant_type
 from .values import EXTENSION, VARIANT_TYPE, ArrowArray, to_arrow_array
@@ -92,8 +93,9 @@ def create_map(*keys_and_values: ArrowArray) -> pa.MapArray[Any, Any]:
     if len(parts) % 2:
         raise ArgumentTypeError("create_map: expected pairs of arrays, the keys and their values")
     keys, values = parts[::2], parts[1::2]
-    if is_variant_type(keys[0].type) or arrow_types.is_nested(keys[0].type):
-        raise ArgumentTypeError(f"create_map: expected keys of a simple type, got {keys[0].type}")
+    key_type = keys[0].type
+    if is_variant_type(key_type) or arrow_types.is_nested(key_type) or arrow_types.is_null(key_type):
+        raise ArgumentTypeError(f"create_map: expected keys of a simple type, got {key_type}")
     return map_of_lists(
         list_of_columns(keys, part_field("element", _one_type("create_map", keys).type)),
         list_of_columns(values, part_field("element", _type_of(_one_type("create_map", values)))),
@@ -101,10 +103,7 @@ def create_map(*keys_and_values: ArrowArray) -> pa.MapArray[Any, Any]:
 
 
 def _columns(function: str, columns: Sequence[Any]) -> list[Array]:
-    arrays = [
-        to_arrow_array(each.combine_chunks() if isinstance(each, pa.ChunkedArray) else each)
-        for each in columns
-    ]
+    arrays = [to_arrow_array(each) for each in columns]
     if not arrays:
         raise ArgumentTypeError(f"{function}: expected at least one array")
     lengths = {len(each) for each in arrays}
@@ -158,9 +157,9 @@ def _conformed(array: Array, field: pa.Field[Any]) -> Array:
         return array
     if not is_variant_type(array.type):
         return pa.nulls(len(array), field.type) if array.null_count == len(array) else array.cast(field.type)
-    parts = [
-        array.field(part.name).cast(part.type) for part in (field.type.field(index) for index in range(2))
-    ]
+    if array.type.get_field_index("typed_value") >= 0:
+        array = _native.unshred(array, "error")
+    parts = [decode(array.field(part.name)).cast(part.type) for part in VARIANT_TYPE]
     return pa.StructArray.from_arrays(parts, fields=list(VARIANT_TYPE), mask=array.is_null())
 
 

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
 from .. import _native
-from .._arrow import Array
+from .._arrow import Array, plain
 from ..errors import ArgumentTypeError, SchemaError
 from .objects import variants_from_column
 from .values import EXTENSION, VARIANT_TYPE, ArrowArray, parse_valid_json, to_arrow_array
@@ -63,7 +63,10 @@ def is_valid_variant(variants: ArrowArray) -> pa.BooleanArray:
         >>> is_valid_variant([{"metadata": b"\\x01\\x00\\x00", "value": b"\\x00"}]).to_pylist()
         [True]
     """
-    return _native.are_valid(to_arrow_array(variants))
+    array = to_arrow_array(variants)
+    if is_variant_type(array.type) and array.type.get_field_index("typed_value") >= 0:
+        raise SchemaError("is_valid_variant: expected Variants that are not shredded: pass unshred(variants)")
+    return _native.are_valid(plain(array))
 
 
 def is_variant_null(variants: ArrowArray) -> pa.BooleanArray:
@@ -134,7 +137,8 @@ def schema_of_variant_agg(variants: ArrowArray | Iterable[ArrowArray]) -> str:
         'OBJECT<a: DECIMAL(21,1), b: BOOLEAN>'
     """
     merged = _native.MergedSchema()
-    is_one = isinstance(variants, pa.Array | pa.ChunkedArray | list | tuple)
+    is_one = isinstance(variants, list | tuple) or not isinstance(variants, Iterable)
+    is_one = is_one or hasattr(variants, "__arrow_c_array__") or hasattr(variants, "__arrow_c_stream__")
     for each in [variants] if is_one else variants:
         for chunk in each.chunks if isinstance(each, pa.ChunkedArray) else [each]:
             merged.add(to_arrow_array(chunk))

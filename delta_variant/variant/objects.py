@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as arrow_types
 
 from .. import _native
-from .._arrow import is_any_list, replace_view, retype_array, values_and_positions
+from .._arrow import is_any_list, is_encoded, is_list_view, plain, retype_array, values_and_positions
 from ..errors import CastError, SchemaError, error_location
 from .values import EXTENSION, Variant, to_json
 
@@ -78,10 +78,11 @@ def variants_from_column(array: Any) -> pa.StructArray:
     corresponding type does not have, such as a time with nanoseconds.
     """
     try:
-        if arrow_types.is_run_end_encoded(array.type):
+        if is_encoded(array):
             values, positions = values_and_positions(array)
-            is_extension = isinstance(values, pa.ExtensionArray)
-            array = (values if is_extension else replace_view(values)).take(positions)
+            array = plain(values).take(positions)
+        elif is_list_view(array):
+            array = plain(array)
         # Arrow does not cast extension types within structs.
         stored = retype_array(array, _nested(array.type, _storage))
         target = _nested(array.type, _convertible)

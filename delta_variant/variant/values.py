@@ -19,7 +19,7 @@ from .moments import UTC, check_timezone
 from .paths import parse_path
 
 ArrowArray: TypeAlias = Any
-"""A pyarrow array or chunked array, any object with `__arrow_c_array__`, or a list of Python values."""
+"""An Arrow array, any object with `__arrow_c_array__` or `__arrow_c_stream__`, or a list of Python values."""
 
 EXTENSION = {b"ARROW:extension:name": b"arrow.parquet.variant"}
 """The metadata of an Arrow field that is a Variant."""
@@ -41,6 +41,8 @@ def to_arrow_array(values: ArrowArray) -> Any:
         return decode(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
     except pa.ArrowInvalid as error:
         raise SchemaError(f"{error}: pass fewer rows at a time, for example each chunk") from error
+    except pa.ArrowNotImplementedError as error:
+        raise SchemaError(f"cannot read an array of type {values.type}: {error}: cast it first") from error
 
 
 def _new_array(values: Any) -> Any:
@@ -48,8 +50,9 @@ def _new_array(values: Any) -> Any:
         kind = type(values).__name__
         raise ArgumentTypeError(f"expected an array or a list of values, got {kind}{_hint(values)}")
     try:
-        return pa.array(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError) as error:
+        is_stream = hasattr(values, "__arrow_c_stream__") and not hasattr(values, "__arrow_c_array__")
+        return pa.chunked_array(values) if is_stream else pa.array(values)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise ArgumentTypeError(f"expected an array or a list of values: {error}") from error
 
 

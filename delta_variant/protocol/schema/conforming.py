@@ -165,6 +165,13 @@ def _null_error(path: tuple[str, ...], count: int) -> SchemaError:
 
 def _cast(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
     target = to_arrow_type(data_type)
+    try:
+        # Arrow does not check text and decimals that come from buffers, and a reader rejects the file.
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        column = ".".join(path)
+        message = f"the column {column!r} has an invalid value: {error}: repair it, or pass it as binary"
+        raise SchemaError(message, column=column) from error
     if array.type == target:
         return array
     if array.nbytes > MAX_OFFSET:
@@ -173,7 +180,7 @@ def _cast(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
     try:
         return _compact(array).cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        message = f"cannot cast to {describe(data_type)}: {error}"
+        message = f"cannot cast to {describe(data_type)}: {error}: round or cast the values first"
         raise SchemaError(message).at(column=".".join(path)) from error
 
 
