@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from .._checks import is_unicode
 from ..errors import ArgumentTypeError, DeltaVariantError, SchemaError
 from ..protocol.schema.arrow import is_encoded_variant, is_text_or_variant, to_arrow, variant_field
 from ..protocol.types import VARIANT, StructType
@@ -62,13 +63,14 @@ def batches_of(
 
 
 def _check_object_columns(data: Any, what: str) -> None:
-    """Raise ArgumentTypeError for a Polars column of Python objects, which is exported as their addresses."""
+    """Raise ArgumentTypeError for a Polars column that Arrow lacks: Python objects and 128-bit integers."""
     if not type(data).__module__.startswith("polars."):
         return
     for name, data_type in getattr(data, "schema", {}).items():
-        if str(data_type) == "Object":
+        if str(data_type) in ("Object", "Int128", "UInt128"):
             raise ArgumentTypeError(
-                f"{what}: cannot read the Polars column {name!r} of type Object: convert it to another type"
+                f"{what}: cannot read the Polars column {name!r} of type {data_type}: convert it to another "
+                "type"
             )
 
 
@@ -187,6 +189,11 @@ def _batches_of_rows(
     if isinstance(first[0], str):
         return _batches_of_texts(chain(first, remaining), what, variants)
     names = list(dict.fromkeys(name for row in _checked(first, what, 0) for name in row))
+    for name in names:
+        if not is_unicode(name):
+            raise ArgumentTypeError(
+                f"{what}: the column name {name!r} is not Unicode text: rename the column"
+            )
     schema = pa.schema([_field(name, first, variants, types) for name in names])
 
     def batches() -> Iterator[pa.RecordBatch]:

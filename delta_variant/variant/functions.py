@@ -338,9 +338,11 @@ def to_variants(values: Any, count: int) -> Array:
 
     Raises ArgumentTypeError if an array has another length, and SchemaError for a type that Variants lack.
     """
-    if isinstance(values, pa.ChunkedArray):
-        values = values.combine_chunks()
-    if not isinstance(values, pa.Array):
+    if hasattr(values, "__arrow_c_array__"):
+        values = values if isinstance(values, pa.Array) else pa.array(values)
+    elif hasattr(values, "__arrow_c_stream__"):
+        values = pa.chunked_array(values).combine_chunks()
+    else:
         return pa.repeat(_native.from_python([values], False)[0], count)
     if len(values) != count:
         raise ArgumentTypeError(f"expected {count} values, one for each Variant, got {len(values)}")

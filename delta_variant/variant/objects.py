@@ -112,6 +112,8 @@ def _storage(arrow_type: Any) -> Any:
 
 def _convertible(arrow_type: Any) -> Any:
     """Return a type that the kernel converts to Variants, with the same values."""
+    if isinstance(arrow_type, pa.Bool8Type):
+        return pa.bool_()
     if isinstance(arrow_type, pa.UuidType):
         return arrow_type.storage_type
     if isinstance(arrow_type, pa.BaseExtensionType):

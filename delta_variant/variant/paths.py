@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import takewhile
 
+from .._checks import is_unicode
 from ..errors import ArgumentTypeError, ExpressionError, InvalidStatisticsError
 
 MAX_INDEX = 2**31 - 1
@@ -84,6 +85,8 @@ def parse_pattern(text: str) -> tuple[str | int | None, ...]:
     """Return the steps of a path that may have wildcards: `[*]` is None, others are as in `parse_path`."""
     if not isinstance(text, str):
         raise ArgumentTypeError(f"path: expected a string, got {text!r}")
+    if not is_unicode(text):
+        raise ExpressionError(f"invalid path {text!r}: pass valid Unicode text", path=text)
     if not text.startswith("$"):
         raise ExpressionError(f"invalid path {text!r}: expected a path that starts with $", path=text)
     return tuple(_steps(text))

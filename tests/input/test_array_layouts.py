@@ -6,13 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 import delta_variant as dv
 from delta_variant import functions
-from delta_variant.errors import ArgumentTypeError, SchemaError
+from delta_variant.errors import ArgumentTypeError, ExpressionError, SchemaError
 
 ROWS = 23
 TEXTS = [None if n % 5 == 2 else f'{{"a":{n},"b":[{n}]}}' for n in range(ROWS)]
@@ -153,3 +155,53 @@ def test_a_decimal_beyond_its_precision_is_not_written(tmp_path: Path):
     rows = pa.table({"c": pa.Array.from_buffers(pa.decimal128(5, 0), 1, [None, digits])})
     with pytest.raises(SchemaError, match="the column 'c' has an invalid value: Decimal value"):
         dv.write_table(tmp_path / "t", rows)
+
+
+def extension(arrow_type: Any, values: list[Any]) -> Any:
+    return pa.ExtensionArray.from_storage(arrow_type, pa.array(values, arrow_type.storage_type))
+
+
+def test_booleans_of_a_byte_stay_booleans(tmp_path: Path):
+    rows = pa.table({"c": extension(pa.bool8(), [1, 0, None, 2])})
+    dv.write_table(tmp_path / "t", rows)
+    dv.write_table(tmp_path / "v", rows, variant_columns=["c"])
+    for name in ("t", "v"):
+        found = [row["c"] for row in dv.read_table(tmp_path / name).to_pylist()]
+        assert [(type(each), each) for each in found] == [
+            *((bool, True), (bool, False), (type(None), None), (bool, True))
+        ]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pa.table({"c": extension(pa.opaque(pa.binary(16), "hugeint", "DuckDB"), [bytes(16)])}),
+        pd.DataFrame({"c": pd.period_range("2020", periods=2, freq="M")}),
+    ],
+    ids=["opaque", "period"],
+)
+def test_numbers_with_another_meaning_are_not_written(tmp_path: Path, rows: Any):
+    with pytest.raises(
+        SchemaError, match=r"the column 'c' has the type extension.*: cast it, or leave it out"
+    ):
+        dv.write_table(tmp_path / "t", rows)
+
+
+def test_integers_that_only_polars_has(tmp_path: Path):
+    rows = pl.DataFrame({"c": pl.Series([1], dtype=pl.Int128)})
+    with pytest.raises(ArgumentTypeError, match="the Polars column 'c' of type Int128: convert it"):
+        dv.write_table(tmp_path / "t", rows)
+
+
+def test_values_of_a_stream_are_set():
+    numbers = pl.Series(range(ROWS))
+    found = functions.variant_set(VARIANTS, "$.a", numbers)
+    expected = [None if text is None else n for n, text in enumerate(TEXTS)]
+    assert dv.variant_get(found, "$.a", "bigint").to_pylist() == expected
+
+
+def test_text_with_a_surrogate_is_rejected(tmp_path: Path):
+    with pytest.raises(ExpressionError, match="pass valid Unicode text"):
+        dv.variant_get(VARIANTS, "$.\ud800")
+    with pytest.raises(ArgumentTypeError, match="is not Unicode text: rename the column"):
+        dv.write_table(tmp_path / "t", [{"\ud800": 1}])

@@ -78,6 +78,8 @@ FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
     (arrow_types.is_null, "void"),
 )
 MAX_PRECISION = 38
+WITHOUT_STORAGE = ("arrow.opaque", "pandas.period")
+"""Extension types whose stored numbers or bytes have another meaning than the values."""
 
 
 def is_variant(field: pa.Field[Any]) -> bool:
@@ -220,6 +222,8 @@ def is_encoded_variant(arrow_type: pa.DataType) -> bool:
 
 
 def _from_type(arrow_type: pa.DataType, path: tuple[str, ...]) -> DataType:
+    if isinstance(arrow_type, pa.Bool8Type):
+        return PrimitiveType("boolean")
     storage: Any = storage_of(arrow_type)
     if arrow_types.is_struct(storage):
         return StructType(tuple(_from_field(part, path) for part in storage))
@@ -231,7 +235,7 @@ def _from_type(arrow_type: pa.DataType, path: tuple[str, ...]) -> DataType:
         element = _from_field(storage.value_field.with_name("element"), path)
         return ArrayType(element.type, element.nullable)
     name = _primitive_name(storage)
-    if name is None:
+    if name is None or getattr(arrow_type, "extension_name", None) in WITHOUT_STORAGE:
         column = ".".join(path)
         raise SchemaError(
             f"the column {column!r} has the type {arrow_type}, which Delta does not have: cast it, or leave "
