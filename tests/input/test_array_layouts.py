@@ -140,7 +140,7 @@ NESTED: dict[str, Any] = {
 @pytest.mark.parametrize("column", NESTED)
 def test_text_that_is_not_utf8_is_not_written(tmp_path: Path, column: str):
     rows = pa.table({"c": NESTED[column], "i": [1, 2]})
-    expected = rf"the column '{column}' has an invalid value: Invalid UTF8 sequence at string index 1"
+    expected = "the column 'c' has an invalid value: .*Invalid UTF8 sequence at string index 1"
     with pytest.raises(SchemaError, match=expected):
         dv.write_table(tmp_path / "t", rows)
     with pytest.raises(SchemaError, match=expected):

@@ -165,13 +165,6 @@ def _null_error(path: tuple[str, ...], count: int) -> SchemaError:
 
 def _cast(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
     target = to_arrow_type(data_type)
-    try:
-        # Arrow does not check text and decimals that come from buffers, and a reader rejects the file.
-        array.validate(full=True)
-    except pa.ArrowInvalid as error:
-        column = ".".join(path)
-        message = f"the column {column!r} has an invalid value: {error}: repair it, or pass it as binary"
-        raise SchemaError(message, column=column) from error
     if array.type == target:
         return array
     if array.nbytes > MAX_OFFSET:
