@@ -163,7 +163,6 @@ ARROW_VALUES = [
     (pa.array(["x", None]).dictionary_encode(), ["x", None]),
 ]
 RUNS = pa.RunEndEncodedArray.from_arrays([2, 3], pa.array(["x", None]))
-# A cast of pyarrow 26 from list views to lists returns other elements.
 
 
 @pytest.mark.parametrize(("values", "expected"), ARROW_VALUES)
