@@ -48,6 +48,8 @@ SETTINGS = {
 }
 DELTA_SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "1",
+    # Versions of stored tables are older than the retention of deleted files.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Spark writes Variant statistics only with both of these and the shredding feature.

@@ -12,8 +12,6 @@ from support.archives import unpack
 import delta_variant as dv
 from delta_variant.errors import MalformedLogError
 
-# The tables are older than their retention period.
-ENFORCE_RETENTION = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 KERNEL = "delta-kernel"
 PATHS = [f"canonicalized-paths-{kind}-{variant}" for kind in ("normal", "special") for variant in "ab"]
 # Feeds that deltalake does not read, because it decodes percent signs in file names and does not support
@@ -57,11 +55,9 @@ def test_spark_and_we_read_the_same_changes(
     name: str, spark_with_delta: SparkSession, locate: Callable[[str], Path]
 ):
     table, first = locate(f"data/{name}"), FEEDS[name]
-    spark_with_delta.conf.set(ENFORCE_RETENTION, "false")
     feed = spark_with_delta.read.format("delta").options(readChangeFeed=True, startingVersion=first)
     ours = dv.read_changes(table, start=first).to_table()
     theirs = feed.load(str(table)).toArrow()
-    spark_with_delta.conf.unset(ENFORCE_RETENTION)
     names = [column for column in ours.column_names if column != "_commit_timestamp"]
     assert sorted(theirs.column_names) == sorted(ours.column_names)
     rows = [sorted(each.select(names).to_pylist(), key=repr) for each in (ours, theirs)]

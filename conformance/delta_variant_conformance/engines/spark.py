@@ -28,6 +28,8 @@ DELTA_VERSION = "4.4.0"
 DELTA_PACKAGE = f"io.delta:delta-spark_4.2_2.13:{DELTA_VERSION}"
 DELTA_SETTINGS = {
     "spark.databricks.delta.snapshotPartitions": "1",
+    # The versions of a case are older than the retention of deleted files.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
