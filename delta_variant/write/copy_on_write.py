@@ -136,16 +136,16 @@ def rewrite_files(
     """
     unread: list[RewrittenPart] = []
     begun: list[Future[RewrittenPart]] = []
-    seen: list[FileEntry] = []
+    changed: list[FileEntry] = []
     new, vectors = NewFileWriters(table, after, options, name), VectorWriter(table.store)
     try:
-        with locate_malformed(table, seen), Threads(FILES_AT_ONCE) as threads:
+        with locate_malformed(table, changed), Threads(FILES_AT_ONCE) as threads:
             for opened in TableReader.of(table).open_all(files):
                 advance(files=1)
-                seen.append(opened.file)
                 change = change_of(opened.file)
                 rows = find_changes(opened, pruning_predicate, change)
                 path, count = pa.array([opened.file.path]), len(rows)
+                changed += [opened.file] if count else []
                 if count and change.removes and count == opened.num_rows:
                     unread.append(RewrittenPart(path, (opened.file,), NO_FILES, NO_FILES, count, 0))
                 elif count and prefers_vector(opened, count, removes=change.removes):
