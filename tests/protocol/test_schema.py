@@ -784,6 +784,14 @@ PARTITION_VALUES = [
     ("byte", 0, "0"),
     ("double", 1.5, "1.5"),
     ("double", float("inf"), "Infinity"),
+    ("double", -0.0, "-0.0"),
+    ("double", 9999999.0, "9999999.0"),
+    ("double", 0.001, "0.001"),
+    # As Spark writes them.
+    ("double", 1e7, "1.0E7"),
+    ("double", 9.99e-4, "9.99E-4"),
+    ("double", -1e300, "-1.0E300"),
+    ("double", 123456789.12345679, "1.2345678912345679E8"),
     ("boolean", True, "true"),
     ("boolean", False, "false"),
     ("date", date(2024, 2, 29), "2024-02-29"),
@@ -801,6 +809,15 @@ PARTITION_VALUES = [
 def test_a_partition_value_has_the_string_of_the_protocol_and_comes_back(name, value, text):
     assert partition_value_to_string(value, PrimitiveType(name)) == text
     assert partition_value_from_string(text, PrimitiveType(name)) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.1, "0.1"), (-3.4028235e38, "-3.4028235E38"), (16777216.0, "1.6777216E7")]
+)
+def test_a_float_partition_has_the_text_of_spark_which_it_keeps_as_a_double(value, text):
+    as_float = pa.scalar(value, pa.float32()).as_py()
+    assert partition_value_to_string(as_float, PrimitiveType("float")) == text
+    assert partition_value_from_string(text, PrimitiveType("double")) == value
 
 
 @pytest.mark.parametrize(

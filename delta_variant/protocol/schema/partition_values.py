@@ -11,6 +11,8 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote, unquote
 
+import pyarrow as pa
+
 from ...errors import MalformedLogError, SchemaError, UnsupportedFeatureError
 from ...variant.moments import UTC, instant_of
 from ..types import DataType, PrimitiveType, decimal_of, describe
@@ -73,13 +75,22 @@ def _kind(data_type: DataType) -> str:
     return data_type.name if isinstance(data_type, PrimitiveType) else ""
 
 
-def _write_float(value: Any) -> str:
-    # Spark parses these strings with Java, whose spelling this is.
+def _write_float(value: Any, arrow_type: pa.DataType) -> str:
+    """Return the text that Java has for a number: Spark compacts files together whose texts are equal.
+
+    The digits of a `float` are its own: a reader parses them as a double if the column becomes one.
+    """
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    return repr(value)
+    shortest = Decimal(pa.scalar(value, arrow_type).cast(pa.string()).as_py()).normalize()
+    if shortest and not -3 <= shortest.adjusted() < 7:
+        sign, digits, _ = shortest.as_tuple()
+        first, *rest = map(str, digits)
+        return f"{'-' * sign}{first}.{''.join(rest) or '0'}E{shortest.adjusted()}"
+    text = format(shortest, "f")
+    return text if "." in text else f"{text}.0"
 
 
 def _write_binary(value: Any) -> str:
@@ -163,8 +174,8 @@ WRITERS: dict[str, Callable[[Any], str]] = {
     "short": str,
     "integer": str,
     "long": str,
-    "float": _write_float,
-    "double": _write_float,
+    "float": partial(_write_float, arrow_type=pa.float32()),
+    "double": partial(_write_float, arrow_type=pa.float64()),
     "decimal": lambda value: format(value, "f"),
     "boolean": lambda value: "true" if value else "false",
     "binary": _write_binary,
