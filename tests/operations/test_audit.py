@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from typing import Any
 
@@ -223,6 +224,62 @@ def test_a_wrong_bound_is_found_where_the_exact_bound_is_not_json(
         (finding,) = audit()
         assert (finding.rule, finding.severity, finding.column) == ("AU7", "error", "c.x" if nested else "c")
         assert f" is {bound}, which does not cover {value} in the data: " in finding.sentence
+    dv.repair_statistics(tmp_path / "t", dry_run=False)
+    assert dv.audit_table(tmp_path / "t", data=True).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "side", "bound", "rule", "value"),
+    [
+        ([1.5, 2.5], "minValues", "NaN", "AU7", "1.5"),
+        ([1.5, 2.5], "minValues", "Infinity", "AU7", "1.5"),
+        ([1.5, 2.5], "minValues", "-Infinity", "AU8", "1.5"),
+        ([1.5, 2.5], "maxValues", "NaN", "AU8", "2.5"),
+        ([1.5, 2.5], "maxValues", "-Infinity", "AU7", "2.5"),
+        ([1.5, float("nan")], "maxValues", "Infinity", "AU7", "NaN"),
+        ([1.5, float("nan")], "maxValues", "NaN", None, ""),
+        ([float("nan")], "minValues", "NaN", None, ""),
+        ([float("inf")], "minValues", "Infinity", None, ""),
+    ],
+)
+def test_bounds_of_spark_that_are_not_finite_are_compared(tmp_path, values, side, bound, rule, value):
+    """Spark orders NaN after infinity, and writes both as text."""
+    dv.write_table(tmp_path / "t", pa.table({"c": pa.array(values)}))
+    Table(tmp_path / "t").edit_stats(lambda each: each[side].update(c=bound))
+    what = {"AU7": "does not cover", "AU8": "is wider than"}
+    found = dv.audit_table(tmp_path / "t", data=True).findings
+    expected = [(rule, f"{side} of c is {bound}, which {what[rule]} {value} in the data")] if rule else []
+    assert [(each.rule, each.message) for each in found if each.rule != "AU21"] == expected
+    dv.repair_statistics(tmp_path / "t", dry_run=False)
+    found = dv.audit_table(tmp_path / "t", data=True).findings
+    assert [each for each in found if each.rule != "AU21"] == []
+
+
+MOMENT = dt.datetime(1960, 1, 1, 0, 0, 0, 123_456)
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize(
+    ("side", "fraction", "is_right"),
+    [
+        ("minValues", "123", True),
+        ("minValues", "123456", True),
+        ("minValues", "123457", False),
+        ("minValues", "124", False),
+        # Readers add a millisecond to an upper bound.
+        ("maxValues", "123", True),
+        ("maxValues", "123456", True),
+        ("maxValues", "122", False),
+        ("maxValues", "122456", False),
+    ],
+)
+def test_bounds_of_timestamps_are_rounded_down_only(tmp_path, zone, side, fraction, is_right):
+    """PROTOCOL.md, "Per-file Statistics": timestamps are truncated down to milliseconds."""
+    dv.write_table(tmp_path / "t", pa.table({"c": pa.array([MOMENT], pa.timestamp("us", zone))}))
+    bound = f"1960-01-01T00:00:00.{fraction}{'Z' if zone else ''}"
+    Table(tmp_path / "t").edit_stats(lambda each: each[side].update(c=bound))
+    found = dv.audit_table(tmp_path / "t", data=True).findings
+    assert [each.rule for each in found] == ([] if is_right else ["AU7"])
     dv.repair_statistics(tmp_path / "t", dry_run=False)
     assert dv.audit_table(tmp_path / "t", data=True).findings == ()
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, TypeAlias
 
 import msgspec
-import pyarrow as pa
 
 from ...errors import InvalidStatisticsError, MalformedLogError
 from ...log.checkpoints.reading import duplicate_statistics
@@ -24,12 +23,20 @@ from ...protocol.statistics import (
 )
 from ...protocol.types import DataType, PrimitiveType, StructType, describe
 from .findings import Rule, Violation
+from .inexact_bounds import (
+    DOUBLE,
+    FLOAT,
+    NOT_FINITE,
+    nan_above_bound,
+    not_finite_loose,
+    not_finite_outside,
+    outside_exact_bounds,
+)
 from .statistics_copies import SIDES, bounds_of, differences_of_copies, is_near, ordinary_columns
 from .subjects import FileSubject, TableSubject
 
 Path: TypeAlias = tuple[str, ...]
 
-FLOAT, DOUBLE = PrimitiveType("float"), PrimitiveType("double")
 UNCHECKED = ("binary", "void", "variant", "geometry", "geography")
 """The types whose bounds have rules of their own, or are not used by readers."""
 DAY = r"(?P<year>[+-]?[0-9]{4,})-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
@@ -135,7 +142,7 @@ def _expected_form(value: Any, data_type: DataType) -> str | None:
         return None if _is_moment(value, data_type.name) else f"text of a {data_type.name}"
     if data_type.name.partition("(")[0] in UNCHECKED or to_comparable(value, data_type) is not None:
         return None
-    if data_type in (FLOAT, DOUBLE) and value in ("NaN", "Infinity", "-Infinity"):
+    if data_type in (FLOAT, DOUBLE) and value in NOT_FINITE:
         return None
     return f"a value of type {describe(data_type)}"
 
@@ -224,73 +231,6 @@ def _ordinary_outside(subject: FileSubject) -> Iterator[Violation]:
         yield from _ordinary_violations(subject, _is_outside, "does not cover", _cut_offset)
 
 
-def _without_exact_bounds(subject: FileSubject) -> Iterator[Violation]:
-    """Check bounds that JSON cannot state exactly: with NaN, infinities and years of five digits in the data.
-
-    This includes Boolean columns, for which this library computes no bounds.
-    """
-    computed = subject.computed
-    if not isinstance(computed, FileStatistics):
-        return
-    if subject.add["deletion_vector"] is not None and subject.is_tight:
-        return
-    for path, data_type in subject.ordinary_columns:
-        of_bounds = type_of_bounds(data_type, subject.column(path))
-        for side, recorded, found in zip(SIDES, bounds_of(subject.stats), bounds_of(computed), strict=True):
-            text = value_at(recorded, path)
-            stated = None if value_at(found, path) is not None else to_comparable(text, of_bounds)
-            if stated is None or not _is_of_type(stated, subject.column(path)):
-                continue
-            extremes = subject.extremes(path)
-            extreme = extremes["max" if side == SIDES[1] else "min"]
-            if extreme.is_valid and _excludes(stated, extreme, is_upper=side == SIDES[1]):
-                name = ".".join(path)
-                value = extreme.cast(pa.string()).as_py()
-                sentence = f"{side} of {name} is {text}, which does not cover {value} in the data"
-                yield Violation(sentence, column=name)
-
-
-def _nan(subject: FileSubject) -> Iterator[Violation]:
-    """Check for NaN above an upper bound: it is the greatest value for Spark."""
-    computed = subject.computed
-    if not isinstance(computed, FileStatistics):
-        return
-    for path, data_type in subject.ordinary_columns:
-        stated = value_at(subject.stats.max_values, path)
-        # The kernel computes no bounds of a column with NaN.
-        is_suspect = stated is not None and value_at(computed.max_values, path) is None
-        if not is_suspect or data_type not in (FLOAT, DOUBLE) or to_comparable(stated, data_type) is None:
-            continue
-        if not subject.lacks(path) and subject.has_nan(path):
-            name = ".".join(path)
-            sentence = f"maxValues of {name} is {stated}, but a row has NaN, which Spark orders after it"
-            yield Violation(sentence, column=name)
-
-
-def _is_of_type(stated: Any, arrow_type: Any) -> bool:
-    """Return whether a bound has the type of a column whose exact bounds JSON may not be able to state."""
-    if arrow_type is None:
-        return False
-    if isinstance(stated, date):
-        is_timestamp = isinstance(stated, datetime)
-        return bool((pa.types.is_timestamp if is_timestamp else pa.types.is_date32)(arrow_type))
-    if isinstance(stated, bool):
-        return bool(pa.types.is_boolean(arrow_type))
-    return isinstance(stated, float) and bool(pa.types.is_floating(arrow_type))
-
-
-def _excludes(stated: Any, extreme: Any, *, is_upper: bool) -> bool:
-    """Return whether a bound does not cover an extreme, an Arrow scalar whose value Python may not have."""
-    margin = 0
-    if isinstance(stated, date):
-        # Timestamps are truncated as in _is_near.
-        margin = 1000 if isinstance(stated, datetime) else 0
-        stated, found = pa.scalar(stated, extreme.type).value, extreme.value
-    else:
-        found = extreme.as_py()
-    return bool(stated + margin < found if is_upper else stated - margin > found)
-
-
 def _ordinary_loose(subject: FileSubject) -> Iterator[Violation]:
     if subject.add["deletion_vector"] is None and subject.is_tight:
         yield from _ordinary_violations(subject, _is_loose, "is wider than")
@@ -311,7 +251,10 @@ def _bounds_of_nulls(subject: FileSubject) -> Iterator[Violation]:
 
 
 def _is_outside(stated: Any, actual: Any, is_upper: bool) -> bool:
-    return not is_near(stated, actual) and bool(stated < actual if is_upper else stated > actual)
+    if isinstance(stated, datetime) and not is_upper:
+        # The actual bound is rounded down to a millisecond. The rule of inexact bounds checks finer ones.
+        return bool(stated >= actual + timedelta(milliseconds=1))
+    return bool(stated < actual if is_upper else stated > actual)
 
 
 def _is_loose(stated: Any, actual: Any, is_upper: bool) -> bool:
@@ -381,10 +324,12 @@ FILE_STATISTICS_RULES: tuple[Rule[FileSubject], ...] = (
     Rule("AU13", "warning", _unknown_names, f"{REPAIR}; statistics use the physical names of columns"),
     Rule("AU10", "error", _impossible_null_counts, DANGER),
     Rule("AU7", "error", _ordinary_outside, CONTRADICTED),
-    Rule("AU7", "error", _without_exact_bounds, CONTRADICTED),
+    Rule("AU7", "error", outside_exact_bounds, CONTRADICTED),
+    Rule("AU7", "error", not_finite_outside, CONTRADICTED),
     Rule("AU8", "warning", _ordinary_loose, REPAIR),
+    Rule("AU8", "warning", not_finite_loose, REPAIR),
     Rule("AU10", "error", _ordinary_null_counts, CONTRADICTED),
-    Rule("AU14", "error", _nan, f"{REPAIR}; Spark skips the file by it and loses the row"),
+    Rule("AU14", "error", nan_above_bound, f"{REPAIR}; Spark skips the file by it and loses the row"),
     Rule("AU20", "error", _forms, f"{REPAIR}; some readers fail on it, others ignore it"),
     Rule("AU21", "info", _incomplete, f"{REPAIR}; readers cannot skip the file by them"),
     Rule(
