@@ -262,6 +262,7 @@ OTHERS = (
     ),
     _change("delete", "sixteen", "ours", Target(1 / 0.6)),
     _change("delete", "sixteen", "ours-vectors", Target(10)),
+    _change("update", "sixteen", "ours", Target(4)),
     _change("update", "sixteen", "ours-vectors", Target(4)),
     _change("merge", "sixteen", "ours-vectors", Target(1 / 0.3)),
     _change("merge-few", "plain", "ours", Target(2), Target(300, "peak_megabytes", at_least=False)),

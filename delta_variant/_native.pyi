@@ -534,12 +534,19 @@ class DataFileWriter:
         Raises DataFileError, and MalformedVariantError or ConflictingValueError with `row` and `column`.
         """
 
-    def copy(self, file: DataFile, row_group: int) -> bool:
+    def copy(self, file: DataFile, row_group: int, replaced: Sequence[int]) -> bool:
         """Append a row group of another file without encoding it again, and return whether this was done.
 
         It is not done unless this library wrote the file with the same schema and compression, and with an
-        index of its pages, and if some of its rows are residual and separated. Raises DataFileError; then the
-        caller must discard the file that is written.
+        index of its pages, and if some of its rows are residual and separated. The columns at the ascending
+        positions in `replaced` are left out, and `replace` must follow with their values. It is not done if
+        one of them has Variants. Raises DataFileError; then the caller must discard the file that is written.
+        """
+
+    def replace(self, batch: pa.RecordBatch) -> None:
+        """Add the next values of the columns that the last copy left out, in batches of these columns.
+
+        Raises DataFileError, also for more values than the row group has rows.
         """
 
     def transfer(self, file: DataFile, row_group: int) -> bool:

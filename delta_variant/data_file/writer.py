@@ -6,7 +6,7 @@ file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -81,6 +81,14 @@ class WrittenFile:
     stats: FileStatistics
     variants: Mapping[str, tuple[ShreddedPath, ...]]
     is_residual: bool = False
+
+
+@dataclass(frozen=True)
+class ReplacedColumns:
+    """New values of some columns of a row group: their ascending positions, and batches of these columns."""
+
+    positions: Sequence[int]
+    batches: Iterator[pa.RecordBatch]
 
 
 InvalidValue: TypeAlias = _native.InvalidValue
@@ -216,12 +224,19 @@ class FileSeries(Generic[Context]):
         self._end_if_full(file)
 
     def copy(
-        self, columns: pa.RecordBatch, context: Context, file: NativeFile, row_group: int, *, as_pages: bool
+        self,
+        columns: pa.RecordBatch,
+        context: Context,
+        file: NativeFile,
+        row_group: int,
+        *,
+        as_pages: bool,
+        replaced: ReplacedColumns | None = None,
     ) -> bool:
         """Append a row group of another file, and return whether this was possible.
 
         `columns` is a batch without rows of the columns of the file. With `as_pages`, the row group stays as
-        it is encoded if it has no residual rows.
+        it is encoded if it has no residual rows, but for the columns in `replaced`.
         """
         if as_pages and self._open is None and self._options.shredding != "infer":
             self._buffer.append((columns, context))
@@ -229,8 +244,11 @@ class FileSeries(Generic[Context]):
         if self._open is None:
             return False
         opened = self._open
-        copied = as_pages and opened.copy(file, row_group)
-        copied = copied or opened.transfer(file, row_group)
+        if replaced is None:
+            copied = as_pages and opened.copy(file, row_group)
+            copied = copied or opened.transfer(file, row_group)
+        else:
+            copied = opened.copy(file, row_group, replaced)
         self._end_if_full(opened)
         return copied
 
@@ -312,10 +330,19 @@ class _FileWriter:
         with _write_errors(self.uri):
             return self.writer.write(batch)
 
-    def copy(self, file: NativeFile, row_group: int) -> bool:
-        """Append a row group of another file as it is encoded, and return whether this was possible."""
+    def copy(self, file: NativeFile, row_group: int, replaced: ReplacedColumns | None = None) -> bool:
+        """Append a row group of another file as it is encoded, and return whether this was possible.
+
+        The columns in `replaced` get other values. They are read only if this is possible.
+        """
+        positions = [] if replaced is None else replaced.positions
         with _write_errors(self.uri):
-            return self.writer.copy(file, row_group)
+            if not self.writer.copy(file, row_group, positions):
+                return False
+        for batch in () if replaced is None else replaced.batches:
+            with _write_errors(self.uri):
+                self.writer.replace(batch)
+        return True
 
     def transfer(self, file: NativeFile, row_group: int) -> bool:
         """Append the rows of a row group of another file, and return whether this was possible."""

@@ -21,7 +21,7 @@ from ..protocol.table_configuration import TableConfiguration
 from ..read.predicate import leading_conditions
 from ..read.scope import Scope
 from ..storage.store import TableLocation
-from ..write.assignment import Assignment, assign, assignments_of, replace_rows, replaced_columns
+from ..write.assignment import Assignment, ColumnRoles, assign, assignments_of, replace_rows
 from ..write.rewrite import ChangedBatch, RewriteResult, RowChange
 from ..write.row_rules import RowRules
 from .rewrite import RewritePlan, run_rewrite
@@ -125,6 +125,7 @@ class AssignedRows:
         values = [each.value for each in assignments if each.value is not None]
         read, constant = expression_inputs(values), literal_bytes(values)
         rules, assigned = RowRules.of(table), {each.column for each in assignments}
+        roles = ColumnRoles.of(scope, rules, [assignments], tested=tested, values=values)
 
         def changes(batch: pa.RecordBatch) -> Array:
             if predicate is None:
@@ -149,7 +150,5 @@ class AssignedRows:
             return ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), remaining, mask)
 
         inputs = expression_inputs([*columns.values(), *tested])
-        copied = scope.variants_unread_by([*tested, *values]) - assigned - rules.columns_read
         conditions = leading_conditions(predicate)
-        replaced = replaced_columns([assignments], expression_inputs([*tested, *values]))
-        return RowChange(expression_inputs(tested), conditions, changes, inputs, apply, copied, replaced)
+        return RowChange(expression_inputs(tested), conditions, changes, inputs, apply, roles)

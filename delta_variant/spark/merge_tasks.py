@@ -27,8 +27,7 @@ from ..log.snapshot import TableVersion
 from ..operations.merge.execute import (
     MergedPart,
     MergeRows,
-    columns_copied,
-    columns_replaced,
+    column_roles,
     inputs_changed,
     inputs_tested,
     insert_rows,
@@ -408,8 +407,7 @@ class ApplyTask:
     ) -> RewrittenPart:
         by_path = {each.file.path: each for each in changes}
         clauses, rules = self.merge.clauses, RowRules.of(version.configuration)
-        copied = columns_copied(version, clauses, rules)
-        inputs, replaced = inputs_changed(version, [POSITION]), columns_replaced(clauses)
+        inputs, roles = inputs_changed(version, [POSITION]), column_roles(version, clauses, rules)
 
         def change(file: FileEntry) -> RowChange:
             found = by_path[file.path]
@@ -418,7 +416,7 @@ class ApplyTask:
             def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
                 return merging.apply(batch, found.decision.of(batch.column(POSITION.name)))
 
-            return RowChange((), (), found.decision.positions, inputs, apply, copied, replaced)
+            return RowChange((), (), found.decision.positions, inputs, apply, roles)
 
         files = [each.file for each in changes]
         return rewrite_files(version, files, None, change, version.configuration, self.merge.options, name)

@@ -16,7 +16,8 @@ from ..errors import ExpressionError, SchemaError
 from ..expressions.bind import bind as bind_expression
 from ..expressions.evaluate import evaluate
 from ..expressions.parse import parse as parse_expression
-from ..expressions.tree import Cast, Column, Expression, Extraction, Input, Name, input_column, output_type
+from ..expressions.tree import Cast, Column, Expression, Extraction, Name, input_column, is_whole, output_type
+from ..expressions.tree import inputs as expression_inputs
 from ..expressions.types import kind_of, type_name
 from ..protocol.schema.arrow import from_arrow
 from ..protocol.schema.conforming import conform
@@ -26,6 +27,7 @@ from ..protocol.types import VOID, DataType, StructType, parts_of
 from ..read.scope import Scope
 from ..variant import values as variant_values
 from ..variant.values import VARIANT_TYPE, plain_variants
+from .row_rules import RowRules
 
 
 @dataclass(frozen=True)
@@ -188,11 +190,50 @@ def _variants(each: Assignment, before: Array, value: Array) -> Array:
     return pc.if_else(value.is_valid(), made, pa.scalar(None, made.type))
 
 
-def replaced_columns(clauses: Iterable[Sequence[Assignment]], read: Iterable[Input]) -> frozenset[str]:
-    """Return the columns that each clause sets as a whole, without those that the assigned values `read`."""
-    names = set(map(input_column, read))
-    set_by_clauses = [{each.column for each in clause if not each.path} for clause in clauses]
-    return frozenset(set.intersection(*set_by_clauses) - names if set_by_clauses else ())
+@dataclass(frozen=True)
+class ColumnRoles:
+    """What a change of rows does with the columns of a table.
+
+    Attributes:
+        copied: The Variant columns that only pass through, and are accepted in shredded form.
+        passed: The columns that pass through unread.
+        replaced: The columns that each update sets to values that do not depend on them.
+        assigned: The columns that updates may set, none if the change may remove rows.
+    """
+
+    copied: frozenset[str]
+    passed: frozenset[str] = frozenset()
+    replaced: frozenset[str] = frozenset()
+    assigned: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(
+        cls,
+        scope: Scope,
+        rules: RowRules,
+        updates: Sequence[Sequence[Assignment]],
+        *,
+        tested: Iterable[Expression] = (),
+        values: Iterable[Expression],
+        removes: bool = False,
+    ) -> ColumnRoles:
+        """Return the roles of the columns if some updates apply to rows, each to some of them.
+
+        `tested` are the conditions that are evaluated again, and `values` all that assigned values read. The
+        change `removes` other rows or none.
+        """
+        set_by = [{each.column for each in update if not each.path} for update in updates]
+        assigned = frozenset(each.column for update in updates for each in update)
+        assigned |= {each.name for each in rules.recomputed(assigned)}
+        tested, read = expression_inputs(tested), expression_inputs(values)
+        names = frozenset(map(input_column, read))
+        passed = frozenset(scope.schema.names) - names - assigned - rules.columns_read
+        return cls(
+            scope.variants_unread_by([*tested, *read]) - assigned - rules.columns_read,
+            passed - {input_column(each) for each in tested if isinstance(each, Column) or is_whole(each)},
+            frozenset(set.intersection(*set_by) if set_by else ()) - names - set(map(input_column, tested)),
+            frozenset() if removes else assigned,
+        )
 
 
 def replace_rows(

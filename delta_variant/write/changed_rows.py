@@ -22,6 +22,7 @@ from ..expressions.evaluate import evaluate
 from ..expressions.tree import Expression, input_column, input_name, output_type
 from ..expressions.tree import inputs as expression_inputs
 from ..protocol.table_configuration import TableConfiguration
+from ..protocol.types import has_variant
 from ..read.file_reader import POSITION, FileReader
 from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
@@ -31,7 +32,7 @@ from ..variant.values import VARIANT_TYPE
 from .assignment import replace_numbered
 from .change_files import ChangeWriter
 from .rewrite import ChangedBatch, RowChange
-from .stored_rows import StoredRows, copyable_row_groups, read_or_copy
+from .stored_rows import Replacement, StoredRows, copyable_row_groups, read_or_copy
 
 
 def find_changes(file: FileReader, pruning_predicate: PruningPredicate, change: RowChange) -> Array:
@@ -65,14 +66,13 @@ def _ranges(rows: Array) -> list[RowRange]:
     return [(first, last + 1) for first, last in zip(firsts, lasts, strict=True)]
 
 
-def read_changed_rows(
-    file: FileReader, rows: Array, change: RowChange, writer: ChangeWriter | None
+def _read_changed_rows(
+    file: FileReader, rows: Array, change: RowChange, writer: ChangeWriter | None, unread: frozenset[str]
 ) -> Iterator[tuple[ChangedBatch, pa.RecordBatch | None]]:
     """Yield those of the rows of a file that change, given their numbers, and few others, after the change.
 
     They are read, and returned, as `_read_after` does.
     """
-    unread = change.replaced if writer is None else frozenset()
     # Files can be shredded differently, so that Variants are copied as they are without shredding.
     return _read_after(file, change, frozenset(), _ranges(rows), writer, unread)
 
@@ -83,22 +83,48 @@ def read_remaining_rows(
     """Yield the rows of a file that remain after a change of some, as they are written to another file.
 
     `rows` are the numbers of the changed rows in ascending order. Row groups without any are copied where
-    possible. The Variant columns in `shredded` are returned as the file stores them.
+    possible, and the columns of others that do not change. The Variant columns in `shredded` are returned as
+    the file stores them.
     """
-    tracking = RowTracking.of(file.table.version.configuration)
+    table = file.table.version.configuration
+    columns, tracking = Scope.of(table).whole_columns(), RowTracking.of(table)
 
     def read(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
         ranges = ranges or [(0, file.native.num_rows)]
         changed = _rows_in(rows, ranges)
         if len(changed) <= MOST_REPLACED * sum(end - start for start, end in ranges):
-            yield from _read_around(file, changed, change, shredded, ranges, writer)
+            yield from _read_around(file, columns, changed, change, shredded, ranges, writer)
             return
         for after, moving in _read_after(file, change, shredded, ranges, writer):
             yield after.with_row_ids(moving)
 
-    unchanged = (number for number, group in enumerate(file.row_groups) if not len(_rows_in(rows, [group])))
-    copied_groups = frozenset(copyable_row_groups(file, tracking)).intersection(unchanged)
-    return read_or_copy(file, read, copied_groups)
+    def read_assigned(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
+        assigned = {name: each for name, each in columns.items() if name in change.columns.assigned}
+        changed = _rows_in(rows, ranges or ())
+        return _read_around(file, assigned, changed, change, frozenset(), ranges, writer)
+
+    def read_before(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
+        return _read_around(file, columns, rows[:0], change, shredded, ranges, None)
+
+    copyable = copyable_row_groups(file, tracking)
+    changed = frozenset(each for each in copyable if len(_rows_in(rows, [file.row_groups[each]])))
+    if not _are_replaceable(change.columns.assigned, table):
+        return read_or_copy(file, read, frozenset(copyable) - changed)
+    replacement = Replacement(changed, change.columns.assigned, read_assigned, read_before)
+    return read_or_copy(file, read, frozenset(copyable), replacement=replacement)
+
+
+def _are_replaceable(columns: Collection[str], table: TableConfiguration) -> bool:
+    """Return whether row groups can be copied with new values of some columns.
+
+    New Variants may be residual, and new partition values are those of another file.
+    """
+    is_in_place = all(
+        not has_variant(field.type) and field.name not in table.partition_columns
+        for field in table.schema.fields
+        if field.name in columns
+    )
+    return bool(columns) and is_in_place
 
 
 def _rows_in(rows: Array, ranges: Sequence[RowRange]) -> Array:
@@ -110,27 +136,27 @@ def _rows_in(rows: Array, ranges: Sequence[RowRange]) -> Array:
 
 def _read_around(
     file: FileReader,
+    columns: Mapping[str, Expression],
     rows: Array,
     change: RowChange,
     shredded: Collection[str],
-    ranges: Sequence[RowRange],
+    ranges: Sequence[RowRange] | None,
     writer: ChangeWriter | None,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file that remain after a change of few, like `read_remaining_rows`.
+    """Yield some columns of the rows of a file that remain after a change, like `read_remaining_rows`.
 
     The changed rows are read on their own, so that the others do not pass through the change. Both are read
     in the order of the file, so that few changed rows are in memory, however large they become.
     """
     table = file.table.version.configuration
-    scope, tracking = Scope.of(table), RowTracking.of(table)
-    columns, variants = scope.whole_columns(), scope.variants
+    tracking, variants = RowTracking.of(table), Scope.of(table).variants
     parts = _changed_parts(file, rows, change, writer)
     if change.removes:
         if writer is not None:
             # The rows are only written to the change data.
             deque(parts, maxlen=0)
         file, parts = file.without(rows), iter(())
-    part = next(parts, None)
+    part, kept = next(parts, None), change.columns.copied | change.columns.passed
     inputs = expression_inputs([*columns.values(), POSITION])
     for read, moving in file.read_with_row_ids(inputs, tracking, shredded, ranges):
         batch, numbers = append_row_ids(evaluate_columns(columns, read), moving), read.column(POSITION.name)
@@ -138,7 +164,7 @@ def _read_around(
             # The rows up to the last one of the part.
             length = len(_rows_in(numbers, [(0, part.changed[-1].as_py() + 1)]))
             if length:
-                yield part.replace(batch.slice(0, length), numbers.slice(0, length), change.copied, variants)
+                yield part.replace(batch.slice(0, length), numbers.slice(0, length), kept, variants)
             if length < batch.num_rows:
                 part = next(parts, None)
             batch, numbers = batch.slice(length), numbers.slice(length)
@@ -154,15 +180,18 @@ class _ChangedPart:
     rows: pa.RecordBatch
 
     def replace(
-        self, batch: pa.RecordBatch, numbers: Array, copied: Collection[str], variants: Collection[str]
+        self, batch: pa.RecordBatch, numbers: Array, kept: Collection[str], variants: Collection[str]
     ) -> pa.RecordBatch:
-        """Return rows with these numbers: the updated ones with new values, and none that is deleted."""
+        """Return rows with these numbers: the updated ones with new values, and none that is deleted.
+
+        The columns in `kept` do not change.
+        """
         changed = _rows_in(self.changed, [(numbers[0].as_py(), numbers[-1].as_py() + 1)])
         if not len(changed):
             return batch
         updated = self.changed.filter(self.is_updated)
         before = dict(zip(batch.schema.names, batch.columns, strict=True))
-        after = {name: before[name] if name in copied else self.rows.column(name) for name in before}
+        after = {name: before[name] if name in kept else self.rows.column(name) for name in before}
         merged = replace_numbered(before, numbers, after, updated, variants)
         rows = pa.record_batch(list(merged), names=list(before))
         deleted = changed.filter(pc.invert(pc.is_in(changed, value_set=updated)))
@@ -172,8 +201,9 @@ class _ChangedPart:
 def _changed_parts(
     file: FileReader, rows: Array, change: RowChange, writer: ChangeWriter | None
 ) -> Iterator[_ChangedPart]:
-    """Yield the changed rows of a file in parts of about `COPIED_BYTES`."""
-    read = read_updated_rows(file, rows, change, writer) if len(rows) else iter(())
+    """Yield the changed rows of a file in parts of about `COPIED_BYTES`, with null in columns that pass."""
+    passed = change.columns.passed if writer is None else frozenset()
+    read = read_updated_rows(file, rows, change, writer, passed) if len(rows) else iter(())
     for run in pack_by_size(read, lambda part: part[2].nbytes, COPIED_BYTES):
         changed, is_updated, after = zip(*run, strict=True)
         (whole,) = pa.Table.from_batches(after).combine_chunks().to_batches() or after[:1]
@@ -181,11 +211,19 @@ def _changed_parts(
 
 
 def read_updated_rows(
-    file: FileReader, rows: Array, change: RowChange, writer: ChangeWriter | None
+    file: FileReader,
+    rows: Array,
+    change: RowChange,
+    writer: ChangeWriter | None,
+    unread: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[Array, Array, pa.RecordBatch]]:
-    """Yield numbers of changed rows, which of them are updated, and the new values of these with row ids."""
+    """Yield numbers of changed rows, which of them are updated, and the new values of these with row ids.
+
+    The columns in `unread` are null.
+    """
+    unread |= change.columns.replaced if writer is None else frozenset()
     count = 0
-    for after, moving in read_changed_rows(file, rows, change, writer):
+    for after, moving in _read_changed_rows(file, rows, change, writer, unread):
         is_updated = after.updated.filter(after.changed)
         if len(is_updated):
             new = after.with_row_ids(moving).filter(after.updated.filter(after.remaining))
@@ -209,7 +247,8 @@ def _read_after(
     """
     table = file.table.version.configuration
     tracking = RowTracking.of(table)
-    absent = [each for each in change.inputs if input_column(each) in unread]
+    wholes = expression_inputs(Scope.of(table).whole_columns().values())
+    absent = [each for each in wholes if input_column(each) in unread]
     inputs = [each for each in change.inputs if each not in absent]
     for read, moving in file.read_with_row_ids(inputs, tracking, shredded, ranges):
         batch, first = read, 0

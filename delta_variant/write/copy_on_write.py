@@ -2,9 +2,9 @@
 
 Where a table enables deletion vectors, most files stay as they are, and updated rows go to new files.
 A rewritten file keeps the shredding of the original, and its residual rows stay in other files. Small files
-share new files. Large row groups without changed rows are copied as they are encoded. In other row groups,
-few changed rows are read on their own and replaced in their place, and other rows do not pass through the
-change. Variant columns that the change does not read are copied in shredded form. In other columns numbers
+share new files. Large row groups without changed rows are copied as they are encoded, as are the columns of
+others that an update does not set. In other columns, few changed rows are read on their own and replaced in
+their place, and other rows do not pass through the change. Variant columns that the change does not read are copied in shredded form. In other columns numbers
 are shredded only by their own type if the file has numbers of another type, so that an unchanged Variant
 keeps its bytes.
 """
@@ -36,6 +36,7 @@ from ..read.predicate import PruningPredicate, leading_conditions
 from ..read.rows import count_rows
 from ..read.scope import Scope
 from ..storage.store import discard
+from .assignment import ColumnRoles
 from .change_files import write_whole_files
 from .changed_rows import evaluate_columns, find_changes, read_remaining_rows
 from .deletion_vectors import VectorWriter, prefers_vector
@@ -94,9 +95,9 @@ def removal(table: TableConfiguration, predicate: Expression) -> RowChange:
         yield ChangedBatch(evaluate_columns(columns, filter_rows(batch, remaining)), remaining, updated)
 
     inputs = expression_inputs([*columns.values(), predicate])
-    copied = scope.variants_unread_by([predicate])
+    roles = ColumnRoles(scope.variants_unread_by([predicate]))
     tested, conditions = expression_inputs([predicate]), leading_conditions(predicate)
-    return RowChange(tested, conditions, changes, inputs, apply, copied, removes=True)
+    return RowChange(tested, conditions, changes, inputs, apply, roles, removes=True)
 
 
 def rewrite_rows(

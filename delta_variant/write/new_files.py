@@ -109,7 +109,7 @@ class NewFileWriters:
         """Return the Variant columns of a file that a new file with these options takes in shredded form."""
         # Change data files do not have the shredding of the file.
         has_changes = self._changes is not None
-        return file.shredded(frozenset() if has_changes else change.copied, options.shredding)
+        return file.shredded(frozenset() if has_changes else change.columns.copied, options.shredding)
 
     def join(self, file: FileReader, rows: Array, change: RowChange) -> bool:
         """Write the rows of a small file after a change to a new file that it shares with others.

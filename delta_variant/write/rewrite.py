@@ -33,6 +33,7 @@ from ..read.plan import FilePlan
 from ..read.predicate import RowCondition
 from ..read.row_tracking import append_row_ids, clear_commit_versions
 from ..storage.store import discard
+from .assignment import ColumnRoles
 from .change_files import write_whole_files
 from .concurrent_moves import ConcurrentMoves, MovedRows
 from .concurrent_rows import ConcurrentRows
@@ -78,8 +79,7 @@ class RowChange:
             that change, in ascending order.
         inputs: The inputs of `apply`, all columns of the table included.
         apply: Applies the change to a batch, and yields its parts in order.
-        copied: The Variant columns that `apply` only passes through, and accepts in shredded form.
-        replaced: The columns that `apply` sets in all updated rows to values that do not depend on them.
+        columns: What `apply` does with the columns of the table.
         removes: Whether the change removes the rows.
     """
 
@@ -88,8 +88,7 @@ class RowChange:
     changes: Callable[[pa.RecordBatch], Array] | Array
     inputs: Sequence[Input]
     apply: Callable[[pa.RecordBatch], Iterable[ChangedBatch]]
-    copied: frozenset[str]
-    replaced: frozenset[str] = frozenset()
+    columns: ColumnRoles
     removes: bool = False
 
 

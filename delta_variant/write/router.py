@@ -17,17 +17,19 @@ import pyarrow as pa
 from .._threads import Threads
 from ..data_file.options import Shredding, WriteOptions
 from ..data_file.shredding import FileShredding, infer_shredding
-from ..data_file.writer import FileSeries, WrittenFile
+from ..data_file.writer import FileSeries, ReplacedColumns, WrittenFile
 from ..execution import NameFile, new_name
 from ..input.invalid_json import Batches, BatchOrigin, InvalidValueHandler, PartRows
 from ..input.json_lines import Origin
 from ..protocol.schema.conforming import conform
 from ..protocol.statistics import Path
 from ..protocol.table_configuration import TableConfiguration
+from ..protocol.types import StructType
 from ..storage.store import Store
 from ..variant.shredding import ShreddingSchema, unshred
 from .partitions import (
     MAX_OPEN_PARTITIONS,
+    FileColumns,
     PartitionedFiles,
     PartitionValues,
     WrittenFiles,
@@ -149,6 +151,17 @@ class Router:
         _, values, columns = self._sample
         return self._files.series(values).copy(columns, rows, origin)
 
+    def replaced_columns(self, rows: StoredRows, columns: pa.RecordBatch) -> ReplacedColumns | None:
+        """Return the new values of a row group for a file with these columns, None if none changes."""
+        if (new := rows.replacement) is None:
+            return None
+        fields = [field for field in self._table.schema.fields if field.name in new.columns]
+        schema = StructType(tuple(fields))
+        stored = FileColumns.of(replace(self._table, schema=schema, extra_columns=()))
+        positions = [columns.schema.get_field_index(field.name) for field in stored.physical.fields]
+        batches = (stored.of_files(conform(batch, schema)) for batch in new.read([rows.rows]))
+        return ReplacedColumns(positions, batches)
+
     def _new_series(self, values: PartitionValues) -> _RoutedSeries:
         separates = self._options.separates
         files = self._files.new_files(values, self._invalid_values, separates=separates)
@@ -200,7 +213,10 @@ class _RoutedSeries:
 
     def copy(self, columns: pa.RecordBatch, rows: StoredRows, origin: BatchOrigin) -> bool:
         """Append a row group of another file, and return whether this was possible."""
-        copied = self.files.copy(columns, origin, rows.file, rows.row_group, as_pages=rows.is_large)
+        replaced = self.router.replaced_columns(rows, columns)
+        copied = self.files.copy(
+            columns, origin, rows.file, rows.row_group, as_pages=rows.is_large, replaced=replaced
+        )
         self._separate()
         return copied
 

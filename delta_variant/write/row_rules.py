@@ -211,18 +211,24 @@ class RowRules:
             completed = completed.append_column(column.name, value)
         return conform(completed, self.columns)
 
+    def recomputed(self, assigned: Collection[str]) -> list[ComputedColumn]:
+        """Return the generated columns that read assigned columns, and are not assigned themselves."""
+        return [
+            each
+            for each in self.generated
+            if each.name not in assigned and not set(map(input_column, _inputs(each))).isdisjoint(assigned)
+        ]
+
     def complete_assigned(self, columns: Mapping[str, Array], assigned: Collection[str]) -> dict[str, Array]:
         """Return columns with assigned values as they will be read, and generated columns that read them."""
         completed = {
             name: self._stored(name, column, _locate_nowhere) if name in assigned else column
             for name, column in columns.items()
         }
-        for column in self.generated:
-            read = set(map(input_column, _inputs(column)))
-            if column.name not in assigned and not read.isdisjoint(assigned):
-                batch = pa.record_batch(list(completed.values()), names=list(completed))
-                value = _evaluate(column, inputs_of(batch, _inputs(column)))
-                completed[column.name] = self._stored(column.name, value, _locate_nowhere)
+        for column in self.recomputed(assigned):
+            batch = pa.record_batch(list(completed.values()), names=list(completed))
+            value = _evaluate(column, inputs_of(batch, _inputs(column)))
+            completed[column.name] = self._stored(column.name, value, _locate_nowhere)
         return completed
 
     def check_updated(self, columns: Mapping[str, Array]) -> None:

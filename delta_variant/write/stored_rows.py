@@ -1,6 +1,7 @@
 """Row groups of data files that the kernel moves to another file, without passing their rows to Python.
 
-Large ones are copied as they are encoded. The columns of others are decoded and encoded again.
+Large ones are copied as they are encoded, also if some of their columns get other values. The columns of
+others are decoded and encoded again.
 """
 
 from __future__ import annotations
@@ -27,11 +28,23 @@ ReadRows: TypeAlias = Callable[[Sequence[RowRange] | None], Iterator[pa.RecordBa
 """Yields the rows of a file in ranges, or all of its rows, as they are written to the new file."""
 
 
+class Replacement(msgspec.Struct, frozen=True):
+    """New values of some columns of a file, and the row groups in which they differ.
+
+    `read` reads the values, and `read_before` rows of the file as they are.
+    """
+
+    row_groups: Collection[int]
+    columns: Collection[str]
+    read: ReadRows
+    read_before: ReadRows
+
+
 class StoredRows(msgspec.Struct, frozen=True):
     """A row group that the kernel moves if the new file permits it, and else is read and written.
 
     `sample` is a row of a file with the same schema and partition values. `read` reads the rows. Pages of a
-    row group that is large are copied as they are encoded.
+    row group that is large are copied as they are encoded, but for the columns in `replacement`.
     """
 
     file: NativeFile
@@ -40,6 +53,7 @@ class StoredRows(msgspec.Struct, frozen=True):
     sample: pa.RecordBatch
     read: ReadRows
     is_large: bool
+    replacement: Replacement | None = None
 
     @property
     def num_rows(self) -> int:
@@ -77,10 +91,12 @@ def read_or_copy(
     read: ReadRows,
     copied: Collection[int],
     samples: PerSchema[pa.RecordBatch] | None = None,
+    replacement: Replacement | None = None,
 ) -> Iterator[pa.RecordBatch | StoredRows]:
     """Yield the rows of a file in order: the row groups in `copied` as stored rows, the others as batches.
 
-    `samples` has the samples of other files with the same partition values.
+    `samples` has the samples of other files with the same partition values. `replacement` has the new values
+    of columns in some of the copied row groups.
     """
     if not copied:
         yield from read(None)
@@ -93,8 +109,9 @@ def read_or_copy(
             yield from read([rows for _, rows in members])
             continue
         for number, rows in members:
-            sample = samples.of(file.native, partial(_first_row, read, rows))
-            yield StoredRows(file.native, number, rows, sample, read, _is_large(*sizes[number]))
+            new = replacement if replacement is not None and number in replacement.row_groups else None
+            sample = samples.of(file.native, partial(_first_row, new.read_before if new else read, rows))
+            yield StoredRows(file.native, number, rows, sample, read, _is_large(*sizes[number]), new)
 
 
 def _first_row(read: ReadRows, rows: RowRange) -> pa.RecordBatch:

@@ -39,14 +39,25 @@ def small_row_groups(monkeypatch: pytest.MonkeyPatch, small_files_are_shredded: 
 
 
 @pytest.fixture
-def copied(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def copied(moved: tuple[list[int], list[int]]) -> list[int]:
     """Return the list of row groups that are copied from now on."""
-    found: list[int] = []
+    return moved[0]
+
+
+@pytest.fixture
+def replaced(moved: tuple[list[int], list[int]]) -> list[int]:
+    """Return the list of row groups that are copied with new values of some columns from now on."""
+    return moved[1]
+
+
+@pytest.fixture
+def moved(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[int]]:
+    found: tuple[list[int], list[int]] = ([], [])
     copy = file_writer._FileWriter.copy
 
-    def record(writer: Any, *arguments: Any) -> bool:
-        if copy(writer, *arguments):
-            found.append(arguments[-1])
+    def record(writer: Any, file: Any, row_group: int, values: Any = None) -> bool:
+        if copy(writer, file, row_group, values):
+            found[values is not None].append(row_group)
             return True
         return False
 
@@ -228,30 +239,48 @@ def merge(table: Path) -> None:
     merging.when_matched_update({"i": "s.i"}).execute()
 
 
-CHANGES: dict[str, Callable[[Path], object]] = {
-    "delete": lambda table: dv.delete(table, "id in (0, 35)"),
-    "update": lambda table: dv.update(table, {"i": "i + 1000"}, "id = 35"),
-    "update of the Variant": lambda table: dv.update(table, {"event": "null"}, "id = 35"),
-    "merge": merge,
+def merge_and_delete(table: Path) -> None:
+    source = pa.table({"id": [35, 36], "i": pa.array([7, None], pa.int32())})
+    merging = dv.merge(table, source, "target.id = source.id").when_matched_delete("source.i is null")
+    merging.when_matched_update({"i": "source.i"}).execute()
+
+
+TEXTS = {"long": "concat('a', long)", "bytes": "null", "s": "named_struct('x', id, 'y', long)", "d": "-d"}
+
+CHANGES: dict[str, tuple[Callable[[Path], object], list[int], list[int]]] = {
+    "delete": (lambda table: dv.delete(table, "id in (0, 35)"), [1, 2, 4], []),
+    "update": (lambda table: dv.update(table, {"i": "i + 1000"}, "id = 35"), [0, 1, 2, 4], [3]),
+    "update of many": (
+        lambda table: dv.update(table, TEXTS, "try_cast(event:n as bigint) % 20 < 9"),
+        [1, 3],
+        [0, 2, 4],
+    ),
+    "update of all rows": (lambda table: dv.update(table, {"list": "array(id)"}), [], [0, 1, 2, 3, 4]),
+    "update of the Variant": (lambda table: dv.update(table, {"event": "null"}, "id = 35"), [0, 1, 2, 4], []),
+    "merge": (merge, [0, 1, 2, 4], [3]),
+    "merge that deletes": (merge_and_delete, [0, 1, 2, 4], []),
 }
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_the_statistics_are_those_of_decoded_rows(tmp_path: Path, name: str, copied: list[int]):
+def test_the_statistics_are_those_of_decoded_rows(
+    tmp_path: Path, name: str, copied: list[int], replaced: list[int]
+):
+    change, expected_copied, expected_replaced = CHANGES[name]
     columns = {
         column: pa.array([values[number % len(values)] for number in range(50)], data_type)
         for column, (data_type, values) in COLUMNS.items()
     }
     for folder in ("one", "other"):
         write(tmp_path / folder, events(50), 10, **columns)
-    expected, expected_rows = rewritten(tmp_path / "other", CHANGES[name], copies=False)
-    assert copied == []
-    stats, rows = rewritten(tmp_path / "one", CHANGES[name], copies=True)
-    assert copied == ([1, 2, 4] if name == "delete" else [0, 1, 2, 4])
+    expected, expected_rows = rewritten(tmp_path / "other", change, copies=False)
+    assert copied == replaced == []
+    stats, rows = rewritten(tmp_path / "one", change, copies=True)
+    assert (copied, replaced) == (expected_copied, expected_replaced)
     assert stats == expected
     # Unlike dictionaries, texts are equal if both have a NaN, and show the sign of a zero.
     assert str(rows) == str(expected_rows)
-    assert stats["minValues"]["long"].startswith(LONG[:3])
+    assert stats["minValues"]["long"].startswith((LONG[:3], "aa"))
     assert "nan" not in stats["minValues"]
     assert stats["nullCount"]["empty"] == stats["numRecords"]
 
@@ -301,11 +330,11 @@ def test_a_table_of_partitions_copies_row_groups(tmp_path: Path, copied: list[in
     assert found == [{"id": number, "p": "a b", "v": str(number)} for number in range(10, 39)]
 
 
-def test_the_change_data_feed_has_the_changed_rows_alone(tmp_path: Path, copied: list[int]):
+def test_the_change_data_feed_has_the_changed_rows_alone(tmp_path: Path, copied, replaced):
     write(tmp_path / "t", events(50), 10)
     dv.set_properties(tmp_path / "t", {"delta.enableChangeDataFeed": "true"})
     dv.update(tmp_path / "t", {"id": "id + 100"}, "id = 13")
-    assert copied == [0, 2, 3, 4]
+    assert (copied, replaced) == ([0, 2, 3, 4], [1])
     changes = dv.read_changes(tmp_path / "t", start=2).to_table().to_pylist()
     assert sorted((row["_change_type"], row["id"]) for row in changes) == [
         ("update_postimage", 113),

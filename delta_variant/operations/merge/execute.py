@@ -27,7 +27,7 @@ from ...read.plan import FilePlan, plan_files
 from ...read.predicate import PruningPredicate, RowCondition, leading_conditions
 from ...read.scope import Scope
 from ...storage.store import Store
-from ...write.assignment import assign, replace_rows, replaced_columns
+from ...write.assignment import ColumnRoles, assign, replace_rows
 from ...write.copy_on_write import rewrite_files
 from ...write.partitions import NO_FILES, WrittenFiles
 from ...write.preparation import restrict_to_table
@@ -70,23 +70,16 @@ def inputs_changed(version: TableVersion, others: Sequence[Input]) -> tuple[Inpu
     return expression_inputs([*columns.values(), *others])
 
 
-def columns_copied(version: TableVersion, clauses: Sequence[Clause], rules: RowRules) -> frozenset[str]:
-    """Return the Variant columns of the table that no clause assigns and no assigned value reads."""
-    scope = Scope.of(version.configuration)
-    assigned = {each.column for clause in clauses for each in clause.assignments}
-    return scope.variants_unread_by(_inputs_assigned(clauses)) - assigned - rules.columns_read
-
-
-def columns_replaced(clauses: Sequence[Clause]) -> frozenset[str]:
-    """Return the columns of the table that each update sets as a whole, and that no assigned value reads."""
-    updates = [clause.assignments for clause in clauses if clause.action == "update"]
-    return replaced_columns(updates, _inputs_assigned(clauses))
-
-
-def _inputs_assigned(clauses: Sequence[Clause]) -> list[Input]:
-    """Return the inputs of the table that assigned values read."""
+def column_roles(version: TableVersion, clauses: Sequence[Clause], rules: RowRules) -> ColumnRoles:
+    """Return what the clauses do with the columns of the table."""
     values = [value for clause in clauses for value in clause.values]
-    return [unqualify(each) for each in side_inputs(values, "target")]
+    return ColumnRoles.of(
+        Scope.of(version.configuration),
+        rules,
+        [clause.assignments for clause in clauses if clause.action == "update"],
+        values=[unqualify(each) for each in side_inputs(values, "target")],
+        removes=any(clause.action == "delete" for clause in clauses),
+    )
 
 
 @dataclass(frozen=True)
@@ -344,8 +337,7 @@ class _MergeState:
         """
         version, clauses, join = self.rows.version, self.rows.clauses, self.rows.join.predicate
         tested = [*inputs_tested(join.operands, clauses), POSITION]
-        copied = columns_copied(version, clauses, self.rows.rules)
-        inputs, replaced = inputs_changed(version, [POSITION]), columns_replaced(clauses)
+        inputs, roles = inputs_changed(version, [POSITION]), column_roles(version, clauses, self.rows.rules)
 
         def change(_: FileEntry) -> RowChange:
             parts: list[tuple[Array, Decision]] = []
@@ -359,7 +351,7 @@ class _MergeState:
             def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
                 return self.rows.apply(batch, whole().of(batch.column(POSITION.name)))
 
-            return RowChange(tested, conditions, changes, inputs, apply, copied, replaced)
+            return RowChange(tested, conditions, changes, inputs, apply, roles)
 
         return change
 

@@ -33,19 +33,24 @@ impl StoredLeaves for RowGroupLeaves<'_> {
     }
 }
 
-/// Add a row group of a file with the columns of `schema` to the bounds of these columns.
+/// Add a row group of a file with the columns of `schema` to the bounds of these columns, without those at the
+/// positions `replaced`.
 pub(super) fn add_row_group(
     bounds: &mut [ColumnBounds],
     schema: &Schema,
     file: &ParquetFile,
     row_group: usize,
+    replaced: &[usize],
 ) -> Result<()> {
     let leaves = RowGroupLeaves { file, row_group };
     let rows = file.row_groups()[row_group].num_rows().unsigned_abs();
     let mut first = 0;
-    for (column, field) in bounds.iter_mut().zip(schema.fields()) {
+    for (position, (column, field)) in bounds.iter_mut().zip(schema.fields()).enumerate() {
         let next = first + leaf_count(field.data_type());
-        if !column.add_stored(first, rows, &leaves).map_err(|error| error.in_column(field.name()))? {
+        let is_replaced = replaced.contains(&position);
+        if !is_replaced
+            && !column.add_stored(first, rows, &leaves).map_err(|error| error.in_column(field.name()))?
+        {
             // The file may have rows that another writer has shredded.
             let mut decoded = ColumnBounds::new(field)?.distrusting();
             for array in leaves.read(&(first..next).collect::<Vec<_>>())? {

@@ -90,6 +90,8 @@ pub struct DataFileWriter<W: Write + Send> {
     pending: Option<RecordBatch>,
     /// Rows of another file that are not written yet: see [`DataFileWriter::transfer`].
     pub(super) decoded: Vec<RecordBatch>,
+    /// The positions of the columns that the last copy left out, in ascending order.
+    replaced: Vec<usize>,
 }
 
 enum Column {
@@ -133,6 +135,7 @@ impl<W: Write + Send> DataFileWriter<W> {
             separated: Vec::new(),
             pending: None,
             decoded: Vec::new(),
+            replaced: Vec::new(),
         })
     }
 
@@ -200,8 +203,16 @@ impl<W: Write + Send> DataFileWriter<W> {
     }
 
     /// Append a row group of another file without encoding it again, or return `false`: see [`FileWriter::copy`]. Also
-    /// return `false` if some of its rows are to be separated.
-    pub fn copy(&mut self, file: &ParquetFile, row_group: usize) -> Result<bool> {
+    /// return `false` if some of its rows are to be separated, or if one of the columns `replaced` is a Variant or is
+    /// not written as it is in the batches.
+    pub fn copy(&mut self, file: &ParquetFile, row_group: usize, replaced: &[usize]) -> Result<bool> {
+        let is_plain = |column: &usize| {
+            matches!(self.columns.get(*column), Some(Column::Plain))
+                && !is_variant(self.schema.field(*column))
+        };
+        if !replaced.iter().all(is_plain) {
+            return Ok(false);
+        }
         self.flush()?;
         let mut residual_rows = self.residual_rows.clone();
         if residual_rows.as_mut().is_some_and(|residual_rows| !residual_rows.admit(file, row_group)) {
@@ -210,12 +221,22 @@ impl<W: Write + Send> DataFileWriter<W> {
         if let Some(pending) = self.pending.take() {
             self.writer.write(&pending)?;
         }
-        let copied = self.writer.copy(file, row_group)?;
+        let copied = self.writer.copy(file, row_group, replaced)?;
         if copied {
             self.residual_rows = residual_rows;
-            add_row_group(&mut self.bounds, &self.schema, file, row_group)?;
+            self.replaced = replaced.to_vec();
+            add_row_group(&mut self.bounds, &self.schema, file, row_group, replaced)?;
         }
         Ok(copied)
+    }
+
+    /// Add the next values of the columns that the last copy left out, in batches of these columns.
+    pub fn replace(&mut self, batch: &RecordBatch) -> Result<()> {
+        for (&column, array) in self.replaced.iter().zip(batch.columns()) {
+            let name = self.schema.field(column).name();
+            self.bounds[column].count(array).map_err(|error| error.in_column(name))?;
+        }
+        self.writer.replace(batch, &self.replaced)
     }
 
     /// Return the number of rows from `start` that form a chunk.

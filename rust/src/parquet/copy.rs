@@ -17,11 +17,12 @@ use crate::error::Result;
 /// The name of this library in footers, before its version.
 pub(super) const CREATED_BY: &str = "delta-variant version ";
 
-/// The encoded column chunks of a row group, and all that a footer states about them.
+/// Encoded column chunks of a row group, and all that a footer states about them.
 pub(super) struct EncodedRowGroup {
+    pub(super) rows: usize,
     pub(super) chunks: Chunks,
-    /// In the order of the leaves, with offsets in the file that `chunks` are from.
-    pub(super) columns: Vec<ColumnCloseResult>,
+    /// Those of the leaves, with offsets in the file that `chunks` are from; `None` if they were not fetched.
+    pub(super) columns: Vec<Option<ColumnCloseResult>>,
 }
 
 impl ParquetFile {
@@ -31,25 +32,30 @@ impl ParquetFile {
         created_by.is_some_and(|name| name.starts_with(CREATED_BY))
     }
 
-    /// Fetch a row group. `None` if another library wrote the file, if it is in a legacy calendar, or if a column chunk has no offset index, which
-    /// either all row groups of a file have or none has.
-    pub(super) fn encoded_row_group(&self, row_group: usize) -> Result<Option<EncodedRowGroup>> {
+    /// Fetch a row group but for the leaves that are `replaced`. `None` if another library wrote the file, if it is in a
+    /// legacy calendar, or if a column chunk has no offset index, which either all row groups of a file have or none has.
+    pub(super) fn encoded_row_group(
+        &self,
+        row_group: usize,
+        replaced: &[bool],
+    ) -> Result<Option<EncodedRowGroup>> {
         if !self.is_own() || self.calendar().is_some() || row_group >= self.row_groups().len() {
             return Ok(None);
         }
         let metadata = self.complete_metadata()?;
         let group = metadata.row_group(row_group);
-        let leaves: Vec<usize> = (0..group.num_columns()).collect();
+        let leaves: Vec<usize> = (0..group.num_columns()).filter(|leaf| !replaced[*leaf]).collect();
         let indexes = self.page_indexes(&[row_group], &leaves, true)?.remove(0);
-        let mut columns = Vec::with_capacity(leaves.len());
-        for (chunk, index) in group.columns().iter().zip(indexes) {
+        let mut columns: Vec<_> = replaced.iter().map(|_| None).collect();
+        for (&leaf, index) in leaves.iter().zip(indexes) {
             let Some(index) = index else { return Ok(None) };
-            columns.push(close_result(group, chunk, &index)?);
+            columns[leaf] = Some(close_result(group, group.column(leaf), &index)?);
         }
         let ranges = leaves.iter().map(|leaf| byte_range(group, *leaf)).collect::<Result<_>>()?;
         let chunks = self.fetch(ranges)?;
         leaves.iter().try_for_each(|leaf| check_checksums(&chunks, self.metadata(), row_group, *leaf))?;
-        Ok(Some(EncodedRowGroup { chunks, columns }))
+        let rows = usize::try_from(group.num_rows()).unwrap_or_default();
+        Ok(Some(EncodedRowGroup { rows, chunks, columns }))
     }
 
     /// The footer with the encodings of pages, which `open` does not keep.

@@ -23,6 +23,7 @@ use super::encode::{
 use super::read::ParquetFile;
 use super::schema::{is_variant, to_parquet};
 use crate::error::{Error, Result};
+use crate::shred::extract::leaf_count;
 
 /// Rows encoded at once, which is about the rows of a page, however large the batch is.
 const PIECE_ROWS: usize = 16_384;
@@ -105,6 +106,8 @@ struct OpenWriter<W: Write + Send> {
     leaves: Vec<ChunkEncoder>,
     /// The rows of the row group in progress.
     group_rows: usize,
+    /// What the row group in progress takes from another file.
+    copied: Option<EncodedRowGroup>,
 }
 
 /// The role of a leaf, which determines its statistics.
@@ -137,12 +140,19 @@ impl<W: Write + Send> FileWriter<W> {
 
     /// Encode `batch`, whose schema is the one given to `new`.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.check_types(batch)?;
+        if matches!(&self.state, State::Open(file) if file.copied.is_some()) {
+            return Err(Error::data_file("a copied row group has more rows than it gets values"));
+        }
+        self.check_types(batch, self.schema.clone())?;
         self.rows += batch.num_rows() as u64;
+        self.write_pieces(batch)
+    }
+
+    fn write_pieces(&mut self, batch: &RecordBatch) -> Result<()> {
         let mut offset = 0;
         while offset < batch.num_rows() {
             let mut file = self.opened()?;
-            let remaining = self.options.row_group_rows.max(1) - file.group_rows;
+            let remaining = file.remaining_rows(&self.options);
             let length = piece_rows(batch.num_rows() - offset).min(remaining);
             let piece = piece(batch, offset, length);
             offset += piece.num_rows();
@@ -155,18 +165,39 @@ impl<W: Write + Send> FileWriter<W> {
     /// Append a row group of another file without decoding it. Return `false`, and append nothing, unless this library
     /// wrote the file with the same schema and the same compression, and with an index of its pages.
     ///
-    /// The rows written before end their row group, however small it is.
-    pub fn copy(&mut self, file: &ParquetFile, row_group: usize) -> Result<bool> {
+    /// The columns at the positions `replaced` are not copied. `replace` takes their values, and nothing else can be
+    /// written before it has those of all rows. The rows written before end their row group, however small it is.
+    pub fn copy(&mut self, file: &ParquetFile, row_group: usize, replaced: &[usize]) -> Result<bool> {
         if !self.has_same_pages(file, row_group) {
             return Ok(false);
         }
-        let Some(encoded) = file.encoded_row_group(row_group)? else { return Ok(false) };
+        let columns = self.schema.fields().iter().enumerate();
+        let is_replaced: Vec<bool> = columns
+            .flat_map(|(column, field)| vec![replaced.contains(&column); leaf_count(field.data_type())])
+            .collect();
+        let Some(encoded) = file.encoded_row_group(row_group, &is_replaced)? else { return Ok(false) };
         let mut open = self.opened()?;
         open.end_row_group(true)?;
-        open.append(encoded)?;
-        self.rows += file.row_groups()[row_group].num_rows().unsigned_abs();
+        self.rows += encoded.rows as u64;
+        open.copied = Some(encoded);
+        if replaced.is_empty() {
+            open.end_row_group(true)?;
+        }
         self.state = State::Open(open);
         Ok(true)
+    }
+
+    /// Encode the next values of columns that the last copy left out, whose schema is that of these columns.
+    pub fn replace(&mut self, batch: &RecordBatch, replaced: &[usize]) -> Result<()> {
+        let missing = match &self.state {
+            State::Open(file) if file.copied.is_some() => file.remaining_rows(&self.options),
+            _ => 0,
+        };
+        if batch.num_rows() > missing {
+            return Err(Error::data_file("a copied row group gets more values than it has rows"));
+        }
+        self.check_types(batch, Arc::new(self.schema.project(replaced)?))?;
+        self.write_pieces(batch)
     }
 
     /// The root of the schema.
@@ -204,12 +235,12 @@ impl<W: Write + Send> FileWriter<W> {
         Ok(summary(&metadata, &file.leaves, file.writer.bytes_written() as u64))
     }
 
-    fn check_types(&mut self, batch: &RecordBatch) -> Result<()> {
+    fn check_types(&mut self, batch: &RecordBatch, expected: SchemaRef) -> Result<()> {
         let schema = batch.schema_ref();
         if self.checked.as_ref().is_some_and(|checked| checked.fields() == schema.fields()) {
             return Ok(());
         }
-        let expected = self.schema.fields();
+        let expected = expected.fields();
         let same = schema.fields().len() == expected.len()
             && schema.fields().iter().zip(expected).all(|(field, expected)| {
                 field.is_nullable() == expected.is_nullable()
@@ -231,7 +262,7 @@ impl<W: Write + Send> FileWriter<W> {
                 let properties = Arc::new(WriterProperties::builder().set_created_by(created_by).build());
                 let root = self.parquet_schema.root_schema_ptr();
                 let writer = SerializedFileWriter::new(sink, root, properties)?;
-                Ok(Box::new(OpenWriter { writer, leaves: self.encoders(), group_rows: 0 }))
+                Ok(Box::new(OpenWriter { writer, leaves: self.encoders(), group_rows: 0, copied: None }))
             }
             State::Broken => Err(Error::data_file("the file cannot be continued after a failed write")),
         }
@@ -275,14 +306,21 @@ impl<W: Write + Send> OpenWriter<W> {
     fn write(&mut self, batch: &RecordBatch, options: &WriteOptions) -> Result<()> {
         let fields = batch.schema_ref().fields().iter().map(AsRef::as_ref);
         let leaves = leaves(fields.zip(batch.columns()), batch.num_rows())?;
+        let copied = self.copied.as_ref();
+        let encoders: Vec<_> = encoded(&mut self.leaves, copied).collect();
         // One task per leaf: some take a hundred times as long as others.
-        let encoders = self.leaves.par_iter_mut().zip(leaves).with_max_len(1);
-        encoders.try_for_each(|(encoder, leaf)| {
+        encoders.into_par_iter().zip(leaves).with_max_len(1).try_for_each(|(encoder, leaf)| {
             leaf.split(PAGE_BYTES).iter().try_for_each(|part| encoder.write(part))
         })?;
         self.group_rows += batch.num_rows();
-        let full = self.group_rows >= options.row_group_rows || self.group_bytes() >= options.row_group_bytes;
-        if full { self.end_row_group(true) } else { Ok(()) }
+        let is_large = copied.is_none() && self.group_bytes() >= options.row_group_bytes;
+        if is_large || self.remaining_rows(options) == 0 { self.end_row_group(true) } else { Ok(()) }
+    }
+
+    /// The rows that the row group in progress can still get.
+    fn remaining_rows(&self, options: &WriteOptions) -> usize {
+        let most = self.copied.as_ref().map_or(options.row_group_rows.max(1), |copied| copied.rows);
+        most.saturating_sub(self.group_rows)
     }
 
     fn group_bytes(&self) -> usize {
@@ -295,30 +333,44 @@ impl<W: Write + Send> OpenWriter<W> {
 
     /// `has_index` writes where the pages are; either all row groups have this index or none has it.
     fn end_row_group(&mut self, has_index: bool) -> Result<()> {
-        if self.group_rows == 0 {
+        if self.group_rows == 0 && self.copied.is_none() {
             return Ok(());
         }
-        let encoders = self.leaves.par_iter_mut().with_max_len(1);
+        let copied = self.copied.take();
+        let encoders: Vec<_> = encoded(&mut self.leaves, copied.as_ref()).collect();
+        if copied.as_ref().is_some_and(|copied| !encoders.is_empty() && copied.rows != self.group_rows) {
+            return Err(Error::data_file("a copied row group has more rows than it gets values"));
+        }
+        let encoders = encoders.into_par_iter().with_max_len(1);
         let chunks: Vec<Chunk> =
             encoders.map(|encoder| encoder.end_chunk(has_index)).collect::<Result<_>>()?;
+        let mut chunks = chunks.into_iter();
         let mut group = self.writer.next_row_group()?;
-        for chunk in chunks {
-            group.append_column(&chunk.bytes, chunk.close)?;
+        let (pages, columns) = copied.map(|copied| (copied.chunks, copied.columns)).unzip();
+        for column in columns.unwrap_or_else(|| self.leaves.iter().map(|_| None).collect()) {
+            match (column, &pages) {
+                (Some(column), Some(pages)) => group.append_column(pages, column)?,
+                _ => {
+                    let chunk = chunks.next().ok_or_else(|| Error::data_file("a leaf has no values"))?;
+                    group.append_column(&chunk.bytes, chunk.close)?;
+                }
+            }
         }
         group.close()?;
         self.group_rows = 0;
         Ok(())
     }
+}
 
-    /// Append a row group of another file.
-    fn append(&mut self, encoded: EncodedRowGroup) -> Result<()> {
-        let mut group = self.writer.next_row_group()?;
-        for column in encoded.columns {
-            group.append_column(&encoded.chunks, column)?;
-        }
-        group.close()?;
-        Ok(())
-    }
+/// The encoders of the leaves that a row group does not take from another file.
+fn encoded<'a>(
+    leaves: &'a mut [ChunkEncoder],
+    copied: Option<&EncodedRowGroup>,
+) -> impl Iterator<Item = &'a mut ChunkEncoder> {
+    leaves.iter_mut().enumerate().filter_map(move |(leaf, encoder)| {
+        let is_copied = copied.is_some_and(|copied| copied.columns[leaf].is_some());
+        (!is_copied).then_some(encoder)
+    })
 }
 
 /// Whether a column of type `given` becomes one of type `stored` in a file, in which dictionaries have no type of their

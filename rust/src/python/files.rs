@@ -144,10 +144,21 @@ impl PyDataFileWriter {
     }
 
     /// Append a row group of another file without encoding it again, or return `False`: the caller then reads and
-    /// writes its rows.
-    fn copy(&self, py: Python<'_>, file: PyRef<'_, PyDataFile>, row_group: usize) -> PyResult<bool> {
+    /// writes its rows. The columns at the ascending positions `replaced` are left out, for `replace`.
+    fn copy(
+        &self,
+        py: Python<'_>,
+        file: PyRef<'_, PyDataFile>,
+        row_group: usize,
+        replaced: Vec<usize>,
+    ) -> PyResult<bool> {
         let file = file.file.clone();
-        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.copy(&file, row_group))
+        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.copy(&file, row_group, &replaced))
+    }
+
+    /// Add the next values of the columns that the last copy left out, in batches of these columns.
+    fn replace(&self, py: Python<'_>, batch: PyBatch) -> PyResult<()> {
+        run(py, || self.lock()?.as_mut().ok_or_else(closed)?.replace(&batch.0))
     }
 
     /// Append the rows of a row group of another file, decoded and encoded again, or return `False`: the caller then

@@ -407,10 +407,10 @@ fn a_copied_row_group_has_the_same_rows_and_statements() {
     let file = open(&stored);
     let mut bytes = Vec::new();
     let mut writer = FileWriter::new(&mut bytes, schema.clone(), options.clone()).unwrap();
-    assert!(writer.copy(&file, 2).unwrap());
+    assert!(writer.copy(&file, 2, &[]).unwrap());
     writer.write(&between).unwrap();
-    assert!(writer.copy(&file, 0).unwrap());
-    assert!(!writer.copy(&file, 3).unwrap());
+    assert!(writer.copy(&file, 0, &[]).unwrap());
+    assert!(!writer.copy(&file, 3, &[]).unwrap());
     assert_eq!(writer.rows(), 36_000);
     assert_eq!(writer.close().unwrap().rows, 36_000);
     let copied = Bytes::from(bytes);
@@ -425,6 +425,48 @@ fn a_copied_row_group_has_the_same_rows_and_statements() {
 }
 
 #[test]
+fn a_copied_row_group_takes_new_values_of_some_columns() {
+    let fields = [("a", DataType::Int64), ("b", DataType::Utf8), ("c", DataType::Int64)]
+        .map(|(name, data_type)| Field::new(name, data_type, true));
+    let schema = Arc::new(Schema::new(fields.to_vec()));
+    let numbers = |first: i64| -> ArrayRef { Arc::new(Int64Array::from_iter_values(first..first + 40_000)) };
+    let texts: ArrayRef =
+        Arc::new(StringArray::from_iter_values((0..40_000).map(|row| format!("text {row}"))));
+    let batch = |a, c| RecordBatch::try_new(schema.clone(), vec![a, texts.clone(), c]).unwrap();
+    let options = WriteOptions { row_group_rows: 25_000, ..WriteOptions::default() };
+    let stored = write(&schema, &[batch(numbers(0), numbers(7))], options.clone());
+    let new = RecordBatch::try_new(
+        Arc::new(schema.project(&[0, 2]).unwrap()),
+        vec![numbers(-90), Arc::new(Int64Array::from(vec![None; 40_000]))],
+    )
+    .unwrap();
+    let copy = |given: &[(usize, usize)]| {
+        let mut bytes = Vec::new();
+        let mut writer = FileWriter::new(&mut bytes, schema.clone(), options.clone()).unwrap();
+        assert!(writer.copy(&open(&stored), 1, &[0, 2]).unwrap());
+        let mut parts = given.iter().map(|&(start, length)| new.slice(start, length));
+        parts.try_for_each(|part| writer.replace(&part, &[0, 2]))?;
+        writer.close().map(|summary| {
+            assert_eq!(summary.rows, 15_000);
+            Bytes::from(bytes)
+        })
+    };
+    let copied = copy(&[(0, 1), (1, 14_999)]).unwrap();
+    let expected = RecordBatch::try_new(
+        schema.clone(),
+        vec![new.column(0).slice(0, 15_000), texts.slice(25_000, 15_000), new.column(1).slice(0, 15_000)],
+    );
+    assert_eq!(read(&copied), expected.unwrap());
+    // Pages, bounds and offsets relative to the row group, of the column that is copied.
+    let (before, after) = (statements(&stored), statements(&copied));
+    assert_eq!(before[1][1], after[0][1]);
+    assert_ne!(before[1][0], after[0][0]);
+    assert!(copy(&[(0, 14_999)]).is_err());
+    assert!(copy(&[(0, 15_001)]).is_err());
+    assert!(copy(&[(0, 15_000), (0, 1)]).is_err());
+}
+
+#[test]
 fn a_row_group_is_copied_only_from_a_like_file_of_this_library() {
     let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, true)]));
     let other = Arc::new(Schema::new(vec![Field::new("m", DataType::Int64, true)]));
@@ -435,7 +477,7 @@ fn a_row_group_is_copied_only_from_a_like_file_of_this_library() {
     let one_group = WriteOptions::default();
     let is_copied = |file: Bytes| {
         let mut writer = FileWriter::new(Vec::new(), schema.clone(), options.clone()).unwrap();
-        let is_copied = writer.copy(&open(&file), 0).unwrap();
+        let is_copied = writer.copy(&open(&file), 0, &[]).unwrap();
         assert_eq!(writer.close().unwrap().rows, if is_copied { 50 } else { 0 });
         is_copied
     };

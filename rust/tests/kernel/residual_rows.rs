@@ -340,9 +340,9 @@ fn row_groups_with_residual_rows_are_not_copied() {
         )
         .unwrap();
         writer.separate(true).unwrap();
-        assert_eq!([0, 1].map(|row_group| writer.copy(&file, row_group).unwrap()), expected);
+        assert_eq!([0, 1].map(|row_group| writer.copy(&file, row_group, &[]).unwrap()), expected);
         writer.separate(false).unwrap();
-        assert!(writer.copy(&file, 0).unwrap());
+        assert!(writer.copy(&file, 0, &[]).unwrap());
     }
 }
 
