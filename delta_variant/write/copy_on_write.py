@@ -4,9 +4,9 @@ Where a table enables deletion vectors, most files stay as they are, and updated
 A rewritten file keeps the shredding of the original, and its residual rows stay in other files. Small files
 share new files. Large row groups without changed rows are copied as they are encoded, as are the columns of
 others that an update does not set. In other columns, few changed rows are read on their own and replaced in
-their place, and other rows do not pass through the change. Variant columns that the change does not read are copied in shredded form. In other columns numbers
-are shredded only by their own type if the file has numbers of another type, so that an unchanged Variant
-keeps its bytes.
+their place, and other rows do not pass through the change. Variant columns that the change does not read are
+copied in shredded form. In other columns numbers are shredded only by their own type if the file has numbers
+of another type, so that an unchanged Variant keeps its bytes.
 """
 
 from __future__ import annotations
