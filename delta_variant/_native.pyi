@@ -534,7 +534,7 @@ class DataFileWriter:
         Raises DataFileError, and MalformedVariantError or ConflictingValueError with `row` and `column`.
         """
 
-    def copy(self, file: DataFile, row_group: int, replaced: Sequence[int]) -> bool:
+    def copy(self, file: DataFile, row_group: int, replaced: Sequence[int] = ...) -> bool:
         """Append a row group of another file without encoding it again, and return whether this was done.
 
         It is not done unless this library wrote the file with the same schema and compression, and with an

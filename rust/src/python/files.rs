@@ -145,6 +145,7 @@ impl PyDataFileWriter {
 
     /// Append a row group of another file without encoding it again, or return `False`: the caller then reads and
     /// writes its rows. The columns at the ascending positions `replaced` are left out, for `replace`.
+    #[pyo3(signature = (file, row_group, replaced = vec![]))]
     fn copy(
         &self,
         py: Python<'_>,
