@@ -16,7 +16,7 @@ from ..errors import ExpressionError, SchemaError
 from ..expressions.bind import bind as bind_expression
 from ..expressions.evaluate import evaluate
 from ..expressions.parse import parse as parse_expression
-from ..expressions.tree import Cast, Column, Expression, Extraction, Name, input_column, is_whole, output_type
+from ..expressions.tree import Cast, Column, Expression, Extraction, Name, input_column, output_type
 from ..expressions.tree import inputs as expression_inputs
 from ..expressions.types import kind_of, type_name
 from ..protocol.schema.arrow import from_arrow
@@ -222,17 +222,19 @@ class ColumnRoles:
         `tested` are the conditions that are evaluated again, and `values` all that assigned values read. The
         change `removes` other rows or none.
         """
-        set_by = [{each.column for each in update if not each.path} for update in updates]
+        set_by = [frozenset(each.column for each in update if not each.path) for update in updates]
+        set_by = set_by or [frozenset()]
         assigned = frozenset(each.column for update in updates for each in update)
         assigned |= {each.name for each in rules.recomputed(assigned)}
         tested, read = expression_inputs(tested), expression_inputs(values)
         names = frozenset(map(input_column, read))
-        passed = frozenset(scope.schema.names) - names - assigned - rules.columns_read
+        whole = expression_inputs(scope.whole_columns().values())
+        unset = frozenset(scope.schema.names) - assigned - rules.columns_read
         return cls(
-            scope.variants_unread_by([*tested, *read]) - assigned - rules.columns_read,
-            passed - {input_column(each) for each in tested if isinstance(each, Column) or is_whole(each)},
-            frozenset(set.intersection(*set_by) if set_by else ()) - names - set(map(input_column, tested)),
-            frozenset() if removes else assigned,
+            copied=scope.variants_unread_by([*tested, *read]) & unset,
+            passed=unset - names - {input_column(each) for each in tested if each in whole},
+            replaced=frozenset.intersection(*set_by) - names - set(map(input_column, tested)),
+            assigned=frozenset() if removes else assigned,
         )
 
 
