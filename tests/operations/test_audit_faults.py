@@ -643,6 +643,12 @@ def a_clustering_column_that_the_table_lacks(table):
     _cluster(table, '{"clusteringColumns":[["id"], ["other"]]}')
 
 
+@breaks("T20")
+def a_clustering_domain_that_is_not_json(table):
+    table.edit_protocol(FEATURES, [*FEATURES, "clustering", "domainMetadata"])
+    _cluster(table, '{"clusteringColumns":')
+
+
 @breaks("T7")
 def a_generated_variant(table):
     metadata = {"delta.generationExpression": "parse_json(x)"}
@@ -1483,6 +1489,50 @@ def test_a_repair_keeps_the_evidence_of_a_lost_column(table, damage):
     dv.repair_statistics(table.path, dry_run=False)
     found = dv.audit_table(table.path, data=True).findings
     assert [each.rule for each in found if each.severity != "info"] == ["F12"]
+
+
+def _make_identity(table, **metadata):
+    """Make the column `id`, with the values 0 to 3, an identity column."""
+    table.edit_protocol(FEATURES, [*FEATURES, "identityColumns"])
+    metadata = {"start": 0, "step": 1, "highWaterMark": 3, "allowExplicitInsert": False, **metadata}
+    named = {f"delta.identity.{key}": value for key, value in metadata.items() if value is not None}
+    table.edit_schema(lambda schema: schema["fields"][0].update(metadata=named))
+
+
+@breaks("N4")
+def a_high_water_mark_below_a_value(table):
+    _make_identity(table, highWaterMark=2)
+
+
+@breaks("N4")
+def an_identity_column_without_a_high_water_mark(table):
+    _make_identity(table, highWaterMark=None)
+
+
+@breaks("N4")
+def a_falling_identity_above_its_last_value(table):
+    _make_identity(table, start=3, step=-1, highWaterMark=1)
+
+
+@breaks("N4")
+def an_identity_column_of_step_zero(table):
+    _make_identity(table, step=0)
+
+
+@breaks("N4")
+def a_high_water_mark_that_is_a_text(table):
+    _make_identity(table, highWaterMark="3")
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [{}, {"highWaterMark": 9}, {"start": 3, "step": -1, "highWaterMark": 0}, {"allowExplicitInsert": True}],
+)
+def test_identity_columns_with_valid_marks_have_no_findings(tmp_path, metadata):
+    table = Table.write(tmp_path / "table")
+    by_default = {"highWaterMark": 1} if "allowExplicitInsert" in metadata else {}
+    _make_identity(table, **metadata, **by_default)
+    assert dv.audit_table(table.path, data=True).findings == ()
 
 
 @breaks("N2")

@@ -262,6 +262,11 @@ def _unknown_clustering_columns(subject: TableSubject) -> Iterator[Violation]:
     if not subject.columns.fields:
         return
     known = {tuple(map(str.lower, path)) for path, _ in fields_of(subject.physical)}
+    if (domain := subject.survey.domains.get(CLUSTERING_DOMAIN)) is not None:
+        try:
+            decode_clustering_columns(domain.configuration)
+        except MalformedLogError as error:
+            yield Violation(error.message)
     for path in _clustering_columns(subject):
         if tuple(map(str.lower, path)) not in known:
             yield Violation(f"the table is clustered by {'.'.join(path)}, which is not a column of it")
