@@ -50,17 +50,18 @@ def shredding_of(file: _native.DataFile) -> Mapping[Path, ShreddingSchema]:
     return {path: ShreddingSchema.of_column(_column_type(file.schema, path)) for path in variant_paths(file)}
 
 
-def numbers_are_typed(file: _native.DataFile) -> bool:
-    """Return whether all values of shredded numeric paths are in `typed_value`.
+def numeric_of(file: _native.DataFile) -> Numeric:
+    """Return how numbers are shredded so that an unchanged Variant of a file keeps its bytes.
 
-    In that case, `numeric="value"` keeps the type of each value of the file.
+    If all values of shredded numeric paths are in `typed_value`, `value` keeps their types.
     """
     leaves = {tuple(leaf["path"]): leaf for leaf in file.inspect()["leaves"]}
-    return all(
+    are_typed = all(
         leaf["null_count"] == leaf["num_values"]
         for path, leaf in leaves.items()
         if path[-1] == "value" and _is_number(leaves.get((*path[:-1], "typed_value")))
     )
+    return "value" if are_typed else "strict"
 
 
 def _is_number(leaf: Mapping[str, Any] | None) -> bool:

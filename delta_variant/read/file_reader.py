@@ -281,18 +281,16 @@ class FileReader:
         self,
         inputs: Sequence[Input],
         tracking: RowTracking | None,
-        shredded: Collection[str],
+        shredded: Mapping[str, Stored],
         rows: Sequence[RowRange] | None,
     ) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch | None]]:
         """Yield rows as batches of the inputs, and their row ids and commit versions if rows are tracked.
 
-        The rows are those in `rows`, or all. Variant columns in `shredded` are returned as the file
-        stores them, with text as dictionaries where it is stored so. Raises ProtocolError for a file without
-        a base row id.
+        The rows are those in `rows`, or all. Variant columns in `shredded` are returned in this form. Raises
+        ProtocolError for a file without a base row id.
         """
-        stored: dict[str, Stored] = dict.fromkeys(shredded, "stored")
         if tracking is None:
-            yield from ((batch, None) for _, batch, _ in self._read(inputs, rows, "error", (), stored))
+            yield from ((batch, None) for _, batch, _ in self._read(inputs, rows, "error", (), shredded))
             return
         base, version = self.file.base_row_id, self.file.default_row_commit_version
         if base is None or version is None:
@@ -300,7 +298,7 @@ class FileReader:
                 "the add action has no baseRowId or no defaultRowCommitVersion, but the table sets "
                 f"{properties.ENABLE_ROW_TRACKING.name}=true"
             ).at(file=self.file.path)
-        for _, batch, read in self._read(inputs, rows, "error", tracking.projections, stored):
+        for _, batch, read in self._read(inputs, rows, "error", tracking.projections, shredded):
             yield batch, tracking.rows(base, version, read)
 
     def _read(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from operator import methodcaller
@@ -17,13 +17,14 @@ from .._arrow import COPIED_BYTES, Array
 from .._packing import pack_by_size
 from .._progress import advance
 from ..data_file.reader import RowRange, filter_rows
+from ..data_file.shredding import numeric_of, shred_column
 from ..errors import CastError, VariantPathError, error_location
 from ..expressions.evaluate import evaluate
 from ..expressions.tree import Expression, input_column, input_name, output_type
 from ..expressions.tree import inputs as expression_inputs
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import has_variant
-from ..read.file_reader import POSITION, FileReader
+from ..read.file_reader import POSITION, FileReader, Stored
 from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
 from ..read.row_tracking import RowTracking, append_row_ids
@@ -78,7 +79,7 @@ def _read_changed_rows(
 
 
 def read_remaining_rows(
-    file: FileReader, rows: Array, change: RowChange, shredded: Collection[str], writer: ChangeWriter | None
+    file: FileReader, rows: Array, change: RowChange, shredded: frozenset[str], writer: ChangeWriter | None
 ) -> Iterator[pa.RecordBatch | StoredRows]:
     """Yield the rows of a file that remain after a change of some, as they are written to another file.
 
@@ -88,6 +89,7 @@ def read_remaining_rows(
     """
     table = file.table.version.configuration
     columns, tracking = Scope.of(table).whole_columns(), RowTracking.of(table)
+    copied, assigned = shredded & change.columns.copied, shredded - change.columns.copied
 
     def read(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
         ranges = ranges or [(0, file.native.num_rows)]
@@ -95,13 +97,14 @@ def read_remaining_rows(
         if len(changed) <= MOST_REPLACED * sum(end - start for start, end in ranges):
             yield from _read_around(file, columns, changed, change, shredded, ranges, writer)
             return
-        for after, moving in _read_after(file, change, shredded, ranges, writer):
-            yield after.with_row_ids(moving)
+        shred = _shredder(file, assigned)
+        for after, moving in _read_after(file, change, copied, ranges, writer):
+            yield shred(after.with_row_ids(moving))
 
     def read_assigned(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
-        assigned = {name: each for name, each in columns.items() if name in change.columns.assigned}
+        replaced = {name: each for name, each in columns.items() if name in change.columns.assigned}
         changed = _rows_in(rows, ranges or ())
-        return _read_around(file, assigned, changed, change, frozenset(), ranges, writer)
+        return _read_around(file, replaced, changed, change, frozenset(), ranges, writer)
 
     def read_before(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
         return _read_around(file, columns, rows[:0], change, shredded, ranges, None)
@@ -127,6 +130,21 @@ def _are_replaceable(columns: Collection[str], table: TableConfiguration) -> boo
     return bool(columns) and is_in_place
 
 
+def _shredder(file: FileReader, names: Collection[str]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    """Return a function that shreds some Variants of rows as in a file that shreds them."""
+    schemas = {name: schema for name in names if (schema := file.shredding((name,))) is not None}
+    numeric = numeric_of(file.native) if schemas else "value"
+
+    def shred(rows: pa.RecordBatch) -> pa.RecordBatch:
+        for name, schema in schemas.items():
+            index = rows.schema.get_field_index(name)
+            column = shred_column(rows.column(index), schema, numeric)
+            rows = rows.set_column(index, rows.schema.field(index).with_type(column.type), column)
+        return rows
+
+    return shred
+
+
 def _rows_in(rows: Array, ranges: Sequence[RowRange]) -> Array:
     """Return those of the numbers of rows, in ascending order, that are in some ranges."""
     position = methodcaller("as_py")
@@ -139,7 +157,7 @@ def _read_around(
     columns: Mapping[str, Expression],
     rows: Array,
     change: RowChange,
-    shredded: Collection[str],
+    shredded: frozenset[str],
     ranges: Sequence[RowRange] | None,
     writer: ChangeWriter | None,
 ) -> Iterator[pa.RecordBatch]:
@@ -149,8 +167,11 @@ def _read_around(
     in the order of the file, so that few changed rows are in memory, however large they become.
     """
     table = file.table.version.configuration
-    tracking, variants = RowTracking.of(table), Scope.of(table).variants
-    parts = _changed_parts(file, rows, change, writer)
+    tracking, assigned = RowTracking.of(table), shredded - change.columns.copied
+    variants = Scope.of(table).variant_names - assigned
+    # Dictionaries of text differ from those of new rows.
+    stored: dict[str, Stored] = {name: None if name in assigned else "stored" for name in shredded}
+    parts = _changed_parts(file, rows, change, _shredder(file, assigned), writer)
     if change.removes:
         if writer is not None:
             # The rows are only written to the change data.
@@ -158,7 +179,7 @@ def _read_around(
         file, parts = file.without(rows), iter(())
     part, kept = next(parts, None), change.columns.copied | change.columns.passed
     inputs = expression_inputs([*columns.values(), POSITION])
-    for read, moving in file.read_with_row_ids(inputs, tracking, shredded, ranges):
+    for read, moving in file.read_with_row_ids(inputs, tracking, stored, ranges):
         batch, numbers = append_row_ids(evaluate_columns(columns, read), moving), read.column(POSITION.name)
         while part is not None and batch.num_rows:
             # The rows up to the last one of the part.
@@ -199,7 +220,11 @@ class _ChangedPart:
 
 
 def _changed_parts(
-    file: FileReader, rows: Array, change: RowChange, writer: ChangeWriter | None
+    file: FileReader,
+    rows: Array,
+    change: RowChange,
+    shred: Callable[[pa.RecordBatch], pa.RecordBatch],
+    writer: ChangeWriter | None,
 ) -> Iterator[_ChangedPart]:
     """Yield the changed rows of a file in parts of about `COPIED_BYTES`, with null in columns that pass."""
     passed = change.columns.passed if writer is None else frozenset()
@@ -207,7 +232,7 @@ def _changed_parts(
     for run in pack_by_size(read, lambda part: part[2].nbytes, COPIED_BYTES):
         changed, is_updated, after = zip(*run, strict=True)
         (whole,) = pa.Table.from_batches(after).combine_chunks().to_batches() or after[:1]
-        yield _ChangedPart(pa.concat_arrays(changed), pa.concat_arrays(is_updated), whole)
+        yield _ChangedPart(pa.concat_arrays(changed), pa.concat_arrays(is_updated), shred(whole))
 
 
 def read_updated_rows(
@@ -236,7 +261,7 @@ def read_updated_rows(
 def _read_after(
     file: FileReader,
     change: RowChange,
-    shredded: Collection[str],
+    copied: frozenset[str],
     ranges: Sequence[RowRange] | None,
     writer: ChangeWriter | None,
     unread: frozenset[str] = frozenset(),
@@ -250,7 +275,8 @@ def _read_after(
     wholes = expression_inputs(Scope.of(table).whole_columns().values())
     absent = [each for each in wholes if input_column(each) in unread]
     inputs = [each for each in change.inputs if each not in absent]
-    for read, moving in file.read_with_row_ids(inputs, tracking, shredded, ranges):
+    stored: dict[str, Stored] = dict.fromkeys(copied, "stored")
+    for read, moving in file.read_with_row_ids(inputs, tracking, stored, ranges):
         batch, first = read, 0
         for each in absent:
             absent_type: Any = output_type(each) or VARIANT_TYPE

@@ -17,7 +17,7 @@ from .._arrow import Array
 from .._options import Numeric
 from .._threads import Threads
 from ..data_file.options import WriteOptions
-from ..data_file.shredding import PerSchema, numbers_are_typed, shredding_of
+from ..data_file.shredding import PerSchema, numeric_of, shredding_of
 from ..execution import NameFile
 from ..log.snapshot import TableVersion
 from ..protocol.table_configuration import TableConfiguration
@@ -71,7 +71,7 @@ class NewFileWriters:
 
     def options_for(self, file: FileReader) -> WriteOptions:
         """Return options for rows of a file, which keep its shredding and the types of its numbers."""
-        files = replace(self.options.files, numeric=_numeric(file))
+        files = replace(self.options.files, numeric=numeric_of(file.native))
         shredding, is_residual = shredding_of(file.native), file.file.is_residual
         same = replace(self.options, shredding=shredding, files=files, is_residual=is_residual)
         return restrict_to_table(same, self.after)
@@ -108,8 +108,8 @@ class NewFileWriters:
     def shredded(self, file: FileReader, change: RowChange, options: WriteOptions) -> frozenset[str]:
         """Return the Variant columns of a file that a new file with these options takes in shredded form."""
         # Change data files do not have the shredding of the file.
-        has_changes = self._changes is not None
-        return file.shredded(frozenset() if has_changes else change.columns.copied, options.shredding)
+        taken = frozenset() if self._changes is not None else change.columns.copied | change.columns.assigned
+        return file.shredded(taken, options.shredding)
 
     def join(self, file: FileReader, rows: Array, change: RowChange) -> bool:
         """Write the rows of a small file after a change to a new file that it shares with others.
@@ -120,7 +120,7 @@ class NewFileWriters:
         if (file.file.size or 0) >= MAX_SMALL_SHARE * self.options.files.target_file_size:
             return False
         number = self._schemas.of(file.native, partial(next, self._numbers))
-        kind = number, _numeric(file), file.file.is_residual, file.native.is_separated
+        kind = number, numeric_of(file.native), file.file.is_residual, file.native.is_separated
         if kind not in self._joined:
             if len(self._joined) == MAX_SHARED:
                 return False
@@ -136,7 +136,7 @@ class NewFileWriters:
         `rows` are their numbers in ascending order. New files are shredded like the first of such files. Of
         few rows, the first are read by a thread, while rows of other files are read or written.
         """
-        key = _numeric(file), file.file.is_residual
+        key = numeric_of(file.native), file.file.is_residual
         if key not in self._moved:
             self._moved[key] = self._new_router(self.options_for(file))
         router, updated = self._moved[key], read_updated_rows(file, rows, change, self._changes)
@@ -174,8 +174,3 @@ class NewFileWriters:
         for each in (*self._routers(), *self._residual.values(), self._changes):
             if each is not None:
                 each.discard()
-
-
-def _numeric(file: FileReader) -> Numeric:
-    """Return how numbers are shredded so that an unchanged Variant keeps its bytes."""
-    return "value" if numbers_are_typed(file.native) else "strict"

@@ -221,3 +221,39 @@ def test_a_merge_replaces_the_columns_that_it_sets(tmp_path: Path, replaced):
     old = rows()["n"].to_pylist()[3] or 0
     found = dv.read_table(tmp_path / "t", columns=["id", "n"], where="n >= 300").to_pylist()
     assert found == [{"id": 3, "n": 300 + old}, {"id": 4, "n": 400}]
+
+
+VALUES = {
+    "7": 7,
+    "1.25": 1.25,
+    "-30000000000": -30000000000,
+    "'text'": "text",
+    "null": None,
+    "cast(array(1, null) as variant)": [1, None],
+    "cast(named_struct('a', 1) as variant)": {"a": 1},
+    "true": True,
+}
+PATHS = {"n": ("n",), "o.s": ("o", "s"), "o.new": ("o", "new"), "x": ("x",)}
+
+
+@pytest.mark.parametrize("is_inline", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_few_new_variants_are_stored_as_if_all_were_new(tmp_path: Path, seed: int, is_inline: bool):
+    source, count = random.Random(seed), 200
+    events = [{"n": n, "o": {"s": source.choice("abc") * (n % 5)}} for n in range(count)]
+    files = dv.FileOptions(residual_rows="inline" if is_inline else "separate")
+    table = tmp_path / "t"
+    data = {"id": list(range(count)), "event": list(map(json.dumps, events))}
+    dv.write_table(table, pa.table(data), variant_columns=["event"], files=files)
+    for _ in range(4):
+        changed = source.sample(range(count), source.randint(1, 9))
+        path, value = source.choice(list(PATHS)), source.choice(list(VALUES))
+        dv.update(table, {f"event:{path}": value}, f"id in ({', '.join(map(str, changed))})", files=files)
+        for number in changed:
+            target = events[number]
+            for name in PATHS[path][:-1]:
+                target = target.setdefault(name, {})
+            target[PATHS[path][-1]] = VALUES[value]
+    read = dv.read_table(table, columns=["id", "to_json(event) as text"]).to_table().sort_by("id")
+    assert [json.loads(text) for text in read["text"].to_pylist()] == events
+    assert dv.audit_table(table, data=True).is_clean

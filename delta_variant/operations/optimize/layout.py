@@ -29,7 +29,7 @@ from ...protocol.actions import is_residual
 from ...protocol.schema.column_mapping import physical_name
 from ...protocol.table_configuration import TableConfiguration
 from ...protocol.types import VARIANT, fields_of
-from ...read.file_reader import FileEntry, FileReader, TableReader, files_of
+from ...read.file_reader import FileEntry, FileReader, Stored, TableReader, files_of
 from ...read.log_statistics import recorded_rows
 from ...read.row_tracking import RowTracking, append_row_ids
 from ...read.scope import Scope
@@ -408,7 +408,8 @@ def _row_reader(
 
     def rows(file: FileReader, ranges: Sequence[RowRange] | None) -> RowBatches:
         copied = file.shredded(shreddings, options.shredding)
-        for batch, moving in file.read_with_row_ids(inputs, tracking, copied, ranges):
+        stored: dict[str, Stored] = dict.fromkeys(copied, "stored")
+        for batch, moving in file.read_with_row_ids(inputs, tracking, stored, ranges):
             arrays = {name: evaluate(each, batch) for name, each in columns.items()}
             for name in shreddings.keys() - copied:
                 arrays[name] = shred_column(arrays[name], shreddings[name], options.files.numeric)
