@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import closing
 
 import msgspec
@@ -15,7 +15,8 @@ from ..expressions.tree import Call, Expression, Extraction, describe, is_whole
 from ..expressions.tree import inputs as expression_inputs
 from ..log.file_set import FileSet
 from ..log.snapshot import TableVersion
-from ..variant.values import VARIANT_TYPE, extract, to_json
+from ..variant.functions import variant_keys
+from ..variant.values import VARIANT_TYPE, extract
 from .file_reader import files_of
 from .log_statistics import file_bounds
 from .plan import prune_files
@@ -80,7 +81,8 @@ def _close_path(table: TableVersion, files: FileSet, wanted: Extraction) -> tupl
             continue
         values = _sample(table, files, wanted) if values is None else values
         start = wanted.path[:length]
-        names = set(_names(extract(values, start, None, strict=False)))
+        keys: Array = variant_keys(extract(values, start, None, strict=False)).flatten().unique()
+        names = keys.to_pylist()
         if step in names:
             continue
         close, path = nearest(step, names), (*start, step)
@@ -97,13 +99,6 @@ def _sample(table: TableVersion, files: FileSet, wanted: Extraction) -> Array:
     with closing(read_files(table, query, files_of(files.table.slice(0, 1)), None, ahead=False)) as rows:
         batch = next(rows, None)
     return pa.nulls(0, VARIANT_TYPE) if batch is None else batch.column(0).slice(0, SAMPLE_ROWS)
-
-
-def _names(values: Array) -> Iterator[str]:
-    texts: Array = to_json(values).drop_null()
-    for text in texts.to_pylist():
-        value = msgspec.json.decode(text)
-        yield from value if isinstance(value, dict) else ()
 
 
 def _exists(table: TableVersion, files: FileSet, wanted: Extraction, path: Steps) -> bool:

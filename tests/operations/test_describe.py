@@ -320,3 +320,10 @@ def test_json_text_of_a_frame_may_be_null(tmp_path: Path):
     ]
     described = {each.path: each.nulls for each in dv.describe(rows.to_reader()).paths}
     assert described == {"event": 0.5, "event:n": 0.0}
+
+
+def test_a_value_that_nests_as_deeply_as_variants_can(tmp_path: Path):
+    depth = 1000
+    rows = pa.table({"m": ['{"a":' * depth + "1" + "}" * depth]})
+    dv.write_table(tmp_path / "t", rows, variant_columns=["m"])
+    assert dv.describe(tmp_path / "t").paths[-1].types == {"bigint": 1.0}

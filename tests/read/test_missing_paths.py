@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import delta_variant as dv
@@ -81,3 +82,9 @@ def test_an_unknown_column_is_an_error_that_proposes_a_column_or_a_path(table: d
     dv.write_table(table.table_uri + "2", [{"name": 1, "n": {"a": 1}}])
     with pytest.raises(dv.ExpressionError, match=r"`nme` does not exist; .* did you mean `name`\?"):
         dv.read_table(table.table_uri + "2", where="nme = 1")
+
+
+def test_deep_values_are_read_although_a_path_is_missing(tmp_path: Path):
+    depth = 1000
+    dv.write_table(tmp_path / "t", pa.table({"m": ["[" * depth + "]" * depth]}), variant_columns=["m"])
+    assert dv.read_table(tmp_path / "t", where="m:titles is not null").to_pylist() == []

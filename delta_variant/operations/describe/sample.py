@@ -85,6 +85,13 @@ class _Values:
         """
         return sum(each is not None for each in self.ranges.values())
 
+    def count(self, kind: str, value: Any, number: int) -> None:
+        """Count a scalar of a range of rows."""
+        scalar = kind, NAN if value != value else value
+        self.scalars[scalar] += 1
+        if self.ranges.setdefault(scalar, number) != number:
+            self.ranges[scalar] = None
+
     def ends(self) -> tuple[str | None, str | None]:
         """Return the least and the greatest of the values of the most frequent type, or of all numbers."""
         if not self.scalars:
@@ -125,35 +132,34 @@ class Sample:
             self._range += not is_range
             for name, value in row.items():
                 found: dict[Path, bool] = {}
-                self._walk(name, (), value, found)
+                self._count(name, value, found)
                 for path, is_null in found.items():
                     values = self._values[name, path]
                     values.rows += 1
                     values.nulls += is_null
 
-    def _walk(self, name: str, path: Path, value: Any, found: dict[Path, bool]) -> None:
-        """Count a value and those below it; `found` gets the paths, and whether all their values are null."""
-        values = self._values.get((name, path))
-        if values is None:
-            if len(self._values) >= MAX_PATHS:
-                return
-            values = self._values[name, path] = _Values()
-        found[path] = value is None and found.get(path, True)
-        if value is None:
-            return
-        kind = self._columns[name] or _type_of(value)
-        values.types[kind] += 1
-        if self._columns[name] is None and isinstance(value, dict):
-            for key, member in value.items():
-                self._walk(name, (*path, key), member, found)
-        elif self._columns[name] is None and isinstance(value, list):
-            for element in value:
-                self._walk(name, (*path, None), element, found)
-        elif not isinstance(value, dict | list):
-            scalar = kind, NAN if value != value else value
-            values.scalars[scalar] += 1
-            if values.ranges.setdefault(scalar, self._range) != self._range:
-                values.ranges[scalar] = None
+    def _count(self, name: str, row_value: Any, found: dict[Path, bool]) -> None:
+        """Count a value and those in it; `found` gets the paths, and whether all their values are null."""
+        is_variant_column = self._columns[name] is None
+        # Variants can nest deeper than Python functions can call themselves.
+        remaining: list[tuple[Path, Any]] = [((), row_value)]
+        while remaining:
+            path, value = remaining.pop()
+            values = self._values.get((name, path))
+            if values is None:
+                if len(self._values) >= MAX_PATHS:
+                    continue
+                values = self._values[name, path] = _Values()
+            found[path] = value is None and found.get(path, True)
+            if value is None:
+                continue
+            kind = self._columns[name] or _type_of(value)
+            values.types[kind] += 1
+            if not isinstance(value, dict | list):
+                values.count(kind, value, self._range)
+            elif is_variant_column:
+                steps = value.items() if isinstance(value, dict) else ((None, each) for each in value)
+                remaining += reversed([((*path, step), each) for step, each in steps])
 
     def scalar_paths(self, name: str) -> Iterator[tuple[Path, Counter[str]]]:
         """Yield the paths of a Variant that have scalars, with the types of these."""
