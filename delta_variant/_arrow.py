@@ -32,6 +32,9 @@ SIMPLE_TYPES: dict[str, pa.DataType] = {
 COPIED_BYTES = 64 << 20
 """How many bytes of values that many rows share are copied at a time."""
 
+KERNEL_DICTIONARIES = (pa.dictionary(pa.int32(), pa.binary()), pa.dictionary(pa.int32(), pa.string()))
+"""The encodings of metadata and of text that the kernel reads."""
+
 _BYTES = (pa.string(), pa.binary(), pa.large_string(), pa.large_binary())
 
 
@@ -96,14 +99,18 @@ def decode(array: Array) -> Array:
         elif is_encoded(array):
             values, positions = values_and_positions(array)
             array = plain(values).take(positions)
-        elif arrow_types.is_struct(array.type) and any(map(_is_run_end_encoded, array.type)):
+        elif arrow_types.is_struct(array.type) and any(map(_is_decoded, array.type)):
             return plain(array)
         else:
             return array
 
 
-def _is_run_end_encoded(field: pa.Field[Any]) -> bool:
-    return bool(arrow_types.is_run_end_encoded(field.type))
+def _is_decoded(field: pa.Field[Any]) -> bool:
+    """Return whether the kernel needs a part of Variants without its encoding."""
+    is_dictionary = arrow_types.is_dictionary(field.type)
+    if is_dictionary and field.name != "value" and field.type in KERNEL_DICTIONARIES:
+        return False
+    return bool(is_dictionary or arrow_types.is_run_end_encoded(field.type))
 
 
 def plain(array: Array) -> Array:
@@ -123,6 +130,49 @@ def plain(array: Array) -> Array:
     return pa.StructArray.from_arrays(parts, fields=fields, mask=array.is_null())
 
 
+def validate(array: Array) -> None:
+    """Raise ArrowInvalid for an invalid offset, view or value: Arrow does not check those of buffers."""
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        # A slice of nested values can have invalid ones that are not in it.
+        parts = _parts_of(array)
+        if parts is None:
+            raise
+        array.validate()
+        for part in parts:
+            validate(part)
+    except pa.ArrowIndexError as error:
+        raise pa.ArrowInvalid(str(error)) from error
+
+
+def first_invalid_row(array: Array) -> int | None:
+    """Return the first row of an array that `validate` rejects, None if each row alone is valid."""
+    start, stop = 0, len(array)
+    while start < stop:
+        middle = (start + stop + 1) // 2
+        try:
+            validate(array.slice(start, middle - start))
+        except pa.ArrowInvalid:
+            if middle == start + 1:
+                return start
+            stop = middle
+        else:
+            start = middle
+    return None
+
+
+def _parts_of(array: Array) -> list[Array] | None:
+    """Return the fields of structs or the elements of lists and maps, None if they are not known."""
+    if isinstance(array, pa.StructArray):
+        return [array.field(index) for index in range(array.type.num_fields)]
+    if isinstance(array, pa.ListArray | pa.LargeListArray):
+        offsets: Array = array.offsets
+        if pc.all(pc.less_equal(offsets[:-1], offsets[1:])).as_py():
+            return [array.values[offsets[0].as_py() : offsets[-1].as_py()]]
+    return None
+
+
 def is_list_view(array: Array) -> bool:
     """Return whether an array is a list view, with offsets of any size."""
     return bool(arrow_types.is_list_view(array.type) or arrow_types.is_large_list_view(array.type))
@@ -133,8 +183,9 @@ def _list_of_view(array: Array) -> Array:
     lengths: Array = pc.list_value_length(array)
     ends = pc.cumulative_sum(pc.fill_null(lengths.cast(pa.int64()), 0))
     offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
-    arrow_type = pa.large_list(array.type.value_field)
-    return pa.LargeListArray.from_arrays(offsets, array.flatten(), type=arrow_type, mask=array.is_null())
+    values = plain(array.flatten())
+    arrow_type = pa.large_list(array.type.value_field.with_type(values.type))
+    return pa.LargeListArray.from_arrays(offsets, values, type=arrow_type, mask=array.is_null())
 
 
 def replace_view(array: Array) -> Array:

@@ -10,7 +10,7 @@ from ..errors import ArgumentTypeError
 from ..variant.functions import matches_of
 from ..variant.moments import UTC, check_timezone
 from ..variant.paths import parse_pattern, split_pattern
-from ..variant.values import ArrowArray, extract
+from ..variant.values import ArrowArray, extract, to_arrow_array
 from .parse import parse_type
 
 
@@ -90,6 +90,7 @@ def _get(
 ) -> pa.Array[Any]:
     check_timezone(timezone)
     steps, pattern = split_pattern(parse_pattern(path))
+    variants = to_arrow_array(variants)
     target = _arrow_type(type_)
     if pattern:
         variants, steps = matches_of(extract(variants, steps, None, strict=strict), pattern), ()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .._arrow import Array, row_numbers
+from .._arrow import validate
 from .._checks import is_unicode
 from ..errors import ArgumentTypeError, DeltaVariantError, SchemaError
 from ..protocol.schema.arrow import is_encoded_variant, is_text_or_variant, to_arrow, variant_field
@@ -67,22 +67,11 @@ def _valid(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch; raises SchemaError for text and decimals that a reader of their file would reject."""
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         try:
-            _validate(column)
+            validate(column)
         except pa.ArrowInvalid as error:
             message = f"the column {name!r} has an invalid value: {error}: repair it, or pass it as binary"
             raise SchemaError(message, column=name) from error
     return batch
-
-
-def _validate(column: Array) -> None:
-    """Raise ArrowInvalid for an invalid value: Arrow does not check values that come from buffers."""
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        # A slice of nested values can have invalid ones that are not in it.
-        if not pa.types.is_nested(column.type):
-            raise
-        column.take(row_numbers(len(column))).validate(full=True)
 
 
 def _check_object_columns(data: Any, what: str) -> None:

@@ -11,6 +11,7 @@ import pyarrow.types as arrow_types
 
 from .. import _native
 from .._arrow import Array, decode
+from .._checks import check_text
 from ..errors import ArgumentTypeError, CastError
 from .functions import is_variant_type
 from .values import EXTENSION, VARIANT_TYPE, ArrowArray, to_arrow_array
@@ -51,6 +52,7 @@ def named_struct(*names_and_columns: Any) -> pa.StructArray:
 
     Raises:
         ArgumentTypeError: A name is not a string or repeats, or the arrays differ in length.
+        ValueError: A name has an unpaired surrogate.
 
     Example:
         >>> import pyarrow as pa
@@ -62,6 +64,8 @@ def named_struct(*names_and_columns: Any) -> pa.StructArray:
     names = names_and_columns[::2]
     if len(names_and_columns) % 2 or not all(isinstance(name, str) for name in names):
         raise ArgumentTypeError("named_struct: expected pairs of a name and an array")
+    for name in names:
+        check_text("the name of a field", name)
     if len(set(names)) < len(names):
         raise ArgumentTypeError(f"named_struct: expected different names, got {', '.join(map(repr, names))}")
     parts = _columns("named_struct", names_and_columns[1::2])

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta, timezone
 from typing import Any, Literal, TypeAlias
 
 from .. import _native
+from .._checks import is_unicode
 
 DatePart: TypeAlias = Literal[
     "year",
@@ -36,7 +37,7 @@ def check_timezone(name: object) -> None:
     Spark accepts regions of the IANA database (`Europe/Berlin`), offsets (`+02:00`, `UTC+2`) and the short
     names of Java (`PST`).
     """
-    if not isinstance(name, str) or not _native.is_time_zone(name):
+    if not isinstance(name, str) or not is_unicode(name) or not _native.is_time_zone(name):
         raise ValueError(
             f"unknown time zone {name!r}: pass a region like 'Europe/Berlin' or an offset like '+02:00'"
         )

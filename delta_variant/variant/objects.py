@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.types as arrow_types
 
 from .. import _native
-from .._arrow import is_any_list, is_encoded, is_list_view, plain, retype_array, values_and_positions
+from .._arrow import is_any_list, is_encoded, plain, retype_array, values_and_positions
 from ..errors import CastError, SchemaError, error_location
 from .values import EXTENSION, Variant, to_json
 
@@ -81,7 +81,7 @@ def variants_from_column(array: Any) -> pa.StructArray:
         if is_encoded(array):
             values, positions = values_and_positions(array)
             array = plain(values).take(positions)
-        elif is_list_view(array):
+        else:
             array = plain(array)
         # Arrow does not cast extension types within structs.
         stored = retype_array(array, _nested(array.type, _storage))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .. import _native
-from .._arrow import Array, decode
+from .._arrow import Array, decode, first_invalid_row, validate
 from .._checks import check_option
 from .._html import html_text
 from .._options import DuplicateKeys, Floats, OnConflict
@@ -33,10 +33,16 @@ NOT_ARRAYS = (*TEXT, *TABULAR, memoryview, Mapping, set, frozenset)
 def to_arrow_array(values: ArrowArray) -> Any:
     """Return `values` as one pyarrow array of its storage type.
 
-    Raises ArgumentTypeError for values that are not a sequence, and SchemaError for 2 GiB of text or more.
+    Raises ArgumentTypeError for values that are not a sequence, and SchemaError for 2 GiB of text or more and
+    for invalid offsets and values.
     """
     if not isinstance(values, pa.Array | pa.ChunkedArray):
         values = _new_array(values)
+    try:
+        validate(values)
+    except pa.ArrowInvalid as error:
+        message = f"invalid array of type {values.type}: {error}: make it again from its values"
+        raise SchemaError(message).at(row=first_invalid_row(values)) from error
     try:
         return decode(values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values)
     except pa.ArrowInvalid as error:
@@ -150,7 +156,7 @@ def to_json(
 
 
 def extract(
-    variants: ArrowArray,
+    variants: Array,
     path: Sequence[str | int],
     arrow_type: pa.DataType | None,
     *,
@@ -163,7 +169,7 @@ def extract(
     is null otherwise. Dates, and text and timestamps without time zone, are local times in `timezone`.
     """
     target = VARIANT_TYPE if arrow_type is None else arrow_type
-    return _native.variant_get(to_arrow_array(variants), list(path), target, strict, timezone)
+    return _native.variant_get(decode(variants), list(path), target, strict, timezone)
 
 
 def set_path(variants: ArrowArray, path: Sequence[str | int], values: ArrowArray) -> pa.StructArray:

@@ -169,3 +169,8 @@ ONE, TWO = pa.array([1]), pa.array(["x", "y"])
 def test_arrow_functions_reject_other_arguments(call, message):
     with pytest.raises(ArgumentTypeError, match=message):
         call()
+
+
+def test_the_name_of_a_field_is_unicode():
+    with pytest.raises(ValueError, match=r"the name of a field: .* unpaired surrogate"):
+        functions.named_struct("a\ud800", ONE)

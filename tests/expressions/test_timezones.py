@@ -157,7 +157,7 @@ def _variant_of(values: pa.Array) -> pa.StructArray:
     return set_path(pa.nulls(len(values), VARIANT_TYPE), (), values)
 
 
-@pytest.mark.parametrize("name", ["Mars/Phobos", "europe/berlin", "", "+25:00", "utc"])
+@pytest.mark.parametrize("name", ["Mars/Phobos", "europe/berlin", "", "+25:00", "utc", "UTC\ud800"])
 def test_an_unknown_time_zone_is_named(table: str, name: str):
     message = re.escape(f"unknown time zone {name!r}: pass a region")
     with pytest.raises(ValueError, match=message):

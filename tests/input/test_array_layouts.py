@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,10 @@ LAYOUTS: dict[str, Any] = {
     "large": with_parts(METADATA.cast(pa.large_binary()), VALUES.cast(pa.large_binary())),
     "dictionary": with_parts(METADATA.dictionary_encode(), VALUES),
     "runs": with_parts(pc.run_end_encode(METADATA), VALUES),
+    # The encodings that Arrow prefers for metadata.
+    "small dictionary": with_parts(METADATA.cast(pa.dictionary(pa.int8(), pa.binary())), VALUES),
+    "short runs": with_parts(pc.run_end_encode(METADATA, run_end_type=pa.int16()), VALUES),
+    "dictionary of values": with_parts(METADATA, VALUES.dictionary_encode()),
 }
 ENCODED: dict[str, Callable[[Any], Any]] = {
     "plain": lambda array: array,
@@ -62,6 +67,13 @@ def test_functions_take_each_layout_of_variants(array: Any, encode: Callable[[An
     structs = functions.to_variant_object(functions.named_struct("v", part, "l", functions.array(part)))
     wrapped = [f'{{"l":[{text or "null"}],"v":{text or "null"}}}' for text in expected]
     assert dv.to_json(structs).to_pylist() == wrapped
+
+
+@pytest.mark.parametrize("name", sorted(LAYOUTS.keys() - {"shredded"}))
+def test_each_layout_is_written(tmp_path: Path, name: str):
+    dv.write_table(tmp_path / "t", pa.table({"c": LAYOUTS[name].slice(3)}), variant_columns=["c"])
+    written = dv.read_table(tmp_path / "t", columns={"c": "to_json(c)"}).to_table()
+    assert written["c"].to_pylist() == TEXTS[3:]
 
 
 @pytest.mark.parametrize("name", sorted(LAYOUTS.keys() - {"shredded"}))
@@ -105,6 +117,18 @@ NESTED_LAYOUTS: dict[str, Any] = {
 def test_each_layout_of_lists_becomes_variants(tmp_path: Path, array: Any):
     dv.write_table(tmp_path / "t", pa.table({"c": array.slice(3)}), variant_columns=["c"])
     assert [row["c"] for row in dv.read_table(tmp_path / "t").to_pylist()] == LISTS[3:]
+
+
+@pytest.mark.parametrize("encode", ENCODED.values(), ids=ENCODED)
+def test_list_views_in_structs_and_lists_become_variants(encode: Callable[[Any], Any]):
+    views = pa.array(LISTS, pa.list_view(pa.int64()))
+    structs = pa.StructArray.from_arrays([views, NESTED_LAYOUTS["large list view"]], ["a", "b"])
+    lists = [None if values is None else [{"c": values}] for values in LISTS]
+    nested = pa.array(lists, pa.list_view(pa.struct([("c", views.type)])))
+    found = dv.to_json(functions.to_variant_object(encode(structs))).to_pylist()
+    assert [json.loads(text) for text in found] == [{"a": values, "b": values} for values in LISTS]
+    found = dv.to_json(functions.to_variant_object(encode(nested))).to_pylist()
+    assert [text and json.loads(text) for text in found] == lists
 
 
 @pytest.mark.parametrize("chunked", [False, True])

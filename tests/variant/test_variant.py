@@ -15,8 +15,14 @@ from hypothesis import strategies as st
 from support.errors import raises_at
 from support.strategies import Encoded, json_values, meaning, meanings, variant_array, variants
 
-from delta_variant import Variant, parse_json, to_json, try_variant_get, variant_get
-from delta_variant.errors import CastError, InvalidJsonError, InvalidStatisticsError, MalformedVariantError
+from delta_variant import Variant, _native, parse_json, to_json, try_variant_get, variant_get
+from delta_variant.errors import (
+    CastError,
+    InvalidJsonError,
+    InvalidStatisticsError,
+    MalformedVariantError,
+    SchemaError,
+)
 from delta_variant.protocol.statistics import decode_bound
 
 
@@ -246,8 +252,11 @@ def test_shredded_decimals_are_cast_to_the_nearest_double(precision: int, scale:
 def test_a_shredded_decimal_with_more_digits_than_its_type_is_malformed():
     unscaled = (7).to_bytes(16, "little") + (99999).to_bytes(16, "little")
     values = pa.Array.from_buffers(pa.decimal128(3, 1), 2, [None, pa.py_buffer(unscaled)])
-    with raises_at(MalformedVariantError, "more digits", row=1):
+    with raises_at(SchemaError, "Decimal value 99999 does not fit in precision", row=1):
         variant_get(shredded_as(values), "$", "double")
+    # Arrays of data files are not checked before.
+    with raises_at(MalformedVariantError, "more digits", row=1):
+        _native.variant_get(shredded_as(values), [], pa.float64(), True, "UTC")
 
 
 def shredded_as(values: pa.Array[Any]) -> pa.StructArray:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as arrow_types
 
-from ..._arrow import Array, is_encoded, replace_view, values_and_positions
+from ..._arrow import Array, decode, is_encoded, replace_view, values_and_positions
 from ...errors import SchemaError
 from ...variant.values import VARIANT_TYPE
 from ..types import VARIANT, ArrayType, DataType, MapType, PrimitiveType, StructField, StructType, describe
@@ -63,7 +63,7 @@ def _conform(array: Array, data_type: DataType, path: tuple[str, ...]) -> Array:
     if is_encoded(array):
         return _conform_encoded(array, data_type, path)
     if data_type == VARIANT and not arrow_types.is_null(array.type):
-        return array if len(path) == 1 else _conform_nested_variant(array, path)
+        return decode(array) if len(path) == 1 else _conform_nested_variant(array, path)
     if isinstance(data_type, StructType) and arrow_types.is_struct(array.type):
         return _conform_struct(array, data_type, path)
     if isinstance(data_type, ArrayType) and is_list(array.type):
