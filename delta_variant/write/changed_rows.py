@@ -101,13 +101,12 @@ def read_remaining_rows(
         for after, moving in _read_after(file, change, copied, ranges, writer):
             yield shred(after.with_row_ids(moving))
 
-    def read_assigned(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
+    def read_assigned(group: RowRange) -> Iterator[pa.RecordBatch]:
         replaced = {name: each for name, each in columns.items() if name in change.columns.assigned}
-        changed = _rows_in(rows, ranges or ())
-        return _read_around(file, replaced, changed, change, frozenset(), ranges, writer)
+        return _read_around(file, replaced, _rows_in(rows, [group]), change, frozenset(), [group], writer)
 
-    def read_before(ranges: Sequence[RowRange] | None) -> Iterator[pa.RecordBatch]:
-        return _read_around(file, columns, rows[:0], change, shredded, ranges, None)
+    def read_before(group: RowRange) -> Iterator[pa.RecordBatch]:
+        return _read_around(file, columns, rows[:0], change, shredded, [group], None)
 
     copyable = copyable_row_groups(file, tracking)
     changed = frozenset(each for each in copyable if len(_rows_in(rows, [file.row_groups[each]])))
@@ -158,7 +157,7 @@ def _read_around(
     rows: Array,
     change: RowChange,
     shredded: frozenset[str],
-    ranges: Sequence[RowRange] | None,
+    ranges: Sequence[RowRange],
     writer: ChangeWriter | None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield some columns of the rows of a file that remain after a change, like `read_remaining_rows`.

@@ -159,7 +159,7 @@ class Router:
         schema = StructType(tuple(fields))
         stored = FileColumns.of(replace(self._table, schema=schema, extra_columns=()))
         positions = [columns.schema.get_field_index(field.name) for field in stored.physical.fields]
-        batches = (stored.of_files(conform(batch, schema)) for batch in new.read([rows.rows]))
+        batches = (stored.of_files(conform(batch, schema)) for batch in new.read(rows.rows))
         return ReplacedColumns(positions, batches)
 
     def _new_series(self, values: PartitionValues) -> _RoutedSeries:

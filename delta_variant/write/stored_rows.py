@@ -31,13 +31,13 @@ ReadRows: TypeAlias = Callable[[Sequence[RowRange] | None], Iterator[pa.RecordBa
 class Replacement(msgspec.Struct, frozen=True):
     """New values of some columns of a file, and the row groups in which they differ.
 
-    `read` reads the values, and `read_before` rows of the file as they are.
+    `read` yields the values in a range of rows, and `read_before` these rows of the file as they are.
     """
 
     row_groups: Collection[int]
     columns: Collection[str]
-    read: ReadRows
-    read_before: ReadRows
+    read: Callable[[RowRange], Iterator[pa.RecordBatch]]
+    read_before: Callable[[RowRange], Iterator[pa.RecordBatch]]
 
 
 class StoredRows(msgspec.Struct, frozen=True):
@@ -110,9 +110,10 @@ def read_or_copy(
             continue
         for number, rows in members:
             new = replacement if replacement is not None and number in replacement.row_groups else None
-            sample = samples.of(file.native, partial(_first_row, new.read_before if new else read, rows))
+            before = new.read_before if new else lambda group: read([group])
+            sample = samples.of(file.native, partial(_first_row, before, rows))
             yield StoredRows(file.native, number, rows, sample, read, _is_large(*sizes[number]), new)
 
 
-def _first_row(read: ReadRows, rows: RowRange) -> pa.RecordBatch:
-    return next(read([(rows[0], rows[0] + 1)]))
+def _first_row(read: Callable[[RowRange], Iterator[pa.RecordBatch]], rows: RowRange) -> pa.RecordBatch:
+    return next(read((rows[0], rows[0] + 1)))
