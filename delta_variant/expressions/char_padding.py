@@ -1,8 +1,8 @@
 """Columns of Spark's type `char(n)`: a read pads text with spaces to n characters, as Spark does.
 
-A comparison of such columns and constants pads all of them to the longest. Text within structs, arrays and
-maps is padded by a read, and compared as it is. Bounds of files are those of the text as it is stored, so a
-padded column skips no files.
+A comparison of such columns and constants pads all of them to the longest, except `in` with a list that has
+another column. Text within structs, arrays and maps is padded by a read, and compared as it is. Bounds of
+files are those of the text as it is stored, so a padded column skips no files.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pad_chars(bound: Expression, columns: Mapping[str, Widths], table: str | Non
     def change(node: Expression) -> Expression | None:
         if found := widths(node):
             return _pad(node, found)
-        if not isinstance(node, Call) or node.function not in COMPARISONS:
+        if not isinstance(node, Call) or node.function not in COMPARISONS or _is_of_columns(node):
             return None
         compared = [_width(each, widths(each)) for each in node.arguments]
         if None in compared or not any(isinstance(each, Column) for each in node.arguments):
@@ -44,6 +44,12 @@ def pad_chars(bound: Expression, columns: Mapping[str, Widths], table: str | Non
         return msgspec.structs.replace(node, arguments=tuple(padded))
 
     return transform(bound, change) if columns else bound
+
+
+def _is_of_columns(node: Call) -> bool:
+    """Return whether a list of options has another column: Spark compares these as a read pads them."""
+    options = node.arguments[1:]
+    return len(options) > 1 and not all(isinstance(each, Literal) for each in options)
 
 
 def padded_column(bound: Expression) -> str | None:

@@ -52,6 +52,16 @@ def test_a_read_pads_char_columns_only(table: Path):
 
 
 @pytest.mark.parametrize(
+    ("where", "ids"), [("c = w", [1, 2]), ("c in (w)", [1, 2]), ("c in ('a', w)", []), ("w in ('a', c)", [])]
+)
+def test_lists_of_columns_are_compared_without_padding(tmp_path: Path, where: str, ids: list[int]):
+    """Spark 4.2 pads lists of constants, and a list of one column, which it takes for `=`."""
+    dv.write_table(tmp_path, pa.table({"id": [1, 2, 3], "c": ["a", "b", None], "w": ["a", "b", None]}))
+    declare(tmp_path, {"c": "char(5)", "w": "char(3)"})
+    assert sorted(dv.read_table(tmp_path, where=where).to_table()["id"].to_pylist()) == ids
+
+
+@pytest.mark.parametrize(
     ("where", "ids"),
     [
         ("c = 'a'", [1]),
