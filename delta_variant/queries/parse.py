@@ -130,11 +130,11 @@ class _QueryGrammar(Grammar):
         return left
 
     def _set_operation(self, kind: str, left: Any, read: Callable[[], Any]) -> SetOperation:
+        if kind != "union" and self.is_next("all"):
+            self.fail("`distinct` or a query", f"`{kind} all` is not supported")
         is_all = self.accept("all")
         if not is_all:
             self.accept("distinct")
-        if is_all and kind != "union":
-            self.fail("`select`", f"`{kind} all` is not supported")
         return SetOperation(cast(Any, kind), is_all, left, read())
 
     def _select_or_query(self) -> Any:
