@@ -275,7 +275,9 @@ MOMENT = dt.datetime(1960, 1, 1, 0, 0, 0, 123_456)
 )
 def test_bounds_of_timestamps_are_rounded_down_only(tmp_path, zone, side, fraction, is_right):
     """PROTOCOL.md, "Per-file Statistics": timestamps are truncated down to milliseconds."""
-    dv.write_table(tmp_path / "t", pa.table({"c": pa.array([MOMENT], pa.timestamp("us", zone))}))
+    last = dt.datetime(9999, 12, 31, 23, 59, 59, 999_999)
+    values = {"c": pa.array([MOMENT], pa.timestamp("us", zone)), "last": [last]}
+    dv.write_table(tmp_path / "t", pa.table(values))
     bound = f"1960-01-01T00:00:00.{fraction}{'Z' if zone else ''}"
     Table(tmp_path / "t").edit_stats(lambda each: each[side].update(c=bound))
     found = dv.audit_table(tmp_path / "t", data=True).findings

@@ -253,7 +253,7 @@ def _bounds_of_nulls(subject: FileSubject) -> Iterator[Violation]:
 def _is_outside(stated: Any, actual: Any, is_upper: bool) -> bool:
     if isinstance(stated, datetime) and not is_upper:
         # The actual bound is rounded down to a millisecond. The rule of inexact bounds checks finer ones.
-        return bool(stated >= actual + timedelta(milliseconds=1))
+        return bool(stated - actual >= timedelta(milliseconds=1))
     return bool(stated < actual if is_upper else stated > actual)
 
 
