@@ -286,6 +286,19 @@ def test_bounds_of_timestamps_are_rounded_down_only(tmp_path, zone, side, fracti
     assert dv.audit_table(tmp_path / "t", data=True).findings == ()
 
 
+def test_a_version_of_readers_that_stands_for_a_feature_has_no_findings(tmp_path):
+    """Spark creates tables with column mapping and an identity column with this protocol."""
+    mapped = {"delta.columnMapping.mode": "name"}
+    dv.create_table(tmp_path / "t", {"id": "bigint", "s": "string"}, configuration=mapped)
+    protocol = {"minReaderVersion": 2, "minWriterVersion": 7, "writerFeatures": ["columnMapping"]}
+    Table(tmp_path / "t").edit("protocol", lambda each: (each.clear(), each.update(protocol)))
+    assert dv.audit_table(tmp_path / "t").findings == ()
+    dv.write_table(tmp_path / "t", [{"id": 1, "s": "a"}], mode="append")
+    assert dv.read_table(tmp_path / "t").to_pylist() == [{"id": 1, "s": "a"}]
+    Table(tmp_path / "t").edit("protocol", lambda each: each.update(minReaderVersion=1))
+    assert [each.rule for each in dv.audit_table(tmp_path / "t").findings][-1] == "T5"
+
+
 def test_a_finding_has_its_location(tmp_path):
     table = Table.write(tmp_path / "table")
     table.shift_bounds("$['a']", {"type": "bigint", "value": 2}, {"type": "bigint", "value": 3})
