@@ -7,7 +7,7 @@ in `delta_variant` itself.
 from __future__ import annotations
 
 from ._options import DuplicateKeys, Floats, Numeric, OnConflict
-from .data_file.options import Compatibility, Compression, OnInvalid, ResidualRows, Shredding
+from .data_file.options import Compatibility, OnInvalid, ResidualRows, Shredding
 from .data_file.writer import WrittenFile
 from .execution import Engine
 from .input.json_lines import Format, JsonLines, Progress, Source
@@ -24,6 +24,7 @@ from .operations.legacy.migration import MigratedFile, NewShredding
 from .operations.optimize.layout import FileGroup
 from .operations.statistics_repair import FileRepair
 from .protocol.actions import DomainMetadata, Metadata, Protocol, Txn
+from .protocol.properties import Compression
 from .protocol.statistics import FileStatistics
 from .protocol.table_configuration import TableConfiguration
 from .protocol.types import StructType

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from .._redaction import SHORTEST_SECRET
+from ..protocol import properties
 from ..storage.store import RememberedTable, TableLocation
 from .help import COMMON_OPTIONS
 
@@ -59,7 +60,7 @@ ResidualRows = Annotated[
 ]
 TargetFileSize = Annotated[str, option("Target size of data files.", "SIZE")]
 Compression = Annotated[
-    Literal["zstd", "snappy", "gzip", "lz4", "none"] | None,
+    properties.Compression | None,
     option("The compression of data files; by default that of the table, or zstd."),
 ]
 Columns = Annotated[

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from .._checks import check_option, check_path, is_number, to_integer
 from .._options import DuplicateKeys, Floats, Numeric, PageVersion
 from ..errors import ArgumentTypeError
+from ..protocol.properties import Compression
 from ..protocol.statistics import Path
 from ..variant.shredding import ShreddingSchema
 
@@ -20,7 +21,6 @@ at all (None)."""
 
 OnInvalid: TypeAlias = Literal["error", "reject", "null"]
 ResidualRows: TypeAlias = Literal["separate", "inline"]
-Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
 
 Compatibility: TypeAlias = Literal["unshredded"] | None
 """Readers without support of shredding and of the annotation VARIANT, or None."""

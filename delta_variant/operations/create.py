@@ -25,6 +25,7 @@ from ..protocol.identity_columns import find_identities, identity_metadata
 from ..protocol.properties import CONSTRAINT, column_names_text
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import (
+    COMMENT,
     DEFAULT,
     GENERATION_EXPRESSION,
     DataType,
@@ -157,7 +158,7 @@ def _parse_definitions(columns: Columns | Sequence[str]) -> tuple[tuple[StructFi
             known = {
                 DEFAULT: parsed.default,
                 GENERATION_EXPRESSION: parsed.generated,
-                "comment": parsed.comment,
+                COMMENT: parsed.comment,
             }
             metadata: dict[str, Any] = {key: value for key, value in known.items() if value is not None}
             delta_type = column_type(parsed.name, "variant" if parsed.type is None else parsed.type)

@@ -20,7 +20,7 @@ Choice = TypeVar("Choice", bound=str)
 
 ColumnMappingMode: TypeAlias = Literal["none", "name", "id"]
 
-Codec: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
+Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
 
 Compatibility: TypeAlias = Literal["default", "unshredded"]
 
@@ -32,7 +32,7 @@ FEATURE = "delta.feature."
 CONSTRAINT = "delta.constraints."
 """Prefixes of names: of the properties that add a feature, and of those that hold a CHECK constraint."""
 
-CODECS: Mapping[str, Codec] = {
+CODECS: Mapping[str, Compression] = {
     "zstd": "zstd",
     "snappy": "snappy",
     "gzip": "gzip",
@@ -207,7 +207,7 @@ def _name_part(part: str) -> str:
     return part if re.fullmatch(r"\w+", part, re.ASCII) else "`" + part.replace("`", "``") + "`"
 
 
-def _compression(text: str) -> Codec:
+def _compression(text: str) -> Compression:
     """Return a codec by any of its names (PROTOCOL.md, "Table Properties"); raises ValueError."""
     codec = CODECS.get(text.lower())
     if codec is None:
@@ -274,7 +274,7 @@ COLUMN_MAPPING_MODE: TableProperty[ColumnMappingMode] = _choice(
 COMPATIBILITY: TableProperty[Compatibility] = _choice("deltaVariant.compatibility", "default", "unshredded")
 EXPORT = _text("deltaVariant.export")
 """What a table was exported from, as JSON text. It is read-only for this library."""
-COMPRESSION_CODEC: TableProperty[Codec | None] = TableProperty(
+COMPRESSION_CODEC: TableProperty[Compression | None] = TableProperty(
     "delta.parquet.compression.codec",
     _compression,
     None,

@@ -61,6 +61,7 @@ VOID = PrimitiveType("void")
 
 # Keys in the metadata of fields.
 DEFAULT = "CURRENT_DEFAULT"
+COMMENT = "comment"
 GENERATION_EXPRESSION = "delta.generationExpression"
 IDENTITY = "delta.identity."  # The start of several keys.
 INVARIANTS = "delta.invariants"

@@ -16,6 +16,7 @@ from ..protocol.schema.char_types import TYPE_TEXT
 from ..protocol.schema.json_text import parse as parse_schema
 from ..protocol.schema.json_text import to_json as schema_to_json
 from ..protocol.types import (
+    COMMENT,
     VARIANT,
     ArrayType,
     DataType,
@@ -29,7 +30,6 @@ from ..protocol.types import (
 from ..protocol.types import describe as describe_type
 from .versions import arrow_schema
 
-COMMENT = "comment"
 STRING = PrimitiveType("string")
 BINARY = PrimitiveType("binary")
 

@@ -110,6 +110,15 @@ def test_write_accepts_several_inputs_globs_and_gzip_and_appends(tmp_path, event
     assert "version 1, 5 rows in 1 file" in again.stdout
 
 
+def test_write_follows_the_compression_of_the_table(tmp_path, events):
+    table = str(tmp_path / "t")
+    for arguments in ([], ["--mode", "append"], ["--mode", "append", "--compression", "gzip"]):
+        codec = [] if arguments else ["--property", "delta.parquet.compression.codec=snappy"]
+        assert run("write", str(events), table, "--column", "event", *codec, *arguments).exit_code == 0
+    suffixes = [path.name.split(".", 1)[1] for path in (tmp_path / "t").glob("*.parquet")]
+    assert sorted(suffixes) == ["gzip.parquet", "snappy.parquet", "snappy.parquet"]
+
+
 def test_write_reads_standard_input(tmp_path):
     result = run("write", "-", str(tmp_path / "table"), "--json", stdin=b'{"a": 1}\n{"a": 2}\n')
     assert json.loads(result.stdout)["rows"] == 2

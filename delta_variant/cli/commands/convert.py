@@ -46,7 +46,7 @@ def convert(
         Texts, option("Set a property of the table; repeatable.", "KEY=VALUE", "--property")
     ] = None,
     shredding: Annotated[str, option("How to shred Variants, as in write.", "infer|none|SCHEMA")] = "infer",
-    compression: Compression = "zstd",
+    compression: Compression = None,
     target_file_size: TargetFileSize = "128MB",
     residual_rows: ResidualRows = "separate",
     json: Json = False,

@@ -120,7 +120,7 @@ def write(
         Literal["error", "last"],
         option("For duplicate names in an object: reject it, or use the last value."),
     ] = "error",
-    compression: Compression = "zstd",
+    compression: Compression = None,
     target_file_size: TargetFileSize = "128MB",
     residual_rows: ResidualRows = "separate",
     txn: Annotated[

@@ -12,11 +12,9 @@ from ...log.commit_context import CommitOptions, CommitResult
 from ...log.snapshot import Snapshot
 from ...protocol.schema.paths import FieldPath, edit_fields, path_text, resolve, split_at_field
 from ...protocol.schema.rules import check_new as check_new_schema
-from ...protocol.types import StructField, StructType, describe, fields_of
+from ...protocol.types import COMMENT, StructField, StructType, describe, fields_of
 from ...storage.store import TableLocation
 from .alteration import check_schema_may_change, load_for_alter, metadata_options, plan_alteration
-
-COMMENT = "comment"
 
 
 class Position(NamedTuple):
