@@ -1,13 +1,16 @@
-"""Types of the options of the native library."""
+"""Types of the options of the native library, without the import of any library."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Change: TypeAlias = Literal["insert", "set", "replace", "append"]
 """What happens to the value at a path: `set` creates a missing one, `replace` does not."""
+
+Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
 
 DuplicateKeys: TypeAlias = Literal["error", "last"]
 """How to handle a JSON object with two fields of one name: raise an error, or take the last."""

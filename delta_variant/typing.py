@@ -6,7 +6,7 @@ in `delta_variant` itself.
 
 from __future__ import annotations
 
-from ._options import DuplicateKeys, Floats, Numeric, OnConflict
+from ._options import Compression, DuplicateKeys, Floats, Numeric, OnConflict
 from .data_file.options import Compatibility, OnInvalid, ResidualRows, Shredding
 from .data_file.writer import WrittenFile
 from .execution import Engine
@@ -24,7 +24,6 @@ from .operations.legacy.migration import MigratedFile, NewShredding
 from .operations.optimize.layout import FileGroup
 from .operations.statistics_repair import FileRepair
 from .protocol.actions import DomainMetadata, Metadata, Protocol, Txn
-from .protocol.properties import Compression
 from .protocol.statistics import FileStatistics
 from .protocol.table_configuration import TableConfiguration
 from .protocol.types import StructType

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from .. import _options
 from .._redaction import SHORTEST_SECRET
-from ..protocol import properties
 from ..storage.store import RememberedTable, TableLocation
 from .help import COMMON_OPTIONS
 
@@ -60,7 +60,7 @@ ResidualRows = Annotated[
 ]
 TargetFileSize = Annotated[str, option("Target size of data files.", "SIZE")]
 Compression = Annotated[
-    properties.Compression | None,
+    _options.Compression | None,
     option("The compression of data files; by default that of the table, or zstd."),
 ]
 Columns = Annotated[

@@ -8,9 +8,8 @@ from os import PathLike
 from typing import Any, Literal, TypeAlias, get_args
 
 from .._checks import check_option, check_path, is_number, to_integer
-from .._options import DuplicateKeys, Floats, Numeric, PageVersion
+from .._options import Compression, DuplicateKeys, Floats, Numeric, PageVersion
 from ..errors import ArgumentTypeError
-from ..protocol.properties import Compression
 from ..protocol.statistics import Path
 from ..variant.shredding import ShreddingSchema
 

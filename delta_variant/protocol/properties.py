@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 from .._checks import check_text, nearest
-from .._options import PageVersion
+from .._options import Compression, PageVersion
 from ..errors import ArgumentTypeError, ProtocolError
 
 T = TypeVar("T")
@@ -20,7 +20,6 @@ Choice = TypeVar("Choice", bound=str)
 
 ColumnMappingMode: TypeAlias = Literal["none", "name", "id"]
 
-Compression: TypeAlias = Literal["zstd", "snappy", "gzip", "lz4", "none"]
 
 Compatibility: TypeAlias = Literal["default", "unshredded"]
 

@@ -16,13 +16,13 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ... import _native
+from ..._options import Compression
 from ...data_file.options import FileOptions, WriteOptions
 from ...data_file.reader import LegacyMode, Projection, open_file, read
 from ...data_file.writer import FileSeries, InvalidValue, WrittenFile
 from ...errors import DataFileError, ShreddingError, error_location
 from ...log.load import load_snapshot
 from ...protocol import features
-from ...protocol.properties import Compression
 from ...storage.store import open_store
 from ...storage.uris import local_location
 from ...variant.shredding import ShreddingSchema

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ..._checks import check_option, check_path
+from ..._options import Compression
 from ..._progress import advance, begin
 from ...data_file.options import FileOptions, Shredding, WriteOptions
 from ...data_file.writer import WrittenFile
 from ...errors import DataFileError, error_location
-from ...protocol.properties import Compression
 from ...storage.uris import local_location
 from ...variant.shredding import ShreddingSchema
 from .files import FilePath, LegacyFile, open_legacy_file, read_batches, staging_folder, write_file
