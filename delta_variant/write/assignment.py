@@ -198,13 +198,15 @@ class ColumnRoles:
         copied: The Variant columns that only pass through, and are accepted in shredded form.
         passed: The columns that pass through unread.
         replaced: The columns that each update sets to values that do not depend on them.
-        assigned: The columns that updates may set, none if the change may remove rows.
+        assigned: The columns that updates may set.
+        may_remove: Whether the change may also remove rows.
     """
 
     copied: frozenset[str]
     passed: frozenset[str] = frozenset()
     replaced: frozenset[str] = frozenset()
     assigned: frozenset[str] = frozenset()
+    may_remove: bool = True
 
     @classmethod
     def of(
@@ -215,12 +217,11 @@ class ColumnRoles:
         *,
         tested: Iterable[Expression] = (),
         values: Iterable[Expression],
-        removes: bool = False,
+        may_remove: bool = False,
     ) -> ColumnRoles:
         """Return the roles of the columns if some updates apply to rows, each to some of them.
 
-        `tested` are the conditions that are evaluated again, and `values` all that assigned values read. The
-        change `removes` other rows or none.
+        `tested` are the conditions that are evaluated again, and `values` all that assigned values read.
         """
         set_by = [frozenset(each.column for each in update if not each.path) for update in updates]
         set_by = set_by or [frozenset()]
@@ -234,7 +235,8 @@ class ColumnRoles:
             copied=scope.variants_unread_by([*tested, *read]) & unset,
             passed=unset - names - {input_column(each) for each in tested if each in whole},
             replaced=frozenset.intersection(*set_by) - names - set(map(input_column, tested)),
-            assigned=frozenset() if removes else assigned,
+            assigned=assigned,
+            may_remove=may_remove,
         )
 
 

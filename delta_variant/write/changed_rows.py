@@ -110,7 +110,7 @@ def read_remaining_rows(
 
     copyable = copyable_row_groups(file, tracking)
     changed = frozenset(each for each in copyable if len(_rows_in(rows, [file.row_groups[each]])))
-    if not _are_replaceable(change.columns.assigned, table):
+    if change.columns.may_remove or not _are_replaceable(change.columns.assigned, table):
         return read_or_copy(file, read, frozenset(copyable) - changed)
     replacement = Replacement(changed, change.columns.assigned, read_assigned, read_before)
     return read_or_copy(file, read, frozenset(copyable), replacement=replacement)
@@ -121,12 +121,11 @@ def _are_replaceable(columns: Collection[str], table: TableConfiguration) -> boo
 
     New Variants may be residual, and new partition values are those of another file.
     """
-    is_in_place = all(
-        not has_variant(field.type) and field.name not in table.partition_columns
+    return not any(
+        has_variant(field.type) or field.name in table.partition_columns
         for field in table.schema.fields
         if field.name in columns
     )
-    return bool(columns) and is_in_place
 
 
 def _shredder(file: FileReader, names: Collection[str]) -> Callable[[pa.RecordBatch], pa.RecordBatch]:

@@ -78,7 +78,7 @@ def column_roles(version: TableVersion, clauses: Sequence[Clause], rules: RowRul
         rules,
         [clause.assignments for clause in clauses if clause.action == "update"],
         values=[unqualify(each) for each in side_inputs(values, "target")],
-        removes=any(clause.action == "delete" for clause in clauses),
+        may_remove=any(clause.action == "delete" for clause in clauses),
     )
 
 
