@@ -183,7 +183,7 @@ def _rewrite(file: FileReader, rows: Array, change: RowChange, new: NewFileWrite
     try:
         files = write_files(
             new.store,
-            read_remaining_rows(file, rows, change, new.shredded(file, change, options), writer),
+            read_remaining_rows(file, rows, change, new.shredded(file, rows, change, options), writer),
             new.stored,
             options,
             name=new.name,

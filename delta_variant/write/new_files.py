@@ -105,11 +105,19 @@ class NewFileWriters:
             return None
         return ChangeWriter(self.store, self.after, self.name)
 
-    def shredded(self, file: FileReader, change: RowChange, options: WriteOptions) -> frozenset[str]:
-        """Return the Variant columns of a file that a new file with these options takes in shredded form."""
+    def shredded(
+        self, file: FileReader, rows: Array, change: RowChange, options: WriteOptions
+    ) -> frozenset[str]:
+        """Return the Variant columns of a file that a new file with these options takes in shredded form.
+
+        These are the columns that pass through a change of some rows, and others if the rows are few.
+        """
         # Change data files do not have the shredding of the file.
-        taken = frozenset() if self._changes is not None else change.columns.copied | change.columns.assigned
-        return file.shredded(taken, options.shredding)
+        if self._changes is not None:
+            return frozenset()
+        is_few = len(rows) <= MOST_REPLACED * file.native.num_rows
+        others = change.columns.assigned if is_few else frozenset()
+        return file.shredded(change.columns.copied | others, options.shredding)
 
     def join(self, file: FileReader, rows: Array, change: RowChange) -> bool:
         """Write the rows of a small file after a change to a new file that it shares with others.
@@ -125,7 +133,7 @@ class NewFileWriters:
             if len(self._joined) == MAX_SHARED:
                 return False
             options = self.options_for_all(file)
-            self._joined[kind] = self._new_router(options), self.shredded(file, change, options)
+            self._joined[kind] = self._new_router(options), self.shredded(file, rows, change, options)
         router, shredded = self._joined[kind]
         router.add_all(read_remaining_rows(file, rows, change, shredded, self._changes))
         return True
