@@ -96,7 +96,7 @@ class Explanation:
         pages_read: The number of pages read.
         bytes: The size of the table's files in bytes.
         bytes_read: The number of bytes read, at most `bytes`: those that are read again do not count twice.
-        rows_decoded: The number of rows decoded.
+        rows_decoded: The number of rows decoded, and of those that a dictionary excludes.
         residual_rows_decoded: The number of these in files of residual rows.
         rows: The number of matching rows.
         bounded_files: For each column or path of the predicate, the number of files with a bound for it. The

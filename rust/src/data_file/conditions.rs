@@ -51,6 +51,11 @@ impl Test {
         }
     }
 
+    /// Whether it tests for equality. Few row groups that bounds keep lack values for the other operators.
+    pub fn is_equality(&self) -> bool {
+        matches!(self, Test::In(_) | Test::Any(Operator::Equal, _))
+    }
+
     /// Return the rows for which the test is true, or `None` if it does not apply to values of this type.
     pub fn matching(&self, values: &ArrayRef) -> Result<Option<BooleanBuffer>> {
         let data_type = match self {

@@ -4,6 +4,7 @@
 
 mod columns;
 pub mod conditions;
+mod dictionaries;
 pub mod filter;
 pub mod members;
 pub mod read;

@@ -25,6 +25,7 @@ use roaring::RoaringTreemap;
 
 use super::columns::locate;
 use super::conditions::Condition;
+use super::dictionaries::Dictionary;
 use super::filter::filter_rows;
 use super::rows::{RowGroups, RowNumbers, Selected};
 use super::text::{as_dictionary, is_other_form};
@@ -195,8 +196,16 @@ struct Decoder {
     batches: Option<RowGroupBatches>,
     /// The rows that are decoded next.
     rows: RowNumbers,
-    /// Decoded batches that are not rebuilt yet, each with its rows.
-    decoded: Vec<(Vec<Range<u64>>, RecordBatch)>,
+    /// Decoded batches that are not rebuilt yet.
+    decoded: Vec<Decoded>,
+}
+
+/// What the decoding of whole values gives.
+enum Decoded {
+    /// A batch of these rows.
+    Rows(Vec<Range<u64>>, RecordBatch),
+    /// The number of the rows in a row group of which none meets the conditions. They are not decoded.
+    Excluded(usize),
 }
 
 /// The state of a read of leaves in one row group.
@@ -299,8 +308,10 @@ impl DataFileReader {
         let (decoding, projected) = rayon::join(
             || decoder.decode(query, row_groups),
             || {
-                let project =
-                    |(rows, batch): &(Vec<Range<u64>>, RecordBatch)| query.project_rows(batch, rows);
+                let project = |decoded: &Decoded| match decoded {
+                    Decoded::Rows(rows, batch) => query.project_rows(batch, rows),
+                    Decoded::Excluded(count) => query.project_none(*count),
+                };
                 decoded.par_iter().with_max_len(1).map(project).collect::<Vec<_>>()
             },
         );
@@ -381,6 +392,11 @@ impl LeafReader {
         let mut bytes = self.decoded_bytes();
         while !self.is_at_end && bytes < most {
             let Some(batches) = &mut self.batches else {
+                if !self.has_metadata && query.excludes(self.selected.row_group) {
+                    self.projected.push(query.project_none(self.selected.len())?);
+                    self.is_at_end = true;
+                    continue;
+                }
                 self.batches = Some(query.read_leaves(&self.selected, self.has_metadata)?);
                 continue;
             };
@@ -421,6 +437,10 @@ impl Decoder {
         while self.decoded.len() < WHOLE_BATCHES && bytes < DECODED_BYTES {
             let Some(batches) = &mut self.batches else {
                 let Some(selected) = row_groups.next() else { return Ok(()) };
+                if query.excludes(selected.row_group) {
+                    self.decoded.push(Decoded::Excluded(selected.len()));
+                    continue;
+                }
                 self.rows = selected.numbers();
                 self.batches = Some(query.read_rows(&query.whole_scan()?, &selected)?);
                 continue;
@@ -429,7 +449,7 @@ impl Decoder {
                 None => self.batches = None,
                 Some(batch) => {
                     bytes += batch.get_array_memory_size();
-                    self.decoded.push((self.rows.take(batch.num_rows()), batch));
+                    self.decoded.push(Decoded::Rows(self.rows.take(batch.num_rows()), batch));
                 }
             }
         }
@@ -520,6 +540,44 @@ impl Query {
         let batch =
             self.project(&selected.batch, selected.numbers()).map_err(|error| selected.locate(error))?;
         Ok(Found { rows_read, batch })
+    }
+
+    /// The projections of `rows_read` rows of which none meets the conditions: they have no rows.
+    fn project_none(&self, rows_read: usize) -> Result<Found> {
+        let none = without_columns(0)?;
+        let batch = if self.is_count { none } else { self.project(&none, iter::empty())? };
+        Ok(Found { rows_read, batch })
+    }
+
+    /// Whether the dictionary of a column shows that no row of a row group meets the conditions.
+    fn excludes(&self, row_group: usize) -> bool {
+        let mut equalities = self.conditions.iter().filter(|condition| condition.test.is_equality());
+        // The rows are read after an error, which they may not have: a value need not occur in them.
+        equalities.any(|condition| self.dictionary_excludes(condition, row_group).unwrap_or(false))
+    }
+
+    fn dictionary_excludes(&self, condition: &Condition, row_group: usize) -> Result<bool> {
+        let Some(projection) = self.projections.get(condition.projection) else { return Ok(false) };
+        let path = match &projection.what {
+            What::Path { path, .. } => Some(&path[..]),
+            What::Column => None,
+            What::Stored | What::Json { .. } | What::Position => return Ok(false),
+        };
+        let found = Dictionary::find(&self.file, row_group, &projection.column, path)?;
+        let Some(dictionary) = found else { return Ok(false) };
+        if !dictionary.is_small(self.bytes_needed(row_group)?) {
+            return Ok(false);
+        }
+        let Some(values) = dictionary.rows()? else { return Ok(false) };
+        Ok(self.matching(condition, &values)?.is_some_and(|found| found.count_set_bits() == 0))
+    }
+
+    /// The compressed bytes of the leaves that are read of a row group.
+    fn bytes_needed(&self, row_group: usize) -> Result<u64> {
+        let needed = self.needed_leaves()?;
+        let leaves: BTreeSet<usize> = needed.iter().flat_map(|one| one.leaves.iter().copied()).collect();
+        let chunks = self.file.row_groups()[row_group].columns();
+        Ok(leaves.iter().map(|&leaf| chunks[leaf].compressed_size().unsigned_abs()).sum())
     }
 
     /// The rows that meet a condition; `None` if it does not decide about them.

@@ -107,6 +107,14 @@ impl Selected {
         RowNumbers { first: self.first, ranges: ranges.unwrap_or_else(|| vec![whole]), next: 0 }
     }
 
+    /// The number of rows that are not deleted.
+    pub fn len(&self) -> usize {
+        match self.live.as_ref().or(self.rows.as_ref()) {
+            Some(ranges) => ranges.iter().map(|range| range.end - range.start).sum::<u64>() as usize,
+            None => self.count as usize,
+        }
+    }
+
     /// Read no more than the rows of these numbers.
     pub fn restrict(&mut self, numbers: &RowNumbers) {
         let remaining = numbers.remaining();

@@ -92,7 +92,7 @@ fn page_at(pages: &PageIndex, row: u64) -> Option<Statistics<'_>> {
 }
 
 /// The location of an input in the file.
-enum Location {
+pub(super) enum Location {
     /// The file lacks the column, which is null.
     Absent,
     /// A column without usable statistics.
@@ -114,14 +114,15 @@ fn locations(file: &ParquetFile, inputs: &[Input]) -> Result<Vec<Location>> {
     let fields = file.arrow_schema().fields();
     let located = inputs.iter().map(|input| {
         file.check_unambiguous(&input.column)?;
-        location(fields, input)
+        location(fields, &input.column, input.path.as_deref())
     });
     located.collect()
 }
 
-fn location(fields: &Fields, input: &Input) -> Result<Location> {
-    let Some((first, field)) = locate(fields, &input.column) else { return Ok(Location::Absent) };
-    let leaf = match (&input.path, field.data_type()) {
+/// Locate a column, or the values at a path in a Variant.
+pub(super) fn location(fields: &Fields, column: &[String], path: Option<&[Step]>) -> Result<Location> {
+    let Some((first, field)) = locate(fields, column) else { return Ok(Location::Absent) };
+    let leaf = match (path, field.data_type()) {
         (None, data_type) if data_type.is_nested() => None,
         (None, _) => Some(ShreddedLeaf { typed_value: 0, value: None }),
         (Some(path), DataType::Struct(group)) => shredded_leaf(group, path)?,

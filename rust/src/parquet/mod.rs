@@ -7,6 +7,7 @@ mod bloom_filter;
 mod checksum;
 mod copy;
 mod decode;
+mod dictionaries;
 mod encode;
 pub mod footer_check;
 mod footers;

@@ -135,7 +135,7 @@ fn parse(footer: &Bytes, file_length: u64, schema: Option<SchemaDescriptor>) -> 
 /// An open file: its footer is read and checked, its data is not.
 pub struct ParquetFile {
     store: Store,
-    metadata: Arc<ParquetMetaData>,
+    pub(super) metadata: Arc<ParquetMetaData>,
     arrow_schema: SchemaRef,
     ambiguous: Vec<Ambiguity>,
     calendar: Option<Arc<LegacyCalendar>>,
@@ -191,6 +191,11 @@ impl ParquetFile {
     /// Length of the file in bytes.
     pub fn length(&self) -> u64 {
         self.store.length
+    }
+
+    /// Whether the caller reads the file, for example from an object store.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.store.source, OpenSource::Ranges(_))
     }
 
     /// A scan of all row groups, in file order.

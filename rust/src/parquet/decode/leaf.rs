@@ -54,6 +54,11 @@ impl Step {
 }
 
 impl Levels {
+    /// The same level for each of `count` entries.
+    pub fn repeated(level: u8, count: usize) -> Self {
+        Levels { level, count, each: Vec::new() }
+    }
+
     fn len(&self) -> usize {
         if self.each.is_empty() { self.count } else { self.each.len() }
     }

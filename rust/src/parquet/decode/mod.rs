@@ -4,6 +4,7 @@
 //! around the leaves. Lists, other types and other encodings are decoded by the `parquet` crate.
 
 mod delta;
+mod dictionary;
 mod hybrid;
 mod leaf;
 mod rows;

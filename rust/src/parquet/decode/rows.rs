@@ -35,7 +35,7 @@ const LEAVES_AT_ONCE: usize = 4;
 
 /// Which leaves of a scan are decoded here, and how rows are put together.
 pub(in crate::parquet) struct Plan {
-    columns: Vec<Node>,
+    pub(super) columns: Vec<Node>,
     /// The leaves that are decoded here, in the order of the file.
     pub own: Vec<OwnLeaf>,
     /// The other leaves.
@@ -47,11 +47,11 @@ pub(in crate::parquet) struct OwnLeaf {
     pub leaf: usize,
     data_type: DataType,
     physical_type: PhysicalType,
-    max_level: u8,
+    pub(super) max_level: u8,
     is_nullable: bool,
 }
 
-enum Node {
+pub(super) enum Node {
     /// The position among the leaves that are decoded here.
     Leaf(FieldRef, usize),
     Struct {
@@ -157,7 +157,7 @@ fn leaf_count(data_type: &DataType) -> usize {
 
 impl OwnLeaf {
     /// A decoder of the values; `None` for other types than those of Variants and Delta tables.
-    fn values(&self, keep: Keep) -> Option<Box<dyn Values>> {
+    pub(super) fn values(&self, keep: Keep) -> Option<Box<dyn Values>> {
         use PhysicalType::{BOOLEAN, BYTE_ARRAY, DOUBLE, FLOAT, INT32, INT64};
         let data_type = self.data_type.clone();
         Some(match (self.physical_type, &self.data_type) {
@@ -361,7 +361,7 @@ fn kept_rows(batch: RecordBatch, steps: &[Step]) -> Result<RecordBatch> {
     Ok(filter_record_batch(&batch, &BooleanArray::new(mask.finish(), None))?)
 }
 
-type Column = (FieldRef, ArrayRef);
+pub(super) type Column = (FieldRef, ArrayRef);
 
 fn columns_of<'a>(fields: &'a Fields, columns: &'a [ArrayRef]) -> impl Iterator<Item = Column> + 'a {
     fields.iter().cloned().zip(columns.iter().cloned())
@@ -369,7 +369,7 @@ fn columns_of<'a>(fields: &'a Fields, columns: &'a [ArrayRef]) -> impl Iterator<
 
 impl Node {
     /// Put together a column from the leaves that are decoded here and the columns that are not.
-    fn build(
+    pub(super) fn build(
         &self,
         decoded: &[(ArrayRef, Levels)],
         others: &mut dyn Iterator<Item = Column>,
