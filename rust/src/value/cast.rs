@@ -538,7 +538,7 @@ pub fn cast_array(typed: &ArrayRef, target: &DataType, casting: &Casting) -> Res
         let dictionary = typed.as_dictionary::<Int32Type>();
         return Ok(arrow_select::take::take(dictionary.values(), dictionary.keys(), None)?);
     }
-    if let Some(cast) = widened(typed, target) {
+    if let Some(cast) = widened(typed, target).or_else(|| narrowed(typed, target)) {
         return Ok(cast);
     }
     let scalars = Scalars::new(typed)?;
@@ -583,6 +583,28 @@ fn widened(typed: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
         }
         _ => None,
     }
+}
+
+/// The casts to narrower integers; `None` if a value does not fit, which each of the rows then decides.
+fn narrowed(typed: &ArrayRef, target: &DataType) -> Option<ArrayRef> {
+    match (typed.data_type(), target) {
+        (DataType::Int64, DataType::Int32) => fitting::<Int64Type, Int32Type>(typed),
+        (DataType::Int64, DataType::Int16) => fitting::<Int64Type, Int16Type>(typed),
+        (DataType::Int64, DataType::Int8) => fitting::<Int64Type, Int8Type>(typed),
+        (DataType::Int32, DataType::Int16) => fitting::<Int32Type, Int16Type>(typed),
+        (DataType::Int32, DataType::Int8) => fitting::<Int32Type, Int8Type>(typed),
+        (DataType::Int16, DataType::Int8) => fitting::<Int16Type, Int8Type>(typed),
+        _ => None,
+    }
+}
+
+fn fitting<From, To>(array: &ArrayRef) -> Option<ArrayRef>
+where
+    From: ArrowPrimitiveType,
+    To: ArrowPrimitiveType<Native: TryFrom<From::Native>>,
+{
+    let narrow = |value| To::Native::try_from(value).map_err(|_| ());
+    Some(Arc::new(array.as_primitive::<From>().try_unary::<_, To, ()>(narrow).ok()?))
 }
 
 /// The nearest doubles of decimals whose digits a double holds: both sides of the division are exact, so it rounds

@@ -440,6 +440,13 @@ fn casting_a_column_equals_casting_each_of_its_values() {
         Arc::new(Int16Array::from(vec![Some(-129), None, Some(1)])),
         Arc::new(Int32Array::from(vec![Some(i32::MIN), None, Some(20454)])),
         Arc::new(Int64Array::from(vec![Some(i64::MAX), None, Some(20454)])),
+        // All fit the narrower type of their last value, and no type below it.
+        Arc::new(Int16Array::from(vec![Some(1), None, Some(i8::MIN.into())])),
+        Arc::new(Int32Array::from(vec![Some(1), None, Some(i8::MAX.into())])),
+        Arc::new(Int32Array::from(vec![Some(128), None, Some(i16::MIN.into())])),
+        Arc::new(Int64Array::from(vec![Some(-1), None, Some(i8::MIN.into())])),
+        Arc::new(Int64Array::from(vec![Some(-129), None, Some(i16::MAX.into())])),
+        Arc::new(Int64Array::from(vec![Some(32_768), None, Some(i32::MIN.into())])),
         Arc::new(Float32Array::from(vec![Some(1.1), None, Some(f32::NAN)])),
         Arc::new(Float64Array::from(vec![Some(-0.005), None, Some(1e300)])),
         Arc::new(decimals.with_precision_and_scale(38, 2).unwrap()),
