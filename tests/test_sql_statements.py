@@ -230,6 +230,16 @@ def test_partitions_of_an_insert(tmp_path: Path):
         dv.sql(f"insert into {table} partition (a = 1) values ('x')")
 
 
+def test_partition_columns_in_backquotes(tmp_path: Path):
+    table, settings = f"delta.`{tmp_path / 'p'}`", "tblproperties ('delta.columnMapping.mode' = 'name')"
+    dv.sql(f"create table {table} (a int, `p q` int, `b``c` int) partitioned by (`p q`, `B``C`) {settings}")
+    dv.sql(f"insert into {table} partition (`p q` = 1, `b``c`) values (2, 3)")
+    assert dv.load_snapshot(tmp_path / "p").partition_columns == ("p q", "b`c")
+    assert dv.sql(f"select * from {table}").to_pylist() == [{"a": 2, "p q": 1, "b`c": 3}]
+    with pytest.raises(ExpressionError, match="expected `\\)`, got `int`"):
+        dv.sql(f"create table {table} (a int, p int) partitioned by (p int)")
+
+
 def test_the_rows_of_an_insert_are_in_the_order_of_the_table(tmp_path: Path):
     table = f"delta.`{tmp_path / 'p'}`"
     dv.sql(f"create table {table} (id int, p string, n int, q string) partitioned by (p, q)")

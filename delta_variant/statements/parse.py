@@ -358,7 +358,7 @@ MATCHES: Mapping[str, Matched] = {
 }
 OPTIONS: Mapping[str, tuple[str, Callable[[_Parser], object]]] = {
     "using": ("provider", _Parser.provider),
-    "partitioned by": ("partition_by", _Parser.enclosed_texts),
+    "partitioned by": ("partition_by", _Parser.take_names),
     "cluster by": ("cluster_by", _Parser.enclosed_texts),
     "location": ("location", _Parser.string),
     "comment": ("comment", _Parser.string),
