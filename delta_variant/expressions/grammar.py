@@ -164,7 +164,7 @@ class Grammar(Reader):
         if self.is_next(".", "["):
             self.fail(
                 "an operator or the end",
-                "brackets and fields follow a column or a Variant path: s.x, event:items[0]['a b']",
+                "a path within a Variant follows a colon, event:items[0]['a b'], and a field a struct, s.x",
             )
         return None
 
@@ -211,7 +211,10 @@ class Grammar(Reader):
             return self._typed_literal(token)
         if following.text == "->":
             self.take()
-            self.fail("an operator or the end", "functions of functions are not supported")
+            self.fail(
+                "an operator or the end",
+                "a path within a Variant follows a colon, event:user.id; lambda functions are not supported",
+            )
         return Name((self.take().text,))
 
     def _typed_literal(self, token: Token) -> Expression:

@@ -151,7 +151,7 @@ EMPTY_STEPS = ("event:a..b", "event:a.", "event:", "event:a[]", "event:a[].b", "
         *((text, r"empty path step") for text in EMPTY_STEPS),
         ("event:a.*", r"cannot parse"),
         ("event:$.a", r"cannot parse"),
-        ("a -> 'b'", r"functions of functions are not supported"),
+        ("a -> 'b'", r"lambda functions are not supported"),
         ("(a + 1):b", r"`:` and variant_get: expected a Variant, got `\(a \+ 1\)` of type"),
         ("a:b", r"expected a Variant, got `a` of type bigint"),
         ("to_json(s)", r"`to_json`: expected a Variant, got `s` of type string"),

@@ -88,7 +88,8 @@ class Sides:
         if len(owners) == 2:
             column = part.parts[0]
             message = (
-                f"the column {column!r} is ambiguous because both tables have it: use {owners[0]}.{column}"
+                f"the column {column!r} is ambiguous because both tables have it: name the table, as in "
+                f"{owners[0]}.{column} = {owners[1]}.{column}"
             )
             raise ExpressionError(message, column=column)
         call = None if owners else called_without_parentheses(part)
