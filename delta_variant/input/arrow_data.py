@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
@@ -22,6 +23,8 @@ EXPECTED = (
 )
 # Part of Arrow's message for struct rows that are null.
 NULL_ROWS = "null count"
+# The column of pyarrow for a level without a name in the index of a data frame.
+UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
 
 
 def batches_of(
@@ -57,6 +60,7 @@ def batches_of(
         data, objects = _take_object_columns(data, names)
     schema, batches = _arrow_batches(data, what)
     if _is_pandas_frame(data):
+        schema, batches = _without_unnamed_index(schema, batches)
         _check_frame(data, schema)
     if objects:
         schema, batches = _with_object_columns(schema, batches, objects)
@@ -181,8 +185,6 @@ def _read(reader: pa.RecordBatchReader, what: str) -> Iterator[pa.RecordBatch]:
 ROWS_PER_BATCH = 16_384
 """How many rows of an iterator are read at a time. The first of them decide the columns and their types."""
 
-NESTED = (dict, list, tuple)
-
 
 def _batches_of_rows(
     rows: Iterable[Any], what: str, variants: Collection[str], types: Mapping[str, pa.DataType]
@@ -297,6 +299,17 @@ def _is_pandas_frame(data: Any) -> bool:
     return type(data).__module__.startswith("pandas.") and type(data).__name__ == "DataFrame"
 
 
+def _without_unnamed_index(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Leave out the index of a frame, such as that of filtered rows, if it has no name."""
+    names = [name for name in schema.names if not UNNAMED_INDEX.fullmatch(name)]
+    if len(names) == len(schema.names):
+        return schema, batches
+    kept = pa.schema(map(schema.field, names))
+    return kept, (batch.select(names) for batch in batches)
+
+
 def _check_frame(frame: Any, schema: pa.Schema) -> None:
     """Raise ArgumentTypeError for a Python object that Arrow changes to fit the type of its column."""
     for position, dtype in enumerate(frame.dtypes):
@@ -308,7 +321,7 @@ def _check_frame(frame: Any, schema: pa.Schema) -> None:
 def _take_object_columns(frame: Any, names: Collection[str]) -> tuple[Any, dict[str, list[Any]]]:
     """Return a frame whose columns of Python objects are empty, and the values of these columns.
 
-    They are those in `names` that have a dict or a list. Missing values of pandas become None.
+    They are those in `names` that have a value other than JSON text. Missing values of pandas become None.
     """
     if not frame.columns.is_unique:
         return frame, {}
@@ -316,7 +329,7 @@ def _take_object_columns(frame: Any, names: Collection[str]) -> tuple[Any, dict[
     columns = {
         name: column.where(column.notna(), None).tolist()
         for name, column in found.items()
-        if any(isinstance(value, NESTED) for value in column)
+        if not all(isinstance(value, str | bytes) for value in column.dropna())
     }
     return (frame.assign(**dict.fromkeys(columns)) if columns else frame), columns
 

@@ -11,7 +11,6 @@ from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
@@ -24,6 +23,7 @@ from ..storage.inputs import InputFile, list_inputs, total_size
 from ..variant.shredding import unshred
 from ..variant.values import EXTENSION, VARIANT_TYPE, plain_variants
 from .content import COMPRESSED_SUFFIXES, Content
+from .csv_types import lossless_types
 from .extracted_columns import ExtractedColumns
 from .json_lines import JSON_SUFFIXES, read_json
 
@@ -31,7 +31,6 @@ BATCH_ROWS = 65_536
 DELIMITERS = (",", ";", "\t")
 DECIMALS = (".", ",")
 QUOTED = re.compile(rb'"[^"]*"')
-LARGE_INTEGER = r"^([+-]?[0-9]{1,38})?$"
 
 Partitions = Mapping[str, str | None]
 
@@ -92,8 +91,12 @@ def open_csv(
         strings_can_be_null=True,
         decimal_point=decimal,
     )
-    large = {name for file in files for name in _large_integers(file, options)}
-    options.column_types |= dict.fromkeys(large, pa.decimal128(38, 0))  # type: ignore[operator]
+    lossless = [
+        pair for file in files for pair in lossless_types(partial(_first_rows, file), options).items()
+    ]
+    # The last type of a column counts: one that is text in a file is text in all.
+    lossless.sort(key=lambda pair: pa.types.is_string(pair[1]))
+    options.column_types |= dict(lossless)  # type: ignore[operator]
     schemas = []
     for file in files:
         with _opened_csv(file, options) as opened:
@@ -154,24 +157,16 @@ def _opened_csv(
         yield pyarrow.csv.open_csv(text, parse_options=parse, convert_options=options)
 
 
-def _large_integers(file: InputFile, options: pyarrow.csv.ConvertOptions) -> list[str]:
-    """Return the columns of integers that pyarrow would read as doubles, by the first rows of a file."""
-    batch = _first_rows(file, options)
-    schema = _with_distinct_names(batch.schema, file)
-    names = [field.name for field in schema if pa.types.is_float64(field.type)]
-    names = [name for name in names if (pc.max(pc.abs(batch[name])).as_py() or 0) >= 2**63]
-    if not names:
-        return []
-    as_text = pyarrow.csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), include_columns=names
-    )
-    texts = _first_rows(file, as_text)
-    return [name for name in names if pc.all(pc.match_substring_regex(texts[name], LARGE_INTEGER)).as_py()]
-
-
 def _first_rows(file: InputFile, options: pyarrow.csv.ConvertOptions) -> pa.RecordBatch:
     with _opened_csv(file, options) as opened:
-        return next(iter(opened), pa.RecordBatch.from_pylist([], opened.schema))
+        schema = _with_distinct_names(opened.schema, file)
+        if "" in schema.names:
+            raise SchemaError(
+                f"cannot read {file.name} because the name of column {schema.names.index('') + 1} is empty: "
+                "add it to the header; pandas omits its index with to_csv(index=False)",
+                file=file.name,
+            )
+        return next(iter(opened), pa.RecordBatch.from_pylist([], schema))
 
 
 def _delimiter_of(header: bytes) -> str:
@@ -196,6 +191,9 @@ def _converted_errors(file: InputFile) -> Iterator[None]:
         yield
     except DeltaVariantError:
         raise
+    except UnicodeDecodeError as error:
+        message = f"cannot read {file.name} because a column name is not UTF-8: convert the file to UTF-8"
+        raise SourceError(message, file=file.name) from error
     # Arrow raises OSError for data that it cannot decompress.
     except (pa.ArrowException, OSError) as error:
         raise SourceError(f"cannot read {file.name}: {error}", file=file.name) from error
@@ -365,7 +363,8 @@ def read_csv(
     The separator is the comma, the semicolon or the tab that splits the header into the most columns, so that
     the exports of Excel are read as well as others. UTF-16 with a byte order mark and compressed files are
     decoded. The types of columns are those of the first rows of each file, `decimal(38,0)` if a column has
-    integers that are too large for a `bigint`. An empty field is NULL.
+    integers that are too large for a `bigint`, and `string` if it has integers with leading zeros, such as
+    postal codes. An empty field is NULL.
 
     Args:
         source: A path, a URI, a glob or a folder, or a sequence of these. A folder contains the `.csv` and
@@ -382,8 +381,8 @@ def read_csv(
     Raises:
         SourceNotFoundError: A file does not exist. It is also a `FileNotFoundError`.
         SourceError: A file cannot be read or parsed, or a folder contains a Delta table.
-        SchemaError: The columns of the files have different types, or a column of `variant_columns` does not
-            exist.
+        SchemaError: The columns of the files have different types, a column has no name, or a column of
+            `variant_columns` does not exist.
         ExpressionError: An expression of `columns` cannot be parsed, or names other columns.
         ValueError: An argument has an invalid value.
 

@@ -83,12 +83,38 @@ def test_numbers_have_a_decimal_comma_if_it_is_asked_for(tmp_path: Path):
         (["12345678901234567891", "1.5"], [12345678901234567891.0, 1.5]),
         (["1" * 39], [float("1" * 39)]),
         (["inf", "1e400"], [math.inf, math.inf]),
+        (["01234", "", "98765"], ["01234", None, "98765"]),
+        (["-007", "12345678901234567891"], ["-007", "12345678901234567891"]),
+        (["0", "0.5", "-0"], [0.0, 0.5, -0.0]),
+        (["0", "10"], [0, 10]),
     ],
 )
 def test_integers_of_csv_keep_their_digits(tmp_path: Path, texts: list[str], values: list[Any]):
     lines = [f"{number},{text}" for number, text in enumerate(texts)]
     (tmp_path / "a.csv").write_text("\n".join(["id,n", *lines]))
     assert read_csv(tmp_path / "a.csv").read_all()["n"].to_pylist() == values
+
+
+def test_leading_zeros_in_one_csv_file_make_the_column_text_in_all(tmp_path: Path):
+    for name, code in (("a.csv", "007"), ("b.csv", "98765432109876543210"), ("c.csv", "12")):
+        (tmp_path / name).write_text(f"code\n{code}\n", encoding="utf-8")
+    codes = read_csv(tmp_path).read_all()["code"].to_pylist()
+    assert codes == ["007", "98765432109876543210", "12"]
+
+
+@pytest.mark.parametrize(
+    ("content", "error", "message"),
+    [
+        (b",n\n0,1\n", SchemaError, "the name of column 1 is empty: add it to the header"),
+        ("n\u00e4me\n1\n".encode("latin-1"), SourceError, "a column name is not UTF-8: convert the file"),
+    ],
+)
+def test_the_error_of_an_invalid_csv_header_names_the_file(
+    content: bytes, error: type[Exception], message: str, tmp_path: Path
+):
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(error, match=rf"cannot read .*a\.csv because {message}"):
+        read_csv(tmp_path / "a.csv")
 
 
 def test_columns_are_extracted_from_json_in_csv_and_partition_a_table(tmp_path: Path):

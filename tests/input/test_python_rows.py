@@ -430,6 +430,21 @@ def test_a_missing_key_of_a_dict_in_pandas_stays_missing(tmp_path: Path):
     assert [row["v"] for row in read(tmp_path)[9:]] == [{"a": 1}, None]
 
 
+def test_scalars_of_several_types_in_pandas_become_variants(tmp_path: Path):
+    pd = pytest.importorskip("pandas")
+    dv.Table(tmp_path / "t").append(pd.DataFrame({"v": [1, 2.5, None, True]}), variant_columns=["v"])
+    assert [row["v"] for row in dv.read_table(tmp_path / "t")] == [1, 2.5, None, True]
+
+
+def test_an_index_of_pandas_without_a_name_is_left_out(tmp_path: Path):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"n": [1, 2, 3]})
+    dv.Table(tmp_path / "t").append(frame[frame.n > 1])
+    assert dv.read_table(tmp_path / "t").to_pylist() == [{"n": 2}, {"n": 3}]
+    dv.Table(tmp_path / "named").append(frame[frame.n > 2].rename_axis("id"))
+    assert dv.read_table(tmp_path / "named").to_pylist() == [{"n": 3, "id": 2}]
+
+
 def test_dicts_of_pandas_are_read_in_batches_with_the_row_of_an_error(tmp_path: Path):
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"id": range(20_000), "v": [{str(n % 3): n} for n in range(20_000)]})
