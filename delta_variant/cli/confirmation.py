@@ -105,6 +105,10 @@ def _ask(files: Sequence[str], sentences: Sequence[str]) -> None:
         print_lines(err, f"and {count(more, 'more file')}: --dry-run lists all")
     print_lines(err, *sentences)
     err.print("Continue? [y/N] ", end="")
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    answer = sys.stdin.readline()
+    if not answer:
+        # The end of the input does not move to the next line.
+        err.print()
+    if answer.strip().lower() not in ("y", "yes"):
         print_lines(err, "delta-variant: nothing was changed")
         raise typer.Exit(ERROR)

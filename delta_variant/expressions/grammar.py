@@ -179,7 +179,8 @@ class Grammar(Reader):
             case "word":
                 return self._word(token)
         if not self.accept("("):
-            self.fail("an expression")
+            remedy = "omit the columns to read all of them" if self.token.text == "*" else ""
+            self.fail("an expression", remedy)
         return self._enclosed()
 
     def _text(self) -> str:

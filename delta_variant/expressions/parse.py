@@ -142,7 +142,10 @@ def read_whole(text: str, rule: Callable[[Grammar], Parsed]) -> Parsed:
 
 def _check(text: str) -> None:
     if not isinstance(text, str):
-        raise ArgumentTypeError(f"expected a SQL expression as a string, got {text!r}")
+        raise ArgumentTypeError(
+            f"expected a SQL expression as a string, got {text!r}: write values as SQL literals, such as "
+            '"7", "\'text\'" or "parse_json(\'[1]\')"'
+        )
     if not is_unicode(text):
         raise ExpressionError("the SQL text contains an unpaired surrogate; pass valid Unicode text")
 

@@ -109,6 +109,8 @@ def _arrow_batches(data: Any, what: str) -> tuple[pa.Schema, Iterator[pa.RecordB
             if isinstance(error, OverflowError) and _is_pandas_frame(data):
                 column = _too_large_column(data)
                 reason = f"{reason} of the column {column!r}: convert it to text or decimals"
+            elif not is_text and len(error.args) > 1 and not isinstance(error, pa.ArrowNotImplementedError):
+                reason += ": name the column in variant_columns, or pass values of one type"
             message = f"{what}: cannot read {_describe(data)} as columns: {reason}"
             raise ArgumentTypeError(message, column=column) from error
         raise ArgumentTypeError(f"{what}: {EXPECTED}, got {_describe(data)}") from error
@@ -185,6 +187,14 @@ def _read(reader: pa.RecordBatchReader, what: str) -> Iterator[pa.RecordBatch]:
 ROWS_PER_BATCH = 16_384
 """How many rows of an iterator are read at a time. The first of them decide the columns and their types."""
 
+CONVERSIONS: Mapping[str, str] = {
+    "from_struct_array": "pyarrow.Table.from_batches(batches)",
+    "__dataclass_fields__": "dataclasses.asdict(row) for each row",
+    "_asdict": "row._asdict() for each row",
+    "model_dump": "row.model_dump() for each row",
+}
+"""Attributes of rows that are not dicts, each with the call that converts the rows."""
+
 
 def _batches_of_rows(
     rows: Iterable[Any], what: str, variants: Collection[str], types: Mapping[str, pa.DataType]
@@ -238,9 +248,9 @@ def _batches_of_texts(
 def _checked(rows: list[Any], what: str, start: int) -> list[Mapping[str, Any]]:
     for number, row in enumerate(rows, start):
         if not isinstance(row, Mapping) or not all(isinstance(name, str) for name in row):
-            hint = ": pass pyarrow.Table.from_batches(batches)" if isinstance(row, pa.RecordBatch) else ""
+            remedy = next((f": pass {call}" for name, call in CONVERSIONS.items() if hasattr(row, name)), "")
             raise ArgumentTypeError(
-                f"{what}: expected rows that are dicts with column names, got {repr(row)[:100]}{hint}"
+                f"{what}: expected rows that are dicts with column names, got {repr(row)[:100]}{remedy}"
             ).at(row=number)
     return rows
 

@@ -392,6 +392,20 @@ def test_a_destructive_command_asks_on_a_terminal(table, answer, status, version
     assert dv.load_snapshot(table).version == version
 
 
+@pytest.mark.slow
+def test_the_end_of_the_input_declines_on_a_line_of_its_own(table):
+    reader, writer = pty.openpty()
+    command = [sys.executable, "-c", PROGRAM, "delete", table, "--where", "id = 1"]
+    # Ctrl-D
+    os.write(reader, b"\x04")
+    done = subprocess.run(command, stdin=writer, stderr=writer, check=False)
+    os.close(writer)
+    shown = os.read(reader, 1 << 16).decode()
+    os.close(reader)
+    assert done.returncode == 2
+    assert "Continue? [y/N] \r\ndelta-variant: nothing was changed\r\n" in shown
+
+
 # Inputs
 
 

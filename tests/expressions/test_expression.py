@@ -447,6 +447,7 @@ def test_operators_group_as_in_spark(text, grouped):
         ("tags[0]", r"got `\[`"),
         ("(event:a).b", r"got `\.`"),
         ("x.*", r"got `\*`"),
+        ("*", "omit the columns to read all of them"),
         (":param", "got `:`"),
         ("coalesce(distinct a)", "got `distinct`"),
         ("(a, b)", r"struct\("),

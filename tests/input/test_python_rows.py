@@ -6,10 +6,11 @@ import datetime as dt
 import gzip
 import json
 import math
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pandas as pd
@@ -208,12 +209,24 @@ def test_a_path_is_a_file_of_json(tmp_path: Path, name: str, kind: Any):
         dv.write_table(tmp_path / "v", kind(tmp_path / name), variant_columns=["a", "b"])
 
 
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+@dataclass
+class Place:
+    name: str
+
+
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
         ([], "at least one row"),
         ([1], "row 0: .*expected rows that are dicts"),
         ([{"a": 1}, 5], "row 1: .*expected rows that are dicts"),
+        ([Point(1, 2)], r"row 0: .*got Point\(x=1, y=2\): pass row\._asdict\(\) for each row"),
+        ([Place("a")], r"row 0: .*got Place\(name='a'\): pass dataclasses\.asdict\(row\) for each row"),
         ([{1: 1}], "expected rows that are dicts with column names"),
         ([{"event": "{}"}], "cannot tell whether text in a Variant column is JSON or a string"),
         ([{"event": {"a": object()}}], "a value of type object"),

@@ -565,7 +565,7 @@ NULL_ROW = pa.array([{"id": 1}, None])
         ),
         (
             pd.DataFrame({"a": [1, "x"]}),
-            r"DataFrame as columns: Conversion failed for column a with type object: Could not convert 'x'",
+            r"column a with type object: Could not convert 'x' .*: name the column in variant_columns",
         ),
         (
             pd.DataFrame({"a": [1j]}),

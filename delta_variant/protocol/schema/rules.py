@@ -171,7 +171,10 @@ def _check_type(data_type: DataType, path: tuple[str, ...], mode: ColumnMappingM
         _check_names(data_type, path, mode)
     elif data_type == VOID:
         column = ".".join(path)
-        raise SchemaError(f"the column {column!r} has only nulls: cast it to a type first", column=column)
+        raise SchemaError(
+            f"the column {column!r} has only nulls: cast it to a type, or create the table before the write",
+            column=column,
+        )
     for step, part in parts_of(data_type):
         _check_type(part, (*path, step), mode)
 
