@@ -89,6 +89,11 @@ impl Error {
         Self::new(ErrorKind::Unsupported, message)
     }
 
+    /// The error for an array beyond Arrow's 32-bit offsets.
+    pub fn too_large() -> Self {
+        Self::unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time")
+    }
+
     /// Add the name of the file.
     pub fn in_file(mut self, file: &str) -> Self {
         self.0.file.get_or_insert_with(|| file.to_owned());

@@ -37,7 +37,7 @@ pub fn keys(variants: &StructArray) -> Result<BinaryArray> {
                 pushed.map_err(|error| error.at_row(row))?;
             }
             if out.values_slice().len() + key.len() > i32::MAX as usize {
-                return Err(Error::unsupported("the keys take 2 GiB or more: pass fewer rows at a time"));
+                return Err(Error::too_large());
             }
             out.append_option(found.map(|_| &key));
         }

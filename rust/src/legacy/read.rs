@@ -55,9 +55,7 @@ impl Output {
 
     /// End a row, which has the bytes since the previous row.
     pub fn end(&mut self) -> Result<()> {
-        let end = i32::try_from(self.bytes.len()).map_err(|_| {
-            Error::unsupported("the values of one batch take more than 2 GiB: give fewer rows at a time")
-        })?;
+        let end = i32::try_from(self.bytes.len()).map_err(|_| Error::too_large())?;
         self.ends.push(end);
         Ok(())
     }

@@ -17,11 +17,7 @@ struct Texts {
 impl Texts {
     fn push(&mut self, text: Option<&str>) -> Result<()> {
         let length = self.builder.values_slice().len() + text.map_or(0, str::len);
-        if i32::try_from(length).is_err() {
-            return Err(Error::unsupported(
-                "the texts of one batch take more than 2 GiB: read fewer rows at a time",
-            ));
-        }
+        i32::try_from(length).map_err(|_| Error::too_large())?;
         self.builder.append_option(text);
         Ok(())
     }

@@ -15,7 +15,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, OffsetBuf
 use arrow_schema::DataType;
 
 use super::schema::LeafType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::value::{Decimal, Value};
 
 /// The powers of ten that a decimal of 38 digits can need.
@@ -164,7 +164,8 @@ impl BinaryColumn {
 
     /// Where a value that is begun now starts in `data`.
     pub fn start(&self) -> usize {
-        self.offsets.last().map_or(0, |&end| end as usize)
+        // An offset beyond 2 GiB is negative, until `take` rejects the column.
+        self.offsets.last().map_or(0, |&end| end as u32 as usize)
     }
 
     pub fn truncate(&mut self, slot: usize) {
@@ -175,7 +176,9 @@ impl BinaryColumn {
         self.data.truncate(self.start());
     }
 
-    fn take(&mut self, length: usize) -> (OffsetBuffer<i32>, Buffer, Option<NullBuffer>) {
+    fn take(&mut self, length: usize) -> Result<(OffsetBuffer<i32>, Buffer, Option<NullBuffer>)> {
+        // The offsets are those of parts of the data.
+        i32::try_from(self.data.len()).map_err(|_| Error::too_large())?;
         let data = Buffer::from_vec(take_buffer(&mut self.data));
         let (offsets, nulls) = match self.slots.count() {
             count if count == length => (offset_buffer(take_buffer(&mut self.offsets)), None),
@@ -195,7 +198,7 @@ impl BinaryColumn {
         self.slots.clear();
         self.offsets.clear();
         self.offsets.push(0);
-        (offsets, data, nulls)
+        Ok((offsets, data, nulls))
     }
 
     /// Whether no slot has a value. Then the column is ready for the next slots.
@@ -208,12 +211,12 @@ impl BinaryColumn {
     }
 
     pub fn take_binary(&mut self, length: usize) -> Result<BinaryArray> {
-        let (offsets, data, nulls) = self.take(length);
+        let (offsets, data, nulls) = self.take(length)?;
         Ok(BinaryArray::try_new(offsets, data, nulls)?)
     }
 
     fn take_string(&mut self, length: usize) -> Result<StringArray> {
-        let (offsets, data, nulls) = self.take(length);
+        let (offsets, data, nulls) = self.take(length)?;
         Ok(StringArray::try_new(offsets, data, nulls)?)
     }
 }
@@ -510,5 +513,18 @@ fn change_scale(decimal: Decimal, scale: u8) -> Option<i128> {
             let divisor = 10i128.checked_pow(u32::from(decimal.scale - scale))?;
             (decimal.unscaled % divisor == 0).then(|| decimal.unscaled / divisor)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_beyond_32_bit_offsets_is_an_error() {
+        let mut column = BinaryColumn { data: vec![0; 1 << 31], ..Default::default() };
+        column.end_value(0);
+        assert_eq!(column.start(), 1 << 31);
+        assert_eq!(column.take_binary(1).unwrap_err(), Error::too_large());
     }
 }

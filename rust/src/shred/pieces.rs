@@ -83,17 +83,20 @@ impl Pieces {
     }
 
     fn end(&mut self) -> Result<()> {
-        match u32::try_from(self.text.len()) {
-            Ok(_) => self.text.extend_from_slice(&[0; DOUBLE]),
-            Err(_) => return Err(Error::unsupported("the values of a range of rows take more than 4 GiB")),
-        }
+        self.check_size()?;
+        self.text.extend_from_slice(&[0; DOUBLE]);
         Ok(())
     }
 
+    /// Return an error unless all spans fit.
+    fn check_size(&self) -> Result<()> {
+        u32::try_from(self.text.len()).map(drop).map_err(|_| Error::too_large())
+    }
+
     /// Print all of a dictionary, unless it was.
-    fn print_dictionary(&mut self, texts: impl Iterator<Item = impl FnOnce(&mut Vec<u8>)>) {
+    fn print_dictionary(&mut self, texts: impl Iterator<Item = impl FnOnce(&mut Vec<u8>)>) -> Result<()> {
         if self.dictionary.is_some() {
-            return;
+            return Ok(());
         }
         self.text.clear();
         let mut start = 0;
@@ -102,6 +105,7 @@ impl Pieces {
             (std::mem::replace(&mut start, self.text.len() as u32), self.text.len() as u32)
         });
         self.dictionary = Some(spans.collect());
+        self.check_size()
     }
 
     /// Append the text of a row of the range.
@@ -203,7 +207,7 @@ impl ScalarPrinter<'_> {
                         json::string(out, values.value(key));
                         out.push(b',');
                     }
-                }));
+                }))?;
                 let keys = keys.values();
                 pieces.print_keys(rows, |out, row| Ok(if other(out, row)? { Some(keys[row]) } else { None }))
             }
@@ -214,7 +218,7 @@ impl ScalarPrinter<'_> {
                         out.extend_from_slice(text.as_bytes());
                         out.push(b',');
                     }
-                }));
+                }))?;
                 let values = array.values();
                 pieces.print_keys(rows, |out, row| {
                     Ok(if other(out, row)? { Some(values.value(row).into()) } else { None })

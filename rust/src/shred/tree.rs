@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields};
 
 use super::columns::{BinaryColumn, LeafColumn, Slots, take_buffer};
 use super::schema::{LeafType, ShreddingSchema};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The position of a node in its [`Tree`].
 pub type NodeId = usize;
@@ -278,6 +278,8 @@ pub fn metadata_dictionary(keys: Vec<i32>, mut values: Vec<Vec<u8>>) -> Result<A
     if values.is_empty() {
         values.push(crate::value::metadata::EMPTY.to_vec());
     }
+    let bytes: usize = values.iter().map(Vec::len).sum();
+    i32::try_from(bytes).map_err(|_| Error::too_large())?;
     let values = BinaryArray::from_iter_values(values);
     let keys = Int32Array::try_new(ScalarBuffer::from(keys), None)?;
     Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, Arc::new(values))?))

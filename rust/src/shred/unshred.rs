@@ -100,9 +100,7 @@ fn unshredded_values(
 }
 
 pub(super) fn offset(length: usize) -> Result<i32> {
-    i32::try_from(length).map_err(|_| {
-        Error::unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time")
-    })
+    i32::try_from(length).map_err(|_| Error::too_large())
 }
 
 /// The values of a range of rows, and the new metadata of the rows that need one.

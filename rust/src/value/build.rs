@@ -214,7 +214,7 @@ impl Rows {
         }
         self.size += size;
         if self.size > i32::MAX as usize {
-            return Err(Error::unsupported("the Variants take 2 GiB or more: pass fewer rows at a time"));
+            return Err(Error::too_large());
         }
         self.metadata.append_value(metadata);
         self.values.append_value(value);

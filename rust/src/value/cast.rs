@@ -290,12 +290,7 @@ fn append_binary(column: &mut BinaryBuilder, value: &Value<'_>) -> Result<Option
 
 /// Return an error before a column grows beyond its 32-bit offsets.
 fn check_capacity(length: usize, more: usize) -> Result<()> {
-    match i32::try_from(length + more) {
-        Ok(_) => Ok(()),
-        Err(_) => {
-            Err(Error::unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time"))
-        }
-    }
+    i32::try_from(length + more).map(drop).map_err(|_| Error::too_large())
 }
 
 fn cannot_cast(value: &Value<'_>, target: &DataType) -> Error {

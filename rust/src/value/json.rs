@@ -260,12 +260,7 @@ impl Walk<'_> {
 /// Limit the length of the text: a long name is repeated for each of its fields, so a small Variant could
 /// produce gigabytes.
 fn check_size(text: &[u8]) -> Result<()> {
-    match i32::try_from(text.len()) {
-        Ok(_) => Ok(()),
-        Err(_) => {
-            Err(Error::unsupported("the values of one batch take more than 2 GiB: read fewer rows at a time"))
-        }
-    }
+    i32::try_from(text.len()).map(drop).map_err(|_| Error::too_large())
 }
 
 /// Append a scalar as JSON, a timestamp as local time of `zone`.
