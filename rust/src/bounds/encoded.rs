@@ -6,7 +6,7 @@ use super::column::{ColumnBounds, Content};
 use super::extremes::{Extremes, Range, double_key, float_key};
 use super::{Group, TypedValue, VariantBounds};
 use crate::parquet::{Bound, EncodedExtremes};
-use crate::shred::extract::leaf_count;
+use crate::value::column::leaf_count;
 
 impl ColumnBounds {
     /// Widen the bounds by the extremes of the leaves of the column, all of them, in the order of the file.

@@ -11,7 +11,7 @@ use parquet::file::statistics::Statistics;
 use super::extremes::{Extremes, Range, double_key, float_key};
 use super::{Group, TypedValue, VariantBounds, unexpected};
 use crate::error::Result;
-use crate::shred::extract::leaf_count;
+use crate::value::column::leaf_count;
 
 /// The leaves of one row group.
 pub trait StoredLeaves {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use arrow_schema::{DataType, Field, Fields};
 
 use crate::parquet::ParquetFile;
-use crate::shred::extract::leaf_count;
+use crate::value::column::leaf_count;
 
 /// The first leaf, and the field, at the end of `path`.
 pub(super) fn locate<'a>(fields: &'a Fields, path: &[String]) -> Option<(usize, &'a Field)> {

@@ -35,13 +35,14 @@ use crate::parquet::read::{ParquetFile, RowGroupBatches, Scan};
 use crate::parquet::schema::members;
 use crate::parquet::variants::check_variant_column;
 use crate::shred::OnConflict;
-use crate::shred::extract::{extract, leaf_count, leaves_needed, needs_metadata, stored_text};
+use crate::shred::extract::{extract, leaves_needed, needs_metadata, stored_text};
 use crate::shred::print::to_json_in_buffers;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::text_buffers::TextBuffers;
 use crate::shred::unshred::unshred;
 use crate::value::Zone;
 use crate::value::cast::{Casting, variant_fields};
+use crate::value::column::leaf_count;
 use crate::value::path::Step;
 
 /// Rows decoded at a time, where only leaves are read.

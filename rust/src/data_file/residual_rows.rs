@@ -14,9 +14,9 @@ use crate::json::residual_rows::{GroupId, ResidualRow};
 use crate::parquet::read::ParquetFile;
 use crate::parquet::schema::is_variant;
 use crate::parquet::statistics::Statistics;
-use crate::shred::extract::leaf_count;
 use crate::value;
 use crate::value::column::Bytes;
+use crate::value::column::leaf_count;
 
 /// At most one row in this many is separated, because each of them is converted twice.
 const ROWS_PER_RESIDUAL_ROW: u64 = 4;

@@ -7,7 +7,7 @@ use parquet::file::statistics::Statistics;
 use crate::bounds::{ColumnBounds, StoredLeaves};
 use crate::error::Result;
 use crate::parquet::read::{ParquetFile, Scan};
-use crate::shred::extract::leaf_count;
+use crate::value::column::leaf_count;
 
 const BATCH_ROWS: usize = 64 << 10;
 

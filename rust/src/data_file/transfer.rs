@@ -15,7 +15,7 @@ use super::write::{DataFileWriter, with_type};
 use crate::error::Result;
 use crate::parquet::read::{ParquetFile, Scan};
 use crate::parquet::schema::{is_variant, members};
-use crate::shred::extract::leaf_count;
+use crate::value::column::leaf_count;
 
 /// Rows decoded at a time.
 const BATCH_ROWS: usize = 64 << 10;

@@ -23,11 +23,11 @@ use crate::json::residual_rows::ResidualRow;
 use crate::parquet::read::ParquetFile;
 use crate::parquet::schema::is_variant;
 use crate::parquet::write::{FileSummary, FileWriter, WriteOptions};
-use crate::shred::extract::leaf_count;
 use crate::shred::schema::{EXTENSION_NAME, VARIANT_EXTENSION};
 use crate::shred::tree::{Tree, shapes_type};
 use crate::shred::variants::shred;
 use crate::shred::{Numeric, ShreddingSchema};
+use crate::value::column::leaf_count;
 use crate::value::column::{Bytes, is_text_dictionary};
 
 /// The bytes of text or Variants that are converted at a time, which is also the size of a page.

@@ -23,7 +23,7 @@ use super::encode::{
 use super::read::ParquetFile;
 use super::schema::{is_variant, to_parquet};
 use crate::error::{Error, Result};
-use crate::shred::extract::leaf_count;
+use crate::value::column::leaf_count;
 
 /// Rows encoded at once, which is about the rows of a page, however large the batch is.
 const PIECE_ROWS: usize = 16_384;

@@ -14,7 +14,7 @@ use super::shapes::Shapes;
 use super::unshred::unshred_as;
 use crate::error::{Error, Result};
 use crate::value::cast::{CastBuilder, Casting, cast_array, shows_names};
-use crate::value::column::{Bytes, is_text_dictionary};
+use crate::value::column::{Bytes, is_text_dictionary, leaf_count};
 use crate::value::metadata::{EMPTY, Metadata};
 use crate::value::path::{self, Step};
 use crate::value::sql_type::{is_variant, sql_name};
@@ -170,16 +170,6 @@ fn struct_fields(data_type: &DataType) -> Option<&Fields> {
 
 fn leaves_before(fields: &Fields, position: usize) -> usize {
     fields.iter().take(position).map(|field| leaf_count(field.data_type())).sum()
-}
-
-pub(crate) fn leaf_count(data_type: &DataType) -> usize {
-    match data_type {
-        DataType::Struct(fields) => leaves_before(fields, fields.len()),
-        DataType::List(element) | DataType::LargeList(element) | DataType::Map(element, _) => {
-            leaf_count(element.data_type())
-        }
-        _ => 1,
-    }
 }
 
 /// Whether [`extract`] needs `metadata` for a group that was read without it.

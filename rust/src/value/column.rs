@@ -14,6 +14,17 @@ use arrow_schema::{DataType, TimeUnit};
 use super::{Decimal, MAX_DECIMAL_DIGITS, Value, malformed};
 use crate::error::{Error, Result};
 
+/// The number of Parquet columns that a type takes.
+pub fn leaf_count(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::Struct(fields) => fields.iter().map(|field| leaf_count(field.data_type())).sum(),
+        DataType::List(element) | DataType::LargeList(element) | DataType::Map(element, _) => {
+            leaf_count(element.data_type())
+        }
+        _ => 1,
+    }
+}
+
 /// A column of bytes.
 #[derive(Debug, Clone, Copy)]
 pub enum Bytes<'a> {
