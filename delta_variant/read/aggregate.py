@@ -258,10 +258,11 @@ class _Aggregating:
 
     def _exceeding(self, name: str, bounds: Array) -> int:
         """Return how many of the sorted bounds exceed the extreme so far."""
-        best = self.extremes[name]
-        if not len(best):
+        best, is_least = self.extremes[name], self.aggregates[name].function == "min"
+        is_nan = kind_of(best.type) == "floating" and len(best) and pc.is_nan(best[0]).as_py()
+        if not len(best) or (is_least and is_nan):
             return len(bounds)
-        kernel = "less" if self.aggregates[name].function == "min" else "greater"
+        kernel = "less" if is_least else "greater"
         return total(pc.call_function(kernel, [bounds, best[0]]))
 
     def _table(self) -> pa.Table:

@@ -319,3 +319,13 @@ def test_aggregates_are_texts(table):
         table.aggregate("count(*)")
     with pytest.raises(ArgumentTypeError):
         table.aggregate({1: "count(*)"})
+
+
+@pytest.mark.parametrize("arrow_type", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize("files", [[[math.nan], [0.5]], [[0.5], [math.nan]], [[None, math.nan], [2.0, 0.5]]])
+def test_nan_of_one_file_is_greater_than_the_numbers_of_another(tmp_path, arrow_type, files):
+    for values in files:
+        dv.write_table(tmp_path, pa.table({"x": pa.array(values, arrow_type)}), mode="append")
+    found = dv.aggregate(tmp_path, {"least": "min(x)", "greatest": "max(x)"}).values
+    assert found["least"] == 0.5
+    assert math.isnan(found["greatest"])
