@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,11 +35,17 @@ class ExtractedColumns:
 
     @classmethod
     def of(
-        cls, texts: Mapping[str, str] | None, schema: pa.Schema, variants: Sequence[str] = ()
+        cls,
+        texts: Mapping[str, str] | None,
+        schema: pa.Schema,
+        variants: Sequence[str] = (),
+        *,
+        replaced: Collection[str] = (),
     ) -> ExtractedColumns:
         """Bind the expressions; `variants` are the columns of JSON text that no type marks.
 
-        Raises ExpressionError, with `column`, and ValueError for a column that the file has.
+        Columns in `replaced` take the place of those of the file. Raises ExpressionError, with `column`, and
+        ValueError for another column that the file has.
         """
         columns = from_arrow(schema, variants)
         names = tuple(field.name for field in columns.fields if field.type == VARIANT)
@@ -49,7 +55,7 @@ class ExtractedColumns:
         check_mapping("SQL expressions by the names of columns", "columns", texts)
         for name, text in texts.items():
             check_text("a column name", name)
-            if name in schema.names:
+            if name in schema.names and name not in replaced:
                 raise ValueError(f"columns: the file has a column {name!r}: choose another name")
             with error_location(column=name):
                 bound[name] = bind(parse(text), scope)
@@ -92,7 +98,11 @@ class ExtractedColumns:
                 raise CastError(message, column=name).at(**locate(row)) from error
             if output_type(expression) is None:
                 values = plain_variants(values)
-            batch = batch.append_column(_field(name, expression), values)
+            column = _field(name, expression)
+            index = batch.schema.get_field_index(name)
+            batch = (
+                batch.append_column(column, values) if index < 0 else batch.set_column(index, column, values)
+            )
         return batch
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from os import PathLike, fspath
 from typing import Any, Literal, TypeAlias
 
@@ -86,23 +87,22 @@ def open_csv(
     """Return the rows of CSV files with a header as a stream; see `read_csv`."""
     check_option("decimal", decimal, DECIMALS)
     options = pyarrow.csv.ConvertOptions(
-        column_types={name: pa.string() for name in variant_columns},
+        column_types={name: pa.string() for name in (*variant_columns, *(columns or ()))},
         null_values=[""],
         strings_can_be_null=True,
         decimal_point=decimal,
     )
-    lossless = [
-        pair for file in files for pair in lossless_types(partial(_first_rows, file), options).items()
-    ]
+    lossless = (lossless_types(partial(_first_rows, file), options).items() for file in files)
     # The last type of a column counts: one that is text in a file is text in all.
-    lossless.sort(key=lambda pair: pa.types.is_string(pair[1]))
-    options.column_types |= dict(lossless)  # type: ignore[operator]
+    types = sorted(chain.from_iterable(lossless), key=lambda pair: pa.types.is_string(pair[1]))
+    options.column_types |= dict(types)  # type: ignore[operator]
     schemas = []
     for file in files:
         with _opened_csv(file, options) as opened:
             schemas.append(_text_schema(_with_distinct_names(opened.schema, file), file))
     schema = _unify(schemas, files)
-    extracted = ExtractedColumns.of(columns, schema, tuple(variant_columns))
+    replaced = set(schema.names).difference(variant_columns)
+    extracted = ExtractedColumns.of(columns, schema, tuple(variant_columns), replaced=replaced)
 
     def batches() -> Iterator[tuple[InputFile, pa.RecordBatch]]:
         begin("writing", files=len(files), bytes_=total_size(files))
@@ -124,7 +124,7 @@ def _stream(
 ) -> pa.RecordBatchReader:
     """Return batches of files as a stream with the extracted columns, and JSON text as `arrow.json`."""
     fields = [pa.field(field.name, pa.json_()) if field.name in json else field for field in schema]
-    whole = pa.schema([*fields, *extracted.fields])
+    whole = pa.schema(list({field.name: field for field in (*fields, *extracted.fields)}.values()))
 
     def rows() -> Iterator[pa.RecordBatch]:
         current, first = None, 0
@@ -370,7 +370,8 @@ def read_csv(
         source: A path, a URI, a glob or a folder, or a sequence of these. A folder contains the `.csv` and
             `.tsv` files below it, compressed or not.
         variant_columns: The columns of JSON text, which `write_table` stores as Variants. Empty by default.
-        columns: Other columns, by name, with the SQL expression of each, as in `read_json`. None by default.
+        columns: More columns, by name, with SQL expressions, as in `read_json`, or types of columns of the
+            file, as expressions over their text: `{"zip": "zip::string"}`. None by default.
         decimal: The decimal point of numbers, `"."` by default.
         storage_options: Options of the object store of URIs, such as credentials. None, the default, takes
             them from the environment.

@@ -102,6 +102,16 @@ def test_leading_zeros_in_one_csv_file_make_the_column_text_in_all(tmp_path: Pat
     assert codes == ["007", "98765432109876543210", "12"]
 
 
+def test_a_column_of_a_csv_file_gets_the_type_of_its_expression(tmp_path: Path):
+    (tmp_path / "a.csv").write_text("zip,n,day\n01234,1,2026-11-21\n", encoding="utf-8")
+    columns = {"n": "n::smallint", "zip": "zip::int", "next": "n::int + 1", "day": "day::string"}
+    found = read_csv(tmp_path / "a.csv", columns=columns).read_all()
+    assert found.to_pylist() == [{"zip": 1234, "n": 1, "day": "2026-11-21", "next": 2}]
+    assert found.schema.types == [pa.int32(), pa.int16(), pa.string(), pa.int32()]
+    with pytest.raises(ValueError, match="the file has a column 'n': choose another name"):
+        read_csv(tmp_path / "a.csv", variant_columns=["n"], columns={"n": "n::int"})
+
+
 @pytest.mark.parametrize(
     ("content", "error", "message"),
     [
