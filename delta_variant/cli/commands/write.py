@@ -89,7 +89,8 @@ def write(
     extract: Annotated[
         Texts,
         option(
-            "Add a column of an SQL expression over --column, or _metadata.file_path; repeatable.",
+            "Add a column of an SQL expression over --column, or _metadata.file_path, or set the type of "
+            "a column of CSV, as in zip=zip::string; repeatable.",
             "NAME=SQL",
         ),
     ] = None,
