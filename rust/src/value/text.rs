@@ -1,6 +1,5 @@
 //! Scalars as text, as Spark prints them: in `to_json` and in casts to string.
 
-use std::fmt;
 use std::io::Write;
 
 use super::{Decimal, Zone};
@@ -115,23 +114,24 @@ pub fn double(out: &mut Vec<u8>, value: f64) {
     if let Some((digits, scale)) = short_decimal(value) {
         return plain(out, digits, scale);
     }
-    match not_a_number(value) {
-        Some(name) => out.extend_from_slice(name),
-        None => shortest(out, value),
+    if let Some(name) = not_a_number(value) {
+        return out.extend_from_slice(name);
     }
+    let mut text = Shortest::default();
+    // Two digits are tried where one would do: 4.9E-324.
+    if write!(text, "{value:e}").is_ok() && text.digits().len() == 1 {
+        text = Shortest::default();
+        drop(write!(text, "{value:.1e}"));
+    }
+    scientific(out, &text);
 }
 
 /// Append a float as Java's `Float.toString` does.
 pub fn float(out: &mut Vec<u8>, value: f32) {
-    match not_a_number(value.into()) {
-        Some(name) => out.extend_from_slice(name),
-        None => shortest(out, value),
+    if let Some(name) = not_a_number(value.into()) {
+        return out.extend_from_slice(name);
     }
-}
-
-fn shortest(out: &mut Vec<u8>, value: impl fmt::LowerExp) {
     let mut text = Shortest::default();
-    // Two digits are tried where one would do: 4.9E-324.
     if write!(text, "{value:e}").is_ok() && text.digits().len() == 1 {
         text = Shortest::default();
         drop(write!(text, "{value:.1e}"));
