@@ -11,10 +11,13 @@ from typing import Any, Literal
 import pyarrow as pa
 import typer
 
-from ..errors import SourceError
+from ..errors import SourceError, TableNotFoundError
 from ..input.files import kind_of, list_files, open_csv, open_parquet
 from ..input.json_lines import Format, JsonLines, Origin, read_json
+from ..log.load import load_latest
+from ..protocol.types import StructType
 from ..storage.inputs import InputFile, total_size
+from ..storage.store import TableLocation
 from .options import storage_options
 from .progress import Intake
 
@@ -77,10 +80,12 @@ def open_inputs(
     records: str | None = None,
     columns: Mapping[str, str] | None = None,
     decimal: Literal[".", ","] = ".",
+    table: TableLocation | None = None,
 ) -> Any:
     """Return the rows of inputs as an Arrow stream: paths, globs, folders, URIs, or - for standard input.
 
     The values of JSON files are in one column; the other options are those of `read_json` and `read_csv`.
+    The rows of CSV are for `table`, or for any table.
     Raise SourceError for inputs of several formats, and BadParameter for an option that does not belong to
     their format.
     """
@@ -110,12 +115,19 @@ def open_inputs(
         raise typer.BadParameter("--column is for JSON; pass --variant-column for each column of JSON text")
     if layout != "auto" or records is not None:
         raise typer.BadParameter("--format and --records are for JSON")
-    reader = (
-        open_parquet(files, variant_columns, columns=columns)
-        if kind == "Parquet"
-        else open_csv(files, variant_columns, columns=columns, decimal=decimal)
-    )
+    if kind == "Parquet":
+        reader = open_parquet(files, variant_columns, columns=columns)
+    else:
+        known = None if table is None else _columns_of(table)
+        reader = open_csv(files, variant_columns, columns=columns, decimal=decimal, known=known)
     return _counted(reader, total_size(files), allow_empty=allow_empty, intake=intake)
+
+
+def _columns_of(table: TableLocation) -> StructType | None:
+    try:
+        return load_latest(table).schema
+    except TableNotFoundError:
+        return None
 
 
 def _counted(

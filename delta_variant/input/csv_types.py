@@ -1,40 +1,57 @@
-"""Types of CSV columns whose values pyarrow would change: large integers, and digits with leading zeros."""
+"""Types of CSV columns: those of the table that takes the rows, or those that keep the digits of numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from ..protocol.schema.arrow import to_arrow_type
+from ..protocol.types import DataType, PrimitiveType, decimal_of
+
+STRING, DOUBLE, FLOAT = map(PrimitiveType, ("string", "double", "float"))
+
 LARGE_INTEGER = r"^([+-]?[0-9]{1,38})?$"
 LEADING_ZERO = r"^[+-]?0[0-9]+$"
 
 
-def lossless_types(
-    first_rows: Callable[[pyarrow.csv.ConvertOptions], pa.RecordBatch], options: pyarrow.csv.ConvertOptions
+def column_types(
+    first_rows: Callable[[pyarrow.csv.ConvertOptions], pa.RecordBatch],
+    options: pyarrow.csv.ConvertOptions,
+    known: Mapping[str, DataType],
 ) -> dict[str, pa.DataType]:
-    """Return the types of the columns that pyarrow would read with other values, by the first rows of a file.
+    """Return the types of the columns that pyarrow would infer otherwise, by the first rows of a file.
 
-    Integers that are too large for a bigint have the type decimal(38,0). Integers with leading zeros, such as
-    007 and postal codes, are strings.
+    `known` has the types of the columns of a table, by names in lower case. Text remains text for its
+    strings, and numbers have its types. In other columns integers that are too large for a bigint have the
+    type decimal(38,0), and integers with leading zeros, such as 007 and postal codes, are strings.
     """
     batch = first_rows(options)
-    names = [field.name for field in batch.schema if _is_number(field.type)]
-    if not names:
-        return {}
-    as_text = pyarrow.csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), include_columns=names
-    )
-    texts = first_rows(as_text)
-    found = {name: _lossless_type(batch[name], texts[name]) for name in names}
-    return {name: data_type for name, data_type in found.items() if data_type is not None}
+    wanted = {field.name: known.get(field.name.lower()) for field in batch.schema}
+    numbers = [field.name for field in batch.schema if _is_number(field.type)]
+    types: dict[str, pa.DataType | None] = {}
+    types |= {name: pa.string() for name, data_type in wanted.items() if data_type == STRING}
+    types |= {name: _number_type(wanted[name]) for name in numbers if name not in types}
+    names = [name for name in numbers if wanted[name] is None]
+    if names:
+        all_text: Any = dict.fromkeys(names, pa.string())
+        texts = first_rows(pyarrow.csv.ConvertOptions(column_types=all_text, include_columns=names))
+        types |= {name: _lossless_type(batch[name], texts[name]) for name in names}
+    return {name: data_type for name, data_type in types.items() if data_type is not None}
 
 
 def _is_number(data_type: pa.DataType) -> bool:
     return pa.types.is_int64(data_type) or pa.types.is_float64(data_type)
+
+
+def _number_type(wanted: DataType | None) -> pa.DataType | None:
+    """Return the type of numbers in a column of a table, None for the inferred one."""
+    if wanted in (DOUBLE, FLOAT):
+        return pa.float64()
+    return None if wanted is None or decimal_of(wanted) is None else to_arrow_type(wanted)
 
 
 def _lossless_type(numbers: Any, texts: Any) -> pa.DataType | None:

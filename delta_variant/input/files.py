@@ -20,11 +20,12 @@ from .._progress import advance, begin
 from ..data_file.options import JsonOptions
 from ..errors import ArgumentTypeError, DeltaVariantError, SchemaError, SourceError
 from ..protocol.schema.partition_values import parse_folders
+from ..protocol.types import StructType
 from ..storage.inputs import InputFile, list_inputs, total_size
 from ..variant.shredding import unshred
 from ..variant.values import EXTENSION, VARIANT_TYPE, plain_variants
 from .content import COMPRESSED_SUFFIXES, Content
-from .csv_types import lossless_types
+from .csv_types import column_types
 from .extracted_columns import ExtractedColumns
 from .json_lines import JSON_SUFFIXES, read_json
 
@@ -83,8 +84,12 @@ def open_csv(
     *,
     columns: Mapping[str, str] | None = None,
     decimal: str = ".",
+    known: StructType | None = None,
 ) -> pa.RecordBatchReader:
-    """Return the rows of CSV files with a header as a stream; see `read_csv`."""
+    """Return the rows of CSV files with a header as a stream; see `read_csv`.
+
+    `known` are the columns of the table that takes the rows.
+    """
     check_option("decimal", decimal, DECIMALS)
     options = pyarrow.csv.ConvertOptions(
         column_types={name: pa.string() for name in (*variant_columns, *(columns or ()))},
@@ -92,9 +97,10 @@ def open_csv(
         strings_can_be_null=True,
         decimal_point=decimal,
     )
-    lossless = (lossless_types(partial(_first_rows, file), options).items() for file in files)
+    by_name = {field.name.lower(): field.type for field in (known.fields if known else ())}
+    found = (column_types(partial(_first_rows, file), options, by_name).items() for file in files)
     # The last type of a column counts: one that is text in a file is text in all.
-    types = sorted(chain.from_iterable(lossless), key=lambda pair: pa.types.is_string(pair[1]))
+    types = sorted(chain.from_iterable(found), key=lambda pair: pa.types.is_string(pair[1]))
     options.column_types |= dict(types)  # type: ignore[operator]
     schemas = []
     for file in files:
@@ -326,10 +332,11 @@ def _kind(name: str) -> Kind:
     return next((kind for kind, suffixes in SUFFIXES.items() if name.endswith(suffixes)), "JSON")
 
 
-def open_path(data: Any, what: str, variants: Collection[str]) -> Any:
+def open_path(data: Any, what: str, variants: Collection[str], known: StructType | None = None) -> Any:
     """Return the rows of the files of a path, and other data unchanged.
 
-    `variants` has the column of the values of JSON, and the columns of JSON text in CSV and Parquet.
+    `variants` has the column of the values of JSON, and the columns of JSON text in CSV and Parquet. `known`
+    are the columns of the table that takes the rows.
     """
     is_path = isinstance(data, PathLike) or (isinstance(data, str) and _names_files(data))
     if not is_path:
@@ -337,7 +344,7 @@ def open_path(data: Any, what: str, variants: Collection[str]) -> Any:
     files = list_files(fspath(data))
     kind = kind_of(files)
     if kind == "CSV":
-        return open_csv(files, variants)
+        return open_csv(files, variants, known=known)
     if kind == "Parquet":
         return open_parquet(files)
     if len(variants) > 1:

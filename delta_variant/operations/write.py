@@ -282,7 +282,7 @@ class ArrowRows:
     @classmethod
     def of(cls, data: Any, variants: Sequence[str], known: StructType | None) -> ArrowRows:
         """Return the rows of the data of a write; `known` are the columns of the table."""
-        data = open_path(data, "the data", variants)
+        data = open_path(data, "the data", variants, known)
         batches: Batches
         if isinstance(data, JsonLines):
             arrow_schema, batches = data.schema, data.batches()

@@ -119,6 +119,17 @@ def test_write_follows_the_compression_of_the_table(tmp_path, events):
     assert sorted(suffixes) == ["gzip.parquet", "snappy.parquet", "snappy.parquet"]
 
 
+def test_csv_has_the_types_of_its_table(tmp_path):
+    file, table = tmp_path / "a.csv", str(tmp_path / "t")
+    for text in ("id,zip\n1,00123\n", "id,zip\n02,456\n"):
+        file.write_text(text)
+        assert run("write", str(file), table, *(["--mode", "append"] if "456" in text else [])).exit_code == 0
+    file.write_text("id,zip\n2,789\n")
+    merge = ["--on", "target.id = source.id", "--when-matched-update", "--yes"]
+    assert run("merge", str(file), table, *merge).exit_code == 0
+    assert run("sql", f"select * from delta.`{table}` order by id").stdout == "id\tzip\n1\t00123\n2\t789\n"
+
+
 def test_write_reads_standard_input(tmp_path):
     result = run("write", "-", str(tmp_path / "table"), "--json", stdin=b'{"a": 1}\n{"a": 2}\n')
     assert json.loads(result.stdout)["rows"] == 2

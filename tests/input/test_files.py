@@ -19,7 +19,7 @@ import pytest
 from support.errors import raises_at
 from typer.testing import CliRunner
 
-from delta_variant import Table, read_csv, read_table, write_table
+from delta_variant import Table, create_table, merge, read_csv, read_table, write_table
 from delta_variant.cli.app import app
 from delta_variant.errors import CastError, SchemaError, SourceError
 
@@ -93,6 +93,27 @@ def test_integers_of_csv_keep_their_digits(tmp_path: Path, texts: list[str], val
     lines = [f"{number},{text}" for number, text in enumerate(texts)]
     (tmp_path / "a.csv").write_text("\n".join(["id,n", *lines]))
     assert read_csv(tmp_path / "a.csv").read_all()["n"].to_pylist() == values
+
+
+def test_rows_of_csv_have_the_types_of_the_columns_of_their_table(tmp_path: Path):
+    table, source = tmp_path / "t", tmp_path / "a.csv"
+    create_table(table, ["code string", "n bigint", "price double", "d decimal(9,2)", "day string"])
+    for text in ("12,012,01.5,7,2026-11-28", "007,7,2,1.5,x", "12345678901234567891,08,3,02,1"):
+        source.write_text(f"CODE,n,price,d,day\n{text}\n")
+        write_table(table, source, mode="append")
+    source.write_text("code,n\n012,010\n5,20\n")
+    merge(
+        table, source, "target.code = source.code", schema_mode="merge"
+    ).when_not_matched_insert_all().execute()
+    rows = [
+        ("007", 7, 2.0, Decimal("1.50"), "x"),
+        ("012", 10, None, None, None),
+        ("12", 12, 1.5, Decimal("7.00"), "2026-11-28"),
+        ("12345678901234567891", 8, 3.0, Decimal("2.00"), "1"),
+        ("5", 20, None, None, None),
+    ]
+    found = read_table(table).to_table().sort_by("code").to_pylist()
+    assert [tuple(row.values()) for row in found] == rows
 
 
 def test_leading_zeros_in_one_csv_file_make_the_column_text_in_all(tmp_path: Path):

@@ -161,13 +161,14 @@ def merge(
 
     @cache
     def merging() -> Merge:
-        rows = open_inputs(source, column, variant_column or (), allow_empty=True, intake=Intake())
+        target, variants = handle(table), variant_column or ()
+        rows = open_inputs(source, column, variants, allow_empty=True, intake=Intake(), table=target)
         merge = merge_into(
-            handle(table),
+            target,
             rows,
             on,
             schema_mode=schema_mode,
-            variant_columns=variant_column or (),
+            variant_columns=variants,
             timezone=timezone,
             files=FileOptions(target_file_size=parse_size(target_file_size), residual_rows=residual_rows),
         )

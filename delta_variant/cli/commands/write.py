@@ -164,6 +164,7 @@ def write(
         records=records,
         columns=parse_pairs("--extract", extract),
         decimal=decimal,
+        table=None if schema_mode == "overwrite" else handle(table),
     )
 
     def plan() -> WritePlan | Preview:

@@ -125,7 +125,7 @@ def _extended(snapshot: Snapshot, source: StructType) -> TableConfiguration:
 
 
 def _in_memory(source: Any, names: Sequence[str], target: StructType) -> MemorySource:
-    source = open_path(source, "the source", names)
+    source = open_path(source, "the source", names, target)
     if isinstance(source, JsonLines):
         arrow_schema, batches = source.schema, parse_lines(source)
     else:
