@@ -697,6 +697,9 @@ class DataFile:
     def num_rows(self) -> int:
         """The number of rows, deleted ones included."""
     @property
+    def is_own(self) -> bool:
+        """Whether this library wrote the file, so that another file can have its pages."""
+    @property
     def row_groups(self) -> list[tuple[int, int]]:
         """The number of rows and the encoded bytes of each row group."""
     @property

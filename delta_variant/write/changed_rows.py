@@ -110,7 +110,8 @@ def read_remaining_rows(
 
     copyable = copyable_row_groups(file, tracking)
     changed = frozenset(each for each in copyable if len(_rows_in(rows, [file.row_groups[each]])))
-    if change.columns.may_remove or not _are_replaceable(change.columns.assigned, table):
+    is_replaceable = file.native.is_own and not change.columns.may_remove
+    if not is_replaceable or not _are_replaceable(change.columns.assigned, table):
         return read_or_copy(file, read, frozenset(copyable) - changed)
     replacement = Replacement(changed, change.columns.assigned, read_assigned, read_before)
     return read_or_copy(file, read, frozenset(copyable), replacement=replacement)

@@ -27,7 +27,7 @@ pub(super) struct EncodedRowGroup {
 
 impl ParquetFile {
     /// Whether this library wrote the file: then its statistics are exact, and all engines read its pages.
-    fn is_own(&self) -> bool {
+    pub fn is_own(&self) -> bool {
         let created_by = self.metadata().file_metadata().created_by();
         created_by.is_some_and(|name| name.starts_with(CREATED_BY))
     }

@@ -434,6 +434,12 @@ impl PyDataFile {
         self.file.num_rows()
     }
 
+    /// Whether this library wrote the file.
+    #[getter]
+    fn is_own(&self) -> bool {
+        self.file.is_own()
+    }
+
     /// The number of rows and the encoded bytes of each row group.
     #[getter]
     fn row_groups(&self) -> Vec<(u64, u64)> {
