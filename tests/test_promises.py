@@ -285,7 +285,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("name", ["icebergCompatV3", "materializePartitionColumns", "collations", "unknown"])
+@pytest.mark.parametrize("name", ["icebergCompatV3", "collations", "collations-preview", "unknown"])
 def test_a_feature_that_is_not_written_rejects_each_change(tmp_path: Path, name: str, change: str):
     table = Table(tmp_path / "t")
     dv.write_table(table.path, ROWS)

@@ -211,6 +211,7 @@ _ROWS = (
         can_append=False,
         find_unsupported=_find_collations,
     ),
+    TableFeature("collations-preview", preview_of="collations", can_append=False),
     GEOSPATIAL,
     TableFeature("geospatial-dev", is_reader_writer=True, preview_of="geospatial", can_append=False),
     TableFeature(CATALOG_MANAGED, is_reader_writer=True),

@@ -471,12 +471,22 @@ def a_constraint_without_the_feature(table):
         ("delta.identity.start", 1),
         ("CURRENT_DEFAULT", "1"),
         ("delta.typeChanges", [{"fromType": "integer", "toType": "long"}]),
+        ("__COLLATIONS", {"id": "spark.UTF8_LCASE"}),
     ],
 )
 def test_the_metadata_of_a_column_needs_a_feature(table, key, value):
     table.edit_protocol(FEATURES, FEATURES)
     table.edit_schema(lambda schema: schema["fields"][0]["metadata"].update({key: value}))
     assert ("H10", "id") in {(each.rule, each.column) for each in dv.audit_table(table.path).findings}
+
+
+@pytest.mark.parametrize("feature", ["collations", "collations-preview"])
+def test_a_collation_has_a_feature_under_either_name(table, feature):
+    """Delta's golden tables have both names."""
+    table.edit_protocol(FEATURES, [*FEATURES, feature])
+    collation = {"__COLLATIONS": {"id": "spark.UTF8_LCASE"}}
+    table.edit_schema(lambda schema: schema["fields"][0]["metadata"].update(collation))
+    assert "H10" not in {finding.rule for finding in dv.audit_table(table.path).findings}
 
 
 @breaks("H10")
