@@ -230,7 +230,7 @@ $(KERNEL): POM := tests/interop/kernel/pom.xml
 $(HDFS): POM := tests/spark/hdfs/pom.xml
 $(KERNEL) $(HDFS):
 	mvn -q -B --strict-checksums $(MAVEN_TIMEOUTS) -f $(POM) \
-	  dependency:copy-dependencies -DoutputDirectory=$@.part
+	  dependency:copy-dependencies -DoutputDirectory=$(abspath $@).part
 	mv $@.part $@
 
 # `--strict-checksums` rejects a JAR whose checksum is not that of the repository.
