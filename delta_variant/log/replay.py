@@ -29,7 +29,7 @@ from ..protocol.actions import (
     file_key,
 )
 from ..protocol.table_configuration import TableConfiguration
-from ..storage.store import Store
+from ..storage.store import Store, path_in_table
 from .file_set import FileSet, append_batches
 from .file_tables import (
     TOMBSTONES_SCHEMA,
@@ -243,18 +243,20 @@ def _snapshot(store: Store, version: int, state: _State, files: FileSet) -> Snap
 class ReplayedState(_TableActions):
     """The reconciled actions of all versions up to `version` (PROTOCOL.md, "Action Reconciliation").
 
-    `tombstones` are the `remove` actions of files that are not active. `doubled` are the paths that are
-    active with several deletion vectors, or with and without one.
+    `store` has the table. `tombstones` are the `remove` actions of files that are not active.
+    `doubled` has the files that are active several times, each with all its keys: they differ in their
+    deletion vectors, or in a relative and an absolute path.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store) -> None:
         super().__init__()
         self.version = -1
         self.files: dict[FileKey, AddFile] = {}
         self.tombstones: dict[FileKey, RemoveFile] = {}
         self.num_bytes = self.num_vectors = self.num_deleted = 0
-        self.doubled: set[str] = set()
-        self._vectors_of: dict[str, set[str | None]] = {}
+        self.doubled: dict[str, set[FileKey]] = {}
+        self._store = store
+        self._keys_of: dict[str, set[FileKey]] = {}
         self._histograms: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
 
     def paths(self) -> list[str]:
@@ -311,12 +313,15 @@ class ReplayedState(_TableActions):
         if add.deletion_vector is not None:
             self.num_vectors += sign
             self.num_deleted += sign * add.deletion_vector.cardinality
-        path, vector = key
-        vectors = self._vectors_of.setdefault(path, set())
-        (vectors.add if sign > 0 else vectors.discard)(vector)
-        (self.doubled.add if len(vectors) > 1 else self.doubled.discard)(path)
-        if not vectors:
-            del self._vectors_of[path]
+        path = path_in_table(self._store, key[0]) or key[0]
+        keys = self._keys_of.setdefault(path, set())
+        (keys.add if sign > 0 else keys.discard)(key)
+        if len(keys) > 1:
+            self.doubled[path] = keys
+        else:
+            self.doubled.pop(path, None)
+        if not keys:
+            del self._keys_of[path]
         self._count_in_bins(add, sign, self._histograms)
 
     def _count_in_bins(self, add: AddFile, sign: int, histograms: Iterable[tuple[int, ...]]) -> None:

@@ -550,6 +550,11 @@ def absolute_path(store: Store, path: str) -> str:
     return path if is_absolute(path) else f"{unquote(root)}/{path}"
 
 
+def path_in_table(store: Store, path: str) -> str | None:
+    """Return the path relative to the table of a file with an absolute path, None for a file outside."""
+    return relative_path(store.uri if store.catalog is None else store.catalog.location, path)
+
+
 def local_path(store: Store, path: str) -> Path | None:
     """Return the local path of a file of the table, or None for a remote file.
 
@@ -590,8 +595,7 @@ def _locate(store: Store, path: str) -> ObjectKey:
         return _LOCAL if store.local_root is None else store.objects, _local_key(local)
     if not is_absolute(path):
         return store.objects, path
-    relative = relative_path(store.uri if store.catalog is None else store.catalog.location, path)
-    if relative is not None:
+    if (relative := path_in_table(store, path)) is not None:
         return store.objects, relative
     if store.outside is None or not ABSOLUTE_URI.match(path):
         raise _outside(store, path)

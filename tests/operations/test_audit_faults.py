@@ -359,6 +359,13 @@ def a_file_that_is_active_with_and_without_a_deletion_vector(table):
     table.add_commit(1, {"add": {**add, "deletionVector": inline_vector(1)}})
 
 
+@breaks("L16")
+def a_file_that_is_active_with_its_relative_and_its_absolute_path(table):
+    """Spark reads the rows of the file twice."""
+    (add,) = (action["add"] for action in table.actions() if "add" in action)
+    table.add_commit(1, {"add": {**add, "path": table.file.as_uri()}})
+
+
 def _track_changes(table, size):
     table.set_property("delta.enableChangeDataFeed", "true")
     table.edit_protocol(FEATURES, [*FEATURES, "changeDataFeed"])

@@ -81,8 +81,10 @@ class Replay:
             doubled = set(self.state.doubled)
             self._report_moved_columns(version, actions, self.state)
             self._report_inactive(version, actions, self.state.apply(version, actions))
-            for path in sorted(self.state.doubled - doubled):
-                message = f"version {version} adds {path}, which is active with another deletion vector"
+            for path in sorted(self.state.doubled.keys() - doubled):
+                paths = {path for path, _ in self.state.doubled[path]}
+                other = "another path" if len(paths) > 1 else "another deletion vector"
+                message = f"version {version} adds {path}, which is active with {other}"
                 self.report("L16", message, version, path)
 
     def compare(self, version: int, checksum: bytes | StoreError | None) -> None:
@@ -94,7 +96,7 @@ class Replay:
                 checkpoint = read_checkpoint(self._store, files)
                 self._report_footers(version, files)
                 if self.state is None:
-                    self.state = _state_of(version, checkpoint)
+                    self.state = _state_of(self._store, version, checkpoint)
                 else:
                     self._report_differences(name, checkpoint, self.state)
                 self.file_counts[version] = len(self.state.files)
@@ -168,8 +170,8 @@ def _names_of_columns(metadata: Metadata) -> dict[int, str]:
     }
 
 
-def _state_of(version: int, checkpoint: Checkpoint) -> ReplayedState:
-    state = ReplayedState()
+def _state_of(store: Store, version: int, checkpoint: Checkpoint) -> ReplayedState:
+    state = ReplayedState(store)
     state.apply(version, checkpoint.actions)
     state.apply(version, _adds(checkpoint))
     state.tombstones.update(
@@ -283,7 +285,7 @@ def replay_log(
     expected = 0
     for version in sorted(commits.keys() | by_version.keys()):
         if version == 0:
-            replay.state = ReplayedState()
+            replay.state = ReplayedState(store)
         if version in commits:
             replay.apply(version, commits[version] if version == expected else None)
         else:
