@@ -48,7 +48,7 @@ LAYERS = (
     {"queries", "spark", "functions", "table", "typing"},
     {"reports"},
     {"cli"},
-    {""},
+    {"", "__main__"},
 )
 
 OWNERS = {

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
+
+from ..errors import printable
+from .terminal import console, wrapped
 
 ARGUMENTS = "delta_variant.arguments"
 COMMON_OPTIONS = "Common options"
@@ -56,7 +60,20 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group of commands whose help lists them under the titles of their `rich_help_panel`."""
+    """A group of commands whose help lists them under the titles of their `rich_help_panel`.
+
+    Errors of usage are broken between words, as all other errors are.
+    """
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Parse the arguments before the name of a command."""
+        with _wrapped_errors():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that is named."""
+        with _wrapped_errors():
+            return super().invoke(ctx)
 
     def summaries(self, ctx: Any) -> Iterator[tuple[str, str, str]]:
         """Yield title, name and summary of each command."""
@@ -73,6 +90,21 @@ class Group(TyperGroup):
         for title, records in panels.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), text) for name, text in records])
+
+
+@contextmanager
+def _wrapped_errors() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        # typer does not export the class of these errors.
+        if message := getattr(error, "format_message", None):
+            prefix = "Error: "
+            # typer shows the messages of pydantic.
+            text = message().replace(" Value error, ", " ")
+            text = wrapped(console(stderr=True), printable(f"{prefix}{text}"))
+            vars(error)["format_message"] = lambda: text.removeprefix(prefix)
+        raise
 
 
 def summary_of(command: Any) -> str:

@@ -93,6 +93,19 @@ def test_data_cannot_control_a_terminal(table: str, arguments: list[str]):
     assert control_characters(err) == []
 
 
+def test_errors_of_usage_are_broken_between_words():
+    reader, writer = pty.openpty()
+    environment = {**os.environ, "COLUMNS": "60"}
+    command = [sys.executable, "-m", "delta_variant", "write", "a.json", "t", "--mode", "sideways"]
+    done = subprocess.run(command, stderr=writer, env=environment)
+    os.close(writer)
+    assert done.returncode == 2
+    assert read_terminal(reader).splitlines()[-2:] == [
+        "Error: Invalid value for '--mode': 'sideways' is not one of",
+        "'error', 'append', 'overwrite', 'ignore'.",
+    ]
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -1,0 +1,5 @@
+"""Run the command line as `python -m delta_variant`."""
+
+from .cli import main
+
+main()
