@@ -108,7 +108,10 @@ def test_texts_are_short(tmp_path: Path):
     table = dv.Table(tmp_path)
     table.append(pa.table({"id": [1]}))
     assert repr(table.audit()) == f"<Audit of {tmp_path} at version 0: files=1, error=0, warning=0, info=0>"
-    assert repr(table.history()) == "<History of 1 commits: 0 WRITE>"
+    assert repr(table.history()) == "<History of 1 commit: 0 WRITE>"
+    entry = table.history()[0]
+    assert repr(entry).startswith(f"<HistoryEntry 0: WRITE at {entry.timestamp:%Y-%m-%d %H:%M:%S} UTC, mode=")
+    assert "numOutputRows=1" in entry._repr_html_()
 
 
 def test_an_explanation_shows_how_much_was_read(tmp_path: Path):

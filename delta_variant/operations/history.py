@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -21,7 +21,7 @@ from ..log.timestamps import CommitTimes, from_milliseconds, version_at
 from ..storage.store import TableLocation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HistoryEntry:
     """A commit of a table.
 
@@ -64,6 +64,14 @@ class HistoryEntry:
         """Return the user metadata of the commit, None without any. JSON text is decoded."""
         return _decode(self.commit_info.get("userMetadata"))
 
+    def __repr__(self) -> str:
+        details = parameters_text({**self.parameters, **self.metrics})
+        what = f"{self.operation} at {_time_text(self)}" + (f", {details}" if details else "")
+        return printable(f"<HistoryEntry {self.version}: {what}>")
+
+    def _repr_html_(self) -> str:
+        return _entries_table(f"version {self.version}", [self])
+
     def _mapping(self, name: str) -> Mapping[str, Any]:
         found = self.commit_info.get(name)
         return found if isinstance(found, dict) else {}
@@ -75,21 +83,29 @@ class History(list[HistoryEntry]):
     def __repr__(self) -> str:
         entries = ", ".join(f"{each.version} {each.operation}" for each in self[:MAX_ROWS])
         more = ", …" if len(self) > MAX_ROWS else ""
-        return printable(f"<History of {len(self):,} commits: {entries}{more}>")
+        return printable(f"<History of {count(len(self), 'commit')}: {entries}{more}>")
 
     def _repr_html_(self) -> str:
-        headings = ("version", "timestamp", "operation", "parameters", "metrics")
-        shown = [
-            (
-                each.version,
-                f"{each.timestamp:%Y-%m-%d %H:%M:%S} UTC",
-                each.operation,
-                parameters_text(each.parameters),
-                parameters_text(each.metrics),
-            )
-            for each in self[:MAX_ROWS]
-        ]
-        return html_table(count(len(self), "commit"), headings, shown)
+        return _entries_table(count(len(self), "commit"), self[:MAX_ROWS])
+
+
+def _entries_table(caption: str, entries: Sequence[HistoryEntry]) -> str:
+    headings = ("version", "timestamp", "operation", "parameters", "metrics")
+    rows = (
+        (
+            each.version,
+            _time_text(each),
+            each.operation,
+            parameters_text(each.parameters),
+            parameters_text(each.metrics),
+        )
+        for each in entries
+    )
+    return html_table(caption, headings, rows)
+
+
+def _time_text(entry: HistoryEntry) -> str:
+    return f"{entry.timestamp:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def history(
