@@ -610,8 +610,8 @@ def test_check_new_accepts_a_variant_anywhere_but_in_a_map_key():
         (StructType((StructField("a", LONG), StructField("a", LONG))), "a", "differ at most by case"),
         (struct(a=LONG, A=LONG), "A", "differ at most by case"),
         (struct(s=struct(x=LONG, X=LONG)), "s.X", "differ at most by case"),
-        (struct(n=VOID), "n", "has only nulls"),
-        (struct(s=ArrayType(VOID)), "s.element", "has only nulls"),
+        (struct(n=VOID), "n", "has no values that show its type"),
+        (struct(s=ArrayType(VOID)), "s.element", "has no values that show its type"),
         (StructType((StructField("", LONG),)), "", "empty name"),
         *(
             (StructType((StructField(f"a{c}b", LONG),)), f"a{c}b", "contains the character")

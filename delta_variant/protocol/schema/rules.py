@@ -172,7 +172,8 @@ def _check_type(data_type: DataType, path: tuple[str, ...], mode: ColumnMappingM
     elif data_type == VOID:
         column = ".".join(path)
         raise SchemaError(
-            f"the column {column!r} has only nulls: cast it to a type, or create the table before the write",
+            f"the column {column!r} has no values that show its type: cast it to a type, or create the table "
+            "before the write",
             column=column,
         )
     for step, part in parts_of(data_type):
