@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -57,7 +58,7 @@ def batches_of(
         return _batches_of_rows(data, what, variants if are_texts else names, types)
     objects: dict[str, list[Any]] = {}
     if _is_pandas_frame(data):
-        data, objects = _take_object_columns(data, names)
+        data, objects = _take_object_columns(_with_uuid_texts(data), names)
     schema, batches = _arrow_batches(data, what)
     if _is_pandas_frame(data):
         schema, batches = _without_unnamed_index(schema, batches)
@@ -326,6 +327,16 @@ def _check_frame(frame: Any, schema: pa.Schema) -> None:
         if dtype.kind == "O" and dtype.name == "object":
             field = schema.field(position)
             check_unchanged(frame.iloc[:, position].dropna(), field.type, field.name)
+
+
+def _with_uuid_texts(frame: Any) -> Any:
+    """Return a frame with text in place of UUIDs, as for rows: pyarrow gives them a type that Delta lacks."""
+    for position in range(frame.shape[1]):
+        column = frame.iloc[:, position]
+        if column.dtype == object and isinstance(next(iter(column.dropna()), None), UUID):
+            frame = frame.copy(deep=False)
+            frame.isetitem(position, column.map(str, na_action="ignore"))
+    return frame
 
 
 def _take_object_columns(frame: Any, names: Collection[str]) -> tuple[Any, dict[str, list[Any]]]:

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from math import isfinite
 from numbers import Number
-from typing import Any
+from typing import Any, TypeAlias
+from uuid import UUID
 
 import pyarrow as pa
 
+from .._arrow import is_any_binary, is_any_text
 from ..errors import ArgumentTypeError, DeltaVariantError
 from ..expressions.types import type_name
 from ..variant.objects import is_variant
@@ -30,10 +32,10 @@ GREATEST_FLOAT = float.fromhex("0x1.fffffep+127")
 def array_of(values: list[Any], arrow_type: pa.DataType | None, name: str) -> Any:
     """Return the values of a column as an array, whose type they decide if it is None.
 
-    Objects within structs, lists and maps become Variants where the type has them. Raises ArgumentTypeError
-    for a value that does not have the type.
+    Objects within structs, lists and maps become Variants where the type has them. UUIDs become text, or
+    bytes where the type is binary. Raises ArgumentTypeError for a value that does not have the type.
     """
-    encode = None if arrow_type is None else _encoder(arrow_type)
+    encode = None if arrow_type is None else _encoder(arrow_type, _variant_encoder)
     if encode is not None:
         try:
             values = list(map(encode, values))
@@ -43,28 +45,69 @@ def array_of(values: list[Any], arrow_type: pa.DataType | None, name: str) -> An
     try:
         array: Any = pa.array(values, arrow_type)
     except NOT_CONVERTIBLE as error:
+        if (without := _without_uuids(values, arrow_type)) != values:
+            return array_of(without, arrow_type, name)
         found, value = _not_convertible(values, arrow_type)
         reason = _because(found, value) if found is not None else f" ({error})"
         raise _error(name, reason, arrow_type is None) from error
+    if arrow_type is None and _is_of_uuids(array.type):
+        return array_of(_without_uuids(values, None), None, name)
     check_unchanged(values, array.type, name, is_inferred=arrow_type is None)
     return array
 
 
-def _encoder(arrow_type: Any) -> Callable[[Any], Any] | None:
-    """Return what encodes the Variants within an object of a type; None if the type has none."""
+def _is_of_uuids(arrow_type: Any) -> bool:
+    parts = (arrow_type.field(number).type for number in range(arrow_type.num_fields))
+    return isinstance(arrow_type, pa.UuidType) or any(map(_is_of_uuids, parts))
+
+
+def _without_uuids(values: list[Any], arrow_type: Any) -> list[Any]:
+    """Return values with text, or bytes where a type is binary, in place of UUIDs, which Delta lacks."""
+    encode = _uuid_text if arrow_type is None else _field_encoder(pa.field("", arrow_type), _uuid_encoder)
+    return values if encode is None else list(map(encode, values))
+
+
+def _uuid_text(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _uuid_text(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        parts = map(_uuid_text, value)
+        return tuple(parts) if isinstance(value, tuple) else list(parts)
+    return str(value) if isinstance(value, UUID) else value
+
+
+_Encode: TypeAlias = Callable[[Any], Any]
+_Encoder: TypeAlias = "Callable[[pa.Field[Any]], _Encode | None]"
+"""Returns what encodes the values of a field; None if their parts are encoded, or nothing is."""
+
+
+def _encoder(arrow_type: Any, encoder: _Encoder) -> _Encode | None:
+    """Return what encodes the parts of an object of a type; None if nothing does."""
     if pa.types.is_struct(arrow_type):
-        found = {field.name: _field_encoder(field) for field in arrow_type}
+        found = {field.name: _field_encoder(field, encoder) for field in arrow_type}
         encoders = {name: encode for name, encode in found.items() if encode is not None}
         return partial(_encode_pairs, encoders.get) if encoders else None
     if pa.types.is_map(arrow_type):
-        encode = _field_encoder(arrow_type.item_field)
+        encode = _field_encoder(arrow_type.item_field, encoder)
         return encode and partial(_encode_pairs, lambda _: encode)
-    encode = _field_encoder(arrow_type.value_field) if pa.types.is_list(arrow_type) else None
+    encode = _field_encoder(arrow_type.value_field, encoder) if pa.types.is_list(arrow_type) else None
     return encode and partial(_encode_elements, encode)
 
 
-def _field_encoder(field: pa.Field[Any]) -> Callable[[Any], Any] | None:
-    return _encode_variant if is_variant(field) else _encoder(field.type)
+def _field_encoder(field: pa.Field[Any], encoder: _Encoder) -> _Encode | None:
+    return encoder(field) or _encoder(field.type, encoder)
+
+
+def _variant_encoder(field: pa.Field[Any]) -> _Encode | None:
+    return _encode_variant if is_variant(field) else None
+
+
+def _uuid_encoder(field: pa.Field[Any]) -> _Encode | None:
+    if is_any_text(field.type):
+        return _uuid_text
+    if is_any_binary(field.type):
+        return lambda value: value.bytes if isinstance(value, UUID) else value
+    return None
 
 
 def _encode_pairs(encoder: Callable[[Any], Callable[[Any], Any] | None], value: Any) -> Any:
