@@ -67,8 +67,8 @@ class ScalarFunction(msgspec.Struct, frozen=True):
         parameters: The parameters; a rule returns those of a number of arguments.
         result: The type of the result.
         evaluate: Computes the result.
-        optional: How many of the last parameters may be absent.
-        repeated: Whether the last parameter may be given several times.
+        min_arguments: The least number of arguments.
+        max_arguments: The greatest number; None permits any, for which the last parameter repeats.
         constant: The positions of arguments that must be constants.
     """
 
