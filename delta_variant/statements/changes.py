@@ -28,17 +28,14 @@ from .session import NO_ROWS, Session, Target, Text
 Assignments: TypeAlias = tuple[tuple[Text, Text], ...]
 
 
-class Values(msgspec.Struct, frozen=True):
-    """The rows of VALUES."""
-
-    rows: tuple[tuple[Text, ...], ...]
-
-
 class Insert(msgspec.Struct, frozen=True):
-    """INSERT INTO and INSERT OVERWRITE; the values of `partition` that are None come from the rows."""
+    """INSERT INTO and INSERT OVERWRITE: the rows of VALUES, or a query.
+
+    The values of `partition` that are None come from the rows.
+    """
 
     target: Target
-    rows: Values | str
+    rows: tuple[tuple[Text, ...], ...] | str
     columns: tuple[str, ...] | None
     by_name: bool
     partition: Mapping[str, Text | None]
@@ -106,13 +103,13 @@ class Insert(msgspec.Struct, frozen=True):
         return " and ".join(tests) or None if self.is_overwrite else None
 
 
-def _values_query(values: Values, columns: Sequence[StructField]) -> str:
+def _values_query(values: Sequence[Sequence[Text]], columns: Sequence[StructField]) -> str:
     rows = (
         ", ".join(
             _default_text(columns[number]) if text is DEFAULT and number < len(columns) else text.text
             for number, text in enumerate(row)
         )
-        for row in values.rows
+        for row in values
     )
     return f"values {', '.join(f'({row})' for row in rows)}"
 

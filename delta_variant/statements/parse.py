@@ -15,7 +15,7 @@ from ..errors import DeltaVariantError
 from ..expressions.lexer import GrammarError, parsing
 from ..operations.merge.plan import When as Matched
 from ..storage.store import TableLocation
-from .changes import Assignments, Delete, Insert, Merge, Update, Values, When
+from .changes import Assignments, Delete, Insert, Merge, Update, When
 from .definitions import Create, alteration, convert_table
 from .grammar import StatementGrammar
 from .maintenance import (
@@ -32,83 +32,63 @@ QUERIES = ("select", "with", "values", "from", "table")
 """The words that begin a query."""
 
 
-class ParsedStatement:
-    """A statement whose table is known, and whose other parts are parsed when they are asked for."""
-
-    def __init__(self, parser: _Parser) -> None:
-        self._parser = parser
-
-    @property
-    def table(self) -> tuple[str, ...]:
-        """The name of the table."""
-        return self._parser.table
-
-    @property
-    def is_alteration(self) -> bool:
-        """Whether the statement is ALTER TABLE, of which this package has some clauses."""
-        return self._parser.words == "alter table"
-
-    @property
-    def only_shows(self) -> bool:
-        """Whether the statement changes nothing."""
-        return self._parser.words.startswith(("desc", "show"))
-
-    def locate(self, session: Session) -> TableLocation | None:
-        """Return the location of the table, None for a name that the session does not know."""
-        if self._parser.words.startswith("convert") and self.table[0].lower() == "parquet":
-            return session.find(("delta", *self.table[1:]))
-        if not self._parser.words.startswith("create"):
-            return session.find(self.table)
-        return session.place(self.table, self._location)
-
-    def _location(self) -> str | None:
-        statement = self.parse()
-        return statement.location if isinstance(statement, Create) else None
-
-    def parse(self) -> Statement:
-        """Return the statement.
-
-        Raises ExpressionError, which marks the place in the text that is not understood.
-        """
-        return self._parsed
-
-    def run(self, table: TableLocation, session: Session) -> pa.Table:
-        """Run the statement on its table; raises its errors, whose remedies are SQL."""
-        try:
-            return self.parse()(table, session)
-        except DeltaVariantError as error:
-            _use_sql(error)
-            raise
-
-    @cached_property
-    def _parsed(self) -> Statement:
-        return self._parser.statement()
-
-
 def find_statement(text: str, parameters: Mapping[str, str]) -> ParsedStatement | None:
     """Return the statement in a text, None for a query and for statements that this package does not have."""
     check_text("the query", text)
-    parser = _Parser(re.sub(r"[\s;]+\Z", "", text), parameters)
+    statement = ParsedStatement(re.sub(r"[\s;]+\Z", "", text), parameters)
     try:
-        return ParsedStatement(parser) if parser.head() else None
+        return statement if statement.head() else None
     except GrammarError:
         return None
 
 
-class _Parser(StatementGrammar):
-    """A parser of statements; `words` are those of the rule, and `prefix` the common tables before it."""
+class ParsedStatement(StatementGrammar):
+    """A statement whose table is known, and whose other parts are parsed when they are asked for.
+
+    `table` is the name of its table, `words` are those of its rule, and `prefix` the common tables before it.
+    """
 
     words: str
     table: tuple[str, ...]
     prefix = ""
 
-    def statement(self) -> Statement:
-        """Return the statement after its table; raises ExpressionError."""
+    @property
+    def is_alteration(self) -> bool:
+        """Whether the statement is ALTER TABLE, of which this package has some clauses."""
+        return self.words == "alter table"
+
+    @property
+    def only_shows(self) -> bool:
+        """Whether the statement changes nothing."""
+        return self.words.startswith(("desc", "show"))
+
+    def locate(self, session: Session) -> TableLocation | None:
+        """Return the location of the table, None for a name that the session does not know."""
+        if self.words.startswith("convert") and self.table[0].lower() == "parquet":
+            return session.find(("delta", *self.table[1:]))
+        if not self.words.startswith("create"):
+            return session.find(self.table)
+        return session.place(self.table, lambda: getattr(self.parsed, "location", None))
+
+    @cached_property
+    def parsed(self) -> Statement:
+        """The statement after its table.
+
+        Raises ExpressionError, which marks the place in the text that is not understood.
+        """
         with parsing(self.text):
             statement = RULES[self.words](self)
             if self.token.kind != "end":
                 self.fail("the end of the statement")
         return statement
+
+    def run(self, table: TableLocation, session: Session) -> pa.Table:
+        """Run the statement on its table; raises its errors, whose remedies are SQL."""
+        try:
+            return self.parsed(table, session)
+        except DeltaVariantError as error:
+            _use_sql(error)
+            raise
 
     def head(self) -> bool:
         """Move past the words of a rule and the name of its table; return whether there is such a rule."""
@@ -129,17 +109,11 @@ class _Parser(StatementGrammar):
 
     # Statements that change rows
 
-    def insert(self) -> Statement:
-        return self._insertion(is_overwrite=False)
-
-    def overwrite(self) -> Statement:
-        return self._insertion(is_overwrite=True)
-
-    def _insertion(self, *, is_overwrite: bool) -> Statement:
+    def insert(self, *, is_overwrite: bool = False) -> Statement:
         partition: Mapping[str, Text | None] = {}
         if self.accept("partition"):
             self.expect("(")
-            partition = dict(self.take_list(self._partition_value))
+            partition = dict(self.take_list(lambda: (self.take_name(), self.text_after("="))))
             self.expect(")")
         where = self.expression_text() if not is_overwrite and self.accept_words("replace where") else None
         by_name = self.accept_words("by name")
@@ -151,14 +125,14 @@ class _Parser(StatementGrammar):
         rows = (self._rows() if self.is_next("values") else None) or self.prefix + self.rest()
         return Insert(Target(self.table), rows, columns, by_name, partition, is_overwrite, where)
 
-    def _rows(self) -> Values | None:
+    def _rows(self) -> tuple[tuple[Text, ...], ...] | None:
         """Return the rows of VALUES, None if the query goes on or has expressions of its engine."""
         start = self.position
         self.take()
         with suppress(GrammarError):
             rows = self.take_list(self._row)
             if self.token.kind == "end":
-                return Values(rows)
+                return rows
         self.position = start
         return None
 
@@ -167,9 +141,6 @@ class _Parser(StatementGrammar):
         found = self.take_list(self.value_or_default)
         self.expect(")")
         return found
-
-    def _partition_value(self) -> tuple[str, Text | None]:
-        return self.take_name(), self.text_after("=")
 
     def update(self) -> Statement:
         target = Target(self.table, self.alias("set"))
@@ -196,7 +167,7 @@ class _Parser(StatementGrammar):
     def merge(self, *, evolves: bool = False) -> Statement:
         target = Target(self.table, self.alias("using"))
         self.expect("using")
-        name, source = self._enclosed_source() if self.is_next("(") else self._table_source()
+        name, source = (("source",), self.enclosed_query()) if self.is_next("(") else self._table_source()
         given = Target(name, self.alias("on"))
         self.expect("on")
         on = self.expression_text()
@@ -207,15 +178,9 @@ class _Parser(StatementGrammar):
             self.fail("`when`")
         return Merge(target, source, given, on, tuple(clauses), evolves)
 
-    def _enclosed_source(self) -> tuple[tuple[str, ...], str]:
-        return ("source",), self.enclosed_query()
-
     def _table_source(self) -> tuple[tuple[str, ...], str]:
         start = self.token.start
         return self.take_qualified_name(), f"select * from {self.text[start : self.position]}"
-
-    def merge_with_evolution(self) -> Statement:
-        return self.merge(evolves=True)
 
     def _clause(self) -> When:
         words = next((each for each in MATCHES if self.accept_words(each)), None)
@@ -249,16 +214,7 @@ class _Parser(StatementGrammar):
 
     # Statements that create and alter tables
 
-    def create(self) -> Statement:
-        return self._creation("error")
-
-    def create_if_missing(self) -> Statement:
-        return self._creation("ignore")
-
-    def replace(self) -> Statement:
-        return self._creation("overwrite")
-
-    def _creation(self, mode: Literal["error", "ignore", "overwrite"]) -> Statement:
+    def create(self, mode: Literal["error", "ignore", "overwrite"] = "error") -> Statement:
         is_list = self.is_next("(") and self.following.word not in QUERIES
         parts: dict[str, Any] = {"columns": self.enclosed_texts()} if is_list else {}
         while (words := next((each for each in OPTIONS if self.accept_words(each)), None)) is not None:
@@ -315,9 +271,6 @@ class _Parser(StatementGrammar):
     def history(self) -> Statement:
         return partial(show_history, limit=int(self.number()) if self.accept("limit") else None)
 
-    def detail(self) -> Statement:
-        return show_detail
-
     def shown_properties(self) -> Statement:
         key = None
         if self.accept("("):
@@ -326,27 +279,27 @@ class _Parser(StatementGrammar):
         return partial(show_properties, key=key)
 
 
-RULES: Mapping[str, Callable[[_Parser], Statement]] = {
-    "insert into [table]": _Parser.insert,
-    "insert overwrite [table]": _Parser.overwrite,
-    "update": _Parser.update,
-    "delete from": _Parser.delete,
-    "merge into": _Parser.merge,
-    "merge with schema evolution into": _Parser.merge_with_evolution,
-    "create table if not exists": _Parser.create_if_missing,
-    "create table": _Parser.create,
-    "create or replace table": _Parser.replace,
-    "convert to delta": _Parser.convert,
+RULES: Mapping[str, Callable[[ParsedStatement], Statement]] = {
+    "insert into [table]": ParsedStatement.insert,
+    "insert overwrite [table]": partial(ParsedStatement.insert, is_overwrite=True),
+    "update": ParsedStatement.update,
+    "delete from": ParsedStatement.delete,
+    "merge into": ParsedStatement.merge,
+    "merge with schema evolution into": partial(ParsedStatement.merge, evolves=True),
+    "create table if not exists": partial(ParsedStatement.create, mode="ignore"),
+    "create table": ParsedStatement.create,
+    "create or replace table": partial(ParsedStatement.create, mode="overwrite"),
+    "convert to delta": ParsedStatement.convert,
     "alter table": alteration,
-    "optimize": _Parser.optimize,
-    "reorg table": _Parser.purge,
-    "vacuum": _Parser.vacuum,
-    "restore [table]": _Parser.restore,
-    "describe history": _Parser.history,
-    "desc history": _Parser.history,
-    "describe detail": _Parser.detail,
-    "desc detail": _Parser.detail,
-    "show tblproperties": _Parser.shown_properties,
+    "optimize": ParsedStatement.optimize,
+    "reorg table": ParsedStatement.purge,
+    "vacuum": ParsedStatement.vacuum,
+    "restore [table]": ParsedStatement.restore,
+    "describe history": ParsedStatement.history,
+    "desc history": ParsedStatement.history,
+    "describe detail": lambda _: show_detail,
+    "desc detail": lambda _: show_detail,
+    "show tblproperties": ParsedStatement.shown_properties,
 }
 """The rule of each statement, by the words before the name of its table."""
 NAMED_BY_PATH = frozenset({"optimize", "vacuum"}).union(each for each in RULES if each.startswith("desc"))
@@ -356,13 +309,13 @@ MATCHES: Mapping[str, Matched] = {
     "not matched by source": "not matched by source",
     "not matched [by target]": "not matched",
 }
-OPTIONS: Mapping[str, tuple[str, Callable[[_Parser], object]]] = {
-    "using": ("provider", _Parser.provider),
-    "partitioned by": ("partition_by", _Parser.take_names),
-    "cluster by": ("cluster_by", _Parser.enclosed_texts),
-    "location": ("location", _Parser.string),
-    "comment": ("comment", _Parser.string),
-    "tblproperties": ("properties", _Parser.properties),
+OPTIONS: Mapping[str, tuple[str, Callable[[ParsedStatement], object]]] = {
+    "using": ("provider", ParsedStatement.provider),
+    "partitioned by": ("partition_by", ParsedStatement.take_names),
+    "cluster by": ("cluster_by", ParsedStatement.enclosed_texts),
+    "location": ("location", ParsedStatement.string),
+    "comment": ("comment", ParsedStatement.string),
+    "tblproperties": ("properties", ParsedStatement.properties),
 }
 
 

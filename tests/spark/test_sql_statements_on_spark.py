@@ -305,7 +305,7 @@ def test_what_spark_cannot_parse_is_an_error_and_the_rest_is_not(spark_with_delt
         is_valid = False
     found = find_statement(text, {})
     try:
-        is_parsed = found is not None and found.parse() is not None
+        is_parsed = found is not None and found.parsed is not None
     except ExpressionError:
         is_parsed = False
     assert is_parsed == is_valid

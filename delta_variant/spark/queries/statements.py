@@ -94,7 +94,7 @@ class SparkStatements:
         if location is None:
             return None
         try:
-            statement.parse()
+            _ = statement.parsed
         except ExpressionError as error:
             if not statement.is_alteration:
                 raise
