@@ -100,7 +100,7 @@ class DirectRows(NamedTuple):
     def sql(self, connection: DuckDBPyConnection) -> str:
         """Return the query of the rows, whose files exist as long as the connection."""
         source = files_source(connection, self.view)
-        places = self.view.places.items()
+        places = self.view.shape.places.items()
         columns = ", ".join(f"{'.'.join(map(name_text, steps))} as {name}" for name, steps in places)
         outputs = ", ".join(f"{text} as {name_text(name)}" for name, text in self.outputs.items())
         where = "" if self.where is None else f" where {self.where}"

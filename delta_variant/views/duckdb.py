@@ -106,9 +106,9 @@ def files_source(connection: DuckDBPyConnection, view: View) -> str:
     root = uuid4().hex
     VariantFileSystem.add(root, view, connection)
     listed = ", ".join(text_of(f"variant://{root}/{file.name}") for file in view.files)
-    if not view.partitions:
+    if not view.shape.partitions:
         return f"read_parquet([{listed}], hive_partitioning = false)"
-    folders = {name: encode_name(name) for name in view.partitions}
+    folders = {name: encode_name(name) for name in view.shape.partitions}
     types = ", ".join(
         f"{text_of(folder)}: {type_text(view.schema.field(name).type)}" for name, folder in folders.items()
     )
@@ -121,7 +121,7 @@ def files_source(connection: DuckDBPyConnection, view: View) -> str:
 def _output(field: pa.Field[Any], view: View) -> str:
     if not view.files:
         return f"null::{type_text(field.type)} as {name_text(field.name)}"
-    steps = view.places.get(field.name, (field.name,))
+    steps = view.shape.places.get(field.name, (field.name,))
     return f"{'.'.join(map(name_text, steps))} as {name_text(field.name)}"
 
 

@@ -255,8 +255,8 @@ def _known_columns(target: Snapshot, source: Snapshot) -> dict[str, str] | list[
 
 def _differs(target: Snapshot, view: View) -> bool:
     """Return whether a view has other columns than a target."""
-    columns = to_arrow(from_arrow(view.table_schema))
-    return columns != target.arrow_schema or tuple(view.partitions) != target.partition_columns
+    columns = to_arrow(from_arrow(view.shape.table_schema))
+    return columns != target.arrow_schema or tuple(view.shape.partitions) != target.partition_columns
 
 
 def _configure(view: View, store: Store, present: Snapshot | None, origin: _Origin) -> TableConfiguration:
@@ -265,13 +265,13 @@ def _configure(view: View, store: Store, present: Snapshot | None, origin: _Orig
     Spark creates no table whose names have certain characters without column mapping, but reads it. deltalake
     and Polars read no table with column mapping.
     """
-    columns = from_arrow(view.table_schema)
+    columns = from_arrow(view.shape.table_schema)
     check_new(columns, mode="name")
     before = {} if present is None else present.properties
     configuration = {**before, properties.EXPORT.name: msgspec.json.encode(origin).decode()}
     changed: dict[str, Any] = {
         "schema_string": to_json(columns),
-        "partition_columns": check_partition_columns(columns, tuple(view.partitions)),
+        "partition_columns": check_partition_columns(columns, tuple(view.shape.partitions)),
         "configuration": configuration,
     }
     protocol = features.new_table_protocol(columns, configuration)
@@ -331,7 +331,7 @@ def _write(plan: _Plan, entries: Sequence[FileEntry], paths: Sequence[str]) -> l
     """Write the files of the view for data files."""
     view, store, keys = plan.view, plan.store, _keys_of_source(plan.added).to_pylist()
     indexed = {tuple(field.name for field in chain) for chain in plan.after.stats_columns}
-    leaves = [leaf for leaf in leaves_of(view.file_schema) if leaf.path in indexed]
+    leaves = [leaf for leaf in leaves_of(view.shape.file_schema) if leaf.path in indexed]
     rewriting = Lock()
     begin("exporting", files=len(entries), bytes_=total(plan.added["size"]))
 
@@ -350,7 +350,7 @@ def _write(plan: _Plan, entries: Sequence[FileEntry], paths: Sequence[str]) -> l
         add = AddFile(
             path=encode_path(path),
             partition_values={
-                name: entry.partition_values.get(stored) for name, stored in view.partitions.items()
+                name: entry.partition_values.get(stored) for name, stored in view.shape.partitions.items()
             },
             size=file.size,
             modification_time=now(),

@@ -26,7 +26,7 @@ from ..read.rows import load_readable, read_files
 from ..storage import store as storage
 from ..storage.store import Store, TableLocation
 from .rewritten import cached
-from .shape import Shape, Steps
+from .shape import Shape
 
 
 class ViewFile(msgspec.Struct, frozen=True):
@@ -115,11 +115,16 @@ class OpenFile(io.RawIOBase):
 
 
 class View:
-    """The typed columns of one version of a table as a folder of plain Parquet files."""
+    """The typed columns of one version of a table as a folder of plain Parquet files.
+
+    Attributes:
+        shape: The columns, and those of the files.
+        created: When the version was read.
+    """
 
     def __init__(self, snapshot: Snapshot, shape: Shape) -> None:
         self._snapshot = snapshot
-        self._shape = shape
+        self.shape = shape
         self.created = datetime.now(timezone.utc)
 
     @classmethod
@@ -152,27 +157,7 @@ class View:
     @property
     def schema(self) -> pa.Schema:
         """Return the Arrow schema of the columns."""
-        return self._shape.query.schema
-
-    @property
-    def places(self) -> Mapping[str, Steps]:
-        """Return where files have the columns, by name: a column, and the fields below it."""
-        return self._shape.places
-
-    @property
-    def partitions(self) -> Mapping[str, str]:
-        """Return the columns whose values are in the names of folders, and their names in the log."""
-        return self._shape.partitions
-
-    @property
-    def file_schema(self) -> pa.Schema:
-        """Return the schema of the files."""
-        return self._shape.file_schema
-
-    @property
-    def table_schema(self) -> pa.Schema:
-        """Return the schema of a table of the files, with its partition columns."""
-        return self._shape.table_schema
+        return self.shape.query.schema
 
     @cached_property
     def reader(self) -> TableReader:
@@ -197,18 +182,16 @@ class View:
         """Return a file with another footer, or why it needs to be rewritten."""
         file = reader.file
         with error_location(file=file.path):
-            shown = _footer(reader, self._shape)
-        return (
-            shown
-            if isinstance(shown, str)
-            else ViewFile(self._name(file), self._snapshot.store, file.path, *shown)
-        )
+            shown = _footer(reader, self.shape)
+        if isinstance(shown, str):
+            return shown
+        return ViewFile(self._name(file), self._snapshot.store, file.path, *shown)
 
     def folder(self, file: FileEntry) -> str:
         """Return the folder of a file, which has its partition values, with a slash at its end."""
         return "".join(
             f"{folder_of(name, file.partition_values.get(physical))}/"
-            for name, physical in self.partitions.items()
+            for name, physical in self.shape.partitions.items()
         )
 
     def _name(self, file: FileEntry) -> str:
@@ -216,7 +199,7 @@ class View:
 
     def rewritten(self, reader: FileReader, reason: str, folder: Path | None = None) -> ViewFile:
         """Return a file with the rows as plain columns in a folder, by default that of the cache."""
-        file, shape = reader.file, self._shape
+        file, shape = reader.file, self.shape
         table = self._snapshot.metadata.id
         rows = (file.path, file.size, file.deletion_vector)
         key = (package_version(), table, *rows, shape.query.outputs, str(shape.file_schema))
@@ -225,8 +208,8 @@ class View:
         return ViewFile(self._name(file), store, path.name, path.stat().st_size, b"", reason)
 
     def _rows(self, reader: FileReader) -> Iterator[pa.RecordBatch]:
-        query = self._shape.query.narrow(self._shape.places.keys(), None)
-        return self._shape.rows(read_files(self._snapshot, query, [reader.file], None))
+        query = self.shape.query.narrow(self.shape.places.keys(), None)
+        return self.shape.rows(read_files(self._snapshot, query, [reader.file], None))
 
 
 def _footer(reader: FileReader, shape: Shape) -> tuple[int, bytes] | str:

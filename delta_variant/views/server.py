@@ -98,7 +98,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send_list(self, *, with_body: bool) -> None:
         files = [{"name": _escape(file), "bytes": file.size} for file in self.server.files.values()]
-        columns = {name: list(steps) for name, steps in self.server.view.places.items()}
+        columns = {name: list(steps) for name, steps in self.server.view.shape.places.items()}
         text = json.dumps({"files": files, "columns": columns}).encode()
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", "application/json")

@@ -184,5 +184,5 @@ def _cast(path: str, name: str) -> str:
 def check(table: Path, view: View, expected: Sequence[Mapping[str, Any]]) -> None:
     names = view.schema.names
     assert sorted_rows(by_duckdb(table, view.schema, strict=False), names) == sorted_rows(expected, names)
-    stored = list(view.places)
+    stored = list(view.shape.places)
     assert sorted_rows(by_pyarrow(view), stored) == sorted_rows(expected, stored)

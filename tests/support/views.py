@@ -33,7 +33,7 @@ def by_pyarrow(view: View) -> list[dict[str, Any]]:
             table = pq.read_table(source)
         arrays = {
             name: pc.struct_field(table[first], list(steps)) if steps else table[first]
-            for name, (first, *steps) in view.places.items()
+            for name, (first, *steps) in view.shape.places.items()
         }
         found += pa.table(arrays).to_pylist()
     return found

@@ -69,7 +69,9 @@ def check(source: Path, target: Path, columns: Mapping[str, str]) -> None:
     view = View.of(source, columns)
     wanted = sorted_rows(expected(source, columns), list(columns))
     for read in READERS:
-        found = [{name: at(row, view.places.get(name, (name,))) for name in columns} for row in read(target)]
+        found = [
+            {name: at(row, view.shape.places.get(name, (name,))) for name in columns} for row in read(target)
+        ]
         assert sorted_rows(found, list(columns)) == wanted, read
     # AU21: bounds are missing. Files of the cache have none of floats.
     assert {each.rule for each in dv.audit_table(target, data=True).findings} <= {"AU21"}

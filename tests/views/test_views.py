@@ -144,7 +144,7 @@ def test_values_are_those_of_read_table(tmp_path: Path, seed: int) -> None:
     wanted = expected(tmp_path / "t", columns)
     found = by_duckdb(tmp_path / "t", view.schema, columns=columns)
     assert sorted_rows(found, list(columns)) == sorted_rows(wanted, list(columns))
-    stored = list(view.places)
+    stored = list(view.shape.places)
     assert sorted_rows(by_pyarrow(view), stored) == sorted_rows(wanted, stored)
     # The residual rows of a dirty table are in files of their own.
     reasons = [file.rewritten for file in view.files]
@@ -189,9 +189,11 @@ def test_a_footer_shows(tmp_path: Path, name: str) -> None:
     columns = dv.shredded_columns(tmp_path / "t")
     del columns["event"]
     rows = expected(
-        tmp_path / "t", {each: columns.get(each, "event:l::array<bigint>") for each in view.places}
+        tmp_path / "t", {each: columns.get(each, "event:l::array<bigint>") for each in view.shape.places}
     )
-    assert sorted_rows(by_pyarrow(view), list(view.places)) == sorted_rows(rows, list(view.places))
+    assert sorted_rows(by_pyarrow(view), list(view.shape.places)) == sorted_rows(
+        rows, list(view.shape.places)
+    )
 
 
 @pytest.mark.parametrize("name", REWRITTEN)
@@ -418,7 +420,7 @@ def test_a_cached_file_has_the_schema_of_its_view(tmp_path: Path) -> None:
     dv.create_table(tmp_path / "t", ["event variant not null"])
     write(tmp_path / "t", [{"event": {"x": 1}}, {"event": {"x": "2"}}], mode="append",
           shredding=dv.ShreddingSchema.of({"x": pa.int64()}))  # fmt: skip
-    assert View.of(tmp_path / "t").places == {"event.x": ("event", "x")}
+    assert View.of(tmp_path / "t").shape.places == {"event.x": ("event", "x")}
     assert sorted(each["event.x"] for each in by_pyarrow(View.of(tmp_path / "t"))) == [1, 2]
     dv.write_table(tmp_path / "t", [{"event": {"x": 3}}], mode="append", variant_columns=["event"])
     (log,) = (tmp_path / "t" / "_delta_log").glob("*0.json")
@@ -426,7 +428,7 @@ def test_a_cached_file_has_the_schema_of_its_view(tmp_path: Path) -> None:
     for checksum in log.parent.glob("*.crc"):
         checksum.unlink()
     view = View.of(str(tmp_path / "t"))
-    assert view.places == {"event.x": ("event", "typed_value", "x")}
+    assert view.shape.places == {"event.x": ("event", "typed_value", "x")}
     assert sorted(each["event.x"] for each in by_pyarrow(view)) == [1, 2, 3]
 
 

@@ -280,10 +280,10 @@ def _pyarrow(view: View, files: Sequence[Path]) -> Run:
     def run(query: Query) -> Rows:
         where = expression(
             query.condition,
-            lambda path: ds.field(*view.places[path]),
+            lambda path: ds.field(*view.shape.places[path]),
             lambda column: (column.is_null(), column.is_valid()),
         )
-        columns = {str(at): ds.field(*view.places[name]) for at, name in enumerate(query.columns)}
+        columns = {str(at): ds.field(*view.shape.places[name]) for at, name in enumerate(query.columns)}
         found = dataset.to_table(columns=columns, filter=where, use_threads=False)
         if query.key is not None:
             of_paths: list[Any] = [
@@ -303,7 +303,7 @@ def _polars(view: View, files: Sequence[Path]) -> Run:
     frame = pl.scan_parquet(files)
 
     def column(path: str) -> pl.Expr:
-        first, *steps = view.places[path]
+        first, *steps = view.shape.places[path]
         return reduce(lambda found, step: found.struct.field(step), steps, pl.col(first))
 
     def run(query: Query) -> Rows:
@@ -329,7 +329,7 @@ def _datafusion(view: View, folder: Path) -> Run:
     context.register_parquet("view", str(folder))
 
     def name(path: str) -> str:
-        first, *steps = view.places[path]
+        first, *steps = view.shape.places[path]
         return f'"{first}"' + "".join(f"['{step}']" for step in steps)
 
     def run(query: Query) -> Rows:
@@ -346,7 +346,7 @@ def _chdb(view: View, folder: Path) -> Run:
     connection.query(f"create table view engine = File(Parquet, '{folder}/*.parquet')")
 
     def name(path: str) -> str:
-        return ".".join(f"`{step}`" for step in view.places[path])
+        return ".".join(f"`{step}`" for step in view.shape.places[path])
 
     def run(query: Query) -> Rows:
         text = select(query, name, "view", _clickhouse_literal)
