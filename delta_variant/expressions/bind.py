@@ -146,7 +146,6 @@ def bind(expression: Expression, scope: NameScope) -> Expression:
 
 def _bind_scalar(name: str, arguments: Sequence[Expression], scope: NameScope) -> Expression:
     function = SCALAR_FUNCTIONS[name]
-    _check_count(name, len(arguments), function.min_arguments, function.max_arguments)
     if isinstance(function, Expansion):
         return bind(function.expand(*arguments), scope)
     if isinstance(function, StatementMoment):
@@ -173,13 +172,6 @@ def _check_order(name: str, arguments: Sequence[Expression]) -> None:
     kinds = {kind_or_error(argument) for argument in arguments} - {"null"}
     if ("string" in kinds and len(kinds) > 1) or "nested" in kinds:
         raise ExpressionError(f"`{name}` requires operands of one type that can be compared: cast them")
-
-
-def _check_count(name: str, count: int, least: int, most: int | None) -> None:
-    if least <= count and (most is None or count <= most):
-        return
-    expected = str(least) if least == most else f"{least} or more" if most is None else f"{least} to {most}"
-    raise ExpressionError(f"`{name}`: expected {expected} argument(s), got {count}")
 
 
 def _cast_implicitly(name: str, argument: Expression, parameter: Parameter, timezone: str) -> Expression:
@@ -315,10 +307,6 @@ def _folded(argument: Expression) -> Expression:
     return argument if value is None else Literal(value)
 
 
-def _is_null(function: str, arguments: list[Expression]) -> Expression:
-    return Call(function, tuple(arguments), pa.bool_())
-
-
 def _like(function: str, arguments: list[Expression]) -> Expression:
     """Bind a value and a pattern, which may be followed by the escape character of the pattern."""
     value, *constants = arguments
@@ -348,10 +336,6 @@ def _to_json(function: str, arguments: list[Expression], timezone: str) -> Expre
     if isinstance(variant, Extraction):
         return msgspec.structs.replace(variant, type=pa.string(), as_json=True, timezone=timezone)
     return VariantCall("to_json", (variant,), (timezone,), pa.string())
-
-
-def _typeof(function: str, arguments: list[Expression]) -> Expression:
-    return Literal(pa.scalar(type_name(output_type(arguments[0]), quote="")))
 
 
 def _is_variant_null(function: str, arguments: list[Expression], timezone: str) -> Expression:
@@ -429,9 +413,9 @@ FUNCTIONS: dict[str, Callable[[str, list[Expression]], Expression]] = {
     **dict.fromkeys(("+", "-", "*", "/", "%"), _calculate),
     "negate": _sign,
     "positive": _sign,
-    "is null": _is_null,
+    "is null": lambda function, arguments: Call(function, tuple(arguments), pa.bool_()),
     "like": _like,
-    "typeof": _typeof,
+    "typeof": lambda _, arguments: Literal(pa.scalar(type_name(output_type(arguments[0]), quote=""))),
 }
 FUNCTIONS_OF_TIME: dict[str, Callable[[str, list[Expression], str], Expression]] = {
     **dict.fromkeys(("=", "<>", "<", "<=", ">", ">=", "<=>", "in"), _compare),

@@ -57,8 +57,7 @@ def _map(function: str, arguments: list[Expression], unify: Unify) -> Expression
 
 
 def _map_from_arrays(function: str, arguments: list[Expression], unify: Unify) -> Expression:
-    if len(arguments) != 2:
-        raise ExpressionError(f"`{function}`: expected 2 argument(s), got {len(arguments)}")
+    _check_count(function, arguments, 2)
     keys, values = (_list_type(function, each) for each in arguments)
     key_type = _key_type(function, keys.value_type, arguments[0])
     value: Any = values.value_field.with_name("value")
@@ -66,8 +65,7 @@ def _map_from_arrays(function: str, arguments: list[Expression], unify: Unify) -
 
 
 def _map_from_entries(function: str, arguments: list[Expression], unify: Unify) -> Expression:
-    if len(arguments) != 1:
-        raise ExpressionError(f"`{function}`: expected 1 argument(s), got {len(arguments)}")
+    _check_count(function, arguments, 1)
     pair: Any = _list_type(function, arguments[0]).value_type
     if not pa.types.is_struct(pair) or pair.num_fields != 2:
         raise ExpressionError(
@@ -95,6 +93,11 @@ def bind_constructor(function: str, arguments: list[Expression], unify: Unify) -
     if not arguments and function in EMPTY:
         return Literal(EMPTY[function])
     return CONSTRUCTORS[function](function, arguments, unify)
+
+
+def _check_count(function: str, arguments: Sequence[Expression], count: int) -> None:
+    if len(arguments) != count:
+        raise ExpressionError(f"`{function}`: expected {count} argument(s), got {len(arguments)}")
 
 
 def _check_pairs(function: str, arguments: Sequence[Expression], pair: str) -> None:
@@ -138,32 +141,16 @@ def _field(name: str, function: str, part: Expression) -> pa.Field[Any]:
     return part_field(name, arrow_type)
 
 
-def _build_array(arrow_type: Any, *columns: Array) -> Array:
-    return list_of_columns(columns, arrow_type.value_field)
-
-
-def _build_struct(arrow_type: Any, *columns: Array) -> Array:
-    return struct_of_columns(columns, list(arrow_type))
-
-
 def _build_map(arrow_type: Any, *columns: Array) -> Array:
     keys = list_of_columns(columns[::2], pa.field("element", arrow_type.key_type))
     return map_of_lists(keys, list_of_columns(columns[1::2], arrow_type.item_field))
 
 
-def _join_lists(arrow_type: Any, keys: Array, values: Array) -> Array:
-    return map_of_lists(keys, values)
-
-
-def _join_entries(arrow_type: Any, entries: Array) -> Array:
-    return map_of_entries(entries)
-
-
 OPERATIONS: dict[str, Callable[..., Array]] = {
-    "array": _build_array,
-    "named_struct": _build_struct,
+    "array": lambda arrow_type, *columns: list_of_columns(columns, arrow_type.value_field),
+    "named_struct": lambda arrow_type, *columns: struct_of_columns(columns, list(arrow_type)),
     "map": _build_map,
-    "map_from_arrays": _join_lists,
-    "map_from_entries": _join_entries,
+    "map_from_arrays": lambda _, keys, values: map_of_lists(keys, values),
+    "map_from_entries": lambda _, entries: map_of_entries(entries),
 }
 """What a constructor evaluates, called with its type and its columns."""

@@ -69,8 +69,7 @@ def constant_of(expression: Expression) -> pa.Scalar[Any] | None:
     """Return the value of a bound expression without inputs; None if it has inputs. Raises CastError."""
     if inputs([expression]):
         return None
-    values: Any = evaluate(expression, ONE_ROW)
-    value: pa.Scalar[Any] = values[0]
+    value: pa.Scalar[Any] = evaluate(expression, ONE_ROW)[0]
     return value
 
 
@@ -342,10 +341,6 @@ def _in(value: Values, *options: Values) -> Values:
     return call_kernel("if_else", call_kernel("is_valid", value), found, unknown)
 
 
-def _like(value: Values, *constants: pa.Scalar[Any]) -> Values:
-    return match_pattern(value, *(each.as_py() for each in constants))
-
-
 def _remainder(left: Values, right: Values) -> Values:
     """Return the remainder with the sign of the dividend, as in Java and Spark."""
     # The quotient of the lowest integer by -1 overflows. The remainder by 1 is the same.
@@ -375,7 +370,7 @@ FUNCTIONS: dict[str, Callable[..., Values]] = {
     "not": _invert,
     "<=>": _null_safe_equal,
     "in": _in,
-    "like": _like,
+    "like": lambda value, *constants: match_pattern(value, *(each.as_py() for each in constants)),
     "is null": _kernel("is_null"),
     "coalesce": _kernel("coalesce"),
     PAD: pad_values,

@@ -38,16 +38,13 @@ class Reader(Cursor, ABC):
         """Return the list of values in parentheses at the position; it may be empty."""
         self.expect("(")
         self.reject_query()
-        found: list[Expression] = []
         if self.accept(")"):
-            return found
+            return []
         if self.is_next("distinct", "all") and self.begins_value(self.following):
             self.fail("an expression")
-        found.append(read())
-        while self.accept(","):
-            found.append(read())
+        found = self.take_list(read)
         self.expect(")")
-        return found
+        return list(found)
 
     def call(self, function: str, arguments: Sequence[Expression], token: Token) -> Expression:
         """Return the call of a function that the text has as an operator or a form at a token."""

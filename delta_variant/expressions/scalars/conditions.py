@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, cast
 
 import pyarrow as pa
@@ -33,10 +33,6 @@ def _case_parameters(count: int) -> tuple[Parameter, ...]:
     return (*branches, "common") if count % 2 else branches
 
 
-def _case_result(arguments: Sequence[Expression]) -> pa.DataType:
-    return _common_result(arguments, 1)
-
-
 def _case(*arguments: Array) -> Array:
     branches = len(arguments) // 2
     conditions = pa.StructArray.from_arrays(arguments[: 2 * branches : 2], names=[""] * branches)
@@ -44,20 +40,8 @@ def _case(*arguments: Array) -> Array:
     return kernels.call_function("case_when", [conditions, *values])
 
 
-def _if(condition: Expression, value: Expression, otherwise: Expression) -> Expression:
-    return Call("case", (condition, value, otherwise))
-
-
-def _null_if(value: Expression, other: Expression) -> Expression:
-    return Call("case", (Call("=", (value, other)), NULL, value))
-
-
 def _is_not_null(value: Expression) -> Expression:
     return Call("not", (Call("is null", (value,)),))
-
-
-def _first_known(value: Expression, other: Expression) -> Expression:
-    return Call("coalesce", (value, other))
 
 
 def _extreme(kernel: str, *, is_nan_extreme: bool) -> Callable[..., Array]:
@@ -84,23 +68,20 @@ def _extreme(kernel: str, *, is_nan_extreme: bool) -> Callable[..., Array]:
     return lambda *columns: reduce(pair, columns)
 
 
-def _is_nan(values: Array) -> Array:
-    return kernels.fill_null(kernels.is_nan(values), False)
-
-
 GREATEST = over_arrays(_extreme("max_element_wise", is_nan_extreme=True))
 LEAST = over_arrays(_extreme("min_element_wise", is_nan_extreme=False))
 
 CONDITIONS: dict[str, ScalarFunction | Expansion] = {
-    "case": ScalarFunction(_case_parameters, _case_result, over_arrays(_case), 2, None),
-    "if": Expansion(_if, 3, 3),
-    "nullif": Expansion(_null_if, 2, 2),
-    "nvl": Expansion(_first_known, 2, 2),
-    "ifnull": Expansion(_first_known, 2, 2),
-    "nvl2": Expansion(lambda tested, value, other: _if(_is_not_null(tested), value, other), 3, 3),
+    "case": ScalarFunction(_case_parameters, partial(_common_result, first=1), over_arrays(_case), 2, None),
+    "if": Expansion(lambda *arguments: Call("case", arguments), 3, 3),
+    "nullif": Expansion(lambda value, other: Call("case", (Call("=", (value, other)), NULL, value)), 2, 2),
+    **dict.fromkeys(("nvl", "ifnull"), Expansion(lambda *arguments: Call("coalesce", arguments), 2, 2)),
+    "nvl2": Expansion(lambda tested, *values: Call("case", (_is_not_null(tested), *values)), 3, 3),
     "isnull": Expansion(lambda value: Call("is null", (value,)), 1, 1),
     "isnotnull": Expansion(_is_not_null, 1, 1),
-    "isnan": function(("double",), pa.bool_(), over_arrays(_is_nan)),
+    "isnan": function(
+        ("double",), pa.bool_(), over_arrays(lambda values: kernels.fill_null(kernels.is_nan(values), False))
+    ),
     "greatest": function(("ordered", "ordered"), _common_result, GREATEST, is_repeated=True),
     "least": function(("ordered", "ordered"), _common_result, LEAST, is_repeated=True),
 }

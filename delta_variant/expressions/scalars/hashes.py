@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -24,12 +25,9 @@ def _hexadecimal(values: Array, algorithm: Callable[[bytes], Any]) -> Array:
     return digests.take(known.indices)
 
 
-def _md5(values: Array) -> Array:
-    return _hexadecimal(values, lambda value: hashlib.md5(value, usedforsecurity=False))
-
-
-def _sha1(values: Array) -> Array:
-    return _hexadecimal(values, lambda value: hashlib.sha1(value, usedforsecurity=False))
+def _digest(algorithm: Callable[..., Any]) -> ScalarFunction:
+    hashed = partial(algorithm, usedforsecurity=False)
+    return function(("binary",), pa.string(), over_arrays(lambda values: _hexadecimal(values, hashed)))
 
 
 def _sha2(_: Call, values: Array, bits: Any) -> Array:
@@ -37,9 +35,6 @@ def _sha2(_: Call, values: Array, bits: Any) -> Array:
     if name is None:
         return pa.nulls(len(values), pa.string())
     return _hexadecimal(values, lambda value: hashlib.new(name, value))
-
-
-SHA1 = function(("binary",), pa.string(), over_arrays(_sha1))
 
 
 def _hash_type(name: str, result: pa.DataType) -> Callable[..., pa.DataType]:
@@ -56,7 +51,7 @@ HASHES: dict[str, ScalarFunction] = {
     "xxhash64": function(
         ("any",), _hash_type("xxhash64", pa.int64()), by_kernel("xxhash64"), is_repeated=True
     ),
-    "md5": function(("binary",), pa.string(), over_arrays(_md5)),
-    **dict.fromkeys(("sha", "sha1"), SHA1),
+    "md5": _digest(hashlib.md5),
+    **dict.fromkeys(("sha", "sha1"), _digest(hashlib.sha1)),
     "sha2": function(("binary", "int"), pa.string(), over_first(_sha2), constant=(1,)),
 }

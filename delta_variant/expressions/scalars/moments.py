@@ -15,6 +15,7 @@ from ..cast import cast_values
 from ..tree import Call, Cast, Expression, Literal, describe, output_type
 from ..types import kind_of, type_name
 from .signature import (
+    Evaluation,
     Expansion,
     ScalarFunction,
     StatementMoment,
@@ -57,16 +58,13 @@ def _pattern_type(kernel: str, position: int, result: pa.DataType) -> Callable[.
     return type_of
 
 
-def _add_days(values: Array, days: Array) -> Array:
-    return kernels.call_function("add", [values.cast(pa.int32()), days]).cast(DATE)
+def _days(kernel: str, result: pa.DataType) -> Evaluation:
+    """Return a calculation with two numbers of days, those of dates from the epoch on."""
 
+    def calculate(left: Array, right: Array) -> Array:
+        return kernels.call_function(kernel, [left.cast(pa.int32()), right.cast(pa.int32())]).cast(result)
 
-def _subtract_days(values: Array, days: Array) -> Array:
-    return kernels.call_function("subtract", [values.cast(pa.int32()), days]).cast(DATE)
-
-
-def _days_between(end: Array, start: Array) -> Array:
-    return kernels.call_function("subtract", [end.cast(pa.int32()), start.cast(pa.int32())])
+    return over_arrays(calculate)
 
 
 def _instant(micros: int) -> ScalarFunction:
@@ -129,18 +127,14 @@ def _last_day(value: Expression) -> Expression:
     return Call("date_sub", (next_month, Literal(pa.scalar(1, pa.int32()))))
 
 
-def _micros(values: Array) -> Array:
-    return values.cast(pa.int64())
-
-
 PARSED = function(
     ("characters", "string"),
     _pattern_type("to_timestamp", 1, TIMESTAMP),
     by_kernel("to_timestamp"),
     constant=(1,),
 )
-DIFFERENCE = function(("date", "date"), pa.int32(), over_arrays(_days_between))
-ADDITION = function(("date", "int"), DATE, over_arrays(_add_days))
+DIFFERENCE = function(("date", "date"), pa.int32(), _days("subtract", pa.int32()))
+ADDITION = function(("date", "int"), DATE, _days("add", DATE))
 FORMAT = _pattern_type("date_format", 1, pa.string())
 
 MOMENTS: dict[str, ScalarFunction | Expansion | StatementMoment] = {
@@ -149,7 +143,7 @@ MOMENTS: dict[str, ScalarFunction | Expansion | StatementMoment] = {
     **{name: _part(name) for name in get_args(DatePart)},
     "dayofmonth": Expansion(lambda value: Call("day", (value,)), 1, 1),
     **dict.fromkeys(("date_add", "dateadd"), ADDITION),
-    "date_sub": function(("date", "int"), DATE, over_arrays(_subtract_days)),
+    "date_sub": function(("date", "int"), DATE, _days("subtract", DATE)),
     **dict.fromkeys(("datediff", "date_diff"), DIFFERENCE),
     "add_months": function(("date", "int"), DATE, by_kernel("add_months")),
     "last_day": Expansion(_last_day, 1, 1),
@@ -173,6 +167,6 @@ MOMENTS: dict[str, ScalarFunction | Expansion | StatementMoment] = {
         ("instant",), pa.int64(), over_arrays(partial(cast_values, target=pa.int64(), strict=True))
     ),
     "unix_millis": function(("instant",), pa.int64(), by_kernel("unix_millis")),
-    "unix_micros": function(("instant",), pa.int64(), over_arrays(_micros)),
+    "unix_micros": function(("instant",), pa.int64(), over_arrays(lambda values: values.cast(pa.int64()))),
     "unix_date": function(("date",), pa.int32(), over_arrays(lambda values: values.cast(pa.int32()))),
 }

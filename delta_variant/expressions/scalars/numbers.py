@@ -24,10 +24,6 @@ def _same_type(arguments: Sequence[Expression]) -> pa.DataType:
     return cast("pa.DataType", result)
 
 
-def _abs(values: Values) -> Values:
-    return kernels.call_function("abs_checked", [values])
-
-
 def _round_type(arguments: Sequence[Expression]) -> pa.DataType:
     source: Any = output_type(arguments[0])
     places = _places(arguments[1:])
@@ -95,18 +91,18 @@ def _whole(name: str) -> Any:
     return lambda call, values: over_arrays(lambda columns: whole(call, columns))(call, values)
 
 
-def _integral_division(left: Values, right: Values) -> Values:
+def _integral_division(call: Call, left: Values, right: Values) -> Values:
     return kernels.call_function("divide_checked", [left.cast(pa.int64()), right.cast(pa.int64())])
 
 
 CEIL = function(("number",), _whole_type, _whole("ceil"))
 
 NUMBERS: dict[str, ScalarFunction | Expansion] = {
-    "abs": function(("number",), _same_type, lambda _, values: _abs(values)),
+    "abs": function(("number",), _same_type, lambda _, values: kernels.abs_checked(values)),
     "round": function(("number", "int"), _round_type, _round, optional=1, constant=(1,)),
     "floor": function(("number",), _whole_type, _whole("floor")),
     "ceil": CEIL,
     "ceiling": CEIL,
-    "div": function(("integer", "integer"), pa.int64(), lambda _, *values: _integral_division(*values)),
+    "div": function(("integer", "integer"), pa.int64(), _integral_division),
     "mod": Expansion(lambda left, right: Call("%", (left, right)), 2, 2),
 }

@@ -13,7 +13,6 @@ from ..tree import Call, Expression, Literal, describe, output_type
 from ..types import kind_of, type_name
 from .regular_expressions import boolean_pattern, splitting_pattern
 from .signature import (
-    Evaluation,
     Expansion,
     ScalarFunction,
     Values,
@@ -28,28 +27,19 @@ TEXT = pa.string()
 LIST_OF_TEXT = pa.list_(pa.field("element", TEXT))
 NO_LIMIT = pa.scalar(-1)
 EMPTY = pa.scalar("")
-
-
-def _swapped(evaluate: Evaluation) -> Evaluation:
-    """Return an evaluation whose characters precede the text: `trim('x', text)`."""
-
-    def swapped(call: Call, *values: Values) -> Values:
-        return evaluate(call, *reversed(values))
-
-    return swapped
+FIRST = Literal(pa.scalar(1, pa.int32()))
 
 
 def _trim(name: str) -> ScalarFunction:
-    parameters: tuple[Any, Any] = ("string", "string")
-    return function(parameters, TEXT, _swapped(by_kernel(name)), optional=1)
+    evaluate = by_kernel(name)
+    # The characters precede the text: `trim('x', text)`.
+    return function(
+        ("string", "string"), TEXT, lambda call, *values: evaluate(call, *reversed(values)), optional=1
+    )
 
 
 def _replace(call: Call, text: Values, search: Values, other: Values = EMPTY) -> Values:
     return by_kernel("replace")(call, text, search, other)
-
-
-def _left(text: Expression, length: Expression) -> Expression:
-    return Call("substring", (text, Literal(pa.scalar(1, pa.int32())), length))
 
 
 def _ilike(text: Expression, pattern: Expression, *escape: Expression) -> Expression:
@@ -174,7 +164,7 @@ STRINGS: dict[str, ScalarFunction | Expansion] = {
     **{name: _trim(name) for name in ("trim", "ltrim", "rtrim")},
     "substring": SUBSTRING,
     "substr": SUBSTRING,
-    "left": Expansion(_left, 2, 2),
+    "left": Expansion(lambda text, length: Call("substring", (text, FIRST, length)), 2, 2),
     "right": function(("text", "int"), TEXT, by_kernel("right")),
     "concat": function(("text",), TEXT, over_arrays(_concat), is_repeated=True),
     "concat_ws": function(("string", "string"), TEXT, over_arrays(_concat_ws), optional=1, is_repeated=True),
