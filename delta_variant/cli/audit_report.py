@@ -36,6 +36,8 @@ Place: TypeAlias = tuple[str | int | None, ...]
 """The rule of a finding, and where it is."""
 
 PLACE = ("rule", "version", "file_path", "column", "path_key", "row")
+FACTS = ("rule", "severity", "sentence", *PLACE[1:])
+"""The facts of a finding in JSON."""
 
 
 @dataclass(frozen=True)
@@ -155,11 +157,8 @@ def _by_file(findings: Sequence[Finding]) -> Mapping[str | None, list[Finding]]:
     groups: dict[str | None, list[Finding]] = {}
     for finding in sorted(findings, key=lambda each: each.file_path is not None):
         groups.setdefault(finding.file_path, []).append(finding)
-    return {path: sorted(group, key=_severity) for path, group in groups.items()}
-
-
-def _severity(finding: Finding) -> int:
-    return SEVERITIES.index(finding.severity)
+    ranks = {severity: rank for rank, severity in enumerate(SEVERITIES)}
+    return {path: sorted(group, key=lambda each: ranks[each.severity]) for path, group in groups.items()}
 
 
 def print_findings_json(audit: Audit, selection: Selection = EVERYTHING) -> None:
@@ -235,7 +234,4 @@ def _finding(given: Mapping[str, Any], remedies: Collection[tuple[str, str]]) ->
 
 
 def _present(finding: Finding) -> Iterator[tuple[str, Any]]:
-    for name in ("rule", "severity", "sentence", "version", "file_path", "column", "path_key", "row"):
-        value = getattr(finding, name)
-        if value is not None:
-            yield name, value
+    yield from ((name, value) for name in FACTS if (value := getattr(finding, name)) is not None)

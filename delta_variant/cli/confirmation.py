@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeVar
 
 import typer
 
@@ -14,24 +14,10 @@ from .interrupts import all_or_nothing
 from .output import CLEAN, ERROR
 from .terminal import console, print_json, print_lines
 
-Destructive: TypeAlias = Literal[
-    "alter --drop-column",
-    "clean-up-log",
-    "delete",
-    "drop-feature",
-    "merge",
-    "repair-files",
-    "repair-log",
-    "restore",
-    "update",
-    "vacuum",
-    "write --mode overwrite",
-]
-
 # A command is destructive if, after it, something that the table had can no longer be read from its latest
 # version, or an earlier version can no longer be read. `optimize`, `repair`, `convert` and `migrate` rewrite
 # files, but all values remain.
-DESTRUCTIVE: Mapping[Destructive, str] = {
+DESTRUCTIVE: Mapping[str, str] = {
     "delete": "rows",
     "update": "the old values of rows",
     "merge": "rows and values, with a clause that updates or deletes",
@@ -48,9 +34,8 @@ DESTRUCTIVE: Mapping[Destructive, str] = {
 
 RULE = (
     "A command that removes something from the latest version of a table, or deletes files of earlier "
-    "versions, shows its plan and asks: delete, update, merge, write --mode overwrite, alter --drop-column, "
-    "drop-feature, restore, repair-files, repair-log, vacuum, clean-up-log. Without a terminal it requires "
-    "--yes. --dry-run prints the plan only. All other commands run at once."
+    f"versions, shows its plan and asks: {', '.join(DESTRUCTIVE)}. Without a terminal it requires --yes. "
+    "--dry-run prints the plan only. All other commands run at once."
 )
 
 
@@ -60,7 +45,7 @@ Planned = TypeVar("Planned", bound=Plan)
 
 
 def confirm(
-    command: Destructive,
+    command: str,
     table: str,
     plan: Callable[[], Planned],
     *,

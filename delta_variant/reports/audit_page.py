@@ -223,8 +223,7 @@ def _trees(shredding: FileShredding | None) -> Iterator[str]:
 
 def _row(column: str, node: Node, rows: int, size: int) -> Row:
     name = path_step(node.path[-1]) if node.path else column
-    leaves = [leaf for leaf in (node.typed_value, node.value) if leaf]
-    values = sum(values_of(leaf) for leaf in leaves)
+    values = values_of(node.typed_value) + values_of(node.value)
     cells = (
         (html_text(node.type), "type"),
         (share_bar(node, rows), "fill"),

@@ -8,10 +8,12 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
+from .._text import path_text
 from ..errors import InvalidStatisticsError
 from ..expressions.parse import parse_type
 from ..expressions.types import type_name
 from ..protocol.statistics import decode_bound, describe_bound, encode_bound
+from ..variant import paths as variant_paths
 from ..variant.shredding import infer_shredding_schema, unshred
 from ..variant.values import Variant, extract, parse_json
 
@@ -35,6 +37,14 @@ class Bounds(msgspec.Struct, frozen=True):
     type: str
     min: msgspec.Raw | None = None
     max: msgspec.Raw | None = None
+
+
+def key_text(column: str, path_key: str) -> str:
+    """Return the path of a bound in SQL syntax, or its key if that is invalid."""
+    try:
+        return path_text(column, variant_paths.parse(path_key))
+    except InvalidStatisticsError:
+        return f"{column} {path_key}"
 
 
 def decode(text: str) -> dict[str, TypedValue]:

@@ -196,10 +196,10 @@ def _shredding_change(
     if shredded is None or not len(values) or values.null_count == len(values):
         return None
     typical = [file for file in files if not file.is_residual] or files
-    schemas = Counter(_schema(file, path) for file in typical)
+    schemas = Counter(schemas_of(open_file(file.store, file.path)).get(path) for file in typical)
     present = schemas.most_common(1)[0][0]
     inferred = infer_shredding_schema(values)
-    now = _bytes_of(shredded)
+    now = shredded.bytes
     sizes = [_encoded_bytes(values, schema) for schema in (present, inferred, None)]
     before, after = (set(_leaves(schema.field.type)) if schema else set() for schema in (present, inferred))
     return ShreddingChange(
@@ -209,10 +209,6 @@ def _shredding_change(
         tuple(sorted(after - before, key=str)),
         tuple(sorted(before - after, key=str)),
     )
-
-
-def _schema(file: InspectedFile, path: tuple[str, ...]) -> ShreddingSchema | None:
-    return schemas_of(open_file(file.store, file.path)).get(path)
 
 
 def _leaves(arrow_type: Any, path: Path_ = ()) -> Iterator[Path_]:
@@ -225,11 +221,6 @@ def _leaves(arrow_type: Any, path: Path_ = ()) -> Iterator[Path_]:
         yield path
 
 
-def _bytes_of(column: VariantColumn) -> int:
-    leaves = [leaf for node in column.paths for leaf in (node.value, node.typed_value) if leaf]
-    return column.metadata.bytes + sum(leaf.bytes for leaf in leaves)
-
-
 def _encoded_bytes(values: Any, schema: ShreddingSchema | None) -> int:
     """Return the compressed bytes of Variants in a Parquet file that is written with a shredding schema."""
     marked = pa.field("v", values.type, metadata=EXTENSION)
@@ -238,7 +229,7 @@ def _encoded_bytes(values: Any, schema: ShreddingSchema | None) -> int:
         write_table(folder, data, variant_columns=["v"], shredding=schema)
         # Residual rows are in files of their own.
         shredding = merge([shredding_of(file) for file in data_files(folder, None)])
-    return max(_bytes_of(shredding.columns["v"]), 1)
+    return max(shredding.columns["v"].bytes, 1)
 
 
 def _sort_changes(

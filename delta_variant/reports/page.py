@@ -16,9 +16,9 @@ from functools import cache
 from html import escape
 from pathlib import Path
 
-from .._text import path_text, shorten
-from ..errors import InvalidStatisticsError, printable
-from ..variant import paths as variant_paths
+from .._text import shorten
+from ..errors import printable
+from .bounds import key_text
 from .bounds_picture import PathBounds, picture
 from .shredding_tree import Leaf, Node
 
@@ -155,8 +155,7 @@ def subtree_bytes(nodes: Iterable[Node]) -> dict[tuple[str | None, ...], int]:
     """Return the bytes of the leaf columns at and below each path."""
     sizes: Counter[tuple[str | None, ...]] = Counter()
     for node in nodes:
-        size = sum(leaf.bytes for leaf in (node.typed_value, node.value) if leaf)
-        sizes.update({node.path[:length]: size for length in range(len(node.path) + 1)})
+        sizes.update({node.path[:length]: node.bytes for length in range(len(node.path) + 1)})
     return dict(sizes)
 
 
@@ -203,7 +202,7 @@ def _figure(bounds: PathBounds) -> Iterator[str]:
     lookup = bounds.read_by_lookup
     share = lookup / bounds.files
     grade = "good" if share <= 0.2 else "fair" if share <= 0.6 else "poor"
-    name = shorten(printable(_path(bounds)), 80)
+    name = shorten(printable(key_text(bounds.column, bounds.key)), 80)
     scale = "" if bounds.is_to_scale else ", not to scale"
     yield f'<figure class="{grade if bounds.files > 1 else "single"}"><figcaption><b>{escape(name)}</b>'
     yield f"<small>{html_text(bounds.type)}{scale}</small>"
@@ -212,10 +211,3 @@ def _figure(bounds: PathBounds) -> Iterator[str]:
     yield f"</figcaption>{picture(bounds)}"
     ends = (shorten(printable(end), 28) for end in (bounds.least, bounds.greatest))
     yield '<div class="axis">' + "".join(f"<span>{escape(end)}</span>" for end in ends) + "</div></figure>"
-
-
-def _path(bounds: PathBounds) -> str:
-    try:
-        return path_text(bounds.column, variant_paths.parse(bounds.key))
-    except InvalidStatisticsError:
-        return f"{bounds.column} {bounds.key}"

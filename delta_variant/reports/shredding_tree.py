@@ -55,12 +55,22 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     min: msgspec.Raw | None = None
     max: msgspec.Raw | None = None
 
+    @property
+    def bytes(self) -> int:
+        """Return the compressed bytes of its leaf columns."""
+        return sum(leaf.bytes for leaf in (self.typed_value, self.value) if leaf)
+
 
 class VariantColumn(msgspec.Struct, frozen=True):
     """A Variant column: its metadata, and its paths, parents first."""
 
     metadata: Leaf
     paths: tuple[Node, ...]
+
+    @property
+    def bytes(self) -> int:
+        """Return the compressed bytes of its leaf columns."""
+        return self.metadata.bytes + sum(node.bytes for node in self.paths)
 
 
 class FileShredding(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,16 +11,15 @@ import msgspec
 import pyarrow as pa
 import typer
 
-from ..._text import count, fill, path_step, path_text, size_text
-from ...errors import InvalidStatisticsError
+from ..._text import count, fill, path_step, size_text
 from ...operations.file_stats import file_stats
 from ...protocol.statistics import leaves_of, value_at
 from ...reports import bounds
+from ...reports.bounds import key_text
 from ...reports.explorer import explore
 from ...reports.explorer_page import explorer_page
 from ...reports.inspected_file import InspectedFile, data_files, undecodable_bounds
 from ...reports.shredding_tree import FileShredding, Node, merge, shredding_of
-from ...variant import paths as variant_paths
 from ..help import Command, Group, examples_text
 from ..options import Expanded, FileOrTable, Json, Text, Version, Wide, argument, handle, option
 from ..output import FINDINGS, write_page
@@ -87,9 +86,8 @@ def _shredding(name: str, shredding: FileShredding) -> Report:
 def _path_cells(column: str, node: Node, rows: int) -> tuple[str, ...]:
     name = "  " * len(node.path) + path_step(node.path[-1]) if node.path else column
     fills = (fill(leaf.values, rows, node.path) if leaf else "" for leaf in (node.typed_value, node.value))
-    total = sum(leaf.bytes for leaf in (node.typed_value, node.value) if leaf)
     sides = (bytes(bound).decode() if bound else "" for bound in (node.min, node.max))
-    return name, node.type, *fills, _clean_text(node), size_text(total), *sides
+    return name, node.type, *fills, _clean_text(node), size_text(node.bytes), *sides
 
 
 def _clean_text(node: Node) -> str:
@@ -192,18 +190,11 @@ def _bounds_cells(file: InspectedFile) -> Iterator[tuple[str, ...]]:
         name = file.variants[path]
         yield name, "variant", number, "", ""
         for path_key, bound in file.bounds[path].items():
-            yield f"  {_path_text(name, path_key)}", bound.type, "", _cell(bound.min), _cell(bound.max)
+            yield f"  {key_text(name, path_key)}", bound.type, "", _cell(bound.min), _cell(bound.max)
 
 
 def _cell(value: Any) -> str:
     return "" if value is None else ENCODER.encode(value).decode()
-
-
-def _path_text(name: str, path_key: str) -> str:
-    try:
-        return path_text(name, variant_paths.parse(path_key))
-    except InvalidStatisticsError:
-        return f"{name} {path_key}"
 
 
 def decode(
