@@ -164,7 +164,8 @@ class Aggregate(msgspec.Struct, frozen=True):
         value = self._with(call, conditions, over)
         value = value if self.rule.otherwise is None else f"coalesce({value}, {self.rule.otherwise})"
         # DuckDB computes with wider numbers, and fails if the result does not fit, as Spark does.
-        return f"cast({value} as {sql_type(self.type)})" if is_number(self.type) else value
+        is_number = kind_of(self.type) in NUMERIC
+        return f"cast({value} as {type_name(self.type)})" if is_number else value
 
     def _count(self, arguments: Sequence[str]) -> tuple[str, list[str]]:
         if len(arguments) == 1:
@@ -176,16 +177,6 @@ class Aggregate(msgspec.Struct, frozen=True):
     def _with(self, call: str, conditions: Sequence[str | None], over: str) -> str:
         condition = " and ".join(each for each in conditions if each)
         return f"{call}{f' filter (where {condition})' if condition else ''}{over}"
-
-
-def sql_type(arrow_type: Any) -> str:
-    """Return the name of a type of numbers, which is the same in DuckDB."""
-    return type_name(arrow_type)
-
-
-def is_number(arrow_type: pa.DataType) -> bool:
-    """Return whether values of a type are numbers."""
-    return kind_of(arrow_type) in ("integer", "decimal", "floating")
 
 
 def _exact_average(counts: Any, sums: Any, arrow_type: Any) -> Any:
@@ -214,7 +205,9 @@ def bind_aggregate(
     rule = AGGREGATES[name] if rule is None else rule
     least = len(rule.parameters) if rule.least is None else rule.least
     if not least <= len(arguments) <= len(rule.parameters):
-        raise ExpressionError(f"`{name}`: expected {_numbers(least, rule)} argument(s), got {len(arguments)}")
+        most = len(rule.parameters)
+        expected = str(least) if least == most else f"{least} to {most}"
+        raise ExpressionError(f"`{name}`: expected {expected} argument(s), got {len(arguments)}")
     if distinct and (is_window or not rule.distinct):
         where = "over a window" if is_window and rule.distinct else ""
         raise ExpressionError(f"`{name}(distinct …)` is not supported {where}".rstrip())
@@ -226,10 +219,6 @@ def bind_aggregate(
         bound[2] = cast_to(bound[2], _type_of(name, bound[0]), timezone)
     types = [output_type(each) or pa.null() for each in bound]
     return Aggregate(name, rule, tuple(bound), rule.result(types), distinct)
-
-
-def _numbers(least: int, rule: Rule) -> str:
-    return str(least) if least == len(rule.parameters) else f"{least} to {len(rule.parameters)}"
 
 
 def _type_of(name: str, argument: Expression) -> pa.DataType:

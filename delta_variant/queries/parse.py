@@ -35,22 +35,10 @@ from .syntax import (
 Part = TypeVar("Part")
 
 CLAUSES = frozenset(
-    {
-        "from",
-        "where",
-        "group",
-        "having",
-        "qualify",
-        "order",
-        "sort",
-        "cluster",
-        "distribute",
-        "limit",
-        "offset",
-    }
-    | {"union", "intersect", "except", "minus", "window", "lateral", "tablesample", "pivot", "unpivot"}
-    | {"join", "inner", "left", "right", "full", "cross", "natural", "semi", "anti", "on", "using"}
-    | {"over", "filter", "within", "for", "version", "timestamp", "as"}
+    {"from", "where", "group", "having", "qualify", "order", "sort", "cluster", "distribute", "limit"}
+    | {"offset", "union", "intersect", "except", "minus", "window", "lateral", "tablesample", "pivot"}
+    | {"unpivot", "join", "inner", "left", "right", "full", "cross", "natural", "semi", "anti", "on"}
+    | {"using", "over", "filter", "within", "for", "version", "timestamp", "as"}
 )
 """The words that end an item, so that they are aliases only after `as` or in backquotes."""
 JOINS: dict[tuple[str, ...], JoinKind] = {
@@ -191,9 +179,8 @@ class _QueryGrammar(Grammar):
         return Item(value, column if alias is None else alias)
 
     def _excluded(self) -> tuple[str, ...]:
-        return (
-            self.take_names() if self.is_next("except") and self.following.text == "(" and self.take() else ()
-        )
+        is_listed = self.is_next("except") and self.following.text == "(" and self.take()
+        return self.take_names() if is_listed else ()
 
     def _alias(self) -> str | None:
         if self.accept("as"):
@@ -242,8 +229,7 @@ class _QueryGrammar(Grammar):
         if len(arguments) != 1:
             self.fail("one argument")
         alias = self._alias()
-        columns = self.take_names() if alias is not None and self.is_next("(") else ()
-        return Explode(left, function, arguments[0], alias, columns)
+        return Explode(left, function, arguments[0], alias, self._columns_of(alias))
 
     def _table(self) -> Source:
         if self.accept("("):
@@ -253,17 +239,22 @@ class _QueryGrammar(Grammar):
                 return source
             statement = self.statement()
             self.expect(")")
-            alias = self._alias()
-            return Derived(statement, alias, self.take_names() if alias and self.is_next("(") else ())
+            return self._derived(statement)
         if self.is_next("values") and self.following.text == "(":
-            rows = Statement((), self._values(), (), None, 0)
-            alias = self._alias()
-            return Derived(rows, alias, self.take_names() if alias and self.is_next("(") else ())
+            return self._derived(Statement((), self._values(), (), None, 0))
         if self._is_call():
             return self._changes()
         parts = self.take_qualified_name()
         version, timestamp = self._time_travel()
         return TableName(parts, version, timestamp, self._alias())
+
+    def _derived(self, statement: Statement) -> Derived:
+        alias = self._alias()
+        return Derived(statement, alias, self._columns_of(alias))
+
+    def _columns_of(self, alias: str | None) -> tuple[str, ...]:
+        """Return the names of columns after an alias."""
+        return self.take_names() if alias is not None and self.is_next("(") else ()
 
     def _changes(self) -> TableName:
         """Return a call of `table_changes` with the name of a table, a first and a last version or time."""

@@ -31,6 +31,7 @@ from ..read.scope import Scope
 from ..variant.objects import is_variant
 from .direct import DirectRows
 from .functions import Aggregate
+from .syntax import SortKey
 
 Batches = Iterator[pa.RecordBatch]
 ROWS = "\0rows"
@@ -228,15 +229,7 @@ def of_schema(schema: pa.Schema, like: Scope, chars: Mapping[str, Any] | None = 
     return Scope(schema, variants, like.timezone, like.moment, chars or {})
 
 
-class Key(NamedTuple):
-    """A key of an order."""
-
-    value: Expression
-    descending: bool
-    nulls_first: bool
-
-
-def order_by(names: Sequence[str], keys: Sequence[Key]) -> str:
+def order_by(names: Sequence[str], keys: Sequence[SortKey]) -> str:
     if not keys:
         return ""
     parts = (

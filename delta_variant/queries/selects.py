@@ -14,7 +14,7 @@ from ..expressions.bind import called_without_parentheses
 from ..expressions.tree import Call, Expression, Literal, Name, conjuncts, describe, transform, walk
 from .from_clause import FromClause
 from .functions import AGGREGATES, bind_aggregate
-from .relations import Engine, Key
+from .relations import Engine
 from .resolving import AGGREGATE, WINDOW, Collected, Context, Resolver, has_collected
 from .sources import GroupColumn, Grouped, Numbered, Sorted, WindowColumn
 from .syntax import AggregateCall, Item, Select, SortKey, Statement, Subquery, WindowCall, marked_number
@@ -49,7 +49,7 @@ class SelectPlanner:
         qualify = None if select.qualify is None else self._after_items(select.qualify)
         order = [self._key(each) for each in self.statement.order]
         is_grouped = groups is not None or having is not None or bool(self.collected.aggregates)
-        view, lift = self._group(groups or []) if is_grouped else (self.view, _same)
+        view, lift = self._group(groups or []) if is_grouped else (self.view, lambda value: value)
         view = view.select(None if having is None else lift(having))
         view, over = self._number(view, lift)
         view = view.select(None if qualify is None else over(qualify))
@@ -223,7 +223,7 @@ class SelectPlanner:
             bound,
             None if call.where is None else view.source.scope.condition(lift(call.where)),
             tuple(map(bind, window.partition)),
-            tuple(Key(bind(each.value), each.descending, each.nulls_first) for each in window.order),
+            tuple(msgspec.structs.replace(each, value=bind(each.value)) for each in window.order),
             window.frame,
         )
 
@@ -261,7 +261,7 @@ def sort(
     """Return the columns of a view in an order, and the first rows of it."""
     if not (order or distinct or statement.offset or statement.limit is not None):
         return view
-    keys = [Key(view.bind(each.value), each.descending, each.nulls_first) for each in order]
+    keys = [msgspec.structs.replace(each, value=view.bind(each.value)) for each in order]
     span = statement.limit, statement.offset
     return view.stored(lambda columns: Sorted(engine, view.rows, columns, keys, span, distinct=distinct))
 
@@ -276,7 +276,3 @@ def by_number(key: Expression, items: Sequence[Element], clause: str) -> Element
             f"{clause}: expected the number of an item from 1 to {len(items)}, got {number}"
         )
     return items[number - 1]
-
-
-def _same(expression: Expression) -> Expression:
-    return expression

@@ -31,7 +31,6 @@ from .relations import (
     Batches,
     Columns,
     Engine,
-    Key,
     Relation,
     Source,
     StoredRows,
@@ -44,6 +43,7 @@ from .relations import (
     select_list,
     typed,
 )
+from .syntax import SortKey
 
 
 class GroupColumn(NamedTuple):
@@ -90,7 +90,7 @@ class WindowColumn(NamedTuple):
     call: Aggregate
     where: Expression | None
     partition: tuple[Expression, ...]
-    order: tuple[Key, ...]
+    order: tuple[SortKey, ...]
     frame: str | None
 
 
@@ -138,7 +138,7 @@ class Sorted(StoredRows):
         engine: Engine,
         rows: Relation,
         columns: Mapping[str, Expression],
-        order: Sequence[Key],
+        order: Sequence[SortKey],
         bounds: tuple[int | None, int] = (None, 0),
         *,
         distinct: bool = False,

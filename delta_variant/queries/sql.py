@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, NamedTuple
 
@@ -148,7 +148,8 @@ def query_tables(
     check_installed("duckdb", "delta_variant[sql]")
     check_mapping("names to values", "parameters", {} if parameters is None else parameters)
     call = _Call(dict(parameters or {}), timezone, tables, way)
-    if (statement := find_statement(query, _texts_of(call.parameters))) is not None:
+    texts = ((name, literal_text(value)) for name, value in call.parameters.items())
+    if statement := find_statement(query, {name: text for name, text in texts if text is not None}):
         return _run_statement(statement, call)
     return QueryResult(_rows(query, call).named())
 
@@ -162,11 +163,6 @@ class _Call(NamedTuple):
     way: str
 
 
-def _texts_of(parameters: Mapping[str, Any]) -> dict[str, str]:
-    texts = {name: literal_text(value) for name, value in parameters.items()}
-    return {name: text for name, text in texts.items() if text is not None}
-
-
 def _run_statement(statement: ParsedStatement, call: _Call) -> QueryResult:
     def run(query: str, added: Mapping[str, Any]) -> NumberedRows:
         return _rows(query, call._replace(tables={**call.tables, **added}))
@@ -175,7 +171,7 @@ def _run_statement(statement: ParsedStatement, call: _Call) -> QueryResult:
     session = LocalSession(known, call.timezone, run)
     location = statement.locate(session)
     if location is None:
-        raise _unknown_table(statement.table, call.tables, call.way)
+        raise _unknown_table(statement.table, call)
     return QueryResult(statement.run(location, session))
 
 
@@ -183,7 +179,7 @@ def _rows(query: str, call: _Call) -> NumberedRows:
     """Return the rows of a query."""
     literals = {name: _literal(name, value) for name, value in call.parameters.items()}
     statement, marked = parse_statement(query, literals)
-    opened = _Tables(call.tables, Scope.of_columns(StructType(()), call.timezone), call.way)
+    opened = _Tables(call)
     try:
         return _run(statement, marked, opened, is_careful=False)
     except CastError:
@@ -219,11 +215,11 @@ def _literal(name: str, value: Any) -> Literal:
         raise ArgumentTypeError(f"parameter {name!r}: expected a constant, got {value!r}") from error
 
 
-def _unknown_table(name: Sequence[str], tables: Collection[str], way: str) -> ExpressionError:
+def _unknown_table(name: Sequence[str], call: _Call) -> ExpressionError:
     """Return the error for the name of a table that is not known."""
-    known = list_names(tables, name[-1])
+    known = list_names(call.tables, name[-1])
     return ExpressionError(
-        f"unknown table `{'.'.join(name)}`: {way}, or write its path as delta.`path`"
+        f"unknown table `{'.'.join(name)}`: {call.way}, or write its path as delta.`path`"
         f"{known and '; the tables are '}{known}"
     )
 
@@ -231,11 +227,10 @@ def _unknown_table(name: Sequence[str], tables: Collection[str], way: str) -> Ex
 class _Tables:
     """The tables of a query by name, each opened once, so that all parts of the query see one version."""
 
-    def __init__(self, tables: Mapping[str, Any], scope: Scope, way: str) -> None:
-        self.tables = {name.lower(): table for name, table in tables.items()}
-        self.names = list(tables)
-        self.scope = scope
-        self.way = way
+    def __init__(self, call: _Call) -> None:
+        self.call = call
+        self.tables = {name.lower(): table for name, table in call.tables.items()}
+        self.scope = Scope.of_columns(StructType(()), call.timezone)
         self._opened: dict[Any, Any] = {}
 
     def open(self, name: TableName) -> Any:
@@ -265,22 +260,23 @@ class _Tables:
             to_instant(each, self.scope.timezone) if isinstance(each, str) else each for each in (start, end)
         )
         scan = read_changes(location, start=first, end=last, timezone=self.scope.timezone)
-        scope = Scope.of_columns(from_arrow(scan.schema), self.scope.timezone)
-        return msgspec.structs.replace(scope, moment=self.scope.moment), list(scan.to_batches())
+        return self._scope_of(from_arrow(scan.schema)), list(scan.to_batches())
 
     def _find(self, name: TableName) -> Any:
         if len(name.parts) == 2 and name.parts[0].lower() == "delta":
             return name.parts[1]
         found = self.tables.get(name.parts[0].lower()) if len(name.parts) == 1 else None
         if found is None:
-            raise _unknown_table(name.parts, self.names, self.way)
+            raise _unknown_table(name.parts, self.call)
         return found
 
     def _stored(self, name: str, data: Any) -> tuple[Scope, list[pa.RecordBatch]]:
         schema, batches = batches_of(data, f"the table {name!r}")
         columns = from_arrow(schema)
         read = [conform(parse_json_columns(batch, columns), columns) for batch in batches]
-        scope = msgspec.structs.replace(
-            Scope.of_columns(columns, self.scope.timezone), moment=self.scope.moment
-        )
-        return scope, read
+        return self._scope_of(columns), read
+
+    def _scope_of(self, columns: StructType) -> Scope:
+        """Return the scope of stored rows, which has the moment of the query."""
+        scope = Scope.of_columns(columns, self.scope.timezone)
+        return msgspec.structs.replace(scope, moment=self.scope.moment)

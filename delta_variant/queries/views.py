@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -118,7 +118,10 @@ class View(NamedTuple):
 
     def _proposal(self, parts: Sequence[str], shown: Sequence[ViewColumn]) -> str:
         """Return a question for a name that is close, or for the path of the only Variant column."""
-        variants = [each.name for each in shown if _is_column(each.value, self.source.scope.variant_names)]
+        known = self.source.scope.variant_names
+        variants = [
+            each.name for each in shown if isinstance(each.value, Name) and each.value.parts[-1] in known
+        ]
         path = f"{variants[0]}:{parts[0]}" if len(parts) == len(variants) == 1 else None
         return propose_name(parts[-1], ".".join(parts), [each.name for each in shown], path)
 
@@ -136,10 +139,6 @@ def _with_fields(value: Expression, fields: Sequence[str], parts: Sequence[str])
     if not isinstance(value, Name):
         raise ExpressionError(f"`{'.'.join(parts)}`: cannot read a field of an expression")
     return Name((*value.parts, *fields))
-
-
-def _is_column(value: Expression, names: Collection[str]) -> bool:
-    return isinstance(value, Name) and value.parts[-1] in names
 
 
 def _derived(value: Expression) -> Expression:
