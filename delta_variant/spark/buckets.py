@@ -62,16 +62,3 @@ def split_rows(rows: pa.Table, numbers: Array) -> Iterator[tuple[int, pa.Table]]
     """Yield each number and its rows, in the order of the numbers."""
     for number, positions in positions_by_number(numbers):
         yield number, rows.take(positions)
-
-
-def to_ipc(rows: pa.Table) -> bytes:
-    """Return rows as a stream of Arrow IPC."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows)
-    return sink.getvalue().to_pybytes()
-
-
-def from_ipc(stream: bytes) -> pa.Table:
-    """Return the rows of a stream of Arrow IPC."""
-    return pa.ipc.open_stream(stream).read_all()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
@@ -24,7 +24,7 @@ from ..storage import store as storage
 from ..storage.store import Store, open_store
 from ..write.partitions import split_by_partition
 from .attempts import Attempt, Job
-from .tasks import message
+from .tasks import from_ipc, message, to_ipc
 
 MAX_OPEN_PARTITIONS = 16
 """Partitions of the table that a task keeps open if its rows are not sorted by partition."""
@@ -55,18 +55,22 @@ class FileTask:
     def write_groups(self, store: Store, name: NameFile, groups: Iterable[Batches]) -> WrittenRows:
         """Write groups of rows that the rules have passed, each to files of its own."""
         folder = None if self.rejects is None else open_store(self.rejects, self.storage_options)
-        context = TaskContext.get()
+        on_invalid = self.task.options.json.on_invalid
         with _Rejects(folder, name) as rejects:
-            on_invalid, partition = self.task.options.json.on_invalid, context.partitionId() if context else 0
-            invalid_values = InvalidValueHandler(on_invalid, rejects.keep, partition, self.write)
+            invalid_values = InvalidValueHandler(on_invalid, rejects.keep, _partition(), self.write)
             files = self.task.write(store, name, groups, invalid_values)
         return WrittenRows(files, invalid_values.count, rejects.name).compress()
 
 
 def attempt_of(table: Store, job: Job) -> Attempt:
     """Return a new attempt for the task that runs in this process."""
+    return Attempt(table, job, _partition())
+
+
+def _partition() -> int:
+    """Return the number of the partition whose task runs in this process, 0 outside of tasks."""
     context = TaskContext.get()
-    return Attempt(table, job, 0 if context is None else context.partitionId())
+    return 0 if context is None else context.partitionId()
 
 
 class _Rejects:
@@ -115,6 +119,13 @@ def check_no_identities(table: TableConfiguration, given: Collection[str]) -> No
 
 CHUNK = "task int, number int, partition string, rows long, bytes long, message binary"
 """The schema of chunks: the columns are those of Chunk, and the rows as a stream of Arrow IPC."""
+_CHUNK_FIELDS: dict[str, Any] = {
+    **dict.fromkeys(("task", "number"), pa.int32()),
+    "partition": pa.string(),
+    **dict.fromkeys(("rows", "bytes"), pa.int64()),
+    "message": pa.binary(),
+}
+CHUNK_SCHEMA = pa.schema(_CHUNK_FIELDS)
 
 BUFFER_BYTES = 32 << 20
 """The bytes of rows that a task collects before it splits them by partition."""
@@ -143,14 +154,16 @@ class ChunkTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield rows of CHUNK."""
-        context = TaskContext.get()
-        task, number = 0 if context is None else context.partitionId(), 0
+        task, number = _partition(), 0
         for rows in self._collect(batches):
             for values, positions in split_by_partition(rows, self.task.table):
                 part = rows if positions is None else rows.take(positions)
                 for chunk in _slices(part, self.chunk_bytes):
                     size = chunk.nbytes - chunk.column(ROW_NUMBER).nbytes
-                    yield _chunk_row(Chunk(task, number, _text(values), chunk.num_rows, size), chunk)
+                    partition = msgspec.json.encode(values).decode()
+                    row = Chunk(task, number, partition, chunk.num_rows, size)
+                    columns = {**vars(row), "message": to_ipc(chunk, "zstd")}
+                    yield pa.RecordBatch.from_pylist([columns], CHUNK_SCHEMA)
                     number += 1
 
     def _collect(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -177,29 +190,6 @@ def _slices(rows: pa.RecordBatch, size: int) -> Iterator[pa.RecordBatch]:
         yield rows.slice(first, step)
 
 
-def _text(values: Sequence[str | None]) -> str:
-    return msgspec.json.encode(values).decode()
-
-
-def _chunk_row(chunk: Chunk, rows: pa.RecordBatch) -> pa.RecordBatch:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
-        stream.write_batch(rows)
-    arrays: list[Any] = [
-        pa.array([chunk.task], pa.int32()),
-        pa.array([chunk.number], pa.int32()),
-        pa.array([chunk.partition]),
-        pa.array([chunk.rows], pa.int64()),
-        pa.array([chunk.bytes], pa.int64()),
-        pa.array([sink.getvalue().to_pybytes()], pa.binary()),
-    ]
-    return pa.record_batch(arrays, names=["task", "number", "partition", "rows", "bytes", "message"])
-
-
-def _read_chunk(stream: bytes) -> pa.Table:
-    return pa.ipc.open_stream(stream).read_all()
-
-
 @dataclass(frozen=True)
 class FirstRowsTask:
     """Returns the first rows of each chunk, up to about `max_bytes`."""
@@ -210,7 +200,7 @@ class FirstRowsTask:
         """Yield a message for each chunk, with a table."""
         for batch in batches:
             for stream in batch.column("message"):
-                rows = _read_chunk(stream.as_py())
+                rows = from_ipc(stream.as_py())
                 count = max(1, self.max_bytes * rows.num_rows // max(rows.nbytes, 1))
                 yield message(rows.slice(0, count).drop_columns([ROW_NUMBER]).combine_chunks())
 
@@ -246,7 +236,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[_ChunkRow]:
 
 def _batches(chunks: Iterable[_ChunkRow]) -> Batches:
     for chunk in chunks:
-        rows = _read_chunk(chunk.stream)
+        rows = from_ipc(chunk.stream)
         for batch in rows.to_batches():
             numbers: Any = batch.column(ROW_NUMBER)
             yield batch.drop_columns([ROW_NUMBER]), PartRows(chunk.task, numbers)

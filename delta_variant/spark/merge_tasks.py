@@ -45,14 +45,16 @@ from ..variant.values import plain_variants
 from ..write.copy_on_write import rewrite_files
 from ..write.rewrite import ChangedBatch, RewrittenPart, RowChange
 from ..write.row_rules import RowRules
-from .buckets import buckets_of, from_ipc, split_rows, to_ipc
-from .tasks import TaskTable, pack, unpack_batches
+from .buckets import buckets_of, split_rows
+from .tasks import TaskTable, from_ipc, pack, to_ipc, unpack_batches
 
 SOURCE = "chunk binary, message binary"
 """The schema of the stored source: a pickled Chunk and its rows."""
 
 PART = "part int, side int, message binary"
 """The schema of rows for a part, which is a partition of Spark. Those with the lower side come first."""
+_PART_FIELDS: dict[str, Any] = {"part": pa.int32(), "side": pa.int32(), "message": pa.binary()}
+PART_SCHEMA = pa.schema(_PART_FIELDS)
 
 CHUNK_BYTES = 8 << 20
 TARGET_ROWS = 1 << 20
@@ -117,12 +119,8 @@ class MergeTable:
 
 def _row(part: int, side: int, value: object) -> pa.RecordBatch:
     """Return a batch of one row of PART."""
-    arrays = [
-        pa.array([part], pa.int32()),
-        pa.array([side], pa.int32()),
-        pa.array([pack(value)], pa.binary()),
-    ]
-    return pa.record_batch(arrays, names=["part", "side", "message"])
+    row = {"part": part, "side": side, "message": pack(value)}
+    return pa.RecordBatch.from_pylist([row], PART_SCHEMA)
 
 
 def whole_batch(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.RecordBatch:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 from pyspark.sql.utils import is_remote
 
@@ -20,9 +20,7 @@ from ..operations.merge.joining import JoinPredicate, KeyValues
 from ..operations.merge.plan import MergePlan
 from ..protocol.schema.arrow import to_arrow
 from ..protocol.types import StructType
-from ..read.file_reader import FileEntry
 from ..read.plan import FilePlan, plan_files
-from .buckets import from_ipc
 from .columns import from_spark
 from .executor import SparkExecutor
 from .file_tasks import check_no_identities
@@ -51,7 +49,7 @@ from .running import (
     run_task,
 )
 from .task_errors import restore_errors
-from .tasks import TaskTable, messages, to_executors, unpack
+from .tasks import TaskTable, from_ipc, messages, to_executors, unpack
 from .versions import INSTALLED, SPARK_ERRORS
 
 _LOGGER = get_logger(__name__)
@@ -212,8 +210,7 @@ def _join(
     stored: _StoredRows,
     candidates: FilePlan,
 ) -> list[MergedPart]:
-    spark = executor.spark
-    tasks = parallelism(spark)
+    tasks = parallelism(executor.spark)
     groups = list(groups_of_table(candidates.files, tasks))
     if not groups and all(clause.when != "not matched" for clause in plan.clauses):
         return []
@@ -226,12 +223,8 @@ def _join(
     if groups:
         pruning = candidates.pruning_predicate
         read = TargetTask(work, pruning, plan.reads_all_rows, sizes.buckets)
-        rows = rows.unionAll(_read(spark, groups, read))
+        rows = rows.unionAll(run_task(executor.spark, list(enumerate(groups)), read, PART))
     buckets = rows.repartitionById(sizes.buckets, "part").sortWithinPartitions("side")
     joined = buckets.mapInArrow(to_executors(JoinTask(work, sizes)), PART)
     parts = joined.repartitionById(sizes.bins + sizes.inserts, "part")
     return executor.run_partitions(parts, ApplyTask(work))
-
-
-def _read(spark: SparkSession, groups: Sequence[tuple[FileEntry, ...]], task: TargetTask) -> DataFrame:
-    return run_task(spark, list(enumerate(groups)), task, PART)

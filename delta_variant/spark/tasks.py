@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from io import BytesIO
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 from pyspark import cloudpickle
@@ -157,6 +157,19 @@ def pack_sharing(value: object, shared: list[Shared]) -> bytes:
 def unpack_sharing(content: bytes, shared: Sequence[Shared]) -> Any:
     """Return a value that `pack_sharing` packed."""
     return _Shared(BytesIO(content), shared).load()
+
+
+def to_ipc(rows: pa.Table | pa.RecordBatch, compression: Literal["zstd"] | None = None) -> bytes:
+    """Return rows as a stream of Arrow IPC."""
+    sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, rows.schema, options=options) as writer:
+        writer.write(rows)
+    return sink.getvalue().to_pybytes()
+
+
+def from_ipc(stream: bytes) -> pa.Table:
+    """Return the rows of a stream of Arrow IPC."""
+    return pa.ipc.open_stream(stream).read_all()
 
 
 def message(value: object) -> pa.RecordBatch:

@@ -33,14 +33,13 @@ from ..storage.store import open_store
 from ..write.partitions import infer_shared_shredding
 from ..write.preparation import WritePlan
 from ..write.router import write_files
-from .buckets import from_ipc, to_ipc
 from .columns import from_spark
 from .executor import SparkExecutor
 from .file_tasks import CHUNK, MAX_OPEN_PARTITIONS, Chunk, ChunkFilesTask, ChunkTask, FileTask, FirstRowsTask
 from .locations import default_file_system, locate
 from .running import check_batch, is_case_sensitive, map_by_task, parallelism, row_in_partition
 from .task_errors import restore_errors
-from .tasks import messages
+from .tasks import from_ipc, messages, to_ipc
 from .versions import INSTALLED
 
 PARTITIONS = 16
@@ -55,8 +54,7 @@ def _sampled_shredding(write: WritePlan, df: DataFrame) -> Iterator[tuple[WriteP
     If there is no schema to infer, both are yielded unchanged. If there are no rows, each file infers its own
     schema.
     """
-    names = [field.name for field in write.after.data_columns.fields if has_variant(field.type)]
-    variants = _present(df, names)
+    variants = _present(df, _variants(write.after))
     if write.options.shredding != "infer" or not variants:
         yield write, df
         return
@@ -104,8 +102,8 @@ def _rows_of_a_file(sample: Sequence[pa.Table], keys: Sequence[str]) -> int:
 def _sample(df: DataFrame, names: Sequence[str]) -> list[pa.Table]:
     """Return columns of the first rows of up to PARTITIONS partitions, evenly spread over those with rows."""
     partition = sql.spark_partition_id()
-    found = df.groupBy(partition.alias("partition")).count().collect()
-    count, partitions = len(found), sorted(row["partition"] for row in found)
+    partitions = sorted(_rows_of_partitions(df))
+    count = len(partitions)
     chosen = [partitions[index * count // PARTITIONS] for index in range(PARTITIONS)] if count else []
     first = df.where(partition.isin(sorted(set(chosen))) & (row_in_partition() < PARTITION_ROWS))
     parts = map_by_task(first.select([sql.col(quote(name)) for name in names]), FirstRows(PARTITION_BYTES))
@@ -369,12 +367,11 @@ def _assign_identities(df: DataFrame, identities: Sequence[IdentityColumn]) -> D
     not a bigint.
     """
     stored = df.localCheckpoint()
-    partition = sql.spark_partition_id()
-    counts = {row["partition"]: row["count"] for row in _counted(stored).collect()}
+    counts = _rows_of_partitions(stored)
     numbers = [counts.get(number, 0) for number in range(max(counts, default=-1) + 1)]
     *first, total = accumulate(numbers, initial=0)
     starts = sql.split(sql.lit(",".join(map(str, first)) or "0"), ",").cast("array<bigint>")
-    position = starts[partition] + row_in_partition()
+    position = starts[sql.spark_partition_id()] + row_in_partition()
     for identity in identities if total else ():
         identity.value(total - 1)
     values = [
@@ -384,5 +381,7 @@ def _assign_identities(df: DataFrame, identities: Sequence[IdentityColumn]) -> D
     return stored.select(*(sql.col(quote(name)) for name in stored.columns), *values)
 
 
-def _counted(df: DataFrame) -> DataFrame:
-    return df.groupBy(sql.spark_partition_id().alias("partition")).count()
+def _rows_of_partitions(df: DataFrame) -> dict[int, int]:
+    """Return the number of rows of each partition that has any."""
+    counted = df.groupBy(sql.spark_partition_id().alias("partition")).count()
+    return {row["partition"]: row["count"] for row in counted.collect()}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from functools import cache, partial
 from typing import Any
 
@@ -33,7 +33,6 @@ from ..reading import read_changes
 from ..running import is_case_sensitive, parallelism, run_task, session_timezone
 from ..scanning import scan, unsupported_by_scan
 from ..tasks import TaskTable
-from .changes import Changes, without_changes
 from .file_metadata import check_file_metadata, has_file_metadata, without_file_metadata
 from .lenient import LenientQuery
 from .parsing import parse_query
@@ -41,7 +40,7 @@ from .parts import Query
 from .rewriting import Rewriting, TableRead, rewrite
 from .statements import SparkStatements
 from .table_names import View, find_source, full_name
-from .text import escape, field, field_name, literals_of, replace_tables, with_values
+from .text import Changes, escape, field, field_name, literals_of, name_changes, replace_tables, with_values
 from .views import ViewExpander
 
 _LOGGER = get_logger(__name__)
@@ -115,7 +114,7 @@ def sql(
         run_query = partial(sql, spark, storage_options=storage_options)
         found = SparkStatements(spark, storage_options, run_query).run(statement)
         return spark.sql(query, args) if found is None else found
-    text, changes = without_changes(query)
+    text, changes = name_changes(query)
     parsed = parse_query(text, literals)
     if parsed is None:
         return spark.sql(query, args)
@@ -155,13 +154,13 @@ class _Table:
 
     spark: SparkSession
     snapshot: Snapshot
-    storage_options: Mapping[str, str] | None = dataclass_field(repr=False)
+    storage_options: Mapping[str, str] | None = dataclasses.field(repr=False)
     own_credentials: bool
     has_files: bool = False
 
     def with_files(self) -> _Table:
         """Return the table with the column `_metadata`, unless it has one."""
-        return _Table(self.spark, self.snapshot, self.storage_options, self.own_credentials, has_files=True)
+        return dataclasses.replace(self, has_files=True)
 
     @property
     def scope(self) -> Scope:

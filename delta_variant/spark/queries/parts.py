@@ -5,7 +5,7 @@ The text of a query is never generated: a caller replaces some parts and keeps t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
@@ -20,13 +20,13 @@ def is_within(position: int, spans: Iterable[Span]) -> bool:
     return any(start <= position <= end for start, end in spans)
 
 
-def splice(text: str, replacements: Mapping[Span, str]) -> str:
-    """Return a text with other text at some of its spans."""
+def splice(text: str, replacements: Mapping[Span, str], convert: Callable[[str], str] = str) -> str:
+    """Return a text with other text at some of its spans, and the rest of it converted."""
     parts, position = [], 0
     for (start, end), other in sorted(replacements.items()):
-        parts += [text[position:start], other]
+        parts += [convert(text[position:start]), other]
         position = end + 1
-    return "".join([*parts, text[position:]])
+    return "".join([*parts, convert(text[position:])])
 
 
 class TableReference(msgspec.Struct, frozen=True):

@@ -1,12 +1,13 @@
-"""Replace parts of the text of a query: tables by the fields of DataFrames in `spark.sql`."""
+"""Replace parts of the text of a query, such as tables by the fields of DataFrames in `spark.sql`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..._text import quote
-from ...expressions.literals import literal_text
+from ...expressions.lexer import Cursor, GrammarError, parts_of_name
+from ...expressions.literals import literal_text, string_value
 from .parts import Query, Span, TableReference, is_within, splice
 from .spans import QueryTokens
 from .syntax import PARSER_ERRORS, Dialect
@@ -37,11 +38,7 @@ def replace_tables(query: Query, sources: Mapping[int, str], others: Mapping[Spa
             if not is_within(first, others):
                 is_last = name == table.parts[-1]
                 replacements[first, (last if is_last else end) - 1] = "" if is_last else f"{quote(name)}."
-    parts, position = [], 0
-    for (start, end), text in sorted(replacements.items()):
-        parts += [escape(query.text[position:start]), text]
-        position = end + 1
-    return "".join([*parts, escape(query.text[position:])])
+    return splice(query.text, replacements, escape)
 
 
 def escape(text: str) -> str:
@@ -110,3 +107,53 @@ def with_values(text: str, parameters: Mapping[str, str] | Sequence[str]) -> str
         return None
     values = {span: value for span, value in found.items() if value is not None}
     return splice(text, values) if len(values) == len(found) else None
+
+
+FUNCTION = "table_changes"
+NAME = "table changes {}"
+
+
+class Changes(NamedTuple):
+    """A call of `table_changes`: the table, and the first and the last version, or their timestamps."""
+
+    table: tuple[str, ...]
+    start: int | str
+    end: int | str | None
+
+
+def name_changes(text: str) -> tuple[str, Mapping[str, Changes]]:
+    """Return a query with a name in place of each call of `table_changes`, and the calls by name."""
+    cursor, calls, names = Cursor(text), dict[str, Changes](), dict[Span, str]()
+    try:
+        while (token := cursor.token).kind != "end":
+            if token.word != FUNCTION or cursor.following.text != "(":
+                cursor.take()
+                continue
+            name = NAME.format(len(calls))
+            calls[name] = _call(cursor)
+            names[token.start, cursor.position - 1] = f"`{name}`"
+    except GrammarError:
+        # Spark has the error for a text that has no tokens, or for a call with other arguments.
+        return text, {}
+    return splice(text, names), calls
+
+
+def _call(cursor: Cursor) -> Changes:
+    cursor.take()
+    cursor.expect("(")
+    if cursor.token.kind != "string":
+        cursor.fail("a string")
+    table = parts_of_name(string_value(cursor.take()))
+    cursor.expect(",")
+    start = _version(cursor)
+    end = _version(cursor) if cursor.accept(",") else None
+    cursor.expect(")")
+    return Changes(table, start, end)
+
+
+def _version(cursor: Cursor) -> int | str:
+    if cursor.token.kind == "string":
+        return string_value(cursor.take())
+    if not cursor.token.text.isdecimal():
+        cursor.fail("a version or a timestamp")
+    return int(cursor.take().text)
