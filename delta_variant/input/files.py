@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -56,7 +56,7 @@ def open_parquet(
     types = _partition_types(folders)
     schemas = []
     for file in files:
-        with _opened(file, _parquet_file) as opened:
+        with _opened_parquet(file) as opened:
             schemas.append(_logical_schema(_with_distinct_names(opened.schema_arrow, file)))
     everywhere = set.intersection(*(set(each.names) for each in schemas))
     schema = _unify([*schemas, pa.schema(list(types.items()))], files)
@@ -67,7 +67,7 @@ def open_parquet(
     def batches() -> Iterator[tuple[InputFile, pa.RecordBatch]]:
         begin("writing", files=len(files), bytes_=total_size(files))
         for file, values in zip(files, folders, strict=True):
-            with _opened(file, _parquet_file) as opened:
+            with _opened_parquet(file) as opened:
                 rows = max(opened.metadata.num_rows, 1)
                 for batch in opened.iter_batches(BATCH_ROWS):
                     advance(bytes_=(file.size or 0) * batch.num_rows // rows, rows=batch.num_rows)
@@ -181,14 +181,10 @@ def _delimiter_of(header: bytes) -> str:
     return max(DELIMITERS, key=lambda each: names.count(each.encode()))
 
 
-def _parquet_file(content: Any) -> pq.ParquetFile:
-    return pq.ParquetFile(content, page_checksum_verification=True)
-
-
 @contextmanager
-def _opened(file: InputFile, read: Callable[[Any], Any]) -> Iterator[Any]:
+def _opened_parquet(file: InputFile) -> Iterator[pq.ParquetFile]:
     with file.open() as content, _converted_errors(file):
-        yield read(content)
+        yield pq.ParquetFile(content, page_checksum_verification=True)
 
 
 @contextmanager
@@ -338,8 +334,8 @@ def open_path(data: Any, what: str, variants: Collection[str], known: StructType
     `variants` has the column of the values of JSON, and the columns of JSON text in CSV and Parquet. `known`
     are the columns of the table that takes the rows.
     """
-    is_path = isinstance(data, PathLike) or (isinstance(data, str) and _names_files(data))
-    if not is_path:
+    is_text = isinstance(data, str) and (data.lower().endswith((*ALL_SUFFIXES, "/")) or os.path.isdir(data))
+    if not is_text and not isinstance(data, PathLike):
         return data
     files = list_files(fspath(data))
     kind = kind_of(files)
@@ -351,10 +347,6 @@ def open_path(data: Any, what: str, variants: Collection[str], known: StructType
         raise ArgumentTypeError(f"{what}: a JSON file has one column, got {len(variants)} in variant_columns")
     sources: list[Any] = list(files)
     return read_json(sources, column=next(iter(variants), "value"))
-
-
-def _names_files(text: str) -> bool:
-    return text.lower().endswith((*ALL_SUFFIXES, "/")) or os.path.isdir(text)
 
 
 def read_csv(

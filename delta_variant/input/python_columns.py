@@ -175,17 +175,10 @@ def _is_date(value: Any) -> bool:
     return not isinstance(value, Number)
 
 
-def _is_timestamp(value: Any) -> bool:
+def _is_timestamp(value: Any, *, is_local: bool) -> bool:
     # Timestamps of pandas can have nanoseconds.
-    return not isinstance(value, Number) and not getattr(value, "nanosecond", 0)
-
-
-def _is_moment(value: Any) -> bool:
-    return _is_timestamp(value) and (not isinstance(value, dt.datetime) or value.tzinfo is not None)
-
-
-def _is_local(value: Any) -> bool:
-    return _is_timestamp(value) and (not isinstance(value, dt.datetime) or value.tzinfo is None)
+    is_exact = not isinstance(value, Number) and not getattr(value, "nanosecond", 0)
+    return is_exact and (not isinstance(value, dt.datetime) or (value.tzinfo is None) == is_local)
 
 
 RULES: tuple[tuple[Callable[[Any], bool], type, Callable[[Any], bool], str], ...] = (
@@ -200,13 +193,13 @@ RULES: tuple[tuple[Callable[[Any], bool], type, Callable[[Any], bool], str], ...
     (
         lambda each: pa.types.is_timestamp(each) and each.tz is not None,
         type(None),
-        _is_moment,
+        partial(_is_timestamp, is_local=False),
         "datetimes with a time zone and without nanoseconds",
     ),
     (
         lambda each: pa.types.is_timestamp(each) and each.tz is None,
         type(None),
-        _is_local,
+        partial(_is_timestamp, is_local=True),
         "datetimes without a time zone and nanoseconds",
     ),
 )
