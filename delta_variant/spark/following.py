@@ -38,11 +38,6 @@ class Position:
     is_initial: bool = False
     table_id: str | None = field(default=None, compare=False)
 
-    @classmethod
-    def of(cls, offset: dict[str, Any]) -> Position:
-        """Return the position of an offset in a checkpoint of Spark."""
-        return cls(**offset)
-
     @property
     def offset(self) -> dict[str, Any]:
         """Return the offset for a checkpoint of Spark."""

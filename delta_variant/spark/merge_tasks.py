@@ -9,11 +9,11 @@ tasks rows are streams of Arrow IPC, so that Spark moves few large rows and type
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate, chain
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -66,6 +66,7 @@ JOIN_BYTES = 64 << 20
 """How many rows of the table, and of which size, are joined at a time."""
 
 Batches: TypeAlias = Iterator[pa.RecordBatch]
+Origin = TypeVar("Origin")
 
 
 @dataclass(frozen=True)
@@ -218,17 +219,9 @@ class TargetTask:
         """Yield the rows of each bucket, for each bin of files."""
         snapshot = self.merge.table.open()
         for number, files in unpack_batches(batches):
-            kept: list[pa.RecordBatch] = []
-            rows = size = 0
-            for batch in self._rows(snapshot, files):
-                is_full = rows >= TARGET_ROWS or size >= TARGET_BYTES
-                if is_full or (kept and kept[0].schema != batch.schema):
-                    yield from self._split(number, files, kept)
-                    kept, rows, size = [], 0, 0
-                kept.append(batch)
-                rows += batch.num_rows
-                size += batch.nbytes
-            yield from self._split(number, files, kept)
+            batches_of_bin = ((None, batch) for batch in self._rows(snapshot, files))
+            for group in _groups(batches_of_bin, TARGET_ROWS, TARGET_BYTES):
+                yield from self._split(number, files, [batch for _, batch in group])
 
     def _rows(self, version: TableVersion, files: Sequence[FileEntry]) -> Batches:
         tested = [*inputs_tested(self.merge.join.operands, self.merge.clauses), POSITION]
@@ -239,8 +232,6 @@ class TargetTask:
                 yield pa.record_batch([file, *batch.columns], names=["\0file", *batch.schema.names])
 
     def _split(self, number: int, files: Sequence[FileEntry], batches: Sequence[pa.RecordBatch]) -> Batches:
-        if not batches:
-            return
         rows = pa.Table.from_batches(batches).combine_chunks()
         keys = [self.merge.join.target_keys(batch) for batch in rows.to_batches()]
         whole: list[Array] = [pa.concat_arrays(list(parts)) for parts in zip(*keys, strict=True)]
@@ -314,7 +305,11 @@ class JoinTask:
         whole = whole_batch(source, to_arrow(self.merge.columns))
         merging = self.merge.rows(self.merge.table.open(), whole)
         matched: list[Array] = []
-        for group in _groups(values):
+        targets = (
+            (value, batch) for value in values for batch in from_ipc(value.rows).combine_chunks().to_batches()
+        )
+        # Each join has a cost for all source rows.
+        for group in _groups(targets, JOIN_ROWS, JOIN_BYTES):
             rows = pa.Table.from_batches([batch for _, batch in group])
             decision, found = merging.decide(whole_batch([rows], rows.schema))
             matched.append(found)
@@ -348,19 +343,20 @@ class JoinTask:
         return MatchedRows(target.bin, used, to_ipc(rows), to_ipc(values))
 
 
-def _groups(targets: Iterator[TargetRows]) -> Iterator[list[tuple[TargetRows, pa.RecordBatch]]]:
-    """Yield rows of the table in groups of one schema, because each join has a cost for all source rows."""
-    group: list[tuple[TargetRows, pa.RecordBatch]] = []
+def _groups(
+    origins: Iterable[tuple[Origin, pa.RecordBatch]], max_rows: int, max_bytes: int
+) -> Iterator[list[tuple[Origin, pa.RecordBatch]]]:
+    """Yield batches, each with its origin, in groups of one schema that end at so many rows or bytes."""
+    group: list[tuple[Origin, pa.RecordBatch]] = []
     rows = size = 0
-    for target in targets:
-        for batch in from_ipc(target.rows).combine_chunks().to_batches():
-            is_full = rows >= JOIN_ROWS or size >= JOIN_BYTES
-            if group and (is_full or batch.schema != group[0][1].schema):
-                yield group
-                group, rows, size = [], 0, 0
-            group.append((target, batch))
-            rows += batch.num_rows
-            size += batch.nbytes
+    for origin, batch in origins:
+        is_full = rows >= max_rows or size >= max_bytes
+        if group and (is_full or batch.schema != group[0][1].schema):
+            yield group
+            group, rows, size = [], 0, 0
+        group.append((origin, batch))
+        rows += batch.num_rows
+        size += batch.nbytes
     if group:
         yield group
 

@@ -87,8 +87,9 @@ def _post(
     spark: SparkSession, description: str, name: str, started: float, counts: Mapping[str, int]
 ) -> None:
     """Post the events of an execution that has run, from JSON, as the history server reads them."""
-    context, session = _of_jvm(spark)
-    session.sharedState()  # It has the listener of the SQL page.
+    session: Any = spark
+    context = session.sparkContext
+    session._jsparkSession.sharedState()  # It has the listener of the SQL page.
     jvm, bus = context._jvm, context._jsc.sc().listenerBus()
     executions = getattr(jvm.org.apache.spark.sql.execution, "SQLExecution$")
     execution = getattr(executions, "MODULE$").nextExecutionId()
@@ -114,12 +115,6 @@ def _post(
     for event, fields in events.items():
         text = json.dumps({"Event": EVENTS + event, "executionId": execution, **fields})
         bus.post(protocol.sparkEventFromJson(text))
-
-
-def _of_jvm(spark: SparkSession) -> tuple[Any, Any]:
-    """Return the context and the session of a classic session, with what the types of PySpark lack."""
-    session: Any = spark
-    return session.sparkContext, session._jsparkSession
 
 
 def _plan(name: str, accumulators: Mapping[str, int]) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _position(self, offset: dict[str, Any]) -> Position:
         """Return the position of an offset, after a check of one that this reader has not returned."""
-        position = Position.of(offset)
+        position = Position(**offset)
         if position.version > self._known:
             self._follower.check_start(position)
             self._known = position.version

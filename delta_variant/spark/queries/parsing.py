@@ -5,7 +5,7 @@ Names are resolved later, because that needs the columns of the tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -37,56 +37,6 @@ from .syntax import (
     visible_ctes,
     whole_sources,
 )
-
-
-class _ConditionFinder:
-    """Finds the conditions in WHERE and ON. `scope_of` has the scope of a node."""
-
-    def __init__(
-        self,
-        tokens: QueryTokens,
-        scope_of: Callable[[Any], int | None],
-        parameters: Mapping[str, str] | Sequence[str],
-    ) -> None:
-        self._tokens = tokens
-        self._scope_of = scope_of
-        self._parameters = parameters
-
-    def find(self, number: int, select: Any, scope: Scope) -> Iterator[Conjunct]:
-        """Yield the conditions of a SELECT, the scope of this number."""
-        if not scope.is_plain:
-            return
-        required = frozenset(scope.sources) - scope.optional
-        where = select.args.get("where")
-        conditions = [] if where is None else [(where.this, required)]
-        conditions += [(each.condition, each.required) for each in joined_sources(select)]
-        for condition, sources in conditions:
-            if condition is not None:
-                yield from self._parts(condition, sources, number)
-
-    def _parts(self, condition: Any, sources: frozenset[str], scope: int) -> Iterator[Conjunct]:
-        operands = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
-        for operand in operands:
-            columns = list(operand.find_all(exp.Column))
-            if not sources or not columns or any(self._scope_of(each) != scope for each in columns):
-                continue
-            starts = [each.parts[0].meta.get("start", -1) for each in columns]
-            span = self._tokens.operand_around(min(starts), max(starts))
-            expression = None if span is None else self._condition(span)
-            # The tokens alone have the span: all of its names must be those of the operand.
-            if expression is not None and _names(expression) == set(map(_name_of, columns)):
-                yield Conjunct(expression, sources)
-
-    def _condition(self, span: Span) -> Expression | None:
-        """Return the condition at a span, with the values of its parameters."""
-        marks, first = [*self._tokens.parameters(span, self._parameters)], span[0]
-        if any(value is None for _, value in marks):
-            return None
-        values = {(start - first, end - first): f"({value})" for (start, end), value in marks}
-        try:
-            return parse(splice(self._tokens.text_at(span), values))
-        except ExpressionError:
-            return None
 
 
 def _names(expression: Expression) -> set[tuple[str, ...]]:
@@ -163,7 +113,7 @@ class _Finder:
     ) -> None:
         self._root = root
         self._tokens = QueryTokens(text, tokens)
-        self._conditions = _ConditionFinder(self._tokens, self._scope_of, parameters)
+        self._parameters = parameters
         self._selects = list(root.find_all(exp.Select))
         self._numbers = {id(select): number for number, select in enumerate(self._selects)}
         self._tables: list[TableReference] = []
@@ -191,7 +141,7 @@ class _Finder:
         conjuncts = [
             (number, each)
             for number, select in enumerate(self._selects)
-            for each in self._conditions.find(number, select, scopes[number])
+            for each in self._conjuncts(number, select, scopes[number])
         ]
         return Query(
             self._tokens.text,
@@ -203,6 +153,42 @@ class _Finder:
             [*self._qualifiers()],
             dict(self._implicit_names()),
         )
+
+    def _conjuncts(self, number: int, select: Any, scope: Scope) -> Iterator[Conjunct]:
+        """Yield the conditions in WHERE and ON of a SELECT, the scope of this number."""
+        if not scope.is_plain:
+            return
+        required = frozenset(scope.sources) - scope.optional
+        where = select.args.get("where")
+        conditions = [] if where is None else [(where.this, required)]
+        conditions += [(each.condition, each.required) for each in joined_sources(select)]
+        for condition, sources in conditions:
+            if condition is not None:
+                yield from self._parts(condition, sources, number)
+
+    def _parts(self, condition: Any, sources: frozenset[str], scope: int) -> Iterator[Conjunct]:
+        operands = list(condition.flatten()) if isinstance(condition, exp.And) else [condition]
+        for operand in operands:
+            columns = list(operand.find_all(exp.Column))
+            if not sources or not columns or any(self._scope_of(each) != scope for each in columns):
+                continue
+            starts = [each.parts[0].meta.get("start", -1) for each in columns]
+            span = self._tokens.operand_around(min(starts), max(starts))
+            expression = None if span is None else self._condition(span)
+            # The tokens alone have the span: all of its names must be those of the operand.
+            if expression is not None and _names(expression) == set(map(_name_of, columns)):
+                yield Conjunct(expression, sources)
+
+    def _condition(self, span: Span) -> Expression | None:
+        """Return the condition at a span, with the values of its parameters."""
+        marks, first = [*self._tokens.parameters(span, self._parameters)], span[0]
+        if any(value is None for _, value in marks):
+            return None
+        values = {(start - first, end - first): f"({value})" for (start, end), value in marks}
+        try:
+            return parse(splice(self._tokens.text_at(span), values))
+        except ExpressionError:
+            return None
 
     def _find_subqueries(self) -> None:
         """Find the SELECTs of each common table expression and subquery that is used as a table."""

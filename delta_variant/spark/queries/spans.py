@@ -68,7 +68,8 @@ class QueryTokens:
         inner = self.extract(node.this, base)
         if inner is None:
             return None
-        first, last = self._by_start[inner[0]], self._token_ending_at(inner[1])
+        first = self._by_start[inner[0]]
+        last = next(number for number, token in enumerate(self._tokens) if token.end == inner[1])
         if self._kind(last + 1) in CAST_TOKENS:
             return self._between(first, self._end_of_type(last + 2))
         return self._call(first - 1, CASTS)
@@ -102,9 +103,6 @@ class QueryTokens:
 
     def _kind(self, position: int) -> Any:
         return self._tokens[position].token_type if 0 <= position < len(self._tokens) else None
-
-    def _token_ending_at(self, end: int) -> int:
-        return next(number for number, token in enumerate(self._tokens) if token.end == end)
 
     def _between(self, first: int, last: int | None) -> Span | None:
         if last is None or last >= len(self._tokens):
@@ -187,11 +185,8 @@ class QueryTokens:
         if is_disjunction:
             firsts = [start]
         for first, following in zip(firsts, [*firsts[1:], position + 1], strict=True):
-            yield from self._nonempty(first, following - 2)
-
-    def _nonempty(self, first: int, last: int) -> Iterator[Span]:
-        if first <= last < len(self._tokens):
-            yield self._tokens[first].start, self._tokens[last].end
+            if first <= following - 2 < len(self._tokens):
+                yield self._tokens[first].start, self._tokens[following - 2].end
 
 
 def _matching_brackets(tokens: Sequence[Any]) -> dict[int, int]:

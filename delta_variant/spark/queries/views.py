@@ -93,11 +93,9 @@ class ViewExpander:
             self._settings = {each[0]: each[1] for each in self._spark.sql("SET").collect()}
         settings = self._settings
         changed = {key for key in created.keys() | settings.keys() if created.get(key) != settings.get(key)}
-        return not any(key in created or self._is_kept(key) for key in changed if _changes_rows(key))
-
-    def _is_kept(self, setting: str) -> bool:
-        """Return whether a view keeps the value that a setting of the session has when it is created."""
-        return bool(self._spark.conf.isModifiable(setting))
+        # A view keeps the values that modifiable settings of the session have when it is created.
+        is_modifiable = self._spark.conf.isModifiable
+        return not any(key in created or is_modifiable(key) for key in changed if _changes_rows(key))
 
 
 def _changes_rows(setting: str) -> bool:
