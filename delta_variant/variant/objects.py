@@ -204,12 +204,19 @@ def _converter(field: pa.Field[Any], form: VariantForm) -> Converter | None:
         return _optional(_to_text if form == "json" else _to_objects)
     arrow_type: Any = field.type
     if arrow_types.is_struct(arrow_type):
-        return _struct_converter({part.name: _converter(part, form) for part in arrow_type})
-    if arrow_types.is_map(arrow_type):
-        return _map_converter(_converter(arrow_type.item_field, form))
-    if is_any_list(arrow_type):
-        return _list_converter(_converter(arrow_type.value_field, form))
-    return None
+        parts = {part.name: _converter(part, form) for part in arrow_type}
+        known = {name: part for name, part in parts.items() if part is not None}
+        convert = _optional(lambda value: {**value, **{name: known[name](value[name]) for name in known}})
+        return convert if known else None
+    is_map = arrow_types.is_map(arrow_type)
+    if not is_map and not is_any_list(arrow_type):
+        return None
+    inner = _converter(arrow_type.item_field if is_map else arrow_type.value_field, form)
+    if inner is None:
+        return None
+    if is_map:
+        return _optional(lambda entries: [(key, inner(value)) for key, value in entries])
+    return _optional(lambda values: list(map(inner, values)))
 
 
 def _to_objects(value: dict[str, bytes]) -> Any:
@@ -222,23 +229,6 @@ def _to_text(value: dict[str, bytes]) -> str:
 
 def _optional(convert: Converter) -> Converter:
     return lambda value: None if value is None else convert(value)
-
-
-def _struct_converter(parts: dict[str, Converter | None]) -> Converter | None:
-    known = {name: convert for name, convert in parts.items() if convert is not None}
-    if not known:
-        return None
-    return _optional(lambda value: {**value, **{name: known[name](value[name]) for name in known}})
-
-
-def _list_converter(convert: Converter | None) -> Converter | None:
-    return None if convert is None else _optional(lambda values: list(map(convert, values)))
-
-
-def _map_converter(convert: Converter | None) -> Converter | None:
-    if convert is None:
-        return None
-    return _optional(lambda entries: [(key, convert(value)) for key, value in entries])
 
 
 def _json_field(field: pa.Field[Any]) -> pa.Field[Any]:
