@@ -6,6 +6,7 @@ import pickle
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, islice
+from operator import eq
 from typing import Any, TypeAlias, TypeVar, overload
 
 import pyarrow as pa
@@ -64,7 +65,7 @@ class CompressedSequence(Sequence[T_co]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, (tuple, CompressedSequence)):
             return NotImplemented
-        return len(self) == len(other) and all(map(_equal, self, other))
+        return len(self) == len(other) and all(map(eq, self, other))
 
     def __reduce__(self) -> Any:
         return CompressedSequence, (self._blocks,)
@@ -96,7 +97,3 @@ def join(parts: Iterable[Sequence[T]]) -> Sequence[T]:
 
 def _compress(items: Sequence[T]) -> CompressedSequence[T]:
     return items if isinstance(items, CompressedSequence) else CompressedSequence.of(items)
-
-
-def _equal(one: object, other: object) -> bool:
-    return one == other

@@ -36,23 +36,20 @@ class NumberedRows(NamedTuple):
 
 
 class LocalRows(NamedTuple):
-    """The rows of a query in a statement."""
+    """The rows of a query in a statement; see `Rows`."""
 
     found: NumberedRows
     run: RunQuery
 
     @property
     def names(self) -> Sequence[str]:
-        """The names of the columns."""
         return self.found.names
 
     @property
     def data(self) -> pa.Table:
-        """The rows, with their names."""
         return self.found.named()
 
     def first(self, count: int) -> pa.Table:
-        """Return at most a number of rows."""
         return self.found.rows.slice(0, count)
 
     def select(self, columns: Mapping[str, tuple[str, DataType]]) -> pa.Table:
@@ -103,7 +100,7 @@ def _with_names(found: Any, kind: DataType, column: str) -> Any:
 
 @dataclass(frozen=True)
 class LocalSession:
-    """The tables of a call of `sql`, by their names in lower case."""
+    """The tables of a call of `sql`, by their names in lower case; see `Session`."""
 
     tables: Mapping[str, Any]
     timezone: str
@@ -124,9 +121,7 @@ class LocalSession:
         return location() or self.find(name)
 
     def full_name(self, name: Sequence[str]) -> tuple[str, ...]:
-        """Return the name of a table."""
         return tuple(name)
 
     def rows(self, query: str) -> LocalRows:
-        """Return the rows of a query."""
         return LocalRows(self.run(query, {}), self.run)

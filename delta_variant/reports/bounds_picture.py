@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from html import escape
 from typing import Any
 
+from ..errors import printable
 from .bounds import Bounds
 
 WIDTH = 640
@@ -106,7 +107,7 @@ def picture(bounds: PathBounds) -> str:
     bars = len(shown) * (height + 1) + 6
     total = bars + DENSITY_HEIGHT
     range_ = f"from {bounds.least} to {bounds.greatest}"
-    label = _text(f"{len(bounds.intervals)} of {bounds.files} files have bounds, {range_}")
+    label = escape(printable(f"{len(bounds.intervals)} of {bounds.files} files have bounds, {range_}"))
     # Without an aspect ratio the picture is always as wide as the axis below.
     size = f'viewBox="0 0 {WIDTH} {total}" height="{min(total, MAX_HEIGHT)}" preserveAspectRatio="none"'
     parts = [f'<svg {size} role="img" aria-label="{label}">']
@@ -143,8 +144,3 @@ def _density(bounds: PathBounds, low: float, span: float, top: int) -> Iterator[
         box = f'x="{index * width:.2f}" y="{top + DENSITY_HEIGHT - height:.1f}"'
         if count:
             yield f'<rect class="overlap" {box} width="{width + 0.2:.2f}" height="{height:.1f}"/>'
-
-
-def _text(value: str) -> str:
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
-    return escape(shown)

@@ -27,21 +27,18 @@ DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 
 @dataclass(frozen=True)
 class DataFrameResult:
-    """The rows of a query."""
+    """The rows of a query; see `Rows`."""
 
     data: DataFrame
 
     @property
     def names(self) -> Sequence[str]:
-        """The names of the columns."""
         return self.data.columns
 
     def first(self, count: int) -> pa.Table:
-        """Return at most a number of rows."""
         return self.data.limit(count).toArrow()
 
     def select(self, columns: Mapping[str, tuple[str, DataType]]) -> DataFrame:
-        """Return the values of SQL text over the columns, which are named `c0`, `c1`…, with the types."""
         numbered = self.data.toDF(*(f"c{number}" for number in range(len(self.data.columns))))
         fields = to_spark(StructType(tuple(StructField(name, kind) for name, (_, kind) in columns.items())))
         types = [each.dataType for each in fields.toNullable()]
@@ -51,7 +48,7 @@ class DataFrameResult:
 
 @dataclass(frozen=True)
 class SparkStatements:
-    """The tables that statements name, and the queries in them; `query` returns the rows of one."""
+    """The session of statements; see `Session`. `query` returns the rows of a query."""
 
     spark: SparkSession
     storage_options: Mapping[str, str] | None = field(repr=False)
@@ -59,12 +56,10 @@ class SparkStatements:
 
     @property
     def timezone(self) -> str:
-        """The time zone of the session."""
         return session_timezone(self.spark)
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether INSERT OVERWRITE replaces only the partitions that the rows belong to."""
         return str(self.spark.conf.get(DYNAMIC, "static")).lower() == "dynamic"
 
     def find(self, name: Sequence[str]) -> TableLocation | None:
@@ -81,11 +76,9 @@ class SparkStatements:
         return self.find(name) if name[0].lower() in FORMATS and location() is None else None
 
     def full_name(self, name: Sequence[str]) -> tuple[str, ...]:
-        """Return the name of a table with its catalog and schema."""
         return tuple(name) if name[0].lower() in FORMATS else full_name(self.spark, name)
 
     def rows(self, query: str) -> DataFrameResult:
-        """Return the rows of a query."""
         return DataFrameResult(self.query(query))
 
     def run(self, statement: ParsedStatement) -> DataFrame | None:
