@@ -100,6 +100,7 @@ RejectRecord: TypeAlias = "dict[str, Any]"
 """A line of the rejects file: the location of a value, the reason why it is not valid JSON, and its text."""
 
 
+@dataclass
 class InvalidValueHandler:
     """Raises an error for values that are not valid JSON, or counts and rejects them.
 
@@ -108,20 +109,16 @@ class InvalidValueHandler:
     `write`, which identify the write.
     """
 
-    def __init__(
-        self,
-        on_invalid: OnInvalid,
-        keep: Callable[[RejectRecord], None] | None = None,
-        partition: int | None = None,
-        write: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._on_invalid = on_invalid
-        self._keep = keep
-        self._partition = partition
-        self._write = write or {}
+    on_invalid: OnInvalid
+    keep: Callable[[RejectRecord], None] | None = None
+    partition: int | None = None
+    write: Mapping[str, Any] | None = None
+    count: int = 0
+
+    @property
+    def _remedies(self) -> tuple[tuple[str, str], ...]:
         # Without a file of rejects, the operation has no such option.
-        self._remedies = () if keep is None else REMEDIES
-        self.count = 0
+        return () if self.keep is None else REMEDIES
 
     def report(self, rows: BatchOrigin, batch: pa.RecordBatch, values: list[InvalidValue]) -> None:
         """Raise InvalidJsonError for the first value, or count all and keep the rejected ones."""
@@ -129,11 +126,11 @@ class InvalidValueHandler:
             text = batch.column(value.column)[value.row].as_py()
             text = text.encode() if isinstance(text, str) else text
             column = (batch if rows.rows is None else rows.rows).schema.names[value.column]
-            if self._on_invalid == "error":
+            if self.on_invalid == "error":
                 raise self._locate(rows, value, column, text)[0]
-            if self._on_invalid == "reject" and self._keep is not None:
+            if self.on_invalid == "reject" and self.keep is not None:
                 _, record = self._locate(rows, value, column, text)
-                self._keep({**record, "text": text.decode(errors="backslashreplace"), **self._write})
+                self.keep({**record, "text": text.decode(errors="backslashreplace"), **(self.write or {})})
         self.count += len(values)
 
     def _locate(
@@ -161,13 +158,13 @@ class InvalidValueHandler:
         self, rows: BatchOrigin, value: InvalidValue, column: str
     ) -> tuple[InvalidJsonError, RejectRecord]:
         row, byte, reason = rows.number(value.row), value.offset + 1, value.message
-        number = rows.origin.part if isinstance(rows.origin, PartRows) else self._partition
+        number = rows.origin.part if isinstance(rows.origin, PartRows) else self.partition
         partition = {} if number is None else {"partition": number}
         part = "" if number is None else f"partition {number}, "
         error = InvalidJsonError(f"{part}byte {byte} of the text: {reason}", remedies=self._remedies).at(
             row=row, column=column
         )
-        others = rows.others(value.row, value.column) if self._on_invalid == "reject" else {}
+        others = rows.others(value.row, value.column) if self.on_invalid == "reject" else {}
         record = {**partition, "row": row, "column_name": column, "byte": byte, "reason": reason}
         return error, {**record, "columns": others}
 

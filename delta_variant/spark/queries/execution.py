@@ -219,16 +219,14 @@ class _Frame:
         return self.df
 
 
+@dataclass(frozen=True)
 class _Statement:
     """A query over tables of this package, by the index of their reference."""
 
-    def __init__(
-        self, spark: SparkSession, query: Query, args: Any, sources: Mapping[int, _Table | _Frame]
-    ) -> None:
-        self._spark = spark
-        self._query = query
-        self._args = args
-        self.sources = sources
+    spark: SparkSession
+    query: Query
+    args: Any
+    sources: Mapping[int, _Table | _Frame]
 
     def run(self) -> DataFrame:
         """Return the result of the query, by tasks where they return what Spark does."""
@@ -245,8 +243,8 @@ class _Statement:
                     _LOGGER.debug("runs as %r", rewriting.text)
                     return found if found.columns == expected.names else found.toDF(*expected.names)
                 _LOGGER.debug("%r has columns of other types", rewriting.text)
-        _LOGGER.info("Spark runs the query unchanged: %s", self._query.text)
-        unchanged = replace_tables(self._query, {number: field(number) for number in self.sources}, {})
+        _LOGGER.info("Spark runs the query unchanged: %s", self.query.text)
+        unchanged = replace_tables(self.query, {number: field(number) for number in self.sources}, {})
         return self._run(unchanged, dict.fromkeys(self.sources, TableRead()))
 
     def analyzed(self) -> StructType:
@@ -255,7 +253,7 @@ class _Statement:
         subqueries = {
             number: subquery
             for number, source in self.sources.items()
-            if self._query.tables[number].is_plain and (subquery := source.subquery()) is not None
+            if self.query.tables[number].is_plain and (subquery := source.subquery()) is not None
         }
         try:
             return self._over_empty(subqueries)
@@ -268,18 +266,16 @@ class _Statement:
         texts |= {number: escape(text) for number, text in subqueries.items()}
         frames = {number: self.sources[number].empty() for number in texts.keys() - subqueries.keys()}
         # A session of Spark Connect analyzes a query when its schema is read.
-        return self._sql(replace_tables(self._query, texts, {}), frames).schema
+        return self._sql(replace_tables(self.query, texts, {}), frames).schema
 
     def _rewriting(self) -> Rewriting | None:
-        if not _reads_as_spark(self._spark) or any(
-            isinstance(each, _Frame) for each in self.sources.values()
-        ):
+        if not _reads_as_spark(self.spark) or any(isinstance(each, _Frame) for each in self.sources.values()):
             return None
         tables = {
             number: source.scope for number, source in self.sources.items() if isinstance(source, _Table)
         }
         # Without ANSI mode, Spark compares values of different types by other rules than the tasks.
-        return rewrite(self._query, tables, with_conditions=_is_ansi(self._spark))
+        return rewrite(self.query, tables, with_conditions=_is_ansi(self.spark))
 
     def _run(self, text: str, reads: Mapping[int, TableRead]) -> DataFrame:
         return self._sql(text, {number: self.sources[number].read(read) for number, read in reads.items()})
@@ -287,7 +283,7 @@ class _Statement:
     def _sql(self, text: str, frames: Mapping[int, DataFrame]) -> DataFrame:
         named = {field_name(number): df for number, df in frames.items()}
         # Without DataFrames, Spark does not take the text for a format.
-        return self._spark.sql(text if named else text.format(), self._args, **named)
+        return self.spark.sql(text if named else text.format(), self.args, **named)
 
 
 def _types(schema: StructType) -> list[Any]:

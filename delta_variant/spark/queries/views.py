@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
@@ -30,28 +32,27 @@ IRRELEVANT = tuple(
 """The beginnings of the names of settings that do not change the rows of a view."""
 
 
+@dataclass
 class ViewExpander:
     """Replaces views by their text where this has the columns, the names and the settings of the view.
 
     Spark does not tell the settings of temporary views, and reads them itself.
     """
 
-    def __init__(
-        self,
-        spark: SparkSession,
-        find: Callable[[tuple[str, ...]], str | View | None],
-        analyze: Callable[[Query], StructType],
-    ) -> None:
-        self._spark = spark
-        self._find = find
-        self._analyze = analyze
-        self._settings: dict[str, str] | None = None
+    spark: SparkSession
+    find: Callable[[tuple[str, ...]], str | View | None]
+    analyze: Callable[[Query], StructType]
+
+    @cached_property
+    def _settings(self) -> dict[str, str]:
+        """The settings of the session."""
+        return {each[0]: each[1] for each in self.spark.sql("SET").collect()}
 
     def expand(self, query: Query, parameters: Mapping[str, str] | Sequence[str]) -> Query:
         """Return a query without the views that can be replaced; `parameters` are those of `parse_query`."""
         found = {}
         for table in query.tables:
-            view = self._find(table.parts)
+            view = self.find(table.parts)
             body = self._body(view, table.parts) if isinstance(view, View) and table.is_plain else None
             if body is not None:
                 found[table.span] = f"({body}\n){_alias(table)}"
@@ -67,10 +68,10 @@ class ViewExpander:
         if qualified is None:
             return None
         query = self.expand(qualified, ())
-        if not any(isinstance(self._find(table.parts), str) for table in query.tables):
+        if not any(isinstance(self.find(table.parts), str) for table in query.tables):
             return None
         try:
-            columns = self._analyze(query).fields
+            columns = self.analyze(query).fields
         except (AnalysisException, DeltaVariantError) as error:
             _LOGGER.debug("Spark reads the view %s: %s", ".".join(parts), error)
             return None
@@ -85,16 +86,14 @@ class ViewExpander:
         """Return whether the session has the settings with which a view was created."""
         name = ".".join(map(quote, parts))
         try:
-            (row,) = self._spark.sql(f"DESCRIBE TABLE EXTENDED {name} AS JSON").collect()
+            (row,) = self.spark.sql(f"DESCRIBE TABLE EXTENDED {name} AS JSON").collect()
         except SPARK_ERRORS:
             return False
         created = json.loads(row[0]).get("view_creation_spark_configuration", {})
-        if self._settings is None:
-            self._settings = {each[0]: each[1] for each in self._spark.sql("SET").collect()}
         settings = self._settings
         changed = {key for key in created.keys() | settings.keys() if created.get(key) != settings.get(key)}
         # A view keeps the values that modifiable settings of the session have when it is created.
-        is_modifiable = self._spark.conf.isModifiable
+        is_modifiable = self.spark.conf.isModifiable
         return not any(key in created or is_modifiable(key) for key in changed if _changes_rows(key))
 
 
