@@ -346,7 +346,7 @@ class JoinTask:
 def _groups(
     origins: Iterable[tuple[Origin, pa.RecordBatch]], max_rows: int, max_bytes: int
 ) -> Iterator[list[tuple[Origin, pa.RecordBatch]]]:
-    """Yield batches, each with its origin, in groups of one schema that end at so many rows or bytes."""
+    """Yield batches, each with its origin, in groups of one schema, each up to a limit of rows or bytes."""
     group: list[tuple[Origin, pa.RecordBatch]] = []
     rows = size = 0
     for origin, batch in origins:
