@@ -122,10 +122,7 @@ def _argument_name(parameter: Any) -> str:
 
 
 def _with_type_names(record: str) -> str:
-    return " ".join(_renamed(record.split(" ")))
-
-
-def _renamed(words: list[str]) -> Iterator[str]:
-    for word in words:
-        is_choice = word.startswith("<") and "|" in word
-        yield word.strip("<>") if is_choice else TYPE_NAMES.get(word, word)
+    return " ".join(
+        word.strip("<>") if word.startswith("<") and "|" in word else TYPE_NAMES.get(word, word)
+        for word in record.split(" ")
+    )

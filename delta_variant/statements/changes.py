@@ -168,13 +168,32 @@ class _Names:
         return text.qualified(self.tables, self.has_column, self.own)
 
     def updates(self, assignments: Iterable[tuple[Text, Text]]) -> dict[str, str | None]:
-        """Return assignments as those of `update`."""
+        """Return assignments as those of `update`: the SQL text of each column.
+
+        Raises ExpressionError for a path that is unknown, or assigned twice.
+        """
         tables = [(qualifiers, "") for qualifiers, _ in self.tables]
-        pairs = (
-            (parts_of_name(column.qualified(tables, self.has_column)), value) for column, value in assignments
-        )
-        texts = ((path, None if value is DEFAULT else self.text(value)) for path, value in pairs)
-        return _updates_of(texts, self.columns, self.row)
+        values: dict[str, Any] = {}
+        for column, value in assignments:
+            path = parts_of_name(column.qualified(tables, self.has_column))
+            part, level = field_of(self.columns, path[0]), values
+            for name in path[1:]:
+                level = level.setdefault(part.name, {})
+                if not isinstance(part.type, StructType) or not isinstance(level, dict):
+                    raise ExpressionError(
+                        f"cannot set {'.'.join(path)!r}: it is set twice, or not in a struct"
+                    )
+                part = field_of(named(part.type), name)
+            if part.name in level:
+                raise ExpressionError(f"the column {'.'.join(path)!r} is set twice", column=path[0])
+            level[part.name] = _default_text(part) if value is DEFAULT else self.text(value)
+        fields = {each.name: each for each in self.columns.values()}
+        return {
+            quote(name): value
+            if isinstance(value, str)
+            else _struct(fields[name], self.row + quote(name), value)
+            for name, value in values.items()
+        }
 
 
 def _affected(rows: int) -> pa.Table:
@@ -275,37 +294,6 @@ def field_of(fields: Mapping[str, StructField], name: str) -> StructField:
 
 def _default_text(column: StructField) -> str:
     return default_of(column) or "null"
-
-
-def _updates_of(
-    assignments: Iterable[tuple[Sequence[str], str | None]], columns: Mapping[str, StructField], row: str
-) -> dict[str, str | None]:
-    """Return the SQL text of each assigned column.
-
-    Args:
-        assignments: The path of each column or field, and its SQL text, None for the default value.
-        columns: The columns of the table.
-        row: The text before the name of a column of the row that is updated.
-
-    Raises:
-        ExpressionError: A path is unknown, or assigned twice.
-    """
-    values: dict[str, Any] = {}
-    for path, text in assignments:
-        field, level = field_of(columns, path[0]), values
-        for name in path[1:]:
-            level = level.setdefault(field.name, {})
-            if not isinstance(field.type, StructType) or not isinstance(level, dict):
-                raise ExpressionError(f"cannot set {'.'.join(path)!r}: it is set twice, or not in a struct")
-            field = field_of(named(field.type), name)
-        if field.name in level:
-            raise ExpressionError(f"the column {'.'.join(path)!r} is set twice", column=path[0])
-        level[field.name] = _default_text(field) if text is None else text
-    fields = {field.name: field for field in columns.values()}
-    return {
-        quote(name): value if isinstance(value, str) else _struct(fields[name], row + quote(name), value)
-        for name, value in values.items()
-    }
 
 
 def _struct(column: StructField, path: str, values: Mapping[str, Any]) -> str:
