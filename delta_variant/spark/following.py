@@ -17,10 +17,9 @@ from ..log.timestamps import CommitTimes
 from ..operations.changes import READ_AGAIN, ChangedFile, ChangeFeed, check_commits
 from ..protocol.actions import Action, AddFile, CommitInfo, Metadata, Protocol, RemoveFile, decode_path
 from ..read.explanation import ReadReport
-from ..read.file_reader import FileEntry
+from ..read.file_reader import FileEntry, files_of
 from ..read.schema_changes import describe_unreadable
 from ..storage.store import Store
-from .readers import sized_changes, sized_files
 
 Tolerance: TypeAlias = Literal["ignore_deletes", "ignore_changes", "skip_change_commits"]
 """An option for commits that change or remove rows, with the meaning that it has in Delta on Spark."""
@@ -52,16 +51,15 @@ class Step:
     """
 
     file: FileEntry | ChangedFile | None
-    size: int
     after: Position
     is_split: bool = False
 
 
 class CommitFiles(NamedTuple):
-    """The files of a commit that a stream reads, with their sizes."""
+    """The files of a commit that a stream reads."""
 
     version: int
-    files: Sequence[tuple[FileEntry | ChangedFile, int]]
+    files: Sequence[FileEntry | ChangedFile]
 
 
 @dataclass(frozen=True)
@@ -128,14 +126,14 @@ class Follower:
 
     def _steps(self, commit: CommitFiles, first: int, *, is_initial: bool = False) -> Iterator[Step]:
         before, last = self.position(commit.version, is_initial=is_initial), len(commit.files) - 1
-        for number, (file, size) in enumerate(commit.files[first:], first):
+        for number, file in enumerate(commit.files[first:], first):
             # Change data files may have the image of a row before and after an update, one in each file.
             is_split = number < last and isinstance(file, ChangedFile) and file.has_types
-            yield Step(file, size, replace(before, index=number + 1), is_split)
-        yield Step(None, 0, self.position(commit.version + 1))
+            yield Step(file, replace(before, index=number + 1), is_split)
+        yield Step(None, self.position(commit.version + 1))
 
-    def _files_of_version(self, version: Snapshot) -> list[tuple[Any, int]]:
-        return sized_files(version.files.sort_by("path"))
+    def _files_of_version(self, version: Snapshot) -> list[Any]:
+        return list(files_of(version.files.sort_by("path")))
 
     def _files_of_commits(self, first: int, commits: Sequence[CommitActions]) -> Iterator[CommitFiles]:
         """Yield the files of the commits from the version `first` on, after a check of each commit."""
@@ -145,7 +143,7 @@ class Follower:
             self._check_metadata(version, actions)
             is_read = self._is_read(version, actions)
             added = [action for action in actions if isinstance(action, AddFile) and action.data_change]
-            yield CommitFiles(version, [(_data_file(add), add.size) for add in added] if is_read else [])
+            yield CommitFiles(version, list(map(_data_file, added)) if is_read else [])
 
     def _check_metadata(self, version: int, actions: Iterable[Action]) -> None:
         for action in actions:
@@ -208,17 +206,16 @@ class Follower:
 class ChangeFollower(Follower):
     """Follows the change data feed of a table. All rows of its first version are insertions."""
 
-    def _files_of_version(self, version: Snapshot) -> list[tuple[Any, int]]:
+    def _files_of_version(self, version: Snapshot) -> list[Any]:
         time = CommitTimes.of(self.store).time_of(version.version)
-        return sized_changes(self._feed().files_of_version(version, time))
+        return list(self._feed().files_of_version(version, time))
 
     def _files_of_commits(self, first: int, commits: Sequence[CommitActions]) -> Iterator[CommitFiles]:
         if not commits:
             return
         feed, times = self._feed(), CommitTimes.of(self.store)
         for version, actions in check_commits(feed.end, first, self._checked(commits), is_stream=True):
-            files = feed.plan(version, actions, times, ReadReport())
-            yield CommitFiles(version, sized_changes(files))
+            yield CommitFiles(version, list(feed.plan(version, actions, times, ReadReport())))
 
     def _checked(self, commits: Iterable[CommitActions]) -> Iterator[CommitActions]:
         for version, actions in commits:
@@ -232,4 +229,4 @@ class ChangeFollower(Follower):
 
 def _data_file(add: AddFile) -> FileEntry:
     vector = None if add.deletion_vector is None else msgspec.structs.asdict(add.deletion_vector)
-    return FileEntry(decode_path(add.path), add.partition_values, vector)
+    return FileEntry(decode_path(add.path), add.partition_values, vector, size=add.size)

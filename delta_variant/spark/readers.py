@@ -29,35 +29,26 @@ from .columns import cast_for_spark, to_spark
 from .tasks import TaskTable, unpack_batches
 
 Columns: TypeAlias = "Mapping[str, str] | Sequence[str] | None"
-File = TypeVar("File")
+File = TypeVar("File", bound="FileEntry | ChangedFile")
 
 
-def sized_changes(files: Iterable[ChangedFile]) -> list[tuple[ChangedFile, int]]:
-    """Return files with changes, with their sizes."""
-    return [(each, each.file.size or 0) for each in files]
+def size_of(file: FileEntry | ChangedFile) -> int:
+    """Return the bytes of a file, 0 if they are not known."""
+    return (file.file if isinstance(file, ChangedFile) else file).size or 0
 
 
-def sized_files(files: pa.Table) -> list[tuple[FileEntry, int]]:
-    """Return rows of `Snapshot.files` with their sizes."""
-    sizes = (size or 0 for size in files["size"].to_pylist())
-    return list(zip(files_of(files), sizes, strict=True))
-
-
-def file_groups(files: Sequence[tuple[File, int]], tasks: int) -> list[tuple[File, ...]]:
-    """Return files in groups of similar size, at least one for each concurrent task if there are enough."""
-    groups = pack_by_size(files, lambda each: each[1], _group_bytes(sum(size for _, size in files), tasks))
-    return [tuple(file for file, _ in group) for group in groups]
+def file_groups(files: Sequence[File], tasks: int) -> Iterator[tuple[File, ...]]:
+    """Yield files in groups of similar size, at least one for each concurrent task if there are enough."""
+    return _groups(files, sum(map(size_of, files)), tasks)
 
 
 def groups_of_table(files: pa.Table, tasks: int) -> Iterator[tuple[FileEntry, ...]]:
     """Yield rows of `Snapshot.files` in the groups of `file_groups`, one at a time."""
-    group_bytes = _group_bytes(total(files["size"]), tasks)
-    groups = pack_by_size(files_of(files), lambda file: file.size or 0, group_bytes)
-    return map(tuple, groups)
+    return _groups(files_of(files), total(files["size"]), tasks)
 
 
-def _group_bytes(total: int, tasks: int) -> int:
-    return min(GROUP_BYTES, total // max(tasks, 1) + 1)
+def _groups(files: Iterable[File], size: int, tasks: int) -> Iterator[tuple[File, ...]]:
+    return map(tuple, pack_by_size(files, size_of, min(GROUP_BYTES, size // max(tasks, 1) + 1)))
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ..storage.store import TableLocation, open_store, pinned_version, table_uri
 from .credentials import session_options
 from .monitoring import Monitor
 from .queries.table_names import resolve_table
-from .readers import ChangeReader, Columns, FileReader, file_groups, groups_of_table, sized_changes
+from .readers import ChangeReader, Columns, FileReader, file_groups, groups_of_table, size_of
 from .running import parallelism, run_task, session_timezone
 from .scanning import are_small, has_our_semantics, scan, select, unsupported_by_scan
 from .tasks import TaskTable
@@ -182,8 +182,8 @@ def read_changes(
         timezone=session_timezone(spark),
         on_conflict=on_conflict,
     )
-    files = sized_changes(changes.files())
-    sizes = {"number of files read": len(files), "size of files read": sum(size for _, size in files)}
+    files = list(changes.files())
+    sizes = {"number of files read": len(files), "size of files read": sum(map(size_of, files))}
     monitor.report({**sizes, "version": changes.feed.end.version})
     task = ChangeReader(TaskTable.of(changes.feed.end, storage_options), columns, where, on_conflict)
     groups = file_groups(files, parallelism(spark))

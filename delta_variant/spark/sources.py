@@ -21,7 +21,7 @@ from ..read.plan import plan_files
 from ..read.rows import load_readable
 from ..storage.store import open_store
 from .options import RANGE
-from .readers import ChangeReader, FileReader, file_groups, groups_of_table, sized_changes
+from .readers import ChangeReader, FileReader, file_groups, groups_of_table, size_of
 from .task_errors import report_errors
 from .tasks import TaskTable, freeze_modules
 
@@ -135,12 +135,12 @@ class ChangeSource(BatchSource):
             timezone=table.configuration.timezone,
             on_conflict=reader.on_conflict,
         )
-        return group_files(sized_changes(changes.files())) or [FileGroup(())]
+        return group_files(list(changes.files())) or [FileGroup(())]
 
 
-def group_files(files: Sequence[tuple[FileEntry | ChangedFile, int]]) -> list[FileGroup]:
-    """Return files, each with its size, in groups for tasks."""
-    tasks = _tasks(len(files), sum(size for _, size in files))
+def group_files(files: Sequence[FileEntry | ChangedFile]) -> list[FileGroup]:
+    """Return files in groups for tasks."""
+    tasks = _tasks(len(files), sum(map(size_of, files)))
     return [FileGroup(group) for group in file_groups(files, tasks)]
 
 

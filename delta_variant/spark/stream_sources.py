@@ -23,7 +23,7 @@ from ..log.timestamps import version_from
 from ..operations.changes import ChangedFile
 from ..read.file_reader import FileEntry
 from .following import ChangeFollower, Follower, Position, Step, Tolerance
-from .readers import FileReader
+from .readers import FileReader, size_of
 from .sources import first_version, group_files, read_group
 
 MAX_FILES_PER_TRIGGER = 1000
@@ -50,7 +50,7 @@ class Allowance:
         As in Delta on Spark, one file may exceed the bytes that are left, and several only if they are the
         first ones.
         """
-        sizes = [step.size for step in unit if step.file is not None]
+        sizes = [size_of(step.file) for step in unit if step.file is not None]
         if not sizes:
             return True
         files, size = (1, 1) if len(sizes) == 1 else (len(sizes), sum(sizes))
@@ -124,12 +124,12 @@ class StreamSource(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return the files between two positions, in groups."""
-        files: list[tuple[FileEntry | ChangedFile, int]] = []
+        files: list[FileEntry | ChangedFile] = []
         first, last = self._position(start), self._position(end)
         if first != last:
             for step in self._follower.steps(first):
                 if step.file is not None:
-                    files.append((step.file, step.size))
+                    files.append(step.file)
                 if step.after == last:
                     break
         return group_files(files)
