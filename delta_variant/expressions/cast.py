@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, InvalidOperation
+from functools import partial
 from itertools import permutations
 from typing import Any, TypeAlias
 
@@ -104,14 +105,6 @@ def _cast_or_null(values: Array, target: Any, rule: Rule) -> Array:
     return pa.concat_arrays([_cast_or_null(half, target, rule) for half in halves])
 
 
-def _cast_plain(values: Array, target: Any) -> Array:
-    return pc.cast(values, target)
-
-
-def _round(values: Array, target: Any) -> Array:
-    return pc.cast(values, target, safe=False)
-
-
 def _truncate(values: Array, target: Any) -> Array:
     if pa.types.is_decimal(values.type) and values.type.scale > ARROW_DIGITS:
         return pc.cast(quantize(values.to_pylist(), 0, ROUND_DOWN), target)
@@ -154,11 +147,6 @@ def _decimal_to_text(values: Array, target: Any) -> Array:
     return pc.cast(apply_function("decimal_text", [narrow], len(values)), target)
 
 
-def _decimal_to_floating(values: Array, target: Any) -> Array:
-    # Arrow multiplies by a rounded power of ten and misses the nearest double; parsing is exact.
-    return pc.cast(pc.cast(values, pa.string()), target)
-
-
 def _integer_to_timestamp(values: Array, target: Any) -> Array:
     # Seconds beyond the range become the first or the last timestamp.
     least, most = -(2**63), 2**63 - 1
@@ -182,6 +170,8 @@ def _as_variants(values: Array) -> pa.StructArray:
     return pa.StructArray.from_arrays([metadata, values], fields=fields, mask=values.is_null())
 
 
+_cast_plain: Rule = pc.cast
+_round: Rule = partial(pc.cast, safe=False)
 RULES: dict[tuple[Kind, Kind], Rule] = {
     ("integer", "integer"): _cast_plain,
     ("integer", "decimal"): _integer_to_decimal,
@@ -191,7 +181,8 @@ RULES: dict[tuple[Kind, Kind], Rule] = {
     ("integer", "timestamp"): _integer_to_timestamp,
     ("decimal", "integer"): _truncate,
     ("decimal", "decimal"): _decimal_to_decimal,
-    ("decimal", "floating"): _decimal_to_floating,
+    # Arrow multiplies by a rounded power of ten and misses the nearest double; parsing is exact.
+    ("decimal", "floating"): lambda values, target: pc.cast(pc.cast(values, pa.string()), target),
     ("decimal", "string"): _decimal_to_text,
     ("floating", "integer"): _truncate,
     ("floating", "floating"): _round,

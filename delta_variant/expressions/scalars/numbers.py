@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR
+from functools import partial
 from typing import Any, cast
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from ..._arrow import Array
 from ..cast import cast_values, quantize
 from ..tree import Call, Expression, Literal, output_type
 from ..types import MAX_PRECISION, kind_of
-from .signature import Expansion, ScalarFunction, Values, by_kernel, function, kernels, over_arrays
+from .signature import Expansion, ScalarFunction, Values, by_kernel, evaluate_over_arrays, function, kernels
 
 NO_DIGITS = Literal(pa.scalar(0, pa.int32()))
 INT64 = (-(2**63), 2**63 - 1)
@@ -26,7 +27,9 @@ def _same_type(arguments: Sequence[Expression]) -> pa.DataType:
 
 def _round_type(arguments: Sequence[Expression]) -> pa.DataType:
     source: Any = output_type(arguments[0])
-    places = _places(arguments[1:])
+    digits: Any = arguments[1] if len(arguments) > 1 else NO_DIGITS
+    # The type for NULL is that for 0.
+    places = digits.value.as_py() or 0
     if kind_of(source) != "decimal":
         return _same_type(arguments)
     whole = source.precision - source.scale + 1
@@ -34,11 +37,6 @@ def _round_type(arguments: Sequence[Expression]) -> pa.DataType:
         return pa.decimal128(min(max(whole, 1 - places), MAX_PRECISION), 0)
     scale = min(source.scale, places)
     return pa.decimal128(min(whole + scale, MAX_PRECISION), scale)
-
-
-def _places(arguments: Sequence[Any]) -> int:
-    """Return the digits after the decimal point of the type; those of NULL are 0."""
-    return (arguments[0].value.as_py() if arguments else None) or 0
 
 
 def _round(call: Call, values: Values, digits: Values = NO_DIGITS.value) -> Values:
@@ -51,7 +49,7 @@ def _round(call: Call, values: Values, digits: Values = NO_DIGITS.value) -> Valu
             return by_kernel("round")(call, values, digits)
         case "integer" if places >= 0:
             return values
-    return over_arrays(lambda columns: _rounded(columns, places, call.type))(call, values)
+    return evaluate_over_arrays(lambda _, columns: _rounded(columns, places, call.type), call, values)
 
 
 def _rounded(values: Array, places: int, target: Any) -> Array:
@@ -88,7 +86,7 @@ def _whole(name: str) -> Any:
         inside = kernels.if_else(is_inside, found, 0.0).cast(pa.int64())
         return kernels.if_else(is_low, least, kernels.if_else(is_high, most, inside))
 
-    return lambda call, values: over_arrays(lambda columns: whole(call, columns))(call, values)
+    return partial(evaluate_over_arrays, whole)
 
 
 def _integral_division(call: Call, left: Values, right: Values) -> Values:
