@@ -86,7 +86,7 @@ def test_the_commits_before_one_that_fails_are_read_first(table: Path):
     dv.delete_all(table)
     source = stream_source(table, startingVersion="3")
     end = source.latestOffset(Position(3).offset, ReadAllAvailable())
-    assert Position.of(end) == Position(5)
+    assert Position(**end) == Position(5)
     with pytest.raises(UnsupportedFeatureError, match="starting_version=6"):
         source.latestOffset(end, ReadAllAvailable())
 
@@ -99,7 +99,7 @@ def test_a_stream_continues_after_two_changes_of_the_schema(tmp_path: Path):
     with pytest.raises(SchemaError, match=r"version 1 of .* restart the query"):
         before.latestOffset(Position(1).offset, ReadAllAvailable())
     restarted = stream_source(tmp_path)
-    assert Position.of(restarted.latestOffset(Position(1).offset, ReadAllAvailable())) == Position(3)
+    assert Position(**restarted.latestOffset(Position(1).offset, ReadAllAvailable())) == Position(3)
 
 
 @pytest.mark.parametrize("start", [Position(0), Position(0, is_initial=True)])
@@ -110,7 +110,7 @@ def test_rows_that_do_not_fit_the_schema_fail_the_stream(tmp_path: Path, start: 
     with pytest.raises(SchemaError, match=r"version 0 .*changed its type from long to string") as caught:
         source.latestOffset(start.offset, ReadAllAvailable())
     assert (caught.value.version, caught.value.column) == (0, "id")
-    assert Position.of(source.latestOffset(Position(1).offset, ReadAllAvailable())) == Position(2)
+    assert Position(**source.latestOffset(Position(1).offset, ReadAllAvailable())) == Position(2)
 
 
 def test_the_feed_of_a_stream_must_be_recorded_at_each_version(tmp_path: Path):
@@ -119,7 +119,7 @@ def test_the_feed_of_a_stream_must_be_recorded_at_each_version(tmp_path: Path):
     dv.set_properties(tmp_path, {"delta.enableChangeDataFeed": "false"})
     source = stream_source(tmp_path, readChangeFeed="true", startingVersion="0")
     end = source.latestOffset(Position(0).offset, ReadAllAvailable())
-    assert Position.of(end) == Position(2)
+    assert Position(**end) == Position(2)
     with pytest.raises(ChangesNotRecordedError, match="at version 2"):
         source.latestOffset(end, ReadAllAvailable())
 
@@ -127,7 +127,7 @@ def test_the_feed_of_a_stream_must_be_recorded_at_each_version(tmp_path: Path):
 def test_a_stream_starts_at_a_time(table: Path):
     time = dv.read_changes(table, start=2, end=2).to_table()["_commit_timestamp"][0].as_py()
     source = stream_source(table, readChangeFeed="true", startingTimestamp=time.isoformat())
-    assert Position.of(source.initialOffset()) == Position(2)
+    assert Position(**source.initialOffset()) == Position(2)
 
 
 @pytest.mark.parametrize(

@@ -255,7 +255,7 @@ def test_times_are_in_the_time_zone_of_the_session(table: Path, zone: str, hours
     changes = read(table, startingTimestamp=local(0.5), endingTimestamp=local(1.5), **feed)
     assert changes == [3]
     stream = stream_source(table, timezone=zone, startingTimestamp=local(0.5))
-    assert Position.of(stream.initialOffset()) == Position(1)
+    assert Position(**stream.initialOffset()) == Position(1)
     with pytest.raises(ValueError, match="expected ISO 8601"):
         read(table, timestampAsOf="yesterday")
 
@@ -273,8 +273,8 @@ def test_starting_and_ending_version_are_inclusive(table: Path):
 
 
 def test_starting_version_starts_a_stream(table: Path):
-    assert Position.of(stream_source(table, startingVersion="1").initialOffset()) == Position(1)
-    assert Position.of(stream_source(table, startingVersion="latest").initialOffset()) == Position(3)
+    assert Position(**stream_source(table, startingVersion="1").initialOffset()) == Position(1)
+    assert Position(**stream_source(table, startingVersion="latest").initialOffset()) == Position(3)
 
 
 @pytest.mark.parametrize("option", [{"maxFilesPerTrigger": "1"}, {"maxBytesPerTrigger": "1"}])

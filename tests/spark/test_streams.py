@@ -765,8 +765,8 @@ def test_a_limit_is_a_positive_number(sized: Path, name: str, text: str):
 def test_a_trigger_without_a_limit_reads_everything(sized: Path):
     source = stream_source(sized, startingVersion="0", maxFilesPerTrigger="1")
     end = source.latestOffset(source.initialOffset(), ReadAllAvailable())
-    assert Position.of(end) == Position(3)
-    assert Position.of(source.reportLatestOffset()) == Position(3)
+    assert Position(**end) == Position(3)
+    assert Position(**source.reportLatestOffset()) == Position(3)
 
 
 def test_a_stream_that_ends_ignores_later_versions(sized: Path):
@@ -776,8 +776,8 @@ def test_a_stream_that_ends_ignores_later_versions(sized: Path):
     ends = [source.initialOffset()]
     while len(ends) < 2 or ends[-1] != ends[-2]:
         ends.append(source.latestOffset(ends[-1], source.getDefaultReadLimit()))
-    assert [Position.of(end) for end in ends[1:]] == [Position(1, 1), Position(3), Position(3)]
-    assert Position.of(source.reportLatestOffset()) == Position(4)
+    assert [Position(**end) for end in ends[1:]] == [Position(1, 1), Position(3), Position(3)]
+    assert Position(**source.reportLatestOffset()) == Position(4)
 
 
 def test_a_commit_that_removes_rows_fails_the_stream(tmp_path: Path):
