@@ -13,7 +13,7 @@ from .lexer import GrammarError
 from .literals import string_value
 from .parse import read_whole
 from .tree import Expression
-from .types import read_type
+from .types import read_column_type
 
 Value = TypeVar("Value")
 
@@ -27,10 +27,14 @@ class IdentityDefinition(msgspec.Struct):
 
 
 class ColumnDefinition(msgspec.Struct):
-    """A column: its Arrow type, None for `variant`, and the SQL text of its expressions."""
+    """A column: its Arrow type, None for `variant`, and the SQL text of its expressions.
+
+    `text_type` is `char(n)` or `varchar(n)` for a string of limited width.
+    """
 
     name: str
     type: pa.DataType | None
+    text_type: str | None = None
     nullable: bool = True
     default: str | None = None
     generated: str | None = None
@@ -62,7 +66,7 @@ def _definition(grammar: Grammar) -> ColumnDefinition | ConstraintDefinition:
             return ConstraintDefinition(name, _enclosed(grammar))
         # A column may be named `constraint`.
         grammar.position = start
-    column = ColumnDefinition(grammar.take_name(), read_type(grammar, of_column=True))
+    column = ColumnDefinition(grammar.take_name(), *read_column_type(grammar))
     while grammar.token.kind != "end":
         _read_option(grammar, column)
     return column

@@ -20,7 +20,7 @@ from .calls import TABLE_FUNCTIONS
 from .grammar import Grammar
 from .lexer import GrammarError, parsing, too_deep
 from .tree import Aggregate, Expression, Name, children
-from .types import type_of_text
+from .types import column_type_of_text, type_of_text
 
 Parsed = TypeVar("Parsed")
 
@@ -117,6 +117,12 @@ def parse_stages(text: str, start: int) -> list[tuple[int, Expression]]:
     with suppress(GrammarError, ExpressionError, RecursionError):
         found.extend(grammar.stages())
     return found
+
+
+def parse_column_type(text: str) -> tuple[pa.DataType | None, str | None]:
+    """Return the Arrow type of the SQL type of a column, and the text of `char(n)` or `varchar(n)`."""
+    _check(text)
+    return column_type_of_text(text)
 
 
 def parse_type(text: str, *, of_column: bool = False) -> pa.DataType | None:

@@ -103,6 +103,10 @@ OTHER_NAMES = {
 }
 
 
+TEXT_TYPES = {"char": "char", "character": "char", "varchar": "varchar"}
+"""The types of text with a limited width, which columns can have, by their names."""
+
+
 def read_type(cursor: Cursor, *, of_column: bool = False) -> pa.DataType | None:
     """Return the type at the position, None for `variant`, and move past it; raises GrammarError.
 
@@ -118,9 +122,34 @@ def read_type(cursor: Cursor, *, of_column: bool = False) -> pa.DataType | None:
     if name in PARAMETRIC_TYPES:
         return PARAMETRIC_TYPES[name](cursor, of_column)
     known = [*SIMPLE_TYPES, "decimal(p,s)", "array<…>", "struct<…>", "map<…>", "variant"]
+    if name in TEXT_TYPES:
+        raise GrammarError(token.start, f"`{written}(n)` is a type of whole new columns only", "use string")
     close = nearest(written, [*SIMPLE_TYPES, *PARAMETRIC_TYPES, "variant"])
     hint = "" if close is None else f"; did you mean {close}?"
     raise GrammarError(token.start, f"unknown type `{written}`", f"expected one of {', '.join(known)}{hint}")
+
+
+def read_column_type(cursor: Cursor) -> tuple[pa.DataType | None, str | None]:
+    """Return the type at the position of a column, and the text of `char(n)` or `varchar(n)`, a string."""
+    name = TEXT_TYPES.get(cursor.token.text.lower())
+    if name is None or cursor.following.text != "(":
+        return read_type(cursor, of_column=True), None
+    cursor.take()
+    cursor.expect("(")
+    if not cursor.token.text.isdecimal() or not 1 <= len(cursor.token.text.lstrip("0")) <= 9:
+        cursor.fail("a number of characters")
+    width = int(cursor.take().text)
+    cursor.expect(")")
+    return pa.string(), f"{name}({width})"
+
+
+def column_type_of_text(text: str) -> tuple[pa.DataType | None, str | None]:
+    """Return the type that is a whole text, as `read_column_type` does; raises ExpressionError."""
+    cursor = Cursor(text)
+    with parsing(text):
+        found = read_column_type(cursor)
+        cursor.expect_end()
+    return found
 
 
 def type_of_text(text: str, *, of_column: bool = False) -> pa.DataType | None:

@@ -23,6 +23,7 @@ from ..protocol.actions import DomainMetadata
 from ..protocol.clustering import clustering_of
 from ..protocol.identity_columns import find_identities, identity_metadata
 from ..protocol.properties import CONSTRAINT, column_names_text
+from ..protocol.schema.char_types import TYPE_TEXT
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import (
     COMMENT,
@@ -159,6 +160,7 @@ def _parse_definitions(columns: Columns | Sequence[str]) -> tuple[tuple[StructFi
                 DEFAULT: parsed.default,
                 GENERATION_EXPRESSION: parsed.generated,
                 COMMENT: parsed.comment,
+                TYPE_TEXT: parsed.text_type,
             }
             metadata: dict[str, Any] = {key: value for key, value in known.items() if value is not None}
             delta_type = column_type(parsed.name, "variant" if parsed.type is None else parsed.type)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from .._checks import list_names
 from ..errors import ExpressionError, SchemaError
 from ..expressions.definitions import ColumnDefinition, parse_definition
-from ..expressions.types import read_type
+from ..expressions.types import read_column_type
 from ..log.commit_context import CommitResult
 from ..log.load import load_latest
 from ..log.snapshot import Snapshot
@@ -26,8 +26,9 @@ from ..operations.drop_feature import drop_feature
 from ..operations.write import write_table
 from ..protocol.features import supported_features
 from ..protocol.properties import ENABLE_VARIANT_SHREDDING, FEATURE
+from ..protocol.schema.char_types import TYPE_TEXT
 from ..protocol.schema.paths import resolve
-from ..protocol.types import StructField
+from ..protocol.types import COMMENT, StructField
 from ..storage.store import TableLocation, open_latest
 from ..write.preparation import load_existing
 from .grammar import StatementGrammar
@@ -155,7 +156,7 @@ def _added_columns(grammar: StatementGrammar) -> Change:
 
 def _addition(grammar: StatementGrammar) -> Addition:
     *parent, name = grammar.take_qualified_name()
-    kind = read_type(grammar, of_column=True)
+    kind, text_type = read_column_type(grammar)
     comment = position = None
     while grammar.is_next("comment", "first", "after"):
         if grammar.accept("comment"):
@@ -166,7 +167,8 @@ def _addition(grammar: StatementGrammar) -> Addition:
         grammar.fail(
             "COMMENT, FIRST, AFTER or the end", "a new column is nullable and has no default, as in Delta"
         )
-    metadata = {} if comment is None else {"comment": comment}
+    known = {COMMENT: comment, TYPE_TEXT: text_type}
+    metadata = {key: text for key, text in known.items() if text is not None}
     field = StructField(name, column_type(name, "variant" if kind is None else kind), True, metadata)
     return Addition(tuple(parent), field, position)
 

@@ -504,7 +504,7 @@ def test_a_feature_is_added_with_the_features_that_it_requires(table: str):
     assert features.with_features(added, ["rowTracking", "invariants"]) is added
 
 
-@pytest.mark.parametrize("written", ["strng", "array<strng>", "numbr(5,2)", "varchar(5)"])
+@pytest.mark.parametrize("written", ["strng", "array<strng>", "numbr(5,2)", "varchr(5)"])
 def test_an_unknown_type_of_a_column_is_rejected_with_the_types(tmp_path: Path, written: str):
     dv.write_table(tmp_path, [{"id": 1}])
     known = r"expected one of tinyint, smallint, int, bigint, .*, variant(; did you mean string\?)?$"

@@ -91,6 +91,25 @@ def test_columns_are_definitions_a_mapping_or_an_arrow_schema(tmp_path: Path):
     assert dv.Table(tmp_path / "variant").columns == ["v", "constraint"]
 
 
+def test_text_of_limited_width_has_the_metadata_of_spark(tmp_path: Path):
+    dv.create_table(tmp_path, ["a CHAR(3) NOT NULL COMMENT 'x'", "b varchar(5)", "varchar int"])
+    dv.add_columns(tmp_path, {"c": "character(2)"})
+    dv.sql(f"alter table delta.`{tmp_path}` add columns (d varchar(7) comment 'hi')")
+    schema = json.loads(dv.load_snapshot(tmp_path).metadata.schema_string)
+    assert [(field["name"], field["metadata"]) for field in schema["fields"]] == [
+        ("a", {"comment": "x", "__CHAR_VARCHAR_TYPE_STRING": "char(3)"}),
+        ("b", {"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"}),
+        ("varchar", {}),
+        ("c", {"__CHAR_VARCHAR_TYPE_STRING": "char(2)"}),
+        ("d", {"comment": "hi", "__CHAR_VARCHAR_TYPE_STRING": "varchar(7)"}),
+    ]
+    with pytest.raises(dv.errors.ConstraintViolationError, match=r"char\(3\)"):
+        dv.write_table(tmp_path, [{"a": "abcd"}], mode="append")
+    for text in ("a varchar(0)", "a struct<b: varchar(3)>", "a char"):
+        with pytest.raises(dv.ExpressionError):
+            dv.create_table(tmp_path / "t", [text])
+
+
 def test_a_table_that_exists_is_not_touched(tmp_path: Path):
     dv.write_table(tmp_path, [{"id": 1}])
     with pytest.raises(dv.TableExistsError, match=r"pass mode='ignore'$"):

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from ..._checks import check_text
 from ...errors import ArgumentTypeError, ProtocolError, SchemaError, UnsupportedFeatureError
-from ...expressions.parse import parse_type
+from ...expressions.parse import parse_column_type, parse_type
 from ...log.commit_context import CommitOptions, CommitResult
 from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.schema.arrow import from_arrow
+from ...protocol.schema.char_types import TYPE_TEXT
 from ...protocol.schema.column_mapping import physical_name
 from ...protocol.schema.paths import FieldPath, edit_fields, edit_type, path_text, resolve, type_at
 from ...protocol.schema.rules import check_new as check_new_schema
@@ -268,9 +269,17 @@ def parse_columns(columns: Columns) -> Iterator[tuple[FieldPath, StructField]]:
     if isinstance(columns, Mapping):
         for column, written in columns.items():
             path = parse_path(column)
-            yield path[:-1], StructField(path[-1], column_type(path[-1], written))
+            yield path[:-1], _new_field(path[-1], written)
     else:
         yield from (((), field) for field in from_arrow(_arrow_schema(columns)).fields)
+
+
+def _new_field(name: str, written: str | pa.DataType) -> StructField:
+    if not isinstance(written, str):
+        return StructField(name, column_type(name, written))
+    arrow_type, text_type = parse_column_type(written)
+    delta_type = VARIANT if arrow_type is None else column_type(name, arrow_type)
+    return StructField(name, delta_type, True, {} if text_type is None else {TYPE_TEXT: text_type})
 
 
 def _arrow_schema(columns: Any) -> pa.Schema:
