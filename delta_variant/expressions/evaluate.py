@@ -125,9 +125,13 @@ def _input(batch: pa.RecordBatch, source: Input) -> Any:
     if source.as_json:
         found = variant_values.extract(variants, source.path, None, strict=True)
         return variant_values.to_json(found, timezone=source.timezone)
-    return variant_values.extract(
-        variants, source.path, source.type, strict=source.strict, timezone=source.timezone
-    )
+    try:
+        return variant_values.extract(
+            variants, source.path, source.type, strict=source.strict, timezone=source.timezone
+        )
+    except CastError as error:
+        error.at(column=".".join((source.column, *source.fields)))
+        raise
 
 
 def _evaluate(expression: Expression, batch: pa.RecordBatch, *, is_guarded: bool) -> Values:

@@ -273,14 +273,14 @@ def _read_after(
     tracking = RowTracking.of(table)
     wholes = expression_inputs(Scope.of(table).whole_columns().values())
     absent = [each for each in wholes if input_column(each) in unread]
-    inputs = [each for each in change.inputs if each not in absent]
+    inputs = [each for each in dict.fromkeys([*change.inputs, POSITION]) if each not in absent]
     stored: dict[str, Stored] = dict.fromkeys(copied, "stored")
     for read, moving in file.read_with_row_ids(inputs, tracking, stored, ranges):
         batch, first = read, 0
         for each in absent:
             absent_type: Any = output_type(each) or VARIANT_TYPE
             batch = batch.append_column(input_name(each), pa.nulls(read.num_rows, absent_type))
-        with _error_without_row(file.file.path):
+        with _errors_in(file.file.path, change, batch):
             for after in change.apply(batch):
                 length = len(after.remaining)
                 if writer is not None:
@@ -296,14 +296,28 @@ def evaluate_columns(columns: Mapping[str, Expression], batch: pa.RecordBatch) -
 
 
 @contextmanager
-def _error_without_row(path: str) -> Iterator[None]:
-    """Add the file to errors, and remove the row, which counts the changed rows of a batch only."""
+def _errors_in(path: str, change: RowChange, batch: pa.RecordBatch) -> Iterator[None]:
+    """Add the file and the row in it to errors, whose row counts some of the changed rows of a batch."""
     try:
         yield
     except (CastError, VariantPathError) as error:
         error.row = None
-        error.at(file=path)
+        error.at(file=path, row=_failing_row(change, batch))
         raise
+
+
+def _failing_row(change: RowChange, batch: pa.RecordBatch) -> int:
+    """Return the number in its file of the first row of a batch whose change is an error."""
+    start, end = 0, batch.num_rows
+    while end - start > 1:
+        middle = (start + end) // 2
+        try:
+            deque(change.apply(batch.slice(start, middle - start)), maxlen=0)
+            start = middle
+        except (CastError, VariantPathError):
+            end = middle
+    row: int = batch.column(POSITION.name)[start].as_py()
+    return row
 
 
 def _add_changes(

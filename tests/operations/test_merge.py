@@ -576,7 +576,8 @@ def test_a_merge_equals_its_model_in_python(keys, cut, clauses, bound):
 def test_an_error_of_a_cast_names_the_source_and_its_column(table: str):
     merge = dv.merge(table, SOURCE, "id = key").when_matched_update({"id": "new::bigint"})
     with pytest.raises(
-        CastError, match=r"^part-.*\.parquet: `cast\(source\.new as bigint\)`: cannot cast 'one' to bigint"
+        CastError,
+        match=r"^part-.*\.parquet, row \d: `cast\(source\.new as bigint\)`: cannot cast 'one' to bigint",
     ):
         merge.execute()
 

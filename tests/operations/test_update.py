@@ -82,14 +82,15 @@ def test_a_path_through_another_kind_is_an_error_and_changes_nothing(table: str,
         ({"id": "cast(name as bigint)"}, CastError, r"`cast\(name as bigint\)`"),
     ],
 )
-def test_an_error_of_a_value_has_the_file_but_not_a_row_of_the_changed_rows(
+def test_an_error_of_a_value_has_the_file_and_the_row_in_it(
     tmp_path: Path, updates: dict[str, str | None], error: type[Exception], sentence: str
 ):
     write(tmp_path / "t", ['{"a": {}}', '{"a": "x"}'])
     with pytest.raises(error, match=sentence) as caught:
         dv.update(str(tmp_path / "t"), updates, "id = 1")
     assert re.fullmatch(r"part-[^ ]*\.parquet", str(caught.value.file))
-    assert caught.value.row is None
+    assert caught.value.row == 1
+    assert ", row 1" in str(caught.value)
 
 
 def test_expressions_are_evaluated_for_matching_rows_only(table: str):

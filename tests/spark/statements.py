@@ -193,7 +193,6 @@ class Maker:
             "alter table {table} drop constraint if exists c",
             f"alter table {{table}} add columns ({name} int)",
             f"alter table {{table}} add columns ({name} int comment 'new')",
-            f"alter table {{table}} add columns ({name} varchar(9))",
             f"alter table {{table}} alter column s comment 'text {self.next_id}'",
         )
 
