@@ -96,7 +96,12 @@ class Row:
 
     def count(self) -> int:
         """Return the number of rows, the row itself included."""
-        return 1 + sum(child.count() for child in self.children)
+        # Rows can be deeper than the calls of Python.
+        number, level = 0, [self]
+        while level:
+            number += len(level)
+            level = [child for row in level for child in row.children]
+        return number
 
 
 def tree(
@@ -118,24 +123,29 @@ def tree(
     yield '<output aria-live="polite"></output></div>'
     cells = "".join(f'<span class="{kind}">{html_text(text)}</span>' for text, kind in headings)
     yield f'<div class="row head" aria-hidden="true">{cells}</div><ul>'
-    for row in rows:
-        yield from _row(row, 0, is_open=number <= MAX_OPEN_ROWS)
+    pending: list[str | tuple[Row, int]] = [(row, 0) for row in reversed(rows)]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            yield item
+            continue
+        row, depth = item
+        yield _row(row, depth, is_open=number <= MAX_OPEN_ROWS)
+        if row.children:
+            pending += ["</ul></details></li>", *((child, depth + 1) for child in reversed(row.children))]
     yield "</ul></section>"
 
 
-def _row(row: Row, depth: int, *, is_open: bool) -> Iterator[str]:
+def _row(row: Row, depth: int, *, is_open: bool) -> str:
+    """Return a row, or its start if it has children, which follow it."""
     cells = "".join(f'<span class="{kind}">{text}</span>' for text, kind in row.cells)
     indent = f' style="--d:{min(depth, MAX_INDENT)}"' if depth else ""
     content = f'<span class="name"{indent}>{row.name}</span>{cells}'
     keys = f'data-b="{row.bytes}" data-s="{row.share:.4g}"'
     if not row.children:
-        yield f'<li {keys}><div class="row">{content}</div></li>'
-        return
+        return f'<li {keys}><div class="row">{content}</div></li>'
     shown = " open" if is_open or not depth else ""
-    yield f'<li {keys}><details{shown}><summary class="row">{content}</summary><ul>'
-    for child in row.children:
-        yield from _row(child, depth + 1, is_open=is_open)
-    yield "</ul></details></li>"
+    return f'<li {keys}><details{shown}><summary class="row">{content}</summary><ul>'
 
 
 def nested(rows: Iterable[tuple[Sequence[str | None], Row]]) -> list[Row]:

@@ -16,7 +16,7 @@ from support.planting import Table
 import delta_variant as dv
 from delta_variant.reports.audit_page import audit_page
 from delta_variant.reports.bounds_picture import PathBounds, picture
-from delta_variant.reports.page import percent
+from delta_variant.reports.page import Row, percent, tree
 from delta_variant.reports.rule_texts import rule_url
 
 HOSTILE = "</style><script>document.title='broken'</script><img src=x onerror=alert(1)>\"'&\u202e\x1b"
@@ -301,6 +301,15 @@ def test_hostile_names_are_text(browser, pages):
     assert "<img src=x onerror=alert(1)>" in text
     assert "<script>alert(1)</script>.parquet" in text
     assert not [c for c in text if not c.isprintable() and c not in "\n\t"]
+
+
+def test_rows_can_be_deeper_than_the_calls_of_python():
+    row = Row("leaf", ())
+    for number in range(3000):
+        row = Row(f"r{number}", (), children=[row])
+    shown = "".join(tree("rows", (), [row]))
+    assert (shown.count("<li "), shown.count("</li>"), row.count()) == (3001, 3001, 3001)
+    assert shown.index(">r1<") < shown.index(">leaf<") < shown.index("</ul></details></li>")
 
 
 def test_a_picture_of_one_value_and_of_many_files_is_drawn():
