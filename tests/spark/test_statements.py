@@ -47,6 +47,7 @@ def test_a_statement_other_than_a_query_has_no_parts(text: str):
         ("select 1 from bronze", [("bronze", None, True, True)]),
         ("(select 1 from bronze)", [("bronze", None, True, True)]),
         ("from bronze select 1", [("bronze", None, True, True)]),
+        ("\n from bronze", [("bronze", None, False, True)]),
         ("select 1 from c.s.`a b` as x", [("c.s.`a b`", "x", True, False)]),
         (
             "select 1 from a, b y join c",

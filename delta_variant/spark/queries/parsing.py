@@ -75,25 +75,27 @@ def parse_query(text: str, parameters: Mapping[str, str] | Sequence[str] = ()) -
         return None
     # Pipes become common table expressions that the text does not have.
     is_query = isinstance(root, exp.Select | exp.SetOperation | exp.Subquery) and "|>" not in text
-    if is_query and all(_is_at_its_place(each, text) for each in _identifiers(root)):
+    if is_query and all(_is_at_its_place(each, text) for each in _written(root)):
         return _Finder(text, root, tokens, parameters).query()
     return Query(text, [*tables_of_tokens(tokens)], [], [], [], [], [], {})
 
 
-def _identifiers(root: Any) -> Iterator[Any]:
-    """Yield the identifiers outside of hints, whose text the parser reads separately."""
+def _written(root: Any) -> Iterator[Any]:
+    """Yield the identifiers and stars outside of hints, whose text the parser reads separately."""
     for node in root.walk(prune=lambda node: isinstance(node, exp.Hint)):
-        if isinstance(node, exp.Identifier):
+        if isinstance(node, exp.Identifier | exp.Star):
             yield node
 
 
-def _is_at_its_place(identifier: Any, text: str) -> bool:
-    """Return whether an identifier of the text is where the parser says; others were made by the parser."""
-    start = identifier.meta.get("start")
+def _is_at_its_place(node: Any, text: str) -> bool:
+    """Return whether a name or a star is where the parser says; others were made by the parser."""
+    start = node.meta.get("start")
     if start is None:
-        return not isinstance(identifier.parent, exp.Column | exp.Table)
-    found = text[start : identifier.meta["end"] + 1]
-    return bool(found.strip('`"').replace("``", "`") == identifier.this)
+        return not isinstance(node.parent, exp.Column | exp.Table)
+    found = text[start : node.meta["end"] + 1]
+    if isinstance(node, exp.Star):
+        return found == "*"
+    return bool(found.strip('`"').replace("``", "`") == node.this)
 
 
 class _Result(msgspec.Struct, frozen=True):
