@@ -49,11 +49,21 @@ def array_of(values: list[Any], arrow_type: pa.DataType | None, name: str) -> An
             return array_of(without, arrow_type, name)
         found, value = _not_convertible(values, arrow_type)
         reason = _because(found, value) if found is not None else f" ({error})"
+        if arrow_type is None and not _is_variant(value):
+            raise _error(name, reason, False, "text, or values of another type") from error
         raise _error(name, reason, arrow_type is None) from error
     if arrow_type is None and _is_of_uuids(array.type):
         return array_of(_without_uuids(values, None), None, name)
     check_unchanged(values, array.type, name, is_inferred=arrow_type is None)
     return array
+
+
+def _is_variant(value: Any) -> bool:
+    try:
+        Variant.from_python(value)
+    except DeltaVariantError:
+        return False
+    return True
 
 
 def _is_of_uuids(arrow_type: Any) -> bool:

@@ -301,6 +301,14 @@ def test_objects_within_columns_become_variants(tmp_path: Path):
         table.append([{"s": {"v": object()}}])
 
 
+@pytest.mark.parametrize("value", [Path("x"), 1j, {"a": object()}])
+def test_a_value_that_no_variant_holds_is_not_to_be_in_one(tmp_path: Path, value: Any):
+    with raises_at(
+        ArgumentTypeError, "because of the value .*: pass text, or values of another type", column="a"
+    ):
+        dv.write_table(tmp_path / "t", [{"a": value}])
+
+
 @pytest.mark.parametrize("form", [list, iter, pd.DataFrame])
 def test_uuids_are_text(tmp_path: Path, form: Any):
     """DuckDB returns its UUIDs as text, too. Bytes could not be compared with the usual spelling."""
