@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-import pyarrow as pa
 
 from .._checks import is_number, to_integer
 from .._options import OnConflict
@@ -23,7 +22,6 @@ from ..errors import (
     TimestampAfterLatestError,
     VersionNotFoundError,
 )
-from ..expressions.tree import Expression
 from ..log import deletion_vectors
 from ..log.commits import CommitActions, read_versions
 from ..log.file_set import FileSet
@@ -436,20 +434,11 @@ class Changes(ScanRows):
         return self.feed.end.version
 
     @property
-    def schema(self) -> pa.Schema:
-        return self.feed.query.schema
+    def bound(self) -> Query:
+        return self.feed.query
 
-    @property
-    def outputs(self) -> Mapping[str, Expression]:
-        return self.feed.query.outputs
-
-    def narrow(self, names: Collection[str], hint: Expression | None) -> Changes:
-        """Return some columns of the changes for which `hint` is true, and maybe of others."""
-        return replace(self, feed=replace(self.feed, query=self.feed.query.narrow(names, hint)))
-
-    def with_text_types(self, types: Mapping[str, pa.DataType]) -> Changes:
-        """Return the rows with these types of some columns of text, `DICTIONARY` or views."""
-        return replace(self, feed=replace(self.feed, query=self.feed.query.with_text_types(types)))
+    def with_query(self, query: Query) -> Changes:
+        return replace(self, feed=replace(self.feed, query=query))
 
     def split(self) -> Iterator[Changes]:
         """Yield the changes of each commit."""
@@ -477,7 +466,7 @@ class Changes(ScanRows):
 
     def count_all(self) -> int:
         """Return the number of changes; only the columns of the predicate are read."""
-        counted = replace(self, feed=replace(self.feed, query=self.feed.query.without_outputs()))
+        counted = self.with_query(self.bound.without_outputs())
         return sum(batch.num_rows for batch in counted.stream(ReadReport(), ahead=True))
 
 

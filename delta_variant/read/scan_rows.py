@@ -64,21 +64,30 @@ class ScanRows(ABC):
 
     @property
     @abstractmethod
-    def schema(self) -> pa.Schema:
-        """Return the schema of the rows."""
+    def bound(self) -> Query:
+        """Return the query of the rows."""
+
+    @abstractmethod
+    def with_query(self: Rows, query: Query) -> Rows:
+        """Return the rows of another query over the same rows."""
 
     @property
-    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """Return the schema of the rows."""
+        return self.bound.schema
+
+    @property
     def outputs(self) -> Mapping[str, Expression]:
         """Return the columns as bound expressions, by name."""
+        return self.bound.outputs
 
-    @abstractmethod
     def narrow(self: Rows, names: Collection[str], hint: Expression | None) -> Rows:
         """Return some columns of the rows for which `hint` is true, and maybe of others."""
+        return self.with_query(self.bound.narrow(names, hint))
 
-    @abstractmethod
     def with_text_types(self: Rows, types: Mapping[str, pa.DataType]) -> Rows:
         """Return the rows with these types of some columns of text, `DICTIONARY` or views."""
+        return self.with_query(self.bound.with_text_types(types))
 
     @abstractmethod
     def split(self: Rows) -> Iterator[Rows]:
@@ -172,29 +181,17 @@ class TableRows(ScanRows):
         return self.table.version
 
     @property
-    def schema(self) -> pa.Schema:
-        return self.query.schema
-
-    @property
-    def outputs(self) -> Mapping[str, Expression]:
-        return self.query.outputs
-
-    def narrow(self, names: Collection[str], hint: Expression | None) -> TableRows:
-        """Return some columns of the rows for which `hint` is true, and maybe of others."""
-        return self._with(self.query.narrow(names, hint))
-
-    def with_text_types(self, types: Mapping[str, pa.DataType]) -> TableRows:
-        """Return the rows with these types of some columns of text, `DICTIONARY` or views."""
-        return self._with(self.query.with_text_types(types))
+    def bound(self) -> Query:
+        return self.query
 
     def as_stored(self) -> TableRows:
         """Return the rows with Variant columns as files store them; raises ShreddingError if they differ."""
         outputs = self.query.outputs.values()
         names = {each.column for each in outputs if isinstance(each, Extraction) and is_whole(each)}
         types = _shared_types(self.table, self.plan.files, sorted(names))
-        return self._with(msgspec.structs.replace(self.query, shredded=types))
+        return self.with_query(msgspec.structs.replace(self.query, shredded=types))
 
-    def _with(self, query: Query) -> TableRows:
+    def with_query(self, query: Query) -> TableRows:
         has_same_files = query.predicate is self.query.predicate and query.hint is self.query.hint
         return replace(self, query=query, plan=self.plan if has_same_files else self._plan(self.files, query))
 
