@@ -26,6 +26,7 @@ from ...errors import DeltaVariantError, MalformedLogError
 from ...protocol.actions import (
     Action,
     AddFile,
+    DeletionVector,
     DomainMetadata,
     Metadata,
     Protocol,
@@ -51,36 +52,18 @@ from ..snapshot import Snapshot
 from .parsed_statistics import to_text
 from .summaries import summary_of
 
-ADD_FIELDS = {
-    "path": "path",
-    "partitionValues": "partition_values",
-    "size": "size",
-    "modificationTime": "modification_time",
-    "stats": "stats",
-    "tags": "tags",
-    "deletionVector": "deletion_vector",
-    "baseRowId": "base_row_id",
-    "defaultRowCommitVersion": "default_row_commit_version",
-    "clusteringProvider": "clustering_provider",
-}
-REMOVE_FIELDS = {
-    "path": "path",
-    "deletionTimestamp": "deletion_timestamp",
-    "extendedFileMetadata": "extended_file_metadata",
-    "partitionValues": "partition_values",
-    "size": "size",
-    "deletionVector": "deletion_vector",
-    "baseRowId": "base_row_id",
-    "defaultRowCommitVersion": "default_row_commit_version",
-}
-DELETION_VECTOR_FIELDS = {
-    "storageType": "storage_type",
-    "pathOrInlineDv": "path_or_inline_dv",
-    "offset": "offset",
-    "sizeInBytes": "size_in_bytes",
-    "cardinality": "cardinality",
-    "maxRowIndex": "max_row_index",
-}
+
+def _names_in_log(schema: pa.Schema, action: type[AddFile | RemoveFile]) -> dict[str, str]:
+    """Return the columns of a schema, in their order, by the names of their fields in an action."""
+    names = dict(zip(action.__struct_fields__, action.__struct_encode_fields__, strict=True))
+    return {names[each]: each for each in schema.names if each in names}
+
+
+ADD_FIELDS = _names_in_log(FILES_SCHEMA, AddFile)
+REMOVE_FIELDS = _names_in_log(TOMBSTONES_SCHEMA, RemoveFile)
+DELETION_VECTOR_FIELDS = dict(
+    zip(DeletionVector.__struct_encode_fields__, DeletionVector.__struct_fields__, strict=True)
+)
 STATS_PARSED = "stats_parsed"
 SIDECARS = f"{LOG}/_sidecars"
 

@@ -19,6 +19,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from msgspec import inspect
 
 from ... import _native
 from ...errors import MalformedLogError, StoreError, UnsupportedFeatureError, VersionExistsError
@@ -50,57 +51,33 @@ from .reading import ADD_FIELDS, DELETION_VECTOR_FIELDS, REMOVE_FIELDS, SIDECARS
 from .summaries import tags_of
 from .variant_annotation import annotate
 
-_TEXT_MAP = pa.map_(pa.string(), pa.string())
-_TEXTS = pa.list_(pa.string())
-_FORMAT = pa.struct([("provider", pa.string()), ("options", _TEXT_MAP)])
+
+def _arrow_type(kind: inspect.Type) -> pa.DataType:
+    """Return the type of a field of an action in a checkpoint."""
+    match kind:
+        case inspect.UnionType(types=(present, inspect.NoneType())):
+            return _arrow_type(present)
+        case inspect.StructType(fields=fields):
+            return pa.struct([(each.encode_name, _arrow_type(each.type)) for each in fields])
+        case inspect.DictType():
+            return pa.map_(pa.string(), pa.string())
+        case inspect.VarTupleType(item_type=item):
+            return pa.list_(_arrow_type(item))
+        case inspect.IntType(le=greatest):
+            return pa.int32() if greatest == 2**31 - 1 else pa.int64()
+    return pa.bool_() if isinstance(kind, inspect.BoolType) else pa.string()
+
+
 _TABLE_ACTIONS: dict[type, pa.Field[Any]] = {
-    Protocol: pa.field(
-        "protocol",
-        pa.struct(
-            [
-                ("minReaderVersion", pa.int32()),
-                ("minWriterVersion", pa.int32()),
-                ("readerFeatures", _TEXTS),
-                ("writerFeatures", _TEXTS),
-            ]
-        ),
-    ),
-    Metadata: pa.field(
-        "metaData",
-        pa.struct(
-            [
-                ("id", pa.string()),
-                ("name", pa.string()),
-                ("description", pa.string()),
-                ("format", _FORMAT),
-                ("schemaString", pa.string()),
-                ("partitionColumns", _TEXTS),
-                ("configuration", _TEXT_MAP),
-                ("createdTime", pa.int64()),
-            ]
-        ),
-    ),
-    Txn: pa.field(
-        "txn", pa.struct([("appId", pa.string()), ("version", pa.int64()), ("lastUpdated", pa.int64())])
-    ),
-    DomainMetadata: pa.field(
-        "domainMetadata",
-        pa.struct([("domain", pa.string()), ("configuration", pa.string()), ("removed", pa.bool_())]),
-    ),
-    CheckpointMetadata: pa.field(
-        "checkpointMetadata", pa.struct([("version", pa.int64()), ("tags", _TEXT_MAP)])
-    ),
-    Sidecar: pa.field(
-        "sidecar",
-        pa.struct(
-            [
-                ("path", pa.string()),
-                ("sizeInBytes", pa.int64()),
-                ("modificationTime", pa.int64()),
-                ("tags", _TEXT_MAP),
-            ]
-        ),
-    ),
+    kind: pa.field(name, _arrow_type(inspect.type_info(kind)))
+    for kind, name in (
+        (Protocol, "protocol"),
+        (Metadata, "metaData"),
+        (Txn, "txn"),
+        (DomainMetadata, "domainMetadata"),
+        (CheckpointMetadata, "checkpointMetadata"),
+        (Sidecar, "sidecar"),
+    )
 }
 SIDECAR_FILES = 50_000
 """The number of files or tombstones of a sidecar at most. A V2 checkpoint with no more has no sidecars."""
