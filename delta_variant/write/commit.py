@@ -41,10 +41,10 @@ from ..protocol.schema.partition_values import partition_value_from_string
 from ..read.file_reader import TableReader
 from ..read.scope import Scope
 from ..storage.store import Store, discard
-from .copy_on_write import delete_rows
+from .copy_on_write import replace_rows
 from .partitions import WrittenFiles
 from .preparation import Mode, WritePlan, load_existing, plan_write
-from .rewrite import add_inserted_files, commit_replacement
+from .rewrite import commit_replacement
 from .router import write_files
 from .row_rules import complete_rows
 from .table_changes import advance
@@ -226,13 +226,12 @@ def _overwrite(write: WritePlan, snapshot: Snapshot, files: WrittenFiles, invali
     if write.request.table.is_dynamic:
         predicate = _rows_of_partitions(write, snapshot, files)
     try:
-        rewritten = delete_rows(snapshot, predicate, write.after, write.options)
+        rewritten = replace_rows(snapshot, predicate, write.after, write.options, files)
     except BaseException:
         discard(write.store, files.paths())
         raise
     if not rewritten.removed.num_rows and _changes_nothing(write, files, invalid):
         return WriteResult(None)
-    rewritten = add_inserted_files(snapshot, write.after, rewritten, files)
     metrics = {
         "numRemovedFiles": rewritten.files_removed,
         "numAddedChangeFiles": len(rewritten.changes),

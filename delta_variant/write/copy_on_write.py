@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,7 +32,7 @@ from ..log.snapshot import Snapshot, TableVersion
 from ..protocol.table_configuration import TableConfiguration
 from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
 from ..read.log_statistics import is_of_partitions, partition_matches
-from ..read.plan import FilePlan, plan_files
+from ..read.plan import plan_files
 from ..read.predicate import PruningPredicate, leading_conditions
 from ..read.rows import count_rows
 from ..read.scope import Scope
@@ -42,7 +43,7 @@ from .changed_rows import evaluate_columns, find_changes, read_remaining_rows
 from .deletion_vectors import VectorWriter, prefers_vector
 from .malformed import locate_malformed
 from .new_files import NewFileWriters
-from .partitions import NO_FILES
+from .partitions import NO_FILES, WrittenFiles
 from .rewrite import (
     ChangedBatch,
     RewrittenFiles,
@@ -56,20 +57,34 @@ FILES_AT_ONCE = 2
 """How many files are rewritten concurrently; each uses more than one thread."""
 
 
-def delete_rows(
+def replace_rows(
     snapshot: Snapshot,
     predicate: Expression | None,
     after: TableConfiguration,
     options: WriteOptions,
+    inserted: WrittenFiles,
 ) -> RewrittenFiles:
-    """Delete the rows for which a bound predicate is true; None deletes all rows.
+    """Replace the rows for which a bound predicate is true, None for all rows, by those of new files.
 
-    A predicate over partition columns only removes whole files without reading them.
+    A predicate over partition columns only removes whole files without reading them. After an error, all
+    files written here are removed, and not those of the new rows.
     """
     if predicate is None or is_of_partitions(snapshot.configuration, predicate):
-        return remove_files(snapshot, predicate)
+        return replace(remove_files(snapshot, predicate), files=inserted)
     plan = plan_files(snapshot, predicate)
-    return rewrite_rows(snapshot, plan, removal(snapshot.configuration, predicate), after, options)
+    begin("rewriting", files=plan.files.num_rows)
+    change, files = removal(snapshot.configuration, predicate), files_of(plan.files)
+    part = rewrite_files(snapshot, files, plan.pruning_predicate, lambda _: change, after, options)
+    changes: list[WrittenFiles] = []
+    try:
+        if part.changes:
+            written = TableVersion(snapshot.store, snapshot.version, after)
+            changes.append(write_whole_files(snapshot, after, part.emptied, "delete"))
+            changes.append(write_whole_files(written, after, inserted.entries(), "insert"))
+    except BaseException:
+        discard(snapshot.store, chain(part.paths(), *(each.paths() for each in changes)))
+        raise
+    return combine_parts(plan, [part], [inserted], changes)
 
 
 def remove_files(snapshot: Snapshot, predicate: Expression | None) -> RewrittenFiles:
@@ -98,27 +113,6 @@ def removal(table: TableConfiguration, predicate: Expression) -> RowChange:
     roles = ColumnRoles(scope.variants_unread_by([predicate]))
     tested, conditions = expression_inputs([predicate]), leading_conditions(predicate)
     return RowChange(tested, conditions, changes, inputs, apply, roles, removes=True)
-
-
-def rewrite_rows(
-    snapshot: Snapshot,
-    plan: FilePlan,
-    change: RowChange,
-    after: TableConfiguration,
-    options: WriteOptions,
-) -> RewrittenFiles:
-    """Rewrite the files of a plan that contain changed rows; after an error, remove all new files."""
-    begin("rewriting", files=plan.files.num_rows)
-    files = files_of(plan.files)
-    part = rewrite_files(snapshot, files, plan.pruning_predicate, lambda _: change, after, options)
-    if not part.changes or not part.emptied:
-        return combine_parts(plan, [part])
-    try:
-        changes = write_whole_files(snapshot, after, part.emptied, "delete")
-    except BaseException:
-        discard(snapshot.store, part.paths())
-        raise
-    return combine_parts(plan, [part], changes=[changes])
 
 
 def rewrite_files(

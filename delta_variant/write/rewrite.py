@@ -34,7 +34,6 @@ from ..read.predicate import RowCondition
 from ..read.row_tracking import append_row_ids, clear_commit_versions
 from ..storage.store import discard
 from .assignment import ColumnRoles
-from .change_files import write_whole_files
 from .concurrent_moves import ConcurrentMoves, MovedRows
 from .concurrent_rows import ConcurrentRows
 from .concurrent_vectors import ConcurrentVectors
@@ -204,22 +203,6 @@ def combine_parts(
         tuple(marked_adds(removed, whole.marked)),
         whole.vector_files,
     )
-
-
-def add_inserted_files(
-    snapshot: Snapshot, after: TableConfiguration, rewritten: RewrittenFiles, inserted: WrittenFiles
-) -> RewrittenFiles:
-    """Return a rewrite with further files of new rows; after an error, remove all new files."""
-    whole = replace(rewritten, files=WrittenFiles.join([rewritten.files, inserted]))
-    if not rewritten.changes:
-        return whole
-    written = TableVersion(snapshot.store, snapshot.version, after)
-    try:
-        changes = write_whole_files(written, after, inserted.entries(), "insert")
-    except BaseException:
-        discard(snapshot.store, whole.paths())
-        raise
-    return replace(whole, changes=WrittenFiles.join([rewritten.changes, changes]))
 
 
 @dataclass(frozen=True, repr=False)
