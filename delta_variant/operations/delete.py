@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from .._checks import options_of
 from ..data_file.options import FileOptions, WriteOptions
 from ..errors import ArgumentTypeError
 from ..execution import timezone_of
-from ..expressions.tree import Expression
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
-from ..protocol.table_configuration import TableConfiguration
 from ..read.scope import Scope
 from ..storage.store import TableLocation
 from ..write.copy_on_write import removal
-from ..write.rewrite import RewriteResult, RowChange
+from ..write.rewrite import RewriteResult
 from .rewrite import RewritePlan, run_rewrite
 
 
@@ -112,17 +111,6 @@ def plan_delete(
     predicate = Scope.of_read(snapshot.configuration).predicate(where)
     snapshot.configuration.check_may_rewrite(removes_rows=True)
     parameters = {"predicate": [] if where is None else [where]}
-    change, options = Removal(predicate), WriteOptions(files=files)
+    matching: Any = predicate  # Without a predicate, whole files are removed, and no rows change.
+    change, options = partial(removal, predicate=matching), WriteOptions(files=files)
     return RewritePlan(snapshot, predicate, change, "DELETE", parameters, options, commit)
-
-
-@dataclass(frozen=True)
-class Removal:
-    """The change that deletes the rows for which a predicate is true."""
-
-    predicate: Expression | None
-
-    def __call__(self, table: TableConfiguration) -> RowChange:
-        """Return the change for a table."""
-        assert self.predicate is not None, "whole files are removed without a change of rows"
-        return removal(table, self.predicate)

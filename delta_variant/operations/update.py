@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -105,50 +105,44 @@ def plan_update(
     assigned = {each.column for each in assignments}
     snapshot.configuration.check_may_rewrite(removes_rows=True, assigned=assigned)
     parameters = {} if where is None else {"predicate": [where]}
-    change, options = AssignedRows(predicate, assignments), WriteOptions(files=files)
-    return RewritePlan(snapshot, predicate, change, "UPDATE", parameters, options, commit)
+    change = partial(assigned_rows, predicate=predicate, assignments=assignments)
+    return RewritePlan(snapshot, predicate, change, "UPDATE", parameters, WriteOptions(files=files), commit)
 
 
-@dataclass(frozen=True)
-class AssignedRows:
-    """The change that assigns values to the rows for which a predicate is true."""
+def assigned_rows(
+    table: TableConfiguration, predicate: Expression | None, assignments: Sequence[Assignment]
+) -> RowChange:
+    """Return the change that assigns values to the rows for which a predicate is true."""
+    scope = Scope.of(table)
+    columns = scope.whole_columns()
+    tested = [] if predicate is None else [predicate]
+    values = [each.value for each in assignments if each.value is not None]
+    read, constant = expression_inputs(values), literal_bytes(values)
+    rules, assigned = RowRules.of(table), {each.column for each in assignments}
+    roles = ColumnRoles.of(scope, rules, [assignments], tested=tested, values=values)
 
-    predicate: Expression | None
-    assignments: Sequence[Assignment]
+    def changes(batch: pa.RecordBatch) -> Array:
+        if predicate is None:
+            return pa.repeat(pa.scalar(True), batch.num_rows)
+        return filter_mask(predicate, batch)
 
-    def __call__(self, table: TableConfiguration) -> RowChange:
-        """Return the change for a table."""
-        predicate, assignments = self.predicate, self.assignments
-        scope = Scope.of(table)
-        columns = scope.whole_columns()
-        tested = [] if predicate is None else [predicate]
-        values = [each.value for each in assignments if each.value is not None]
-        read, constant = expression_inputs(values), literal_bytes(values)
-        rules, assigned = RowRules.of(table), {each.column for each in assignments}
-        roles = ColumnRoles.of(scope, rules, [assignments], tested=tested, values=values)
+    def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
+        mask = changes(batch)
+        for part in parts_by_bytes(pc.if_else(mask, constant, 0)):
+            yield apply_to_part(batch.slice(*part), mask.slice(*part))
 
-        def changes(batch: pa.RecordBatch) -> Array:
-            if predicate is None:
-                return pa.repeat(pa.scalar(True), batch.num_rows)
-            return filter_mask(predicate, batch)
+    def apply_to_part(batch: pa.RecordBatch, mask: Array) -> ChangedBatch:
+        before = {name: evaluate(column, batch) for name, column in columns.items()}
+        whole = {name: column.filter(mask) for name, column in before.items()}
+        # Evaluate matching rows only, because a cast that fails on another row is not an error.
+        matching = inputs_of(pa.record_batch(list(whole.values()), names=list(whole)), read)
+        changed = rules.complete_assigned(assign(whole, assignments, matching), assigned)
+        rules.check_updated(changed)
+        untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
+        arrays = replace_rows(before, mask, {**changed, **untouched}, scope.variants)
+        remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)
+        return ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), remaining, mask)
 
-        def apply(batch: pa.RecordBatch) -> Iterator[ChangedBatch]:
-            mask = changes(batch)
-            for part in parts_by_bytes(pc.if_else(mask, constant, 0)):
-                yield apply_to_part(batch.slice(*part), mask.slice(*part))
-
-        def apply_to_part(batch: pa.RecordBatch, mask: Array) -> ChangedBatch:
-            before = {name: evaluate(column, batch) for name, column in columns.items()}
-            whole = {name: column.filter(mask) for name, column in before.items()}
-            # Evaluate matching rows only, because a cast that fails on another row is not an error.
-            matching = inputs_of(pa.record_batch(list(whole.values()), names=list(whole)), read)
-            changed = rules.complete_assigned(assign(whole, assignments, matching), assigned)
-            rules.check_updated(changed)
-            untouched = {name: before[name] for name in columns if changed[name] is whole[name]}
-            arrays = replace_rows(before, mask, {**changed, **untouched}, scope.variants)
-            remaining: Array = pa.repeat(pa.scalar(True), batch.num_rows)
-            return ChangedBatch(pa.record_batch(list(arrays), names=list(columns)), remaining, mask)
-
-        inputs = expression_inputs([*columns.values(), *tested])
-        conditions = leading_conditions(predicate)
-        return RowChange(expression_inputs(tested), conditions, changes, inputs, apply, roles)
+    inputs = expression_inputs([*columns.values(), *tested])
+    conditions = leading_conditions(predicate)
+    return RowChange(expression_inputs(tested), conditions, changes, inputs, apply, roles)
