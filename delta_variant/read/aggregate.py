@@ -15,7 +15,7 @@ from .._arrow import Array, total
 from .._html import html_table
 from .._options import OnConflict
 from .._text import count
-from ..errors import CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError, printable
+from ..errors import ExpressionError, printable
 from ..expressions.parse import parse_aggregates
 from ..expressions.tree import Aggregate, Expression, Extraction, Field, describe, is_whole, output_type
 from ..expressions.types import kind_of, type_name
@@ -27,6 +27,7 @@ from ..variant.moments import UTC
 from ..variant.objects import rows_of
 from .log_statistics import (
     EXACT_UNITS,
+    UNEVALUABLE,
     are_tight,
     file_bounds,
     is_of_partitions,
@@ -362,8 +363,7 @@ def _of_partitions(
         return None
     try:
         values = partition_values(table, files, argument)
-    except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
-        # The read reports the error, with the file.
+    except UNEVALUABLE:
         return None
     bounds = pa.nulls(len(rows), values.type)
     if aggregate.function == "count":

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any, TypeAlias
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,7 +16,6 @@ from ..expressions.cast import cast_values
 from ..expressions.evaluate import evaluate, filter_mask
 from ..expressions.tree import Column, Expression, inputs
 from ..expressions.types import kind_of
-from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.arrow import to_arrow_type
 from ..protocol.schema.column_mapping import physical_name
 from ..protocol.schema.partition_values import partition_value_from_string
@@ -50,6 +48,9 @@ SATURATED = {1: Decimal(LAST_LONG), -1: Decimal(-LAST_LONG - 1)}
 EXACT_UNITS = 10**14
 ALL_DIGITS = Context(prec=76)
 
+UNEVALUABLE = (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError)
+"""The errors of expressions over partition columns. The read reports them, with the file."""
+
 
 def file_bounds(table: TableConfiguration, files: pa.Table, leaves: Collection[Leaf]) -> dict[Leaf, Bounds]:
     """Return the bounds of each leaf, one row for each of some files, whose column `stats` is read.
@@ -58,16 +59,18 @@ def file_bounds(table: TableConfiguration, files: pa.Table, leaves: Collection[L
     the feature variantShredding, which defines them (PROTOCOL.md, "Variant Statistics").
     """
     mode, has_variant_bounds = table.mapping_mode, table.supports_shredding
-    known = {
-        leaf: names
+    fields = {
+        leaf: chain
         for leaf in leaves
         if (leaf.path is None or has_variant_bounds)
-        and (names := _physical_names(leaf.names, table.schema, mode)) is not None
+        and (chain := _fields_at(leaf.names, table.schema)) is not None
     }
+    known = {leaf: tuple(physical_name(each, mode) for each in chain) for leaf, chain in fields.items()}
+    # Files may store these columns as `float`, with bounds in the decimal digits of a `float`.
+    floats = {leaf for leaf, chain in fields.items() if "float" in types_before(chain[-1])}
     texts = files["stats"]
-    floats = {leaf for leaf in known if _was_float(leaf.names, table.schema)}
     starts = range(0, max(len(texts), 1), FILES_AT_ONCE)
-    parts = [_Statistics.of(texts.slice(at, FILES_AT_ONCE), known).bounds(known, floats) for at in starts]
+    parts = [_bounds_in(texts.slice(at, FILES_AT_ONCE), known, floats) for at in starts]
     return {leaf: _joined([part[leaf] for part in parts]) for leaf in known}
 
 
@@ -77,75 +80,56 @@ def _joined(parts: Sequence[Bounds]) -> Bounds:
     )
 
 
-def _physical_names(
-    names: tuple[str, ...], struct: DataType, mode: ColumnMappingMode
-) -> tuple[str, ...] | None:
-    physical: list[str] = []
+def _fields_at(names: Sequence[str], struct: DataType) -> list[StructField] | None:
+    """Return a column and the struct fields below it, by their names, None if one is missing."""
+    chain: list[StructField] = []
     for name in names:
-        field = _field(struct, name)
+        fields = struct.fields if isinstance(struct, StructType) else ()
+        field = next((field for field in fields if field.name == name), None)
         if field is None:
             return None
-        physical.append(physical_name(field, mode))
+        chain.append(field)
         struct = field.type
-    return tuple(physical)
+    return chain
 
 
-def _was_float(names: tuple[str, ...], struct: DataType) -> bool:
-    """Return whether files may store a column as `float`, with bounds in the decimal digits of a `float`."""
-    field = None
-    for name in names:
-        field = _field(struct, name)
-        if field is None:
-            return False
-        struct = field.type
-    return field is not None and "float" in types_before(field)
+def _bounds_in(
+    texts: Array, known: Mapping[Leaf, tuple[str, ...]], floats: Collection[Leaf]
+) -> dict[Leaf, Bounds]:
+    """Return the bounds of leaves, by their physical names, in the statistics of some files."""
+    paths: dict[tuple[str, ...], JsonKind] = {("numRecords",): "number"}
+    for leaf, names in known.items():
+        kind = _json_kind(leaf)
+        paths |= {("minValues", *names): kind, ("maxValues", *names): kind}
+        paths |= {("nullCount", *names): "number"}
+    found = dict(zip(paths, texts_at(texts, list(paths.items())), strict=True))
+    rows = counts_of(found[("numRecords",)])
+    return {
+        leaf: _bounds_of(
+            leaf, [*map(found.__getitem__, ((side, *names) for side in SIDES))], rows, leaf in floats
+        )
+        for leaf, names in known.items()
+    }
 
 
-def _field(struct: DataType, name: str) -> StructField | None:
-    fields = struct.fields if isinstance(struct, StructType) else ()
-    return next((field for field in fields if field.name == name), None)
-
-
-class _Statistics(msgspec.Struct, frozen=True):
-    """Single values of the statistics of files, as text, by their path in the JSON."""
-
-    texts: Mapping[tuple[str, ...], Array]
-
-    @classmethod
-    def of(cls, texts: Array, known: Mapping[Leaf, tuple[str, ...]]) -> _Statistics:
-        paths: dict[tuple[str, ...], JsonKind] = {("numRecords",): "number"}
-        for leaf, names in known.items():
-            kind = _json_kind(leaf)
-            paths |= {("minValues", *names): kind, ("maxValues", *names): kind}
-            paths |= {("nullCount", *names): "number"}
-        return cls(dict(zip(paths, texts_at(texts, list(paths.items())), strict=True)))
-
-    def bounds(self, known: Mapping[Leaf, tuple[str, ...]], floats: Collection[Leaf]) -> dict[Leaf, Bounds]:
-        rows = counts_of(self.texts[("numRecords",)])
-        return {leaf: self._bounds_of(leaf, names, rows, leaf in floats) for leaf, names in known.items()}
-
-    def _at(self, side: str, names: tuple[str, ...]) -> Array:
-        path = (side, *names)
-        return self.texts[path]
-
-    def _bounds_of(self, leaf: Leaf, names: tuple[str, ...], rows: Array, was_float: bool) -> Bounds:
-        least, greatest, counts = (self._at(side, names) for side in SIDES)
-        nulls = counts_of(counts)
-        # numRecords and nullCount include deleted rows, so all_null and no_null still hold for the rest.
-        all_null, no_null = _are_equal(nulls, rows), _are_equal(nulls, 0)
-        if leaf.path is not None:
-            key = normalize(leaf.path)
-            lower, upper = (bounds_at(side, key, leaf.type) for side in (least, greatest))
-            return Bounds(lower, upper, all_null, pa.repeat(pa.scalar(False), len(rows)))
-        read = READERS.get(kind_of(leaf.type), _unknown)
-        lower, upper = read(least, leaf.type), read(greatest, leaf.type)
-        if was_float:
-            # 0.1 as a float is slightly greater than 0.1 as a double.
-            lower = pc.min_element_wise(lower, read(least, pa.float32()).cast(leaf.type))
-            upper = pc.max_element_wise(upper, read(greatest, pa.float32()).cast(leaf.type))
-        if kind_of(leaf.type) == "timestamp":
-            lower, upper = widen_moments(least, lower, -1), widen_moments(greatest, upper, 1)
-        return Bounds(_lowered(lower), _raised(upper), all_null, no_null)
+def _bounds_of(leaf: Leaf, texts: Sequence[Array], rows: Array, was_float: bool) -> Bounds:
+    least, greatest, counts = texts
+    nulls = counts_of(counts)
+    # numRecords and nullCount include deleted rows, so all_null and no_null still hold for the rest.
+    all_null, no_null = _are_equal(nulls, rows), _are_equal(nulls, 0)
+    if leaf.path is not None:
+        key = normalize(leaf.path)
+        lower, upper = (bounds_at(side, key, leaf.type) for side in (least, greatest))
+        return Bounds(lower, upper, all_null, pa.repeat(pa.scalar(False), len(rows)))
+    read = READERS.get(kind_of(leaf.type), _unknown)
+    lower, upper = read(least, leaf.type), read(greatest, leaf.type)
+    if was_float:
+        # 0.1 as a float is slightly greater than 0.1 as a double.
+        lower = pc.min_element_wise(lower, read(least, pa.float32()).cast(leaf.type))
+        upper = pc.max_element_wise(upper, read(greatest, pa.float32()).cast(leaf.type))
+    if kind_of(leaf.type) == "timestamp":
+        lower, upper = widen_moments(least, lower, -1), widen_moments(greatest, upper, 1)
+    return Bounds(_lowered(lower), _raised(upper), all_null, no_null)
 
 
 def _json_kind(leaf: Leaf) -> JsonKind:
@@ -245,7 +229,14 @@ def partition_test(table: TableConfiguration, files: pa.Table) -> Callable[[Expr
 
     An expression that cannot be evaluated selects all files, so that the read reports the error.
     """
-    return _Partitions(table, files).test
+
+    def test(expression: Expression) -> Array:
+        try:
+            return partition_matches(table, files, expression)
+        except UNEVALUABLE:
+            return pa.repeat(pa.scalar(True), files.num_rows)
+
+    return test
 
 
 def partition_matches(table: TableConfiguration, files: pa.Table, expression: Expression) -> Array:
@@ -253,7 +244,7 @@ def partition_matches(table: TableConfiguration, files: pa.Table, expression: Ex
 
     Raises CastError, MalformedLogError and UnsupportedFeatureError if it cannot be evaluated.
     """
-    return _Partitions(table, files).matches(expression)
+    return filter_mask(expression, _inputs_of_partitions(table, files, expression))
 
 
 def row_counts(files: pa.Table) -> Array:
@@ -276,9 +267,10 @@ def recorded_rows(files: pa.Table) -> pa.Int64Array:
 
 def null_counts(table: TableConfiguration, files: pa.Table, names: tuple[str, ...]) -> Array:
     """Return how many values of a column are null in each file, deleted rows included; null if unknown."""
-    physical = _physical_names(names, table.schema, table.mapping_mode)
-    if physical is None:
+    chain = _fields_at(names, table.schema)
+    if chain is None:
         return pa.nulls(files.num_rows, pa.int64())
+    physical = (physical_name(each, table.mapping_mode) for each in chain)
     (numbers,) = texts_at(files["stats"], [(("nullCount", *physical), "number")])
     return counts_of(numbers)
 
@@ -300,40 +292,23 @@ def partition_values(table: TableConfiguration, files: pa.Table, expression: Exp
 
     Raises CastError, MalformedLogError and UnsupportedFeatureError if it cannot be evaluated.
     """
-    return _Partitions(table, files).evaluate(expression)
+    return evaluate(expression, _inputs_of_partitions(table, files, expression))
 
 
-class _Partitions(msgspec.Struct, frozen=True):
-    table: TableConfiguration
-    files: pa.Table
-
-    def test(self, expression: Expression) -> Array:
-        try:
-            return self.matches(expression)
-        except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
-            return pa.repeat(pa.scalar(True), self.files.num_rows)
-
-    def matches(self, expression: Expression) -> Array:
-        return filter_mask(expression, self._batch(expression))
-
-    def evaluate(self, expression: Expression) -> Array:
-        return evaluate(expression, self._batch(expression))
-
-    def _batch(self, expression: Expression) -> pa.RecordBatch:
-        names = [each.name for each in inputs([expression])]  # type: ignore[union-attr]
-        arrays = [self._values(name) for name in names]
-        # An extra column gives the batch its length if there are no inputs.
-        paths = self.files["path"].combine_chunks()
-        return pa.record_batch([paths, *arrays], names=[PLACEHOLDER, *names])
-
-    def _values(self, name: str) -> Array:
-        """Return the value of a partition column for each file."""
-        field = _field(self.table.schema, name)
-        assert field is not None
-        maps = self.files["partition_values"]
-        texts = pc.map_lookup(maps, physical_name(field, self.table.mapping_mode), "first").combine_chunks()
-        codes = texts.dictionary_encode()
-        zone = self.table.timezone
-        texts = codes.dictionary.to_pylist()
-        values = [partition_value_from_string(text, field.type, zone) for text in texts]
-        return pa.array(values, to_arrow_type(field.type)).take(codes.indices)
+def _inputs_of_partitions(
+    table: TableConfiguration, files: pa.Table, expression: Expression
+) -> pa.RecordBatch:
+    """Return the values of the partition columns that an expression reads for each file."""
+    # An extra column gives the batch its length if there are no inputs.
+    columns = {PLACEHOLDER: files["path"].combine_chunks()}
+    for each in inputs([expression]):
+        name = each.name  # type: ignore[union-attr]
+        (field,) = (field for field in table.schema.fields if field.name == name)
+        texts = pc.map_lookup(files["partition_values"], physical_name(field, table.mapping_mode), "first")
+        codes = texts.combine_chunks().dictionary_encode()
+        values = [
+            partition_value_from_string(text, field.type, table.timezone)
+            for text in codes.dictionary.to_pylist()
+        ]
+        columns[name] = pa.array(values, to_arrow_type(field.type)).take(codes.indices)
+    return pa.record_batch(columns)

@@ -18,11 +18,7 @@ from .._progress import begin, is_observed
 from .._text import count
 from ..data_file.shredding import check_layout
 from ..errors import (
-    CastError,
-    ExpressionError,
-    MalformedLogError,
     ShreddingError,
-    UnsupportedFeatureError,
     error_location,
 )
 from ..execution import Description
@@ -34,7 +30,7 @@ from ..variant.paths import normalize
 from ..variant.values import VARIANT_TYPE
 from .explanation import ReadReport
 from .file_reader import TableReader, files_of
-from .log_statistics import is_of_partitions, partition_matches, row_counts
+from .log_statistics import UNEVALUABLE, is_of_partitions, partition_matches, row_counts
 from .missing_paths import warn_of_missing_paths, watch_paths
 from .plan import FilePlan, prune_files
 from .query import Query
@@ -253,8 +249,7 @@ class TableRows(ScanRows):
         files = self.files.table
         try:
             return files.filter(partition_matches(self.table.configuration, files, predicate))
-        except (CastError, ExpressionError, MalformedLogError, UnsupportedFeatureError):
-            # The read reports the error, with the file.
+        except UNEVALUABLE:
             return None
 
     def _count(self, files: pa.Table) -> int:
