@@ -32,7 +32,7 @@ from delta_variant.log.commit_context import CommitOptions
 from delta_variant.log.load import load_latest
 from delta_variant.log.snapshot import strip_files
 from delta_variant.operations.delete import plan_delete
-from delta_variant.operations.rewrite import RewriteTask, commit_plan, finish_rewrite
+from delta_variant.operations.rewrite import commit_plan, finish_rewrite, rewrite_some
 from delta_variant.operations.write import WrittenRows
 from delta_variant.protocol.actions import AddFile
 from delta_variant.protocol.statistics import FileStatistics
@@ -135,7 +135,9 @@ def delete(folder: Path, *, row_ids: bool) -> None:
     candidates = plan_files(snapshot, plan.predicate)
     version, pruning = strip_files(snapshot), candidates.pruning_predicate
     groups = groups_of_table(candidates.files, TASKS_AT_ONCE)
-    sent = [pack(RewriteTask(version, group, pruning, plan.change, plan.options)) for group in groups]
+    sent = [
+        pack(partial(rewrite_some, version, group, pruning, plan.change, plan.options)) for group in groups
+    ]
     parts, files = delivered(folder / "delete"), plan.options.files
     result = finish_rewrite(
         LocalExecutor(snapshot.store), snapshot, candidates, parts, (), files, partial(commit_plan, plan)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 from uuid import uuid4
 
 from .errors import StoreError
@@ -19,7 +19,6 @@ from .variant.moments import UTC
 
 T = TypeVar("T")
 Result = TypeVar("Result")
-Result_co = TypeVar("Result_co", covariant=True)
 
 GROUP_BYTES = 64 << 20
 """The greatest size of the files of a task that reads them."""
@@ -52,16 +51,11 @@ class Plan(Protocol):
         """Return what the operation will do, as a dry run reports and a person confirms."""
 
 
-class Task(Protocol[Result_co]):
-    """A share of the work of an operation, which can be pickled, and so can its result.
+Task: TypeAlias = Callable[[Store, NameFile], Result]
+"""A share of the work of an operation on files in the store of a table; the second argument names new files.
 
-    `step` says what the tasks of the class do, for a person who watches the operation.
-    """
-
-    step: ClassVar[str]
-
-    def run(self, store: Store, name: NameFile) -> Result_co:
-        """Do the work on the files in the store of the table; `name` names new files."""
+It can be pickled, and so can its result: a function of a module in a `partial` with its other arguments.
+"""
 
 
 @runtime_checkable
@@ -102,22 +96,22 @@ class Executor(ABC):
         yield items
 
     @abstractmethod
-    def run(self, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
-        """Run tasks and yield their results in order.
+    def run(self, step: str, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
+        """Run tasks and yield their results in order; `step` says what they do, for a person who watches.
 
         Raises the errors of the tasks. After an error, all new files of the operation are removed.
         """
 
-    def run_whole(self, task: Task[Result]) -> list[Result]:
+    def run_whole(self, step: str, task: Task[Result]) -> list[Result]:
         """Run a task that needs all rows of the operation at once, to sort or join them.
 
         Processes that do not have all rows exchange them, and return a result for each part.
         """
-        return list(self.run([task]))
+        return list(self.run(step, [task]))
 
-    def run_on_driver(self, task: Task[Result]) -> Result:
+    def run_on_driver(self, step: str, task: Task[Result]) -> Result:
         """Run a task in this process, which has its rows already, and return its result, like `run`."""
-        [result] = self.run([task])
+        [result] = self.run(step, [task])
         return result
 
     def report(self, counts: Mapping[str, int]) -> None:  # noqa: B027 - only some engines show it
@@ -149,10 +143,10 @@ class LocalExecutor(Executor):
         super().__init__(store)
         self._written: list[NewFiles] = []
 
-    def run(self, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
+    def run(self, step: str, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
         for task in tasks:
             try:
-                result = task.run(self.store, new_name)
+                result = task(self.store, new_name)
             except BaseException:
                 for written in self._written:
                     discard(self.store, written.paths())

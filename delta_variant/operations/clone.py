@@ -5,7 +5,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, cast
+from functools import partial
+from typing import Any, NamedTuple, cast
 from uuid import UUID, uuid4
 
 import msgspec
@@ -270,21 +271,13 @@ def _is_outside(path: str) -> bool:
     return is_absolute(path) or posixpath.normpath(path).startswith("../")
 
 
-@dataclass(frozen=True)
-class CopyTask:
-    """Copies files of a table to its clone."""
-
-    step: ClassVar[str] = "copy files"
-    clone: TableLocation
-    files: Sequence[FileCopy]
-
-    def run(self, store: Store, name: NameFile) -> None:
-        """Copy the files; a run that is repeated replaces them by the same content."""
-        target = open_store(self.clone)
-        with Threads(COPIES_AT_ONCE) as threads:
-            done = threads.map(lambda file: copy(store, file.path, target, file.new_path), self.files)
-            for file, _ in zip(self.files, done, strict=True):
-                advance(files=1, bytes_=file.size)
+def _copy_some(clone: TableLocation, files: Sequence[FileCopy], store: Store, name: NameFile) -> None:
+    """Copy files to the clone; a run that is repeated replaces them by the same content."""
+    target = open_store(clone)
+    with Threads(COPIES_AT_ONCE) as threads:
+        done = threads.map(lambda file: copy(store, file.path, target, file.new_path), files)
+        for file, _ in zip(files, done, strict=True):
+            advance(files=1, bytes_=file.size)
 
 
 def _copy_files(files: Sequence[FileCopy], store: Store, clone: TableLocation, executor: Executor) -> None:
@@ -295,7 +288,7 @@ def _copy_files(files: Sequence[FileCopy], store: Store, clone: TableLocation, e
     begin("copying", files=len(files), bytes_=size)
     groups = executor.split(files, lambda file: file.size, limit=BYTES_OF_TASK, total=size)
     try:
-        for _ in executor.run(CopyTask(clone, tuple(group)) for group in groups):
+        for _ in executor.run("copy files", (partial(_copy_some, clone, tuple(group)) for group in groups)):
             pass
         _check_shared(store, files)
     except BaseException:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
+from itertools import chain
 from os import PathLike, fspath
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -209,7 +211,8 @@ def convert_in_place(
     values = [_partition_values(file.path, partitions) for file in files]
     executor = executor_of(table, store, "CONVERT")
     groups = [tuple(group) for group in executor.split(files, lambda file: file.size)]
-    schemas = (each for found in executor.run(SchemaTask(group) for group in groups) for each in found)
+    found = executor.run("read schemas", (partial(_read_schemas, group) for group in groups))
+    schemas = chain.from_iterable(found)
     names = [field.name for field in partitions]
     after = table_changes.create(
         _columns(schemas, partitions),
@@ -222,8 +225,8 @@ def convert_in_place(
     )
     stats: Sequence[str | None] = [None] * len(files)
     if collect_stats:
-        tasks = (StatisticsTask(after, group) for group in groups)
-        stats = [text for found in executor.another().run(tasks) for text in found]
+        tasks = (partial(_compute_statistics, after, group) for group in groups)
+        stats = list(chain.from_iterable(executor.another().run("compute statistics", tasks)))
     adds = [_add_file(*each) for each in zip(files, values, stats, strict=True)]
     parameters = {
         "numFiles": len(files),
@@ -305,41 +308,25 @@ def _add_file(file: StoredFile, values: Mapping[str, str | None], stats: str | N
     )
 
 
-@dataclass(frozen=True)
-class SchemaTask:
-    """Reads the columns of Parquet files."""
-
-    step: ClassVar[str] = "read schemas"
-    files: Sequence[StoredFile]
-
-    def run(self, store: Store, name: NameFile) -> list[tuple[str, StructType]]:
-        """Return each schema with the path of a file that has it."""
-        found = _map_files(self.files, lambda file: _schema_of(open_file(store, file.path), file.path))
-        paths = (file.path for file in self.files)
-        return list(
-            {repr(schema): (path, schema) for path, schema in zip(paths, found, strict=True)}.values()
-        )
+def _read_schemas(files: Sequence[StoredFile], store: Store, name: NameFile) -> list[tuple[str, StructType]]:
+    """Return each schema with the path of a file that has it."""
+    found = _map_files(files, lambda file: _schema_of(open_file(store, file.path), file.path))
+    paths = (file.path for file in files)
+    return list({repr(schema): (path, schema) for path, schema in zip(paths, found, strict=True)}.values())
 
 
-@dataclass(frozen=True)
-class StatisticsTask:
-    """Computes the statistics of Parquet files that become files of a table."""
+def _compute_statistics(
+    table: TableConfiguration, files: Sequence[StoredFile], store: Store, name: NameFile
+) -> list[str]:
+    """Return the JSON text of the statistics of each Parquet file that becomes a file of a table."""
+    columns = table_columns(table.physical_schema, table.mapping_mode)
+    indexed = {tuple(field.name for field in chain) for chain in table.stats_columns}
 
-    step: ClassVar[str] = "compute statistics"
-    table: TableConfiguration
-    files: Sequence[StoredFile]
+    def compute(file: StoredFile) -> str:
+        opened = open_file(store, file.path, columns)
+        return stats_of(opened, list(variant_paths(opened)), indexed=indexed).to_json()
 
-    def run(self, store: Store, name: NameFile) -> list[str]:
-        """Return the JSON text of the statistics of each file."""
-        columns = table_columns(self.table.physical_schema, self.table.mapping_mode)
-        indexed = {tuple(field.name for field in chain) for chain in self.table.stats_columns}
-
-        def compute(file: StoredFile) -> str:
-            opened = open_file(store, file.path, columns)
-            paths = list(variant_paths(opened))
-            return stats_of(opened, paths, indexed=indexed).to_json()
-
-        return _map_files(self.files, compute)
+    return _map_files(files, compute)
 
 
 def _map_files(files: Sequence[StoredFile], read: Callable[[StoredFile], Found]) -> list[Found]:

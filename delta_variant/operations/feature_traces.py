@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -136,25 +136,23 @@ def _find_by_schema(
 ) -> pa.Table:
     """Return the files whose schema has a trace, except those with the paths `clean`."""
     files = snapshot.files.filter(pc.invert(pc.is_in(snapshot.files["path"], value_set=clean)))
-    tasks = (FindFilesTask(strip_files(snapshot), share, check) for share in split_files(executor, files))
-    found = pa.array([path for paths in executor.run(tasks) for path in paths], pa.string())
+    tasks = (partial(_find_in, strip_files(snapshot), share, check) for share in split_files(executor, files))
+    results = executor.run("find files with traces of the feature", tasks)
+    found = pa.array([path for paths in results for path in paths], pa.string())
     return files.filter(pc.is_in(files["path"], value_set=found))
 
 
-@dataclass(frozen=True)
-class FindFilesTask:
-    """Finds the files whose schema passes a check. The version has no store."""
-
-    step: ClassVar[str] = "find files with traces of the feature"
-    version: TableVersion
-    files: Iterable[FileEntry]
-    check: Callable[[FileReader], bool]
-
-    def run(self, store: Store, name: NameFile) -> list[str]:
-        """Return the paths of these files."""
-        known = PerSchema[bool]()
-        opened = TableReader.of(replace(self.version, store=store)).open_all(self.files)
-        return [file.file.path for file in opened if known.of(file.native, partial(self.check, file))]
+def _find_in(
+    version: TableVersion,
+    files: Iterable[FileEntry],
+    check: Callable[[FileReader], bool],
+    store: Store,
+    name: NameFile,
+) -> list[str]:
+    """Return the paths of the files whose schema passes a check."""
+    known = PerSchema[bool]()
+    opened = TableReader.of(replace(version, store=store)).open_all(files)
+    return [file.file.path for file in opened if known.of(file.native, partial(check, file))]
 
 
 def _rewrite(executor: Executor, snapshot: Snapshot, files: pa.Table, name: str, **which: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -291,23 +291,15 @@ def _check(present: Snapshot, past: Snapshot, after: TableConfiguration, removed
         )
 
 
-@dataclass(frozen=True)
-class FindTask:
-    """Looks for files of a table."""
-
-    step: ClassVar[str] = "find missing files"
-    paths: Sequence[str]
-
-    def run(self, store: Store, name: NameFile) -> list[str]:
-        """Return the files that do not exist."""
-        missing = []
-        with Threads(16) as threads:
-            found = threads.map(partial(exists, store), self.paths)
-            for path, is_found in zip(self.paths, found, strict=True):
-                advance(files=1)
-                if not is_found:
-                    missing.append(path)
-        return missing
+def _find_missing(paths: Sequence[str], store: Store, name: NameFile) -> list[str]:
+    """Return the files that do not exist."""
+    missing = []
+    with Threads(16) as threads:
+        for path, is_found in zip(paths, threads.map(partial(exists, store), paths), strict=True):
+            advance(files=1)
+            if not is_found:
+                missing.append(path)
+    return missing
 
 
 def _check_files_exist(plan: RestorePlan, executor: Executor) -> None:
@@ -315,8 +307,8 @@ def _check_files_exist(plan: RestorePlan, executor: Executor) -> None:
     past, paths = plan.past, list(paths_of(plan.added))
     begin("checking files", files=len(paths))
     groups = executor.split(paths, lambda _: 1, limit=FILES_OF_TASK)
-    tasks = (FindTask(tuple(group)) for group in groups)
-    missing = sorted({path for found in executor.run(tasks) for path in found})
+    results = executor.run("find missing files", (partial(_find_missing, tuple(group)) for group in groups))
+    missing = sorted({path for found in results for path in found})
     if missing:
         named = ", ".join(missing[:MAX_NAMED_FILES])
         more = f" and {len(missing) - MAX_NAMED_FILES:,} more" if len(missing) > MAX_NAMED_FILES else ""

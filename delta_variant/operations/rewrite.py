@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from .._arrow import total
 from .._progress import begin
 from ..data_file.options import FileOptions, WriteOptions
-from ..execution import Description, Executor, NameFile, executor_of
+from ..execution import Description, Executor, NameFile, Task, executor_of
 from ..expressions.tree import Expression
 from ..log.commit_context import CommitOptions, transaction_of
 from ..log.snapshot import Snapshot, TableVersion, strip_files
@@ -36,6 +36,9 @@ from ..write.rewrite import (
     skip_repeated,
 )
 from .optimize.auto_compaction import compact_partitions, compacts
+
+REWRITE = "rewrite files with matching rows"
+"""What the tasks of a change of rows do."""
 
 METRICS = {"DELETE": "numDeletedRows", "UPDATE": "numUpdatedRows"}
 """The metric of the changed rows of each operation."""
@@ -82,10 +85,10 @@ def run_rewrite(plan: RewritePlan, table: Any) -> RewriteResult:
         begin("rewriting", files=candidates.files.num_rows)
         version, pruning = strip_files(plan.snapshot), candidates.pruning_predicate
         tasks = (
-            RewriteTask(version, files, pruning, plan.change, plan.options)
+            partial(rewrite_some, version, files, pruning, plan.change, plan.options)
             for files in split_files(executor, candidates.files)
         )
-        parts = list(executor.run(tasks))
+        parts = list(executor.run(REWRITE, tasks))
         files = plan.options.files
         result = finish_rewrite(
             executor, plan.snapshot, candidates, parts, (), files, partial(commit_plan, plan)
@@ -108,45 +111,26 @@ def split_files(executor: Executor, files: Any) -> Iterator[Iterable[FileEntry]]
     return iter(shares) if files.num_rows else iter(())
 
 
-@dataclass(frozen=True)
-class RewriteTask:
-    """Rewrites those of some files that contain changed rows.
-
-    The version has no store.
-    """
-
-    step: ClassVar[str] = "rewrite files with matching rows"
-    version: TableVersion
-    files: Iterable[FileEntry]
-    pruning_predicate: PruningPredicate
-    change: Callable[[TableConfiguration], RowChange]
-    options: WriteOptions
-
-    def run(self, store: Store, name: NameFile) -> RewrittenPart:
-        """Return the files that are replaced and written; after an error, remove the new ones."""
-        version = replace(self.version, store=store)
-        state = version.configuration
-        change = self.change(state)
-        pruning, options = self.pruning_predicate, self.options
-        return rewrite_files(version, self.files, pruning, lambda _: change, state, options, name)
+def rewrite_some(
+    version: TableVersion,
+    files: Iterable[FileEntry],
+    pruning_predicate: PruningPredicate,
+    change_of: Callable[[TableConfiguration], RowChange],
+    options: WriteOptions,
+    store: Store,
+    name: NameFile,
+) -> RewrittenPart:
+    """Rewrite those of some files that contain changed rows; after an error, remove the new files."""
+    version, state = replace(version, store=store), version.configuration
+    change = change_of(state)
+    return rewrite_files(version, files, pruning_predicate, lambda _: change, state, options, name)
 
 
-@dataclass(frozen=True)
-class ChangeFilesTask:
-    """Writes the rows of whole files to change data files.
-
-    The version has no store.
-    """
-
-    step: ClassVar[str] = "write change data"
-    version: TableVersion
-    files: Sequence[FileEntry]
-    change: ChangeType
-
-    def run(self, store: Store, name: NameFile) -> WrittenFiles:
-        """Return the change data files."""
-        version = replace(self.version, store=store)
-        return write_whole_files(version, version.configuration, self.files, self.change, name)
+def _write_changes(
+    version: TableVersion, files: Sequence[FileEntry], change: ChangeType, store: Store, name: NameFile
+) -> WrittenFiles:
+    """Write the rows of whole files to change data files."""
+    return write_whole_files(replace(version, store=store), version.configuration, files, change, name)
 
 
 def finish_rewrite(
@@ -167,7 +151,8 @@ def finish_rewrite(
     if any(part.changes for part in parts):
         emptied = [file for part in parts for file in part.emptied]
         new = [file for written in inserted for file in written.entries()]
-        changes = list(executor.run(_change_tasks(executor, snapshot, emptied, new)))
+        tasks = _change_tasks(executor, snapshot, emptied, new)
+        changes = list(executor.run("write change data", tasks))
     rewritten = combine_parts(candidates, parts, inserted=inserted, changes=changes)
     written: Iterator[RewrittenPart | WrittenFiles] = chain(parts, inserted, changes)
     result = executor.commit(lambda: commit(rewritten), (each.paths() for each in written))
@@ -178,12 +163,12 @@ def finish_rewrite(
 
 def _change_tasks(
     executor: Executor, snapshot: Snapshot, emptied: Sequence[FileEntry], new: Sequence[FileEntry]
-) -> Iterator[ChangeFilesTask]:
+) -> Iterator[Task[WrittenFiles]]:
     version = strip_files(snapshot)
     kinds: list[tuple[ChangeType, Sequence[FileEntry]]] = [("delete", emptied), ("insert", new)]
     for change, files in kinds:
         for share in executor.split(files, lambda file: file.size or 0) if files else ():
-            yield ChangeFilesTask(version, tuple(share), change)
+            yield partial(_write_changes, version, tuple(share), change)
 
 
 def commit_plan(plan: RewritePlan, rewritten: RewrittenFiles) -> RewriteResult:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -243,36 +244,28 @@ def repair_statistics(
     chosen = select_files(snapshot.files.to_pylist(), files, snapshot.uri)
     executor, version = executor_of(table, snapshot.store, "REPAIR STATISTICS"), strip_files(snapshot)
     groups = executor.split(chosen, lambda file: file["size"] or 0, rounds=ROUNDS)
-    tasks = (RepairTask(version, tuple(group), max_variant_stats_paths) for group in groups)
-    found = tuple(repair for repairs in executor.run(tasks) for repair in repairs)
+    tasks = (partial(_compare_files, version, tuple(group), max_variant_stats_paths) for group in groups)
+    found = tuple(repair for repairs in executor.run("compute statistics", tasks) for repair in repairs)
     result = RepairResult(None, snapshot.uri, snapshot.version, len(chosen), found, dry_run)
     return result if dry_run else _commit_repair(snapshot, result, commit)
 
 
-@dataclass(frozen=True)
-class RepairTask:
-    """Compares the statistics of data files, rows of `Snapshot.files`.
-
-    The version has no store.
-    """
-
-    step: ClassVar[str] = "compute statistics"
-    version: TableVersion
-    files: Sequence[Mapping[str, Any]]
-    max_variant_stats_paths: int
-
-    def run(self, store: Store, name: NameFile) -> tuple[FileRepair, ...]:
-        """Return the repairs of those files that have wrong or missing statistics."""
-        version = replace(self.version, store=store)
-        limit = self.max_variant_stats_paths if version.configuration.supports_shredding else 0
-        begin(
-            "comparing statistics", files=len(self.files), bytes_=sum(int(add["size"]) for add in self.files)
-        )
-        repairs = []
-        for subject in file_subjects(version, self.files):
-            repairs.append(_compare_file(subject, limit))
-            advance(files=1, bytes_=int(subject.add["size"]))
-        return tuple(repair for repair in repairs if repair is not None)
+def _compare_files(
+    version: TableVersion,
+    files: Sequence[Mapping[str, Any]],
+    max_variant_stats_paths: int,
+    store: Store,
+    name: NameFile,
+) -> tuple[FileRepair, ...]:
+    """Return the repairs of those files, rows of `Snapshot.files`, that have wrong or missing statistics."""
+    version = replace(version, store=store)
+    limit = max_variant_stats_paths if version.configuration.supports_shredding else 0
+    begin("comparing statistics", files=len(files), bytes_=sum(int(add["size"]) for add in files))
+    repairs = []
+    for subject in file_subjects(version, files):
+        repairs.append(_compare_file(subject, limit))
+        advance(files=1, bytes_=int(subject.add["size"]))
+    return tuple(repair for repair in repairs if repair is not None)
 
 
 def _compare_file(subject: FileSubject, max_variant_stats_paths: int) -> FileRepair | None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -301,23 +301,16 @@ def _folders(path: str) -> Iterator[str]:
         yield path
 
 
-@dataclass(frozen=True)
-class DeleteTask:
-    """Deletes files of a table."""
-
-    step: ClassVar[str] = "delete files"
-    paths: Sequence[str]
-
-    def run(self, store: Store, name: NameFile) -> dict[str, StoreError]:
-        """Return the errors of the files that could not be deleted, by path."""
-        size = FILES_OF_TASK if isinstance(store.objects, DeletesInBulk) else 1
-        parts = list(pack_by_size(self.paths, lambda _: 1, size))
-        failures: dict[str, StoreError] = {}
-        with Threads(16) as threads:
-            for part, failed in zip(parts, threads.map(partial(_delete, store), parts), strict=True):
-                advance(files=len(part))
-                failures.update(failed)
-        return failures
+def _delete_some(paths: Sequence[str], store: Store, name: NameFile) -> dict[str, StoreError]:
+    """Delete files, and return the errors of those that could not be deleted, by path."""
+    size = FILES_OF_TASK if isinstance(store.objects, DeletesInBulk) else 1
+    parts = list(pack_by_size(paths, lambda _: 1, size))
+    failures: dict[str, StoreError] = {}
+    with Threads(16) as threads:
+        for part, failed in zip(parts, threads.map(partial(_delete, store), parts), strict=True):
+            advance(files=len(part))
+            failures.update(failed)
+    return failures
 
 
 def _delete(store: Store, paths: Sequence[str]) -> dict[str, StoreError]:
@@ -371,7 +364,7 @@ def _delete_files(plan: VacuumPlan, executor: Executor) -> Mapping[str, StoreErr
     begin("deleting", files=len(plan.files))
     groups = executor.split(plan.files, lambda _: 1, limit=FILES_OF_TASK)
     failures: dict[str, StoreError] = {}
-    for failed in executor.run(DeleteTask(tuple(paths)) for paths in groups):
+    for failed in executor.run("delete files", (partial(_delete_some, tuple(paths)) for paths in groups)):
         failures.update(failed)
     return failures or executor.find_kept(plan.files)
 

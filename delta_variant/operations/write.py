@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -245,22 +246,14 @@ class WriteTask:
         )
 
 
-@dataclass(frozen=True)
-class RowsTask:
-    """Writes the rows that this process reads."""
-
-    step: ClassVar[str] = "write files"
-    task: WriteTask
-    rows: Batches
-
-    def run(self, store: Store, name: NameFile) -> WrittenRows:
-        """Return the new files."""
-        json = self.task.options.json
-        with RejectsFile(json.rejects) as file:
-            invalid_values = InvalidValueHandler(json.on_invalid, file.keep)
-            files = self.task.write(store, name, [self.task.apply_rules(self.rows)], invalid_values)
-            _close(file, store, files)
-        return WrittenRows(files, invalid_values.count)
+def _write_rows(task: WriteTask, rows: Batches, store: Store, name: NameFile) -> WrittenRows:
+    """Write the rows that this process reads, and return the new files."""
+    json = task.options.json
+    with RejectsFile(json.rejects) as file:
+        invalid_values = InvalidValueHandler(json.on_invalid, file.keep)
+        files = task.write(store, name, [task.apply_rules(rows)], invalid_values)
+        _close(file, store, files)
+    return WrittenRows(files, invalid_values.count)
 
 
 def _close(rejects: RejectsFile, store: Store, files: WrittenFiles) -> None:
@@ -294,7 +287,8 @@ class ArrowRows:
 
     def write(self, write: WritePlan, executor: Executor) -> Sequence[WrittenRows]:
         """Write the rows; after an error, remove the new files."""
-        return list(executor.run([RowsTask(WriteTask.of(write), self.batches)]))
+        task = partial(_write_rows, WriteTask.of(write), self.batches)
+        return list(executor.run("write files", [task]))
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

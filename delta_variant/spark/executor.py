@@ -49,11 +49,8 @@ COPIED_BYTES = 8 << 20
 class SortedGroups:
     """Writes groups whose rows Spark sorts, over as many tasks as there will be files."""
 
+    step: str
     task: GroupsTask
-
-    @property
-    def step(self) -> str:
-        return self.task.step
 
     def rows(self, spark: SparkSession, uri: str, storage_options: Mapping[str, str] | None) -> DataFrame:
         """Return the rows of groups sorted by group and keys, with a partition for each file to write."""
@@ -183,13 +180,13 @@ class SparkExecutor(Executor):
         tasks = rounds * max(parallelism(self.spark), 1)
         return iter(pack_by_size(items, size_of, min(limit, total // tasks + 1)))
 
-    def run(self, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
+    def run(self, step: str, tasks: Iterable[Task[Result]]) -> Iterator[Result]:
         # Spark distributes the tasks, and returns the results, in an order of its own.
         numbered = list(enumerate(tasks))
         if numbered:
             shared: list[Shared] = []
             packed = [pack_sharing(each, shared) for each in numbered]
-            step, count = numbered[0][1].step, len(packed)
+            count = len(packed)
             if count * sum(map(len, packed)) <= COPIED_BYTES:
                 rows, each = self.spark.range(0, count, 1, count), EachTask(step, shared, packed)
             else:
@@ -197,16 +194,16 @@ class SparkExecutor(Executor):
             results = self.run_partitions(rows, each)
             yield from (result for _, result in sorted(results, key=itemgetter(0)))
 
-    def run_whole(self, task: Task[Result]) -> list[Result]:
+    def run_whole(self, step: str, task: Task[Result]) -> list[Result]:
         whole: Any = task
         if isinstance(whole, GroupsTask):
-            sort = SortedGroups(whole)
+            sort = SortedGroups(step, whole)
             return self.run_partitions(sort.rows(self.spark, self.store.uri, self.storage_options), sort)
-        return super().run_whole(task)
+        return super().run_whole(step, task)
 
-    def run_on_driver(self, task: Task[Result]) -> Result:
+    def run_on_driver(self, step: str, task: Task[Result]) -> Result:
         try:
-            return task.run(self.store, new_name)
+            return task(self.store, new_name)
         except BaseException:
             remove_lost(self.folders, self.job, (), of_all_runs=False)
             raise
@@ -266,7 +263,7 @@ def _not_shared(store: Store, path: str) -> StoreError:
 
 
 class PartitionTask(Protocol):
-    """The work on a partition of a DataFrame; `step` says what it does, as that of a `Task`."""
+    """The work on a partition of a DataFrame; `step` says what it does, for a person who watches."""
 
     @property
     def step(self) -> str:
@@ -291,7 +288,7 @@ class EachTask:
         """Yield the number and the result of each task."""
         for packed in self._of_partition(batches):
             number, task = unpack_sharing(packed, self.shared)
-            result = task.run(store, name)
+            result = task(store, name)
             # The results of many tasks can describe more files than fit into the memory of the driver.
             yield number, result.compress() if hasattr(result, "compress") else result
 

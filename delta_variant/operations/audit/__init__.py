@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, TypeAlias
+from functools import partial
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -323,30 +324,20 @@ def statistics_findings(subject: FileSubject) -> list[Finding]:
     return findings
 
 
-@dataclass(frozen=True)
-class AuditTask:
-    """Audits data files of a version, rows of `Snapshot.files`, without the log.
-
-    The version has no store.
-    """
-
-    step: ClassVar[str] = "audit files"
-    version: TableVersion
-    files: Sequence[Mapping[str, Any]]
-    data: bool
-
-    def run(self, store: Store, name: NameFile) -> AuditedFiles:
-        """Return the files with their violations, in order."""
-        log = LogSurvey(store, self.version.version, table=replace(self.version, store=store))
-        return _audit_files(TableSubject(log), self.files, data=self.data)
+def _audit_some(
+    version: TableVersion, files: Sequence[Mapping[str, Any]], data: bool, store: Store, name: NameFile
+) -> AuditedFiles:
+    """Audit data files of a version, rows of `Snapshot.files`, without the log."""
+    log = LogSurvey(store, version.version, table=replace(version, store=store))
+    return _audit_files(TableSubject(log), files, data=data)
 
 
 def _run_tasks(
     snapshot: Snapshot, files: Sequence[Mapping[str, Any]], data: bool, executor: Executor
 ) -> AuditedFiles:
     groups = executor.split(files, lambda file: file["size"] or 0, rounds=ROUNDS)
-    tasks = (AuditTask(strip_files(snapshot), tuple(group), data) for group in groups)
-    return [file for audited in executor.run(tasks) for file in audited]
+    tasks = (partial(_audit_some, strip_files(snapshot), tuple(group), data) for group in groups)
+    return [file for audited in executor.run("audit files", tasks) for file in audited]
 
 
 def _audit_files(subject: TableSubject, files: Iterable[Mapping[str, Any]], *, data: bool) -> AuditedFiles:

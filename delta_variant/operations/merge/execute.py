@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import chain
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,7 +41,7 @@ from ...write.rewrite import (
 )
 from ...write.router import write_files
 from ...write.row_rules import RowRules, complete_rows
-from ..rewrite import finish_rewrite, rewrite_executor, split_files
+from ..rewrite import REWRITE, finish_rewrite, rewrite_executor, split_files
 from .joining import Join, Pairs, side_inputs, unqualify
 from .plan import (
     Clause,
@@ -250,65 +250,49 @@ class MemorySource:
         pruning, conditions = candidates.pruning_predicate, leading_conditions(predicate)
         if not plan.reads_all_rows:
             conditions += join.conditions()
-        new_task = partial(MergeTask, version, pruning, conditions, join, plan.clauses, plan.options)
-        parts = list(executor.run(map(new_task, split_files(executor, candidates.files))))
+        merge = partial(_merge_files, version, pruning, conditions, join, plan.clauses, plan.options)
+        tasks = (partial(merge, files) for files in split_files(executor, candidates.files))
+        parts = list(executor.run(REWRITE, tasks))
         inserted: list[WrittenFiles] = []
         if any(clause.when == "not matched" for clause in plan.clauses):
             matched = tuple(each.matched for each in parts if each.matched is not None)
-            inserted.append(
-                executor.run_on_driver(InsertTask(version, join, plan.clauses, plan.options, matched))
-            )
+            insert = partial(_insert_unmatched, version, join, plan.clauses, plan.options, matched)
+            inserted.append(executor.run_on_driver("write inserted rows", insert))
         return MergedFiles(predicate, candidates, parts, inserted, self.rows.num_rows)
 
 
-@dataclass(frozen=True)
-class MergeTask:
-    """Merges a source in memory into some files of a table.
-
-    The version has no store.
-    """
-
-    step: ClassVar[str] = "rewrite files with matching rows"
-    version: TableVersion
-    pruning_predicate: PruningPredicate
-    conditions: Sequence[RowCondition]
-    join: Join
-    clauses: Sequence[Clause]
-    options: WriteOptions
-    files: Iterable[FileEntry]
-
-    def run(self, store: Store, name: NameFile) -> MergedPart:
-        """Return the files that are replaced and written; after an error, remove the new ones."""
-        version = replace(self.version, store=store)
-        state = version.configuration
-        merge = _MergeState(MergeRows(version, self.join, self.clauses, RowRules.of(state)))
-        change, pruning = merge.change_of(self.conditions), self.pruning_predicate
-        part = rewrite_files(version, self.files, pruning, change, state, self.options, name)
-        empty: Array = pa.array([], pa.int64())
-        matched = pc.unique(pa.concat_arrays([empty, *merge.matched]))
-        return MergedPart(part, NO_FILES, dict(merge.counts), matched)
+def _merge_files(
+    version: TableVersion,
+    pruning: PruningPredicate,
+    conditions: Sequence[RowCondition],
+    join: Join,
+    clauses: Sequence[Clause],
+    options: WriteOptions,
+    files: Iterable[FileEntry],
+    store: Store,
+    name: NameFile,
+) -> MergedPart:
+    """Merge a source in memory into some files of a table; after an error, remove the new files."""
+    version, state = replace(version, store=store), version.configuration
+    merge = _MergeState(MergeRows(version, join, clauses, RowRules.of(state)))
+    part = rewrite_files(version, files, pruning, merge.change_of(conditions), state, options, name)
+    empty: Array = pa.array([], pa.int64())
+    matched = pc.unique(pa.concat_arrays([empty, *merge.matched]))
+    return MergedPart(part, NO_FILES, dict(merge.counts), matched)
 
 
-@dataclass(frozen=True)
-class InsertTask:
-    """Writes the rows of a source in memory that matched no row of the table.
-
-    The version has no store.
-    """
-
-    step: ClassVar[str] = "write inserted rows"
-    version: TableVersion
-    join: Join
-    clauses: Sequence[Clause]
-    options: WriteOptions
-    matched: Sequence[Array]
-
-    def run(self, store: Store, name: NameFile) -> WrittenFiles:
-        """Return the files of the new rows."""
-        version = replace(self.version, store=store)
-        rules = RowRules.of(version.configuration)
-        new = MergeRows(version, self.join, self.clauses, rules).inserted(self.matched)
-        return insert_rows(version, new, self.options, name)
+def _insert_unmatched(
+    version: TableVersion,
+    join: Join,
+    clauses: Sequence[Clause],
+    options: WriteOptions,
+    matched: Sequence[Array],
+    store: Store,
+    name: NameFile,
+) -> WrittenFiles:
+    """Write the rows of a source in memory that matched no row of the table."""
+    version, rules = replace(version, store=store), RowRules.of(version.configuration)
+    return insert_rows(version, MergeRows(version, join, clauses, rules).inserted(matched), options, name)
 
 
 def insert_rows(

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from itertools import zip_longest
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,6 +55,8 @@ READ_COLUMNS = [field.name for field in fields(FileEntry)]
 
 WHOLE_PARTITION = 1 << 62
 """A size that all files of a partition have together at most."""
+
+WRITE_GROUPS = "rewrite groups of files"
 
 FILES_AT_ONCE = 2
 """The number of files that are read concurrently. The columns of one file are decoded sequentially."""
@@ -219,8 +221,8 @@ def _plan_groups(plan: OptimizePlan, executor: Executor) -> list[FileGroup]:
     shares = executor.split(bins, _size_of)
     # Only an optimize returns the sizes.
     estimates, version = not plan.reason, strip_files(plan.snapshot)
-    tasks = (PlanGroupsTask(version, tuple(share), plan.options, estimates) for share in shares)
-    groups = [group for found in executor.run(tasks) for group in found]
+    tasks = (partial(_plan_some, version, tuple(share), plan.options, estimates) for share in shares)
+    groups = [group for found in executor.run("plan groups of files", tasks) for group in found]
     return [
         replace(group, files=each.files)
         for each, group in zip(plan.bins, groups, strict=True)
@@ -232,24 +234,21 @@ def _size_of(files: Bin | FileGroup) -> int:
     return total(files.files["size"])
 
 
-@dataclass(frozen=True)
-class PlanGroupsTask:
-    """Plans how bins of files are rewritten."""
-
-    step: ClassVar[str] = "plan groups of files"
-    version: TableVersion
-    bins: Sequence[Bin]
-    options: WriteOptions
-    estimates: bool
-
-    def run(self, store: Store, name: NameFile) -> list[FileGroup | None]:
-        """Return the group of each bin, None for one whose files stay."""
-        version, groups = replace(self.version, store=store), []
-        for each in self.bins:
-            with locate_malformed(version, files_of(each.files)):
-                groups.append(plan_group(version, each, self.options, estimates=self.estimates))
-            advance(files=1)
-        return groups
+def _plan_some(
+    version: TableVersion,
+    bins: Sequence[Bin],
+    options: WriteOptions,
+    estimates: bool,
+    store: Store,
+    name: NameFile,
+) -> list[FileGroup | None]:
+    """Return how each bin is rewritten, None for one whose files stay."""
+    version, groups = replace(version, store=store), []
+    for each in bins:
+        with locate_malformed(version, files_of(each.files)):
+            groups.append(plan_group(version, each, options, estimates=estimates))
+        advance(files=1)
+    return groups
 
 
 @dataclass(frozen=True)
@@ -402,10 +401,11 @@ def _write(
     parts = [replace(group, files=group.files.select(READ_COLUMNS)) for group in groups]
     whole = GroupsTask(strip_files(plan.snapshot), parts, plan.options, plan.keys)
     if plan.keys:
-        results = executor.run_whole(whole)
+        results = executor.run_whole(WRITE_GROUPS, whole)
     else:
         shares = executor.split(parts, _size_of)
-        results = list(executor.run(replace(whole, groups=tuple(share)) for share in shares))
+        tasks = (replace(whole, groups=tuple(share)) for share in shares)
+        results = list(executor.run(WRITE_GROUPS, tasks))
     used = [options for result in results for options in result.options]
     done = [
         group.written_with(plan.snapshot, options) if options else group
@@ -444,13 +444,12 @@ class GroupsTask:
     With keys, the rows of each group are sorted.
     """
 
-    step: ClassVar[str] = "rewrite groups of files"
     version: TableVersion
     groups: Sequence[FileGroup]
     options: WriteOptions
     keys: tuple[Expression, ...]
 
-    def run(self, store: Store, name: NameFile) -> WrittenGroups:
+    def __call__(self, store: Store, name: NameFile) -> WrittenGroups:
         """Return the new files; after an error, remove them."""
         version, written = replace(self.version, store=store), list[WrittenFiles]()
         used: list[list[WriteOptions]] = []
@@ -488,26 +487,19 @@ def _merge_residual_files(
             residual[repr(sorted(file.partition_values.items()))].append(entry)
     parts = [files for files in residual.values() if len(files) > 1]
     options, version = replace(plan.options, is_residual=True), strip_files(plan.snapshot)
-    new = list(executor.run(ResidualTask(version, tuple(files), options) for files in parts))
+    tasks = (partial(_combine_residual, version, tuple(files), options) for files in parts)
+    new = list(executor.run("combine files of residual rows", tasks))
     replaced = {file.path for files in parts for file in files}
     discard(plan.snapshot.store, replaced)
     return [*(files.without(replaced) for files in written), *new]
 
 
-@dataclass(frozen=True)
-class ResidualTask:
-    """Writes the rows of new residual files of a partition to one file."""
-
-    step: ClassVar[str] = "combine files of residual rows"
-    version: TableVersion
-    files: Sequence[FileEntry]
-    options: WriteOptions
-
-    def run(self, store: Store, name: NameFile) -> WrittenFiles:
-        """Return the new file."""
-        version = replace(self.version, store=store)
-        rows = (batch for batch, _ in read_rows(version, self.files, (), self.options))
-        return write_rows(version, rows, self.options, name)
+def _combine_residual(
+    version: TableVersion, files: Sequence[FileEntry], options: WriteOptions, store: Store, name: NameFile
+) -> WrittenFiles:
+    """Write the rows of new residual files of a partition to one file."""
+    version = replace(version, store=store)
+    return write_rows(version, (batch for batch, _ in read_rows(version, files, (), options)), options, name)
 
 
 def _count_rows(batches: Iterable[Rows]) -> Iterator[Rows]:
