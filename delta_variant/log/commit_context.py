@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -45,6 +45,11 @@ class CommitContext:
     clock: Clock
     txn: Txn | None = None
     origin: Txn | None = None
+
+    @property
+    def transactions(self) -> Iterator[Txn]:
+        """Yield the application transactions."""
+        return (txn for txn in (self.txn, self.origin) if txn is not None)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from types import TracebackType
 from typing import Any, BinaryIO, cast
@@ -26,6 +27,7 @@ from ..protocol.actions import (
     CommitInfo,
     DomainMetadata,
     Metadata,
+    Protocol,
     RemoveFile,
     decode_path,
     encode_commit,
@@ -58,23 +60,59 @@ EMPTY_BASE = Base(version=-1, timestamp=None, high_water_mark=NO_ROW_IDS)
 class PendingCommit:
     """A commit before it has a version.
 
-    `table` is the table after the commit. `table_actions` are the actions other than `commitInfo` and those
-    of `files`. `starts_timestamps` states that the commit is the first one of the table with an in-commit
-    timestamp, and `advances_identities` that its metadata has other high water marks and no other change.
+    `snapshot` is the table that it is based on, None for a new table, and `table` the table after it.
+    `table_actions` are the actions other than `commitInfo` and those of `files`.
     """
 
+    snapshot: Snapshot | None
     table: TableConfiguration
     table_actions: tuple[Action, ...]
     files: FileChanges
     context: CommitContext
-    read_version: int | None
     is_blind_append: bool
-    starts_timestamps: bool = False
-    advances_identities: bool = False
 
-    def with_rebased(self, rebased: RebasedFiles) -> PendingCommit:
-        """Return the commit with other rebased files."""
-        return replace(self, files=msgspec.structs.replace(self.files, rebased=rebased))
+    @classmethod
+    def on(
+        cls,
+        snapshot: Snapshot,
+        after: TableConfiguration | None,
+        files: FileChanges,
+        context: CommitContext,
+        *,
+        domains: Sequence[DomainMetadata] = (),
+        is_blind_append: bool = False,
+    ) -> PendingCommit:
+        """Return a commit on top of a snapshot; `after` is None if the table stays as it is."""
+        table = after or snapshot.configuration
+        pairs = ((table.protocol, snapshot.protocol), (table.metadata, snapshot.metadata))
+        changes = (action for action, before in pairs if action != before)
+        return cls(
+            snapshot, table, (*changes, *context.transactions, *domains), files, context, is_blind_append
+        )
+
+    @property
+    def changes_table(self) -> bool:
+        """Return whether the commit has another protocol or other metadata."""
+        return any(isinstance(action, Protocol | Metadata) for action in self.table_actions)
+
+    @cached_property
+    def starts_timestamps(self) -> bool:
+        """Return whether the commit is the first one of an existing table with an in-commit timestamp."""
+        if self.snapshot is None or self.snapshot.configuration.enables("inCommitTimestamp"):
+            return False
+        return self.table.enables("inCommitTimestamp")
+
+    @cached_property
+    def advances_identities(self) -> bool:
+        """Return whether the table differs only in high water marks of identity columns."""
+        if (before := self.snapshot) is None:
+            return False
+        metadata = msgspec.structs.replace(self.table.metadata, schema_string=before.metadata.schema_string)
+        return (
+            self.table.protocol == before.protocol
+            and metadata == before.metadata
+            and differ_in_high_water_marks(self.table.schema, before.schema)
+        )
 
     def actions_after(self, base: Base) -> list[Action]:
         """Return the actions of the version after `base`, without those of `files`.
@@ -111,8 +149,8 @@ class PendingCommit:
         fields["operationParameters"] = encode_parameters(context.parameters)
         if context.user_metadata is not None:
             fields["userMetadata"] = context.user_metadata
-        if self.read_version is not None:
-            fields["readVersion"] = self.read_version
+        if self.snapshot is not None:
+            fields["readVersion"] = self.snapshot.version
         fields["isBlindAppend"] = self.is_blind_append
         metrics = {**context.metrics, **self.files.rebased.metrics}
         fields["operationMetrics"] = {name: str(value) for name, value in metrics.items()}
@@ -126,22 +164,6 @@ class PendingCommit:
         fields["engineInfo"] = context.engine_info
         fields["txnId"] = context.txn_id
         return CommitInfo(fields)
-
-
-def starts_in_commit_timestamps(snapshot: Snapshot, pending: PendingCommit) -> bool:
-    """Return whether a commit enables in-commit timestamps, which `snapshot` does not have."""
-    tables = (pending.table, snapshot.configuration)
-    return [table.enables("inCommitTimestamp") for table in tables] == [True, False]
-
-
-def advances_identities(snapshot: Snapshot, table: TableConfiguration) -> bool:
-    """Return whether a table after a commit differs only in high water marks of identity columns."""
-    metadata = msgspec.structs.replace(table.metadata, schema_string=snapshot.metadata.schema_string)
-    return (
-        table.protocol == snapshot.protocol
-        and metadata == snapshot.metadata
-        and differ_in_high_water_marks(table.schema, snapshot.schema)
-    )
 
 
 def _record_start(action: Action, version: int, info: CommitInfo) -> Action:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from time import sleep
 
+import msgspec
 import pyarrow as pa
 
 from .._logging import get_logger
@@ -49,9 +50,7 @@ from .pending_commit import (
     FileChanges,
     PendingCommit,
     RebasedFiles,
-    advances_identities,
     read_high_water_mark,
-    starts_in_commit_timestamps,
 )
 from .replay import Commit, CommitTables, as_checkpoint, replay
 from .snapshot import Snapshot
@@ -81,14 +80,8 @@ def create_table(
     Raises TableExistsError if another writer created the table first, and CommitUnknownError if the store
     answers that version 0 exists, but does not return it.
     """
-    pending = PendingCommit(
-        table,
-        (table.protocol, table.metadata, *_transactions(context), *domains),
-        FileChanges(adds),
-        context,
-        read_version=None,
-        is_blind_append=True,
-    )
+    actions: tuple[Action, ...] = (table.protocol, table.metadata, *context.transactions, *domains)
+    pending = PendingCommit(None, table, actions, FileChanges(adds), context, is_blind_append=True)
     with _fixed_lines(pending) as fixed:
         attempts = CommitAttempts(store, context.txn_id)
         while True:
@@ -125,16 +118,9 @@ def add_files(
     the metadata or has a `txn` of the same application, and ProtocolError for files without `numRecords` in a
     table that supports row tracking.
     """
-    changes = tuple(_changes_of_table(snapshot, after))
-    pending = PendingCommit(
-        after or snapshot.configuration,
-        (*changes, *_transactions(context)),
-        FileChanges(adds, data_change=data_change),
-        context,
-        read_version=snapshot.version,
-        is_blind_append=data_change,
-    )
-    find_conflict = append_conflicts(context.txn, changes_table=bool(changes))
+    files = FileChanges(adds, data_change=data_change)
+    pending = PendingCommit.on(snapshot, after, files, context, is_blind_append=data_change)
+    find_conflict = append_conflicts(context.txn, changes_table=pending.changes_table)
     return _commit_with_retries(snapshot, pending, find_conflict)
 
 
@@ -160,25 +146,18 @@ def replace_files(
     file of `reads`, or added one that the operation would have read. An added file does not conflict if the
     rows stay the same, or if the table is `WriteSerializable` and the concurrent commit is a blind append.
     """
-    table, changed = after or snapshot.configuration, tuple(_changes_of_table(snapshot, after))
-    pending = PendingCommit(
-        table,
-        (*changed, *_transactions(context), *domains),
-        FileChanges(adds, removed, context.clock(), data_change, changes, rebased or RebasedFiles()),
-        context,
-        read_version=snapshot.version,
-        is_blind_append=False,
-    )
+    files = FileChanges(adds, removed, context.clock(), data_change, changes, rebased or RebasedFiles())
+    pending = PendingCommit.on(snapshot, after, files, context, domains=domains)
     find_conflict = replacement_conflicts(
-        pending.files,
+        files,
         reads,
         domains,
         context.txn,
-        changes_table=bool(changed),
+        changes_table=pending.changes_table,
         changes_rows=data_change,
         tolerates_appends=(
-            table.get(properties.ISOLATION_LEVEL) == "WriteSerializable"
-            and table.metadata == snapshot.metadata
+            pending.table.get(properties.ISOLATION_LEVEL) == "WriteSerializable"
+            and pending.table.metadata == snapshot.metadata
             and not reads.with_appends
         ),
     )
@@ -196,14 +175,7 @@ def change_next(
 
     Raises CommitConflictError if another writer committed that version.
     """
-    pending = PendingCommit(
-        after,
-        (*_changes_of_table(snapshot, after), *domains),
-        FileChanges(data_change=False),
-        context,
-        read_version=snapshot.version,
-        is_blind_append=False,
-    )
+    pending = PendingCommit.on(snapshot, after, FileChanges(data_change=False), context, domains=domains)
     return _commit_with_retries(snapshot, pending, lambda actions: "was committed first")
 
 
@@ -221,26 +193,8 @@ def recommit_files(
     as `add_files` does.
     """
     changes = FileChanges(adds, data_change=False)
-    pending = PendingCommit(
-        snapshot.configuration,
-        _transactions(context),
-        changes,
-        context,
-        read_version=snapshot.version,
-        is_blind_append=False,
-    )
+    pending = PendingCommit.on(snapshot, None, changes, context)
     return _commit_with_retries(snapshot, pending, recommit_conflicts(changes.added_table(), context.txn))
-
-
-def _changes_of_table(snapshot: Snapshot, after: TableConfiguration | None) -> Iterator[Action]:
-    if after is not None and after.protocol != snapshot.protocol:
-        yield after.protocol
-    if after is not None and after.metadata != snapshot.metadata:
-        yield after.metadata
-
-
-def _transactions(context: CommitContext) -> tuple[Action, ...]:
-    return tuple(txn for txn in (context.txn, context.origin) if txn is not None)
 
 
 @contextmanager
@@ -280,11 +234,6 @@ def _commit_with_retries(
     snapshot: Snapshot, pending: PendingCommit, find_conflict: FindConflict, rows: RowReads | None = None
 ) -> int:
     """Commit on top of everything committed since `snapshot`, unless one of those commits conflicts."""
-    pending = replace(
-        pending,
-        starts_timestamps=starts_in_commit_timestamps(snapshot, pending),
-        advances_identities=advances_identities(snapshot, pending.table),
-    )
     with _fixed_lines(pending) as fixed:
         return _commit_lines(snapshot, pending, fixed, find_conflict, rows)
 
@@ -315,7 +264,8 @@ def _commit_lines(
             if own is None:
                 base = _rebase(base, concurrent, snapshot.uri, find_conflict)
                 if rows is not None:
-                    pending = pending.with_rebased(rows.rebase(pending.files.rebased))
+                    rebased = rows.rebase(pending.files.rebased)
+                    pending = replace(pending, files=msgspec.structs.replace(pending.files, rebased=rebased))
                 attempts.lose(version, is_hidden=not concurrent)
                 continue
             version = own
