@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeGuard
 
@@ -222,6 +222,33 @@ class _Retyped:
 def is_any_list(arrow_type: pa.DataType) -> TypeGuard[pa.ListType[Any] | pa.LargeListType[Any]]:
     """Return whether a type is a list, with offsets of any size."""
     return pa.types.is_list(arrow_type) or pa.types.is_large_list(arrow_type)
+
+
+def arrow_type_at(found: Any, path: Iterable[str]) -> Any:
+    """Return the type at a path, also of `element`, `key` and `value`, in a schema or a type, None without it."""
+    for step in path:
+        if found is None:
+            return None
+        if isinstance(found, pa.Schema) or arrow_types.is_struct(found):
+            position = found.get_field_index(step)
+            found = found.field(position).type if position >= 0 else None
+        elif arrow_types.is_map(found):
+            found = found.key_type if step == "key" else found.item_type
+        else:
+            found = getattr(found, "value_type", None)
+    return found
+
+
+def leaf_types(arrow_type: Any) -> Iterator[pa.DataType]:
+    """Yield the types of the leaves of a type, in order."""
+    # A stack, because nested generators would take a call per level for each of hundreds of leaves.
+    waiting = [arrow_type]
+    while waiting:
+        found = waiting.pop()
+        if arrow_types.is_nested(found):
+            waiting += (found.field(index).type for index in reversed(range(found.num_fields)))
+        else:
+            yield found
 
 
 def is_any_text(arrow_type: pa.DataType) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 import pyarrow as pa
 
+from .._arrow import leaf_types
 from .._checks import one_or_more, texts_of
 from .._progress import advance, begin
 from .._threads import Threads
@@ -343,22 +344,16 @@ def _schema_of(file: NativeFile, path: str) -> StructType:
     """Return the columns of a file; a group of `metadata` and `value` is a Variant."""
     variants = set(variant_paths(file))
     for field in file.schema:
-        for found in (name for name, is_type in UNREADABLE.items() if any(map(is_type, _leaves(field.type)))):
+        for found in (
+            name for name, is_type in UNREADABLE.items() if any(map(is_type, leaf_types(field.type)))
+        ):
             raise SchemaError(
-                f"cannot convert {path} because {field.name!r} has {found}, which Spark does not read: copy "
-                "the rows with delta_variant.convert",
+                f"cannot convert {path} because {field.name!r} has {found[0]}, which Spark does not read: "
+                "copy the rows with delta_variant.convert",
                 file=path,
                 column=field.name,
             )
     return from_arrow(pa.schema([_logical_field(field, (field.name,), variants) for field in file.schema]))
-
-
-def _leaves(kind: Any) -> Iterator[pa.DataType]:
-    if not pa.types.is_nested(kind):
-        yield kind
-        return
-    for number in range(kind.num_fields):
-        yield from _leaves(kind.field(number).type)
 
 
 def _logical_field(field: pa.Field[Any], path: Path, variants: set[Path]) -> pa.Field[Any]:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from .._arrow import Array
+from .._arrow import Array, arrow_type_at
 from ..data_file.options import FileOptions
 from ..data_file.shredding import PerSchema
 from ..errors import DataFileError, RetentionDurationError, StoreError
@@ -101,23 +101,8 @@ def _find_narrow(executor: Executor, snapshot: Snapshot, clean: Array) -> pa.Tab
 def _is_narrow(widened: Sequence[tuple[str, tuple[str, ...], Any]], file: FileReader) -> bool:
     """Return whether a file stores another type than the new one of a column, or of a field within it."""
     return any(
-        _has_other_type(_type_at(file.stored_type(name), path), wanted) for name, path, wanted in widened
+        _has_other_type(arrow_type_at(file.stored_type(name), path), wanted) for name, path, wanted in widened
     )
-
-
-def _type_at(stored: Any, path: Sequence[str]) -> Any:
-    """Return the type at a path of fields, `element`, `key` and `value`, None if a file does not have it."""
-    for step in path:
-        if stored is None:
-            return None
-        if pa.types.is_struct(stored):
-            position = stored.get_field_index(step)
-            stored = stored.field(position).type if position >= 0 else None
-        elif pa.types.is_map(stored):
-            stored = stored.key_type if step == "key" else stored.item_type
-        else:
-            stored = stored.value_type
-    return stored
 
 
 def _has_other_type(stored: Any, wanted: Any) -> bool:

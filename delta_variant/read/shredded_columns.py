@@ -121,7 +121,7 @@ def _paths_of(file: FileReader, variants: Iterable[Path]) -> list[tuple[tuple[Pa
         ((variant, path), arrow_type)
         for variant, schema in schemas
         if schema is not None
-        for path, arrow_type in _paths(schema.field.type, ())
+        for path, arrow_type in paths_of(schema.field.type)
     ]
 
 
@@ -151,13 +151,13 @@ def variants_of(columns: StructType, parents: Path = ()) -> Iterator[Path]:
             yield from variants_of(field.type, (*parents, field.name))
 
 
-def _paths(arrow_type: Any, path: Path) -> Iterator[tuple[Path, pa.DataType]]:
+def paths_of(arrow_type: Any, path: Path = ()) -> Iterator[tuple[Path, pa.DataType]]:
     """Yield the paths of a shredding schema with their types, objects and arrays included."""
     if not pa.types.is_null(arrow_type):
         yield path, arrow_type
     if pa.types.is_struct(arrow_type):
         for field in arrow_type:
-            yield from _paths(field.type, (*path, field.name))
+            yield from paths_of(field.type, (*path, field.name))
 
 
 def _sql_type(types: set[pa.DataType]) -> str:

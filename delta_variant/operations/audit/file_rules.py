@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ..._arrow import is_any_list
+from ..._arrow import leaf_types
 from ...data_file.reader import open_file
 from ...errors import DataFileError, DeltaVariantError, MalformedLogError, UnsupportedFeatureError
 from ...expressions.types import type_name
@@ -262,26 +262,13 @@ def _null_counts(subject: ColumnSubject) -> Iterator[Violation]:
 
 
 def _spark_types(subject: ColumnSubject) -> Iterator[Violation]:
-    for arrow_type in _all_leaves(subject.group):
+    for arrow_type in () if subject.group is None else leaf_types(subject.group):
         if _is_unsupported_by_spark(arrow_type):
             yield Violation(
                 f"the column {subject.name} has a typed_value of {type_name(arrow_type)}, "
                 "which Spark does not support"
             )
             return
-
-
-def _all_leaves(arrow_type: Any) -> Iterator[Any]:
-    # A stack, because nested generators would take a call per level for each of the hundreds of leaves.
-    waiting = [] if arrow_type is None else [arrow_type]
-    while waiting:
-        found = waiting.pop()
-        if pa.types.is_struct(found):
-            waiting += (found.field(index).type for index in reversed(range(found.num_fields)))
-        elif is_any_list(found):
-            waiting.append(found.value_type)
-        else:
-            yield found
 
 
 def _is_unsupported_by_spark(arrow_type: Any) -> bool:

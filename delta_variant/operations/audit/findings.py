@@ -116,17 +116,7 @@ def apply_rules(rules: Iterable[Rule[Subject]], subject: Subject) -> Iterator[Fi
     """Yield a finding for each violation of the rules in a subject."""
     for rule in rules:
         for violation in rule.check(subject):
-            yield Finding(
-                rule.id,
-                rule.severity,
-                violation.message,
-                rule.remedy,
-                violation.version,
-                violation.file_path,
-                violation.column,
-                violation.path_key,
-                violation.row,
-            )
+            yield Finding(rule=rule.id, severity=rule.severity, remedy=rule.remedy, **vars(violation))
 
 
 Listener: TypeAlias = Callable[[Finding], None]

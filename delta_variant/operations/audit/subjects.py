@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..._arrow import is_any_list
+from ..._arrow import arrow_type_at, is_any_list
 from ...data_file.reader import (
     Projection,
     RowViolation,
@@ -241,10 +241,7 @@ class FileSubject:
 
     def column(self, path: Path) -> Any:
         """Return the Arrow type of a column in the file, also of a dropped column; None without one."""
-        found: Any = self._columns
-        for step in path:
-            found = _part(found, step)
-        return found
+        return arrow_type_at(self._columns, path)
 
     @Lazy
     def _columns(self) -> pa.Schema | None:
@@ -552,19 +549,6 @@ def _without(values: Mapping[str, Any], paths: Collection[Path], parents: Path =
         if path not in paths:
             kept[name] = _without(value, paths, path) if isinstance(value, Mapping) else value
     return kept
-
-
-def _part(found: Any, step: str) -> Any:
-    if found is None:
-        return None
-    if isinstance(found, pa.Schema) or pa.types.is_struct(found):
-        index = found.get_field_index(step)
-        return found.field(index).type if index >= 0 else None
-    if is_any_list(found):
-        return found.value_type
-    if pa.types.is_map(found):
-        return found.key_type if step == "key" else found.item_type
-    return None
 
 
 def _typed_value(group: pa.DataType) -> pa.DataType | None:

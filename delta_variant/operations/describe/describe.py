@@ -20,7 +20,7 @@ from ...protocol.schema.arrow import from_arrow, variant_field
 from ...protocol.types import VARIANT, StructType, sql_type
 from ...read.query import Query
 from ...read.rows import known_rows, load_readable
-from ...read.shredded_columns import shredded_types
+from ...read.shredded_columns import paths_of, shredded_types
 from ...storage.inputs import InputFile
 from ...storage.store import TableLocation
 from ...variant.shredding import MAX_DEPTH, MAX_LEAVES, infer_shredding_schema
@@ -205,12 +205,5 @@ def reasons(
 
 def _inferred(arrays: Sequence[Any], max_leaves: int = MAX_LEAVES) -> set[Path]:
     """Return the paths that are worth a column in a file of any size."""
-    return set(_leaves(infer_shredding_schema(arrays, max_leaves=max_leaves).field.type, ()))
-
-
-def _leaves(arrow_type: Any, path: Path) -> Iterator[Path]:
-    if pa.types.is_struct(arrow_type):
-        for part in arrow_type:
-            yield from _leaves(part.type, (*path, part.name))
-    elif not pa.types.is_null(arrow_type):
-        yield path
+    paths = paths_of(infer_shredding_schema(arrays, max_leaves=max_leaves).field.type)
+    return {path for path, arrow_type in paths if not pa.types.is_struct(arrow_type)}
