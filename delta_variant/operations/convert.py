@@ -344,11 +344,10 @@ def _schema_of(file: NativeFile, path: str) -> StructType:
     """Return the columns of a file; a group of `metadata` and `value` is a Variant."""
     variants = set(variant_paths(file))
     for field in file.schema:
-        for found in (
-            name for name, is_type in UNREADABLE.items() if any(map(is_type, leaf_types(field.type)))
-        ):
+        leaves = list(leaf_types(field.type))
+        for found in (name for name, is_type in UNREADABLE.items() if any(map(is_type, leaves))):
             raise SchemaError(
-                f"cannot convert {path} because {field.name!r} has {found[0]}, which Spark does not read: "
+                f"cannot convert {path} because {field.name!r} has {found}, which Spark does not read: "
                 "copy the rows with delta_variant.convert",
                 file=path,
                 column=field.name,
