@@ -225,7 +225,7 @@ def is_any_list(arrow_type: pa.DataType) -> TypeGuard[pa.ListType[Any] | pa.Larg
 
 
 def arrow_type_at(found: Any, path: Iterable[str]) -> Any:
-    """Return the type at a path, also of `element`, `key` and `value`, in a schema or type; None without it."""
+    """Return the type at a path, also of `element`, `key` and `value`, in a schema or type, else None."""
     for step in path:
         if found is None:
             return None
