@@ -6,6 +6,7 @@ See PROTOCOL.md, "Add File and Remove File" and "Action Reconciliation".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import accumulate, chain
 from operator import attrgetter
 from string import ascii_letters, digits
@@ -217,6 +218,17 @@ def pool_for_files() -> pa.MemoryPool:
     """
     default = pa.default_memory_pool()
     return pa.system_memory_pool() if default.backend_name == "mimalloc" else default
+
+
+def shared_nulls(arrow_type: pa.DataType, count: int) -> pa.Array[Any]:
+    """Return nulls, of which the arrays of a type share the memory: large tables have columns of nulls."""
+    return _nulls(arrow_type, 1 << count.bit_length())[:count]
+
+
+@cache
+def _nulls(arrow_type: pa.DataType, count: int) -> pa.Array[Any]:
+    nulls: pa.Array[Any] = pa.nulls(count, arrow_type)  # type: ignore[call-overload]
+    return nulls
 
 
 FileKey: TypeAlias = tuple[str, str | None]

@@ -189,14 +189,20 @@ class TableReader:
             return FileReader(self, file, open_file(self.version.store, file.path, self.columns))
 
 
-class _Tests(msgspec.Struct, frozen=True):
-    """Conditions on rows, and whether only the number of rows that meet all of them is needed."""
+class _Request(msgspec.Struct, frozen=True):
+    """What to read of a file: the columns of inputs and of `extra` projections, in `rows` or in all rows.
 
+    `stored` has the Variant columns that are returned as the file stores them, and in which form. With
+    `is_count`, only the number of rows that meet the conditions is needed.
+    """
+
+    inputs: Sequence[Input]
+    rows: Sequence[RowRange] | None
+    on_conflict: OnConflict = "error"
+    extra: Sequence[Projection] = ()
+    stored: Mapping[str, Stored] = {}
     conditions: Sequence[RowCondition] = ()
     is_count: bool = False
-
-
-NO_TESTS = _Tests()
 
 
 @dataclass(frozen=True)
@@ -273,8 +279,8 @@ class FileReader:
         columns.
         """
         stored: dict[str, Stored] = dict.fromkeys(shredded, None)
-        tests = _Tests(conditions, is_count)
-        for seen, batch, _ in self._read(inputs, rows, on_conflict, (), stored, tests):
+        request = _Request(inputs, rows, on_conflict, (), stored, conditions, is_count)
+        for seen, batch, _ in self._read(request):
             yield seen, batch
 
     def read_with_row_ids(
@@ -290,7 +296,8 @@ class FileReader:
         ProtocolError for a file without a base row id.
         """
         if tracking is None:
-            yield from ((batch, None) for _, batch, _ in self._read(inputs, rows, "error", (), shredded))
+            request = _Request(inputs, rows, stored=shredded)
+            yield from ((batch, None) for _, batch, _ in self._read(request))
             return
         base, version = self.file.base_row_id, self.file.default_row_commit_version
         if base is None or version is None:
@@ -298,74 +305,58 @@ class FileReader:
                 "the add action has no baseRowId or no defaultRowCommitVersion, but the table sets "
                 f"{properties.ENABLE_ROW_TRACKING.name}=true"
             ).at(file=self.file.path)
-        for _, batch, read in self._read(inputs, rows, "error", tracking.projections, shredded):
+        request = _Request(inputs, rows, extra=tracking.projections, stored=shredded)
+        for _, batch, read in self._read(request):
             yield batch, tracking.rows(base, version, read)
 
-    def _read(
-        self,
-        inputs: Sequence[Input],
-        rows: Sequence[RowRange] | None,
-        on_conflict: OnConflict,
-        extra: Sequence[Projection],
-        shredded: Mapping[str, Stored],
-        tests: _Tests = NO_TESTS,
-    ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
+    def _read(self, request: _Request) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
         """Yield the number of rows read so far, a batch of the inputs, and columns of extra projections.
-
-        `shredded` has the Variant columns that are returned as the file stores them, and in which form.
 
         After a strict cast of a path fails, read such paths as Variants from there on, because the
         expressions decide which rows are cast.
         """
         seen = 0
         try:
-            found = self._read_inputs(inputs, rows, on_conflict, extra, shredded, tests)
-            for read, batch, others in found:
+            for read, batch, others in self._read_inputs(request):
                 yield read, batch, others
                 seen = read
         except CastError:
-            without_cast = list(dict.fromkeys(map(evaluate.without_cast, inputs)))
-            if without_cast == list(inputs):
+            inputs = list(dict.fromkeys(map(evaluate.without_cast, request.inputs)))
+            if inputs == list(request.inputs):
                 raise
-            extra = [*extra, NUMBERS]
-            for read, batch, others in self._read_inputs(without_cast, rows, on_conflict, extra, shredded):
+            numbers = [*request.extra, NUMBERS]
+            again = _Request(inputs, request.rows, request.on_conflict, numbers, request.stored)
+            for read, batch, others in self._read_inputs(again):
                 # Each row is returned once.
                 done = max(0, seen - (read - batch.num_rows))
                 if done < batch.num_rows:
                     numbered = batch.append_column(ROW_NUMBERS, others.pop()).slice(done)
                     yield read, numbered, [each.slice(done) for each in others]
 
-    def _read_inputs(
-        self,
-        inputs: Sequence[Input],
-        rows: Sequence[RowRange] | None,
-        on_conflict: OnConflict,
-        extra: Sequence[Projection],
-        shredded: Mapping[str, Stored],
-        tests: _Tests = NO_TESTS,
-    ) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
+    def _read_inputs(self, request: _Request) -> Iterator[tuple[int, pa.RecordBatch, list[Any]]]:
         path, deleted = self.file.path, self._deleted()
-        stored = [each for each in inputs if not self._is_constant(each)]
+        stored = [each for each in request.inputs if not self._is_constant(each)]
         read = [
-            self._as_stored(each, shredded[each.column])
-            if is_whole(each) and each.column in shredded
+            self._as_stored(each, request.stored[each.column])
+            if is_whole(each) and each.column in request.stored
             else self._projection(each)
             for each in stored
         ]
-        projections = [*read, *extra]
-        by_name = {input_name(each): each for each in inputs}
+        projections = [*read, *request.extra]
+        by_name = {input_name(each): each for each in request.inputs}
         conditions = [
             (stored.index(each.input), each.operator, each.values)
-            for each in tests.conditions
+            for each in request.conditions
             if each.input in stored
         ]
         # A condition on a partition column is not tested.
-        is_count = tests.is_count and len(conditions) == len(tests.conditions)
-        options: Any = {"rows": rows, "on_conflict": on_conflict, "deleted": deleted, "is_count": is_count}
+        is_count = request.is_count and len(conditions) == len(request.conditions)
+        options: Any = {"on_conflict": request.on_conflict, "deleted": deleted, "is_count": is_count}
+        options["rows"] = request.rows
         try:
             for seen, batch in reader.read_matching(self.native, path, projections, conditions, **options):
                 is_counted = is_count and not batch.num_columns
-                found = self._with_constants(batch, by_name) if inputs and not is_counted else batch
+                found = self._with_constants(batch, by_name) if by_name and not is_counted else batch
                 yield seen, found, batch.columns[len(stored) :]
         except DeltaVariantError as error:
             error.column = self.table.logical_name(error.column)

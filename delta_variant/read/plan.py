@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +17,7 @@ from ..data_file.reader import RowRange, Units
 from ..errors import MalformedLogError
 from ..expressions.tree import Expression
 from ..log.file_set import FileList, FileSet, Part, Piece, Summary, in_order
-from ..log.file_tables import FILES_SCHEMA
+from ..log.file_tables import FILES_SCHEMA, shared_nulls
 from ..log.snapshot import Snapshot
 from ..protocol.statistics import counts_of, texts_at
 from ..protocol.table_configuration import TableConfiguration
@@ -269,21 +268,10 @@ def _remove_bounds(files: pa.Table) -> pa.Table:
     stats: Array = pc.binary_join_element_wise(*parts)
     columns = [pa.chunked_array([stats]) if name == "stats" else files[name] for name in files.column_names]
     shared = [
-        pa.chunked_array([_nulls(each.type, len(each))]) if each.null_count == len(each) else each
+        pa.chunked_array([shared_nulls(each.type, len(each))]) if each.null_count == len(each) else each
         for each in columns
     ]
     return pa.table(shared, schema=files.schema)
-
-
-def _nulls(arrow_type: pa.DataType, count: int) -> Array:
-    """Return nulls, of which all arrays of the same type share the memory."""
-    return _many_nulls(arrow_type, 1 << count.bit_length()).slice(0, count)
-
-
-@cache
-def _many_nulls(arrow_type: pa.DataType, count: int) -> Array:
-    nulls: Array = pa.nulls(count, arrow_type)  # type: ignore[call-overload]
-    return nulls
 
 
 def plan_rows(file: FileReader, pruning_predicate: PruningPredicate) -> RowPlan:

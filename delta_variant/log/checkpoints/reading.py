@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
 from typing import Any, cast
 
@@ -44,6 +44,7 @@ from ..file_tables import (
     TOMBSTONES_SCHEMA,
     decode_paths,
     files_table,
+    shared_nulls,
     tombstones_table,
 )
 from ..listing import LOG, CheckpointFiles, checkpoint_name, list_log
@@ -430,11 +431,4 @@ def _batch(columns: dict[str, Any], length: int, schema: pa.Schema) -> pa.Record
 
 
 def _cast(array: pa.Array[Any] | None, field: pa.Field[Any], length: int) -> pa.Array[Any]:
-    return _nulls(field.type)[:length] if array is None else array.cast(field.type)
-
-
-@cache
-def _nulls(arrow_type: pa.DataType) -> pa.Array[Any]:
-    """Return nulls for a batch: the batches of large tables share their columns that the checkpoint lacks."""
-    nulls: pa.Array[Any] = pa.nulls(BATCH_ROWS, arrow_type)  # type: ignore[call-overload]
-    return nulls
+    return shared_nulls(field.type, length) if array is None else array.cast(field.type)
