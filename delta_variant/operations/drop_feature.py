@@ -95,15 +95,9 @@ def drop_feature(
 
 @dataclass(frozen=True)
 class DropFeaturePlan:
-    """The removal of a feature.
+    """The removal of a feature, and the files with traces of it, rows of `Snapshot.files`.
 
-    Attributes:
-        snapshot: The table.
-        name: The name of the feature in the protocol.
-        removal: How the traces of the feature are removed.
-        files: The files with traces, rows of `Snapshot.files`.
-        truncates: Whether earlier versions that use the feature are deleted.
-        commit: The metadata of the last commit.
+    `truncates` states that earlier versions that use the feature are deleted.
     """
 
     snapshot: Snapshot

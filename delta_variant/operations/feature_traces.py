@@ -281,12 +281,7 @@ CHECKPOINT_PROTECTION = "checkpointProtection"
 class FeatureHistory:
     """The versions in the log of a table that use a feature, although the latest version does not.
 
-    Attributes:
-        snapshot: The latest version.
-        name: The name of the feature in the protocol.
-        removal: How the traces of the feature are found.
-        clean: The paths of files that have no traces.
-        executor: The executor that searches files.
+    `clean` has the paths of files that have no traces.
     """
 
     snapshot: Snapshot

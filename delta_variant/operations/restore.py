@@ -147,17 +147,9 @@ def run_restore(plan: RestorePlan, table: Any) -> RestoreResult:
 
 @dataclass(frozen=True)
 class RestorePlan:
-    """The changes of a restore.
+    """The changes of a restore: the files to add again and to remove, rows of `Snapshot.files`, and `after`.
 
-    Attributes:
-        present: The latest version.
-        past: The version to restore.
-        timestamp: The timestamp that selected it, None for a version.
-        added: The files to add again, rows of `Snapshot.files`.
-        removed: The files to remove, rows of `Snapshot.files`.
-        after: The table after the restore.
-        domains: The changed domain metadata.
-        commit: The metadata of the commit.
+    `domains` are the changed domain metadata.
     """
 
     present: Snapshot

@@ -46,16 +46,9 @@ METRICS = {"DELETE": "numDeletedRows", "UPDATE": "numUpdatedRows"}
 
 @dataclass(frozen=True)
 class RewritePlan:
-    """A change of the rows of a table for which a predicate is true.
+    """A change of the rows of a table for which a bound predicate is true, None for all rows.
 
-    Attributes:
-        snapshot: The table.
-        predicate: The bound predicate, None for all rows.
-        change: Returns the change for the table. It can be pickled.
-        operation: The name of the operation in the commit.
-        parameters: The parameters of the operation in the commit.
-        options: How new files are written.
-        commit: The options of the commit.
+    `change` returns the change for the table, and can be pickled.
     """
 
     snapshot: Snapshot

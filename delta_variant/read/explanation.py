@@ -31,11 +31,7 @@ class FileReport:
 class ReadReport:
     """What a read plans and reads; it grows while the rows are read.
 
-    Attributes:
-        num_files: The number of files that the read considers.
-        num_bytes: Their size in bytes.
-        plans: How the files were pruned: one plan for a table, several for a change data feed.
-        files: The files that were opened.
+    A table has one plan, a change data feed several. `files` are those that were opened.
     """
 
     num_files: int = 0

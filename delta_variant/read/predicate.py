@@ -51,10 +51,7 @@ ORDER_PRESERVING = {
 class Leaf(msgspec.Struct, frozen=True):
     """A column or a field of structs, and for a Variant the path in it.
 
-    Attributes:
-        names: The column name, followed by the names of struct fields.
-        path: The path in the Variant, None for any other column.
-        type: The Arrow type that the values have in the predicate.
+    `type` is the Arrow type that the values have in the predicate.
     """
 
     names: tuple[str, ...]

@@ -34,11 +34,7 @@ from .row_rules import RowRules
 class Assignment:
     """An assignment to a column, or to a path of a Variant column.
 
-    Attributes:
-        column: The name of the column.
-        path: The path in a Variant, empty for the whole column.
-        field: The Arrow field of an ordinary column, None for a Variant column.
-        value: The bound expression, None to remove the path.
+    `field` is None for a Variant column. A `value` of None removes the path.
     """
 
     column: str

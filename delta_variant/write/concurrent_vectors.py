@@ -26,14 +26,10 @@ from .deletion_vectors import VectorWriter
 
 
 class AddedAgain(msgspec.Struct, frozen=True):
-    """A file that another commit added again.
+    """A file that another commit added again with another vector.
 
-    Attributes:
-        before: Its deletion vector before.
-        after: The new action.
-        rows_before: The serialized vector before, None without deleted rows.
-        rows_after: The serialized vector of the new action.
-        deleted: The rows that only the new vector has.
+    The serialized vectors are `rows_before`, None without deleted rows, and `rows_after`. `deleted` are the
+    rows that only the new one has.
     """
 
     before: Vector

@@ -325,11 +325,7 @@ def _add_file(
 class WrittenFiles:
     """Files of a table that are not committed yet: data files, or change data files.
 
-    Attributes:
-        files: The description of each file for callers.
-        adds: The action that adds each file, in the same order.
-        rows: The number of rows in all files.
-        bytes: The size of all files.
+    `files` describes them for callers, `adds` has the actions that add them, in the same order.
     """
 
     files: Sequence[WrittenFile] = ()

@@ -110,15 +110,9 @@ class WriteRequest:
 
 @dataclass(frozen=True)
 class WritePlan:
-    """A validated write, whose files can be written.
+    """A validated write, whose files can be written, of a table that is None before if it is new.
 
-    Attributes:
-        request: The columns of the data and the options.
-        store: The store of the table.
-        snapshot: The table before the write, None for a new table.
-        after: The table after the write.
-        options: The options for data files, restricted to what the table allows.
-        commit: The `txn` and the metadata of the commit.
+    `options` are those for data files, restricted to what the table allows.
     """
 
     request: WriteRequest

@@ -129,18 +129,10 @@ class RewrittenFiles:
 
 @dataclass(frozen=True)
 class RewrittenPart:
-    """The result of a rewrite of some of the files of a plan.
+    """The result of a rewrite of some of the files of a plan, with attributes as `RewrittenFiles` has them.
 
-    Attributes:
-        replaced: The paths of the files that are replaced, as an array of strings.
-        emptied: Those of them whose rows are all deleted. They are not read completely, so `changes` does
-            not have their rows.
-        files: The files that replace them.
-        changes: The change data files of the other replaced files.
-        changed: The number of changed rows in the replaced files.
-        copied: The number of other rows in the replaced files.
-        marked: Those of the replaced files that stay, with other deletion vectors.
-        vector_files: The paths of the files with these vectors.
+    `replaced` has the paths of the files that are replaced. All rows of those in `emptied` are deleted: they
+    are not read completely, so `changes` does not have their rows.
     """
 
     replaced: Array

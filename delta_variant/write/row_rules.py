@@ -61,14 +61,10 @@ MAX_SHOWN = 100
 
 @dataclass(frozen=True)
 class RowConstraint:
-    """An expression that must be true for every row.
+    """An expression that must be true for every row, with its description for messages and its SQL text.
 
-    Attributes:
-        name: A description for messages, such as `the CHECK constraint positive`.
-        text: The SQL text.
-        expression: The bound expression.
-        column: The generated column, or the column with the invariant.
-        is_generated: Whether the constraint compares a generated column with its expression.
+    `column` is the generated column, or the column with the invariant. `is_generated` states that the
+    constraint compares a generated column with its expression.
     """
 
     name: str

@@ -63,13 +63,7 @@ def clustering_columns(snapshot: Snapshot) -> tuple[FieldPath, ...]:
 class AlterationPlan:
     """A change of the metadata of a table.
 
-    Attributes:
-        snapshot: The table.
-        after: The table after the change.
-        relies_on_rows: Whether the commit conflicts with concurrent changes of the files.
-        operation: The name of the operation in the commit.
-        parameters: The parameters of the operation in the commit.
-        commit: The metadata of the commit.
+    With `relies_on_rows`, the commit conflicts with concurrent changes of the files.
     """
 
     snapshot: Snapshot

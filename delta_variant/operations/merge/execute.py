@@ -163,13 +163,9 @@ class MergeRows:
 
 @dataclass(frozen=True)
 class MergedPart:
-    """What a task of a merge did.
+    """What a task of a merge did: the numbers of rows of each action, and files of changed and new rows.
 
-    Attributes:
-        part: The files that it replaced and wrote.
-        inserted: The files of new rows.
-        counts: The number of rows of each action.
-        matched: The source rows in memory that matched a row of the table.
+    `matched` are the source rows in memory that matched a row of the table.
     """
 
     part: RewrittenPart

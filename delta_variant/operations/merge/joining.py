@@ -207,12 +207,7 @@ class KeyValues:
 
 @dataclass(frozen=True)
 class JoinPredicate:
-    """The predicate of a merge.
-
-    Attributes:
-        keys: The keys of the join.
-        rest: The other operands of the predicate.
-    """
+    """The predicate of a merge: the keys of the join, and the other operands."""
 
     keys: Sequence[Key]
     rest: Sequence[Expression]

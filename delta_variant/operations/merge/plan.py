@@ -183,15 +183,8 @@ def first_matching_clause(
 class MergePlan:
     """A merge of a source into a table.
 
-    Attributes:
-        snapshot: The table, with the columns that the merge adds.
-        before: The table as it is.
-        on: The SQL text of the predicate.
-        join: The predicate.
-        clauses: The clauses, in order.
-        options: How new files are written.
-        commit: The options of the commit.
-        schema_mode: Whether the merge adds columns of the source.
+    `snapshot` is the table with the columns that the merge adds, `before` the table as it is. `on` is the SQL
+    text of the predicate `join`.
     """
 
     snapshot: Snapshot
