@@ -41,7 +41,7 @@ from ..protocol.schema.partition_values import partition_value_from_string
 from ..read.file_reader import TableReader
 from ..read.scope import Scope
 from ..storage.store import Store, discard
-from .copy_on_write import replace_rows
+from .copy_on_write import overwrite_rows
 from .partitions import WrittenFiles
 from .preparation import Mode, WritePlan, load_existing, plan_write
 from .rewrite import commit_replacement
@@ -226,7 +226,7 @@ def _overwrite(write: WritePlan, snapshot: Snapshot, files: WrittenFiles, invali
     if write.request.table.is_dynamic:
         predicate = _rows_of_partitions(write, snapshot, files)
     try:
-        rewritten = replace_rows(snapshot, predicate, write.after, write.options, files)
+        rewritten = overwrite_rows(snapshot, predicate, write.after, write.options, files)
     except BaseException:
         discard(write.store, files.paths())
         raise

@@ -57,7 +57,7 @@ FILES_AT_ONCE = 2
 """How many files are rewritten concurrently; each uses more than one thread."""
 
 
-def replace_rows(
+def overwrite_rows(
     snapshot: Snapshot,
     predicate: Expression | None,
     after: TableConfiguration,
