@@ -135,7 +135,7 @@ def assigned_rows(
         before = {name: evaluate(column, batch) for name, column in columns.items()}
         whole = {name: column.filter(mask) for name, column in before.items()}
         # Evaluate matching rows only, because a cast that fails on another row is not an error.
-        matching = inputs_of(pa.record_batch(list(whole.values()), names=list(whole)), read)
+        matching = inputs_of(pa.record_batch(whole), read)
         changed = rules.complete_assigned(assign(whole, assignments, matching), assigned)
         rules.check_updated(changed)
         untouched = {name: before[name] for name in columns if changed[name] is whole[name]}

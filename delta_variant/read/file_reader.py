@@ -34,7 +34,8 @@ from ..data_file.shredding import shredded_type, shredding_of
 from ..errors import CastError, DataFileError, DeltaVariantError, ProtocolError, StoreError, error_location
 from ..expressions import evaluate
 from ..expressions.evaluate import ROW_NUMBERS
-from ..expressions.tree import Column, Extraction, Input, input_name, is_whole
+from ..expressions.tree import Column, Expression, Extraction, Input, input_name, is_whole
+from ..expressions.tree import inputs as expression_inputs
 from ..log import deletion_vectors
 from ..log.snapshot import TableVersion
 from ..protocol import properties
@@ -51,7 +52,7 @@ from ..variant.shredding import ShreddingSchema
 from ..variant.values import VARIANT_TYPE
 from .predicate import Leaf, RowCondition
 from .row_tracking import RowTracking
-from .scope import FILE_METADATA, file_metadata
+from .scope import FILE_METADATA, Scope, file_metadata
 
 FILES_AHEAD = 8
 """How many files of a remote store are opened concurrently."""
@@ -262,6 +263,12 @@ class FileReader:
         for _, batch in self.read_matching(inputs, (), rows, on_conflict, shredded):
             yield batch
 
+    def read_whole(self, rows: Sequence[RowRange] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in `rows`, or all rows, with the columns of the table."""
+        columns = Scope.of(self.table.version.configuration).whole_columns()
+        for batch in self.read(expression_inputs(columns.values()), rows, "error"):
+            yield evaluate_columns(columns, batch)
+
     def read_matching(
         self,
         inputs: Sequence[Input],
@@ -442,6 +449,11 @@ class FileReader:
             field = next(part for part in field.type.fields if part.name == name)
             path.append(physical_name(field, self.table.mode))
         return tuple(path)
+
+
+def evaluate_columns(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a batch of the values of expressions, by their names."""
+    return pa.record_batch({name: evaluate.evaluate(column, batch) for name, column in columns.items()})
 
 
 def _stored_names(columns: StructType, mode: ColumnMappingMode) -> Iterator[tuple[str, str]]:

@@ -15,13 +15,10 @@ import pyarrow as pa
 
 from ..data_file.options import FileOptions, WriteOptions
 from ..execution import NameFile, new_name
-from ..expressions.evaluate import evaluate
-from ..expressions.tree import inputs as expression_inputs
 from ..log.snapshot import TableVersion
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import PrimitiveType, StructField
 from ..read.file_reader import FileEntry, TableReader
-from ..read.scope import Scope
 from ..storage.store import Store
 from .partitions import WrittenFiles
 from .router import Router
@@ -68,13 +65,12 @@ def write_whole_files(
     name: NameFile = new_name,
 ) -> WrittenFiles:
     """Write all rows of data files of a version to change data files and return these."""
-    table, columns = TableReader.of(version), Scope.of(version.configuration).whole_columns()
+    table = TableReader.of(version)
     writer = ChangeWriter(version.store, after, name)
     try:
         for file in files:
-            for batch in table.open(file).read(expression_inputs(columns.values()), None, "error"):
-                arrays = [evaluate(column, batch) for column in columns.values()]
-                writer.add(pa.record_batch(arrays, names=list(columns)), change)
+            for batch in table.open(file).read_whole():
+                writer.add(batch, change)
         return writer.close()
     except BaseException:
         writer.discard()

@@ -19,12 +19,11 @@ from .._progress import advance
 from ..data_file.reader import RowRange, filter_rows
 from ..data_file.shredding import numeric_of, shred_column
 from ..errors import CastError, VariantPathError, error_location
-from ..expressions.evaluate import evaluate
 from ..expressions.tree import Expression, input_column, input_name, output_type
 from ..expressions.tree import inputs as expression_inputs
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import has_variant
-from ..read.file_reader import POSITION, FileReader, Stored
+from ..read.file_reader import POSITION, FileReader, Stored, evaluate_columns
 from ..read.plan import plan_rows
 from ..read.predicate import PruningPredicate
 from ..read.row_tracking import RowTracking, append_row_ids
@@ -287,12 +286,6 @@ def _read_after(
                     _add_changes(writer, table, batch.slice(first, length), after)
                 yield after, None if moving is None else moving.slice(first, length)
                 first += length
-
-
-def evaluate_columns(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return a batch of the values of expressions, by their names."""
-    arrays = [evaluate(column, batch) for column in columns.values()]
-    return pa.record_batch(arrays, names=list(columns))
 
 
 @contextmanager

@@ -21,9 +21,7 @@ from ..errors import (
     TableExistsError,
     UnsupportedFeatureError,
 )
-from ..expressions.evaluate import evaluate
 from ..expressions.tree import Call, Expression, Literal, Name
-from ..expressions.tree import inputs as expression_inputs
 from ..input.invalid_json import Batches
 from ..log import transaction as log_transaction
 from ..log.commit_context import (
@@ -173,12 +171,7 @@ def _load_created(store: Store, mode: Mode) -> Snapshot:
 def _written_rows(write: WritePlan, files: WrittenFiles) -> Batches:
     """Yield the rows of written files, with the columns of the data."""
     table = TableReader.of(TableVersion(write.store, 0, write.after))
-    columns = Scope.of(write.after).whole_columns()
-    inputs = expression_inputs(columns.values())
-    for opened in table.open_all(files.entries()):
-        for batch in opened.read(inputs, None, "error"):
-            arrays = [evaluate(column, batch) for column in columns.values()]
-            yield pa.record_batch(arrays, names=list(columns)), None
+    return ((batch, None) for opened in table.open_all(files.entries()) for batch in opened.read_whole())
 
 
 def _commit(write: WritePlan, files: WrittenFiles, invalid: int) -> CommitResult:

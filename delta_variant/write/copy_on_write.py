@@ -30,7 +30,7 @@ from ..expressions.tree import Expression
 from ..expressions.tree import inputs as expression_inputs
 from ..log.snapshot import Snapshot, TableVersion
 from ..protocol.table_configuration import TableConfiguration
-from ..read.file_reader import FileEntry, FileReader, TableReader, files_of
+from ..read.file_reader import FileEntry, FileReader, TableReader, evaluate_columns, files_of
 from ..read.log_statistics import is_of_partitions, partition_matches
 from ..read.plan import plan_files
 from ..read.predicate import PruningPredicate, leading_conditions
@@ -39,7 +39,7 @@ from ..read.scope import Scope
 from ..storage.store import discard
 from .assignment import ColumnRoles
 from .change_files import write_whole_files
-from .changed_rows import evaluate_columns, find_changes, read_remaining_rows
+from .changed_rows import find_changes, read_remaining_rows
 from .deletion_vectors import VectorWriter, prefers_vector
 from .malformed import locate_malformed
 from .new_files import NewFileWriters

@@ -222,15 +222,14 @@ class RowRules:
             for name, column in columns.items()
         }
         for column in self.recomputed(assigned):
-            batch = pa.record_batch(list(completed.values()), names=list(completed))
+            batch = pa.record_batch(completed)
             value = _evaluate(column, inputs_of(batch, _inputs(column)))
             completed[column.name] = self._stored(column.name, value, _locate_nowhere)
         return completed
 
-    def check_updated(self, columns: Mapping[str, Array]) -> None:
+    def check_updated(self, columns: dict[str, Array]) -> None:
         """Raise ConstraintViolationError for an updated row that violates a constraint."""
-        rows = pa.record_batch(list(columns.values()), names=list(columns))
-        self.check(rows, WriteOptions(), locate=_locate_nowhere, subject=UPDATED)
+        self.check(pa.record_batch(columns), WriteOptions(), locate=_locate_nowhere, subject=UPDATED)
 
     def _stored(self, name: str, column: Array, locate: RowLocator) -> Array:
         """Return a column as it will be read: an empty value of a partition column is NULL."""

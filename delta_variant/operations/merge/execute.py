@@ -120,7 +120,7 @@ class MergeRows:
                 pairs = Pairs(row_numbers(len(source)), source)
                 whole = {name: column.filter(selected) for name, column in columns.items()}
                 some = inputs_of(
-                    pa.record_batch(list(whole.values()), names=list(whole)),
+                    pa.record_batch(whole),
                     [unqualify(each) for each in side_inputs(clause.values, "target")],
                 )
                 values = self.join.joined(some, pairs, clause.values)
@@ -130,7 +130,7 @@ class MergeRows:
                 same = {name: columns[name] for name in columns if changed[name] is whole[name]}
                 merged = replace_rows(columns, selected, {**changed, **same}, scope.variants)
                 columns = dict(zip(columns, merged, strict=True))
-        rows = pa.record_batch(list(columns.values()), names=list(columns))
+        rows = pa.record_batch(columns)
         return ChangedBatch(filter_rows(rows, remaining), remaining, updated)
 
     def inserted(self, matched: Sequence[Array]) -> Iterator[pa.RecordBatch]:
@@ -158,7 +158,7 @@ class MergeRows:
         columns = assign(nulls, clause.assignments, values)
         filled = self.rules.filled_columns(clause.columns)
         given = {name: column for name, column in columns.items() if name not in filled}
-        return pa.record_batch(list(given.values()), names=list(given))
+        return pa.record_batch(given)
 
 
 @dataclass(frozen=True)

@@ -335,7 +335,7 @@ class Join:
         read = side_inputs(expressions, "source")
         values = self._source_inputs(read, pairs.source)
         columns.update(zip(map(input_name, read), values.columns[1:], strict=True))
-        return pa.record_batch(list(columns.values()), names=list(columns))
+        return pa.record_batch(columns)
 
     def _source_inputs(self, inputs: Sequence[Input], rows: Array) -> pa.RecordBatch:
         """Return inputs for some source rows; a failing cast in another row is not an error.
@@ -348,7 +348,7 @@ class Join:
         # An extra column gives the batch its length if there are no inputs.
         picked: dict[str, Array] = {"\0": pa.nulls(len(matching))}
         picked |= {name: self.source.column(name).take(matching) for name in names}
-        values = inputs_of(pa.record_batch(list(picked.values()), names=list(picked)), wanted)
+        values = inputs_of(pa.record_batch(picked), wanted)
         if len(matching) == len(rows):
             return values
         positions: Any = pc.index_in(rows, value_set=matching)

@@ -414,7 +414,7 @@ def _row_reader(
             for name in shreddings.keys() - copied:
                 arrays[name] = shred_column(arrays[name], shreddings[name], options.files.numeric)
             values = [evaluate(each, batch) for each in keys]
-            yield append_row_ids(pa.record_batch(list(arrays.values()), names=list(arrays)), moving), values
+            yield append_row_ids(pa.record_batch(arrays), moving), values
 
     return rows
 
@@ -438,12 +438,10 @@ def _shreddings(version: TableVersion, options: WriteOptions) -> dict[str, Shred
 
 def _first_rows(file: FileReader, files: int, size: int) -> Iterator[pa.RecordBatch]:
     """Yield the share of one file in a sample of several files."""
-    columns = Scope.of(file.table.version.configuration).whole_columns()
     rows, size = max(1, SAMPLE_ROWS // files), size // files
-    for batch in file.read(expression_inputs(columns.values()), [(0, rows)], "error"):
-        arrays = [evaluate(each, batch) for each in columns.values()]
+    for batch in file.read_whole([(0, rows)]):
         rows = min(batch.num_rows, max(1, size * batch.num_rows // max(batch.nbytes, 1)))
-        first = pa.record_batch(arrays, names=list(columns)).slice(0, rows)
+        first = batch.slice(0, rows)
         # A slice would keep all rows of the batch in memory, for each file.
         yield first if rows == batch.num_rows else first.take(row_numbers(rows))
         size -= batch.nbytes
