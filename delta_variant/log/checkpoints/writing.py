@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
@@ -44,6 +44,7 @@ from ..file_set import FileSet, Summary
 from ..file_tables import BATCH_ROWS, FILES_SCHEMA, TOMBSTONES_SCHEMA, are_unencoded
 from ..listing import LAST_CHECKPOINT, LOG, checkpoint_hint, list_log
 from ..load import load_with_tombstones
+from ..replay import as_checkpoint
 from ..snapshot import Snapshot
 from .ordering import Kept, Layout, keep_sidecars
 from .parsed_statistics import from_text, statistics_type
@@ -165,12 +166,6 @@ class _Contents:
         )
         return self.is_v2 and is_large
 
-    @property
-    def table_actions(self) -> list[Action]:
-        """Return the actions that are not files."""
-        state = self.state
-        return [state.protocol, state.metadata, *state.txns.values(), *state.domain_metadata.values()]
-
     def path(self, unique_id: str) -> str:
         """Return the path of the checkpoint, relative to the table's root."""
         unique = f".{UUID(unique_id)}" if self.is_v2 else ""
@@ -187,69 +182,39 @@ def _write(contents: _Contents, unique_id: str, now: int) -> _Written:
     store, path, tombstones = contents.state.store, contents.path(unique_id), contents.tombstones
     if contents.has_sidecars:
         return _write_with_sidecars(contents, encoder, path, now)
-    actions = contents.table_actions
+    actions = list(as_checkpoint(contents.state).actions)
     if contents.is_v2:
         # PROTOCOL.md, "Checkpoint Metadata Tags"; the others describe sidecars.
         tags: dict[str, str | None] = {"numOfAddFiles": str(contents.state.num_files)}
         actions = [CheckpointMetadata(version=contents.state.version, tags=tags), *actions]
-    counted = _Counted(contents.files(FILES_SCHEMA.names))
+    counts: list[int] = []
+
+    def files() -> Iterator[pa.RecordBatch]:
+        for batch in contents.files(FILES_SCHEMA.names):
+            counts.append(batch.num_rows)
+            yield batch
+
     excluded = {Sidecar} if contents.is_v2 else {Sidecar, CheckpointMetadata}
     kinds = [kind for kind in _TABLE_ACTIONS if kind not in excluded]
-    rows = encoder.rows(kinds, actions, counted, tombstones.to_batches(BATCH_ROWS))
+    rows = encoder.rows(files(), tombstones.to_batches(BATCH_ROWS), actions, kinds)
     if contents.state.file_set.listed is None:
-        sink = io.BytesIO()
-        encoder.encode(sink, rows)
-        put(store, path, sink.getvalue())
-        size = len(sink.getvalue())
+        data = encoder.content(rows)
+        put(store, path, data)
+        size = len(data)
     else:
         size = _upload(store, path, encoder, rows)
-    num_actions = len(actions) + counted.num_rows + tombstones.num_rows
-    return _Written(num_actions, counted.num_rows, size)
-
-
-class _Counted:
-    """Batches of files whose rows are counted while they are consumed."""
-
-    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
-        self.num_rows = 0
-        self._batches = batches
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        for batch in self._batches:
-            self.num_rows += batch.num_rows
-            yield batch
+    return _Written(len(actions) + sum(counts) + tombstones.num_rows, sum(counts), size)
 
 
 def _upload(store: Store, path: str, encoder: _Encoder, rows: Iterable[pa.RecordBatch]) -> int:
     upload = Upload(store, path)
     try:
-        sink = _UploadSink(upload)
-        encoder.encode(sink, rows)
+        size = encoder.encode(upload.write, rows)
     except BaseException:
         upload.abort()
         raise
     upload.close()
-    return sink.size
-
-
-class _UploadSink(io.RawIOBase):
-    """Sends a Parquet file in pieces, except for its end, which `encode` completes."""
-
-    def __init__(self, upload: Upload) -> None:
-        self.size = 0
-        self._upload = upload
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self.size
-
-    def write(self, data: Any) -> int:
-        written = bytes(data)
-        self._upload.write(written)
-        self.size += len(written)
-        return len(written)
+    return size
 
 
 def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now: int) -> _Written:
@@ -261,14 +226,14 @@ def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now:
     try:
         layout = Layout.of(state, files)
         for table in layout.tables(files, SIDECAR_FILES):
-            rows = encoder.file_rows(table.to_batches(BATCH_ROWS), ())
+            rows = encoder.rows(table.to_batches(BATCH_ROWS), ())
             name, size = _write_sidecar(state.store, encoder, rows)
             summary = layout.summary(table, name, size)
             tags = tags_of(msgspec.structs.replace(summary, is_ordered=kept is None))
             written.append(Sidecar(path=name, size_in_bytes=size, modification_time=now, tags=tags))
             counts[0] += table.num_rows
         for batch in contents.tombstones.to_batches(SIDECAR_FILES):
-            name, size = _write_sidecar(state.store, encoder, encoder.file_rows((), [batch]))
+            name, size = _write_sidecar(state.store, encoder, encoder.rows((), [batch]))
             tags = tags_of(Summary(name, size, 0, 0, "{}"))
             written.append(Sidecar(path=name, size_in_bytes=size, modification_time=now, tags=tags))
             counts[1] += batch.num_rows
@@ -282,14 +247,13 @@ def _write_with_sidecars(contents: _Contents, encoder: _Encoder, path: str, now:
             **encoder.schema_tag(),
         }
         metadata = CheckpointMetadata(version=state.version, tags=counted)
-        actions = [metadata, *contents.table_actions, *sidecars]
-        sink = io.BytesIO()
-        encoder.encode(sink, encoder.rows(_TABLE_ACTIONS, actions, (), ()))
+        actions = [metadata, *as_checkpoint(state).actions, *sidecars]
+        data = encoder.content(encoder.rows((), (), actions, _TABLE_ACTIONS))
     except BaseException:
         delete_all(state.store, [f"{SIDECARS}/{each.path}" for each in written])
         raise
-    _put_referring(state.store, path, sink.getvalue(), written)
-    return _Written(len(actions) + sum(counts), counts[0], total + len(sink.getvalue()))
+    _put_referring(state.store, path, data, written)
+    return _Written(len(actions) + sum(counts), counts[0], total + len(data))
 
 
 def _put_referring(store: Store, path: str, data: bytes, sidecars: Sequence[Sidecar]) -> None:
@@ -318,11 +282,9 @@ def _keep_sidecars(contents: _Contents, encoder: _Encoder) -> Kept | None:
 
 def _write_sidecar(store: Store, encoder: _Encoder, rows: Iterable[pa.RecordBatch]) -> tuple[str, int]:
     """Write a sidecar, and return its name and size."""
-    sink = io.BytesIO()
-    encoder.encode(sink, rows)
-    name = f"{uuid4()}.parquet"
-    put(store, f"{SIDECARS}/{name}", sink.getvalue())
-    return name, len(sink.getvalue())
+    name, data = f"{uuid4()}.parquet", encoder.content(rows)
+    put(store, f"{SIDECARS}/{name}", data)
+    return name, len(data)
 
 
 @dataclass(frozen=True)
@@ -346,33 +308,22 @@ class _Encoder:
 
     def rows(
         self,
-        kinds: Iterable[type],
-        actions: Sequence[Action],
         files: Iterable[pa.RecordBatch],
         tombstones: Iterable[pa.RecordBatch],
+        actions: Sequence[Action] = (),
+        kinds: Iterable[type] = (),
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a file with all kinds of actions."""
+        """Yield the rows of a file with the columns of some kinds of other actions, which a sidecar lacks."""
         schema = pa.schema([self._add, _REMOVE, *(_TABLE_ACTIONS[kind] for kind in kinds)])
-        yield _actions(actions, schema)
-        yield from self._file_rows(files, tombstones, schema)
-
-    def file_rows(
-        self, files: Iterable[pa.RecordBatch], tombstones: Iterable[pa.RecordBatch]
-    ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a sidecar."""
-        return self._file_rows(files, tombstones, pa.schema([self._add, _REMOVE]))
-
-    def _file_rows(
-        self, files: Iterable[pa.RecordBatch], tombstones: Iterable[pa.RecordBatch], schema: pa.Schema
-    ) -> Iterator[pa.RecordBatch]:
+        if actions:
+            yield _actions(actions, schema)
         yield from (_rows(self.layout.adds(batch), self._add, schema) for batch in files)
         yield from (_rows(_removes(batch), _REMOVE, schema) for batch in tombstones)
 
     def sidecar_layout(self) -> _native.DataFile:
         """Return a sidecar without files."""
-        sink = io.BytesIO()
-        self.encode(sink, self.file_rows([pa.RecordBatch.from_pylist([], FILES_SCHEMA)], ()))
-        return _native.DataFile(sink.getvalue(), SIDECARS)
+        rows = self.rows([pa.RecordBatch.from_pylist([], FILES_SCHEMA)], ())
+        return _native.DataFile(self.content(rows), SIDECARS)
 
     def schema_tag(self) -> dict[str, str | None]:
         """Return the tag with the schema of sidecars, none if it depends on the columns of the table."""
@@ -380,13 +331,20 @@ class _Encoder:
             return {}
         return {"sidecarFileSchema": to_json(from_arrow(pa.schema([self._add, _REMOVE])))}
 
-    def encode(self, sink: Any, batches: Iterable[pa.RecordBatch]) -> None:
-        """Write batches, at least one, to a binary file, each as a row group."""
+    def content(self, batches: Iterable[pa.RecordBatch]) -> bytes:
+        """Return the file of batches."""
+        sink = io.BytesIO()
+        self.encode(sink.write, batches)
+        return sink.getvalue()
+
+    def encode(self, write: Callable[[bytes], object], batches: Iterable[pa.RecordBatch]) -> int:
+        """Write the file of batches, at least one, each as a row group, in pieces; return its size."""
         remaining = iter(batches)
         first = next(remaining)
-        target: Any = _HeldEnd(sink)
+        target = _HeldEnd(write)
+        sink: Any = target
         with pq.ParquetWriter(
-            target,
+            sink,
             first.schema,
             compression=self.codec,
             data_page_version=self.page_version,
@@ -396,22 +354,24 @@ class _Encoder:
         ) as writer:
             for batch in chain([first], remaining):
                 writer.write_table(pa.Table.from_batches([batch]))
-            target.hold()
-        sink.write(annotate(target.held.getvalue()))
+            size = target.hold()
+        end = annotate(target.held.getvalue())
+        write(end)
+        return size + len(end)
 
 
 class _HeldEnd(io.RawIOBase):
-    """Passes a file on to another, except for its end: the footer, which is held."""
+    """A file that passes its content on, except for its end: the footer, which is held."""
 
-    def __init__(self, sink: Any) -> None:
+    def __init__(self, write: Callable[[bytes], object]) -> None:
         self.held = io.BytesIO()
-        self._sink = sink
-        self._target = sink
+        self._write = write
         self._size = 0
 
-    def hold(self) -> None:
-        """Hold all that follows."""
-        self._target = self.held
+    def hold(self) -> int:
+        """Hold all that follows; return the size of the rest."""
+        self._write = self.held.write
+        return self._size
 
     def writable(self) -> bool:
         return True
@@ -420,7 +380,7 @@ class _HeldEnd(io.RawIOBase):
         return self._size
 
     def write(self, data: Any) -> int:
-        self._target.write(bytes(data))
+        self._write(bytes(data))
         self._size += len(data)
         return len(data)
 
