@@ -119,7 +119,7 @@ def rewrite_some(
     return rewrite_files(version, files, pruning_predicate, lambda _: change, state, options, name)
 
 
-def _write_changes(
+def write_changes(
     version: TableVersion, files: Sequence[FileEntry], change: ChangeType, store: Store, name: NameFile
 ) -> WrittenFiles:
     """Write the rows of whole files to change data files."""
@@ -161,7 +161,7 @@ def _change_tasks(
     kinds: list[tuple[ChangeType, Sequence[FileEntry]]] = [("delete", emptied), ("insert", new)]
     for change, files in kinds:
         for share in executor.split(files, lambda file: file.size or 0) if files else ():
-            yield partial(_write_changes, version, tuple(share), change)
+            yield partial(write_changes, version, tuple(share), change)
 
 
 def commit_plan(plan: RewritePlan, rewritten: RewrittenFiles) -> RewriteResult:

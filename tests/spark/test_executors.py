@@ -19,7 +19,8 @@ from write.test_row_tracking import tracked
 import delta_variant as dv
 from delta_variant.execution import LocalExecutor, Task
 from delta_variant.log.snapshot import TableVersion
-from delta_variant.operations.rewrite import ChangeFilesTask
+from delta_variant.operations.optimize.optimize import GroupsTask
+from delta_variant.operations.rewrite import write_changes
 from delta_variant.operations.write import WriteTask
 from delta_variant.spark import SparkEngine
 from delta_variant.spark.executor import SparkExecutor
@@ -59,9 +60,9 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Tasks:
         monkeypatch.setattr(executor, "run", recording(executor.run, tasks))
     run_on_driver = SparkExecutor.run_on_driver
 
-    def record(executor: SparkExecutor, task: Task[Any]) -> Any:
+    def record(executor: SparkExecutor, step: str, task: Task[Any]) -> Any:
         found[SparkExecutor].append(task)
-        return run_on_driver(executor, task)
+        return run_on_driver(executor, step, task)
 
     monkeypatch.setattr(SparkExecutor, "run_on_driver", record)
     monkeypatch.setattr(SparkExecutor, "split", LocalExecutor.split)
@@ -69,29 +70,33 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> Tasks:
 
 
 def recording(run: Callable[..., Iterator[Any]], found: list[Any]) -> Callable[..., Iterator[Any]]:
-    def record(executor: Any, tasks: Iterable[Task[Any]]) -> Iterator[Any]:
+    def record(executor: Any, step: str, tasks: Iterable[Task[Any]]) -> Iterator[Any]:
         listed = [with_lists(task) for task in tasks]
         found.extend(listed)
-        return run(executor, listed)
+        return run(executor, step, listed)
 
     return record
 
 
 def with_lists(task: Any) -> Any:
     """Return a task whose iterator of files is a list."""
-    return replace(task, files=list(task.files)) if hasattr(task, "files") else task
+    if not isinstance(task, partial):
+        return task
+    return partial(task.func, *(list(each) if isinstance(each, Iterator) else each for each in task.args))
 
 
-def anonymous(task: Any) -> Any:
+def anonymous(part: Any) -> Any:
     """Return a task without the location of its table, and without the names of new files."""
-    parts = {
-        name: (version.version, replace(version.configuration, uri=""))
-        for name, version in vars(task).items()
-        if isinstance(version, TableVersion)
-    }
-    if isinstance(task, ChangeFilesTask):
-        parts["files"] = [replace(file, path="") for file in task.files]
-    return replace(task, **parts)
+    if isinstance(part, TableVersion):
+        return part.version, replace(part.configuration, uri="")
+    if isinstance(part, GroupsTask):
+        return replace(part, version=anonymous(part.version))
+    if not isinstance(part, partial):
+        return part
+    values = [anonymous(each) for each in part.args]
+    if part.func is write_changes:
+        values[1] = [replace(file, path="") for file in values[1]]
+    return part.func, values, part.keywords
 
 
 UNIQUE = ("modificationTime", "deletionTimestamp", "timestamp", "txnId")
