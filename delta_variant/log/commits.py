@@ -5,9 +5,9 @@ Up to 16 files are fetched concurrently. Their content and the actions of one of
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import BinaryIO, TypeAlias, TypeVar
 
 import msgspec
@@ -29,6 +29,7 @@ from ..protocol.actions import (
 )
 from ..storage.store import Store, modification_time, put_if_absent, read, read_if_present
 from .catalog import stage_and_ratify
+from .file_set import in_order
 from .file_tables import FILES_SCHEMA, TOMBSTONES_SCHEMA, FileKeys, files_table, tombstones_table
 from .listing import LAST_VERSION, Span, commit_file_name, commit_path, list_log, managing_catalog
 from .replay import Commit, CommitTables
@@ -255,15 +256,8 @@ def _fetch_all(store: Store, spans: Sequence[Span]) -> Iterator[tuple[Span, byte
     if store.local_root is not None and len(spans) <= _FEW_LOCAL:
         yield from ((span, _fetch(store, span)) for span in spans)
         return
-    with Threads(min(_AT_ONCE, len(spans))) as threads:
-        ahead = deque(threads.submit(_fetch, store, span) for span in spans[:_AT_ONCE])
-        for number, span in enumerate(spans):
-            content = ahead.popleft().result()
-            ahead.extend(
-                threads.submit(_fetch, store, later)
-                for later in spans[number + _AT_ONCE : number + _AT_ONCE + 1]
-            )
-            yield span, content
+    fetched = in_order(partial(_fetch, store), spans, min(_AT_ONCE, len(spans)), per_thread=1)
+    yield from zip(spans, fetched, strict=True)
 
 
 def _fetch(store: Store, span: Span) -> bytes | StoreError:

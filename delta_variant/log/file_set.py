@@ -217,17 +217,22 @@ def _sums(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
     return sum(files for files, _ in sums), sum(size for _, size in sums)
 
 
-def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def in_order(
+    work: Callable[[Item], Result],
+    items: Iterable[Item],
+    threads: int | None = None,
+    per_thread: int = PIECES_PER_THREAD,
+) -> Iterator[Result]:
     """Yield the results of `work`, which several threads do, in the order of the items.
 
-    Few results are held ahead of the consumer. An error is raised in the place of its item.
+    Few results are held ahead of the consumer: `per_thread`. An error is raised in the place of its item.
     """
-    threads = min(os.cpu_count() or 1, MAX_THREADS)
+    threads = threads or min(os.cpu_count() or 1, MAX_THREADS)
     remaining = iter(items)
     futures: deque[Future[Result]] = deque()
     with Threads(threads) as pool:
         while True:
-            for item in islice(remaining, threads * PIECES_PER_THREAD - len(futures)):
+            for item in islice(remaining, threads * per_thread - len(futures)):
                 futures.append(pool.submit(work, item))
             if not futures:
                 return

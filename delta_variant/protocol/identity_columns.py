@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 
@@ -81,14 +82,7 @@ def explicit_identities(schema: StructType, given: Collection[str]) -> list[Iden
 def advance_identities(schema: StructType, given: Collection[str], rows: int) -> StructType:
     """Return a schema after a write of `rows` rows of the columns `given`, with other high water marks."""
     marks = {each.name: each.value(rows - 1) for each in assigned_identities(schema, given)} if rows else {}
-    return StructType(
-        tuple(
-            replace(field, metadata={**field.metadata, _HIGH_WATER_MARK: marks[field.name]})
-            if field.name in marks
-            else field
-            for field in schema.fields
-        )
-    )
+    return _with_marks(schema, lambda field: marks.get(field.name))
 
 
 def differ_in_high_water_marks(schema: StructType, other: StructType) -> bool:
@@ -117,12 +111,18 @@ def keep_high_water_marks(
         for field in later.fields
         if _HIGH_WATER_MARK in field.metadata
     }
+    return _with_marks(
+        schema, lambda field: marks.get(physical_name(field, mode)) if _START in field.metadata else None
+    )
+
+
+def _with_marks(schema: StructType, mark_of: Callable[[StructField], Any]) -> StructType:
+    """Return a schema with other high water marks, None for a column that keeps its own or has none."""
+    marks = ((field, mark_of(field)) for field in schema.fields)
     return StructType(
         tuple(
-            replace(field, metadata={**field.metadata, _HIGH_WATER_MARK: marks[physical_name(field, mode)]})
-            if _START in field.metadata and physical_name(field, mode) in marks
-            else field
-            for field in schema.fields
+            field if mark is None else replace(field, metadata={**field.metadata, _HIGH_WATER_MARK: mark})
+            for field, mark in marks
         )
     )
 

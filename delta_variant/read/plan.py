@@ -192,12 +192,9 @@ def _prune_parts(
     summaries = [each.summary for each in listed.parts]
     stats = pa.table({"stats": pa.array([each and each.stats for each in summaries], pa.string())})
     bounds = file_bounds(table, stats, predicate_leaves(pruning_predicate))
-    ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
     partition = _test_of_parts(table, summaries)
-    stages = [
-        prune.select_units(pruning_predicate, len(summaries), known, partition).to_pylist()
-        for known in ({}, ordinary, bounds)
-    ]
+    selected = _select_by_stage(pruning_predicate, len(summaries), bounds, partition)
+    stages = [each.to_pylist() for each in selected]
     bounded = {
         leaf: pc.or_(known.min.is_valid(), known.max.is_valid()).to_pylist() for leaf, known in bounds.items()
     }
@@ -206,7 +203,7 @@ def _prune_parts(
         if summary is None or (summary.num_files and stages[-1][number]):
             parts.append(part)
             continue
-        left = (True, *(selected[number] for selected in stages))
+        left = (True, *(stage[number] for stage in stages))
         counts = tuple(summary.num_files * is_left for is_left in left)
         known = {leaf: summary.num_files * has_bound[number] for leaf, has_bound in bounded.items()}
         skipped.append(_Pruned(FILES_SCHEMA.empty_table(), summary.num_bytes, counts, known))
@@ -245,12 +242,7 @@ def _prune(
     with_bounds: bool = True,
 ) -> _Pruned:
     bounds = file_bounds(table, files, predicate_leaves(pruning_predicate))
-    ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
-    partition = partition_test(table, files)
-    stages = [
-        prune.select_units(pruning_predicate, files.num_rows, known, partition)
-        for known in ({}, ordinary, bounds)
-    ]
+    stages = _select_by_stage(pruning_predicate, files.num_rows, bounds, partition_test(table, files))
     known_files = {
         leaf: total(pc.or_(known.min.is_valid(), known.max.is_valid())) for leaf, known in bounds.items()
     }
@@ -259,6 +251,19 @@ def _prune(
     if not with_bounds:
         selected = _remove_bounds(selected)
     return _Pruned(selected, total(files["size"]), left, known_files)
+
+
+def _select_by_stage(
+    pruning_predicate: PruningPredicate,
+    count: int,
+    bounds: Mapping[Leaf, Bounds],
+    partition: Callable[[Expression], Array],
+) -> list[Array]:
+    """Return the units that are left after partition values, statistics of columns, and Variant bounds."""
+    ordinary = {leaf: known for leaf, known in bounds.items() if leaf.path is None}
+    return [
+        prune.select_units(pruning_predicate, count, known, partition) for known in ({}, ordinary, bounds)
+    ]
 
 
 def _remove_bounds(files: pa.Table) -> pa.Table:

@@ -47,7 +47,6 @@ from .plan import (
     Clause,
     Decision,
     FileDecision,
-    MergeCounts,
     MergePlan,
     commit_merge,
     decide,
@@ -219,11 +218,10 @@ def execute(source: MergeSource, table: Any, plan: MergePlan) -> RewriteResult:
     counts: Counter[str] = Counter()
     for each in merged.parts:
         counts.update(each.counts)
-    rows = sum(files.rows for files in inserted)
-    counted = MergeCounts(counts["update"], counts["delete"], rows, merged.source_rows)
+    counts["insert"] = sum(files.rows for files in inserted)
 
     def commit(rewritten: RewrittenFiles) -> RewriteResult:
-        return commit_merge(plan, merged.predicate, rewritten, counted)
+        return commit_merge(plan, merged.predicate, rewritten, counts, merged.source_rows)
 
     parts, files = [each.part for each in merged.parts], plan.options.files
     return finish_rewrite(executor, plan.snapshot, merged.candidates, parts, inserted, files, commit)

@@ -246,38 +246,29 @@ class MergePlan:
         return None if self.reads_all_rows else self.join.target_predicate(keys)
 
 
-@dataclass(frozen=True)
-class MergeCounts:
-    """The number of rows that a merge updated, deleted and inserted, and the number of source rows."""
-
-    updated: int
-    deleted: int
-    inserted: int
-    source: int
-
-
 def commit_merge(
     plan: MergePlan,
     predicate: Expression | None,
     rewritten: RewrittenFiles,
-    counts: MergeCounts,
+    counts: Mapping[str, int],
+    source_rows: int,
 ) -> RewriteResult:
     """Commit the files of a merge and return its result.
 
-    `predicate` is the target predicate.
+    `predicate` is the target predicate, `counts` has the number of rows of each action.
     """
     committed = commit_rewrite(
         plan.before,
         rewritten,
-        after=advance(plan.snapshot.configuration, plan.columns_inserted, counts.inserted),
+        after=advance(plan.snapshot.configuration, plan.columns_inserted, counts["insert"]),
         predicate=predicate,
         operation="MERGE",
         parameters={"predicate": plan.on, **_predicate_parameters(plan.clauses)},
         metrics={
-            "numSourceRows": counts.source,
-            "numTargetRowsInserted": counts.inserted,
-            "numTargetRowsUpdated": counts.updated,
-            "numTargetRowsDeleted": counts.deleted,
+            "numSourceRows": source_rows,
+            "numTargetRowsInserted": counts["insert"],
+            "numTargetRowsUpdated": counts["update"],
+            "numTargetRowsDeleted": counts["delete"],
             "numTargetRowsCopied": rewritten.copied,
         },
         commit=plan.commit,
@@ -285,9 +276,9 @@ def commit_merge(
     return RewriteResult(
         committed.version,
         metrics=committed.metrics,
-        rows_deleted=counts.deleted,
-        rows_updated=counts.updated,
-        rows_inserted=counts.inserted,
+        rows_deleted=counts["delete"],
+        rows_updated=counts["update"],
+        rows_inserted=counts["insert"],
         rows_copied=rewritten.copied,
         files_removed=rewritten.files_removed,
         files=rewritten.files.files,
