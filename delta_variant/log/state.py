@@ -24,7 +24,15 @@ from ..storage.store import Store
 from .checksum import read_protocol_and_metadata
 from .commits import read_commit_info, read_spans_to_replay
 from .file_tables import FILES_SCHEMA
-from .listing import Listing, checkpoint_hint, commit_file_name, list_log, managing_catalog, table_not_found
+from .listing import (
+    Listing,
+    Span,
+    checkpoint_hint,
+    commit_file_name,
+    list_log,
+    managing_catalog,
+    table_not_found,
+)
 from .replay import Checkpoint, Commit, as_checkpoint, replay, table_actions
 from .snapshot import Snapshot
 
@@ -113,12 +121,10 @@ def _advance(known: _Loaded, store: Store, version: int | None) -> _Loaded | Non
         spans = listing.spans(first + 1, target, store.uri)
         if len(spans) > _MOST_COMMITS and any(first < each.version <= target for each in listing.checkpoints):
             return None
-        commits = list(read_spans_to_replay(store, spans))
+        log = _read_segment(store, target, listing, as_checkpoint(known.snapshot), spans)
     except (MalformedLogError, StoreError):
         return None
-    base = as_checkpoint(known.snapshot)
-    timestamp = None if spans[-1].is_commit else _in_commit_timestamp(store, target, base, commits)
-    return _Loaded(replay(store, target, base, commits, timestamp=timestamp), commit_file)
+    return _Loaded(_load(store, log)[0], commit_file)
 
 
 def _continues(known: _Loaded, store: Store, commit_file: StoredFile | None) -> bool:
@@ -196,18 +202,23 @@ def _build(
             from .checkpoints.reading import read_checkpoint
 
             checkpoint = read_checkpoint(store, files, partial(_recover_files, store, files.version))
-            commits = list(read_spans_to_replay(store, spans))
-            last_is_commit = bool(spans) and spans[-1].is_commit
-            timestamp = None if last_is_commit else _in_commit_timestamp(store, target, checkpoint, commits)
-            return build(LogSegment(target, listing.commits.get(target), checkpoint, commits, timestamp))
+            return build(_read_segment(store, target, listing, checkpoint, spans))
         except MalformedLogError as error:
             unreadable = unreadable or error
     if not listing.has(0):
         raise unreadable or _unreachable(store, listing, target)
-    spans = listing.spans(0, target, store.uri)
+    return build(_read_segment(store, target, listing, None, listing.spans(0, target, store.uri)))
+
+
+def _read_segment(
+    store: Store, version: int, listing: Listing, checkpoint: Checkpoint | None, spans: Sequence[Span]
+) -> LogSegment:
+    """Return the log of a version: a checkpoint, and the commits after it in the files of `spans`."""
     commits = list(read_spans_to_replay(store, spans))
-    timestamp = None if spans[-1].is_commit else _in_commit_timestamp(store, target, None, commits)
-    return build(LogSegment(target, listing.commits.get(target), None, commits, timestamp))
+    timestamp = None
+    if not spans or not spans[-1].is_commit:
+        timestamp = _in_commit_timestamp(store, version, checkpoint, commits)
+    return LogSegment(version, listing.commits.get(version), checkpoint, commits, timestamp)
 
 
 def _existing(store: Store, listing: Listing) -> Listing:

@@ -42,11 +42,11 @@ from ..protocol import properties
 from ..protocol.actions import DeletionVector, is_residual
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.arrow import to_arrow
-from ..protocol.schema.column_mapping import physical_name, physical_schema
+from ..protocol.schema.column_mapping import physical_name, physical_schema, stored_paths
 from ..protocol.schema.conforming import conform
 from ..protocol.schema.partition_values import partition_value_from_string
 from ..protocol.schema.storage_types import check_readable
-from ..protocol.types import StructField, StructType, fields_of
+from ..protocol.types import StructField, StructType
 from ..storage.store import exists, uri_of
 from ..variant.shredding import ShreddingSchema
 from ..variant.values import VARIANT_TYPE
@@ -163,7 +163,8 @@ class TableReader:
         """Return the name in the table of a column or a nested field, which an error names as stored."""
         if self.mode == "none" or stored is None:
             return stored
-        names = dict(_stored_names(self.version.schema, self.mode))
+        paths = stored_paths(self.version.schema, self.mode)
+        names = {".".join(path): ".".join(name) for name, path in paths.items()}
         return names.get(stored, stored)
 
     def open_all(self, files: Iterable[FileEntry]) -> Iterator[FileReader]:
@@ -454,10 +455,3 @@ class FileReader:
 def evaluate_columns(columns: Mapping[str, Expression], batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return a batch of the values of expressions, by their names."""
     return pa.record_batch({name: evaluate.evaluate(column, batch) for name, column in columns.items()})
-
-
-def _stored_names(columns: StructType, mode: ColumnMappingMode) -> Iterator[tuple[str, str]]:
-    """Yield the stored and the logical name of each column and nested field, joined by dots."""
-    logical = (".".join(path) for path, _ in fields_of(columns))
-    stored = (".".join(path) for path, _ in fields_of(physical_schema(columns, mode)))
-    return zip(stored, logical, strict=True)

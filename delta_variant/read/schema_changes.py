@@ -9,7 +9,15 @@ from ..protocol.actions import Metadata
 from ..protocol.properties import ColumnMappingMode
 from ..protocol.schema.column_mapping import physical_name
 from ..protocol.schema.json_text import parse as parse_schema
-from ..protocol.types import TYPE_CHANGES, ArrayType, DataType, MapType, StructField, StructType, describe
+from ..protocol.types import (
+    TYPE_CHANGES,
+    DataType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    describe,
+    parts_of,
+)
 
 
 class Modes(NamedTuple):
@@ -94,12 +102,10 @@ def _in_type(
 ) -> Incompatibility | None:
     if isinstance(before, StructType) and isinstance(after, StructType):
         return _in_struct(before, after, modes, path)
-    if isinstance(before, ArrayType) and isinstance(after, ArrayType):
-        return _in_type(before.element_type, after.element_type, field, modes, (*path, "element"))
-    if isinstance(before, MapType) and isinstance(after, MapType):
-        return _in_type(before.key_type, after.key_type, field, modes, (*path, "key")) or _in_type(
-            before.value_type, after.value_type, field, modes, (*path, "value")
-        )
+    if type(before) is type(after) and not isinstance(before, PrimitiveType):
+        pairs = zip(parts_of(before), parts_of(after), strict=True)
+        found = (_in_type(part, other, field, modes, (*path, step)) for (step, part), (_, other) in pairs)
+        return next(filter(None, found), None)
     if before == after or TYPE_CHANGES in field.metadata:
         return None
     name = ".".join(path)

@@ -16,7 +16,7 @@ from ...log.snapshot import Snapshot
 from ...protocol import features, properties
 from ...protocol.schema.arrow import from_arrow
 from ...protocol.schema.char_types import TYPE_TEXT
-from ...protocol.schema.column_mapping import physical_name
+from ...protocol.schema.column_mapping import stored_paths
 from ...protocol.schema.paths import FieldPath, edit_fields, edit_type, path_text, resolve, type_at
 from ...protocol.schema.rules import check_new as check_new_schema
 from ...protocol.schema.widening import is_widening, widen_type
@@ -201,7 +201,7 @@ def plan_drop_column(
 
     if len(path) == 1 and path[0] in snapshot.partition_columns:
         raise cannot_drop(f"the partition column {path[0]!r} of {uri}")
-    physical = _physical_path(snapshot, path)
+    physical = stored_paths(snapshot.schema, snapshot.configuration.mapping_mode)[path]
     if any(column[: len(physical)] == physical for column in clustering_columns(snapshot)):
         raise cannot_drop(f"the clustering column {name} of {uri}")
     check_independent(snapshot.configuration, path)
@@ -320,16 +320,6 @@ def _with_statistics_of(snapshot: Snapshot, path: FieldPath, new_path: FieldPath
     if tuple(kept) != named:
         settings[properties.DATA_SKIPPING_STATS_COLUMNS.name] = properties.column_names_text(tuple(kept))
     return settings
-
-
-def _physical_path(snapshot: Snapshot, path: FieldPath) -> FieldPath:
-    mode, physical = snapshot.configuration.mapping_mode, list[str]()
-    for length, step in enumerate(path):
-        parent = type_at(snapshot.schema, path[:length])
-        fields = parent.fields if isinstance(parent, StructType) else ()
-        names = [physical_name(field, mode) for field in fields if field.name == step]
-        physical.append(names[0] if names else step)
-    return tuple(physical)
 
 
 TYPE_WIDENING = "typeWidening"

@@ -33,7 +33,7 @@ from ...protocol.schema.storage_types import is_unadjusted, may_overflow, mismat
 from ...protocol.statistics import Bound, BoundText, FileStatistics, describe_bound, value_at
 from ...protocol.statistics import decode as decode_statistics
 from ...protocol.table_configuration import stats_columns
-from ...protocol.types import VARIANT, ArrayType, DataType, MapType, StructType
+from ...protocol.types import VARIANT, DataType, StructType, parts_of
 from ...storage import store
 from ...storage.objects import StoredFile
 from ...variant import paths as variant_paths
@@ -173,16 +173,10 @@ def _variants(
 ) -> Iterator[VariantColumn]:
     if physical == VARIANT:
         yield VariantColumn(".".join(names), path, has_bounds)
-    elif isinstance(logical, StructType) and isinstance(physical, StructType):
-        for each, stored in zip(logical.fields, physical.fields, strict=True):
-            steps = (*names, each.name), (*path, stored.name)
-            yield from _variants(each.type, stored.type, *steps, has_bounds)
-    elif isinstance(logical, ArrayType) and isinstance(physical, ArrayType):
-        steps = (*names, "element"), (*path, "element")
-        yield from _variants(logical.element_type, physical.element_type, *steps, False)
-    elif isinstance(logical, MapType) and isinstance(physical, MapType):
-        steps = (*names, "value"), (*path, "value")
-        yield from _variants(logical.value_type, physical.value_type, *steps, False)
+    is_struct = isinstance(physical, StructType)
+    for (name, part), (step, stored) in zip(parts_of(logical), parts_of(physical), strict=True):
+        if is_struct or step != "key":
+            yield from _variants(part, stored, (*names, name), (*path, step), has_bounds and is_struct)
 
 
 @dataclass(frozen=True)

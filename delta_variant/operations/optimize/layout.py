@@ -26,9 +26,9 @@ from ...expressions.types import type_name
 from ...log.deletion_vectors import count_deleted_rows
 from ...log.snapshot import TableVersion
 from ...protocol.actions import is_residual
-from ...protocol.schema.column_mapping import physical_name
+from ...protocol.schema.column_mapping import physical_name, stored_paths
 from ...protocol.table_configuration import TableConfiguration
-from ...protocol.types import VARIANT, fields_of
+from ...protocol.types import VARIANT
 from ...read.file_reader import FileEntry, FileReader, Stored, TableReader, files_of
 from ...read.log_statistics import recorded_rows
 from ...read.row_tracking import RowTracking, append_row_ids
@@ -323,16 +323,11 @@ def _leaves_of(version: TableVersion, options: WriteOptions) -> set[LeafPath]:
 
 
 def _leaves(version: TableVersion, schemas: Shreddings) -> Iterator[LeafPath]:
-    names = _logical_names(version)
+    paths = stored_paths(version.schema, version.configuration.mapping_mode)
+    names = {path: ".".join(name) for name, path in paths.items()}
     for column, each in schemas.items():
         for path, leaf in _leaf_types((), each.field.type):
             yield LeafPath(names.get(column, ".".join(column)), path, type_name(leaf))
-
-
-def _logical_names(version: TableVersion) -> dict[tuple[str, ...], str]:
-    physical = fields_of(version.configuration.physical_schema)
-    logical = fields_of(version.schema)
-    return {path: ".".join(name) for (path, _), (name, _) in zip(physical, logical, strict=True)}
 
 
 def _leaf_types(path: tuple[str | None, ...], form: Any) -> Iterator[tuple[tuple[str | None, ...], Any]]:

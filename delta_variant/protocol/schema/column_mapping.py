@@ -33,6 +33,12 @@ def physical_schema(schema: StructType, mode: ColumnMappingMode) -> StructType:
     return _check_unique(map_fields(schema, lambda each: replace(each, name=physical_name(each, mode))))
 
 
+def stored_paths(schema: StructType, mode: ColumnMappingMode) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Return the path of each field at any depth in data files, by its path in `schema`."""
+    pairs = zip(fields_of(schema), fields_of(physical_schema(schema, mode)), strict=True)
+    return {path: stored for (path, _), (stored, _) in pairs}
+
+
 def _check_unique(physical: StructType) -> StructType:
     """Raise SchemaError if two columns have one physical path (PROTOCOL.md, "Column Mapping")."""
     known: set[tuple[str, ...]] = set()

@@ -12,15 +12,15 @@ from ..types import (
     IDENTITY,
     VARIANT,
     VOID,
-    ArrayType,
     DataType,
-    MapType,
     PrimitiveType,
     StructField,
     StructType,
     decimal_of,
     default_of,
     describe,
+    map_parts,
+    parts_of,
 )
 from .widening import is_lossless
 
@@ -106,13 +106,9 @@ def _merge_type(table: DataType, data: DataType, path: Path, mode: str) -> DataT
         return table
     if isinstance(table, StructType) and isinstance(data, StructType):
         return _merge_struct(table, data, path, mode)
-    if isinstance(table, ArrayType) and isinstance(data, ArrayType):
-        element = _merge_type(table.element_type, data.element_type, (*path, "element"), mode)
-        return replace(table, element_type=element)
-    if isinstance(table, MapType) and isinstance(data, MapType):
-        key = _merge_type(table.key_type, data.key_type, (*path, "key"), mode)
-        value = _merge_type(table.value_type, data.value_type, (*path, "value"), mode)
-        return replace(table, key_type=key, value_type=value)
+    if type(table) is type(data) and not isinstance(table, PrimitiveType):
+        given = dict(parts_of(data))
+        return map_parts(table, lambda step, part: _merge_type(part, given[step], (*path, step), mode))
     column = ".".join(path)
     raise SchemaError(
         f"the column {column!r} is {describe(table)} in the table, but {describe(data)} in the data: "
