@@ -74,7 +74,9 @@ def find_expired(
             return NOTHING_EXPIRED
         if _is_readable(store, checkpoint):
             sidecars = _find_sidecars(store, files, listing, checkpoint.version, _midnight(now) - DAY)
-            names = [*sorted(expired, key=_deletion_order), *sidecars]
+            # Commits before checkpoints, so that no checkpoint is missing that hides a remaining commit.
+            expired.sort(key=lambda name: (checkpoint_name(name) is not None, name))
+            names = [*expired, *sidecars]
             return ExpiredLog(checkpoint.version, [files[name] for name in names])
     return NOTHING_EXPIRED
 
@@ -115,11 +117,6 @@ def _is_before(name: str, first: int) -> bool:
     span = file_span(name)
     # A compaction that starts at `first` replaces commits of which the first one is in the checkpoint.
     return span is not None and (span.first < first or (not span.is_commit and span.first == first))
-
-
-def _deletion_order(name: str) -> tuple[bool, str]:
-    """Sort commits before checkpoints, so that no checkpoint is missing that hides a remaining commit."""
-    return checkpoint_name(name) is not None, name
 
 
 def _is_readable(store: Store, checkpoint: CheckpointFiles) -> bool:

@@ -27,7 +27,7 @@ from ..protocol.actions import (
     duplicate_error,
     identity,
 )
-from ..storage.store import Store, modification_time, put_if_absent, read, read_if_present
+from ..storage.store import Store, put_if_absent, read, read_if_present
 from .catalog import stage_and_ratify
 from .file_set import in_order
 from .file_tables import FILES_SCHEMA, TOMBSTONES_SCHEMA, FileKeys, files_table, tombstones_table
@@ -172,11 +172,6 @@ def _decode_tables(data: bytes, name: str) -> CommitTables:
     ):
         raise duplicate_error(data, name)
     return commit
-
-
-def commit_file_time(store: Store, version: int) -> int:
-    """Return the modification time of a version's commit file, in milliseconds since 1970."""
-    return modification_time(store, commit_path(store, version))
 
 
 def write_commit(store: Store, version: int, text: bytes | BinaryIO, actions: Sequence[Action]) -> None:

@@ -246,11 +246,6 @@ def compaction_of(name: str) -> Span | None:
     return Span(int(found[1]), int(found[2]))
 
 
-def commit_modification_times(store: Store) -> dict[int, int]:
-    """Return the versions of the commits in the log, in order, with the modification times of their files."""
-    return {version: file.modification_time for version, file in list_log(store, None).commits.items()}
-
-
 def _complete_checkpoints(names: Iterable[str]) -> Iterator[CheckpointFiles]:
     by_parts: dict[tuple[int, int], dict[int, str]] = {}
     for name in names:

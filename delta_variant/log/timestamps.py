@@ -26,7 +26,7 @@ from ..protocol.actions import CommitInfo
 from ..storage.store import Store
 from ..variant.moments import UTC, instant_of
 from .commits import read_commit_info
-from .listing import LOG, commit_file_name, commit_modification_times, list_log
+from .listing import LOG, commit_file_name, list_log
 from .state import protocol_and_metadata_at
 
 Timestamp: TypeAlias = datetime | str
@@ -95,9 +95,9 @@ class CommitTimes:
         in_commit_from, enabled_at = _enablement(store)
         times: dict[int, int] = {}
         latest = 0
-        for version, time in commit_modification_times(store).items():
+        for version, file in list_log(store, None).commits.items():
             if in_commit_from is None or version < in_commit_from:
-                latest = max(time, latest + 1)
+                latest = max(file.modification_time, latest + 1)
             times[version] = latest
         return cls(store, times, in_commit_from, enabled_at)
 

@@ -26,13 +26,13 @@ from ..errors import (
 from ..protocol import features, properties
 from ..protocol.actions import Action, AddCDCFile, AddFile, DomainMetadata, commit_infos
 from ..protocol.table_configuration import TableConfiguration
-from ..storage.store import Store
+from ..storage.store import Store, modification_time
 from . import catalog, cleanup, commits
 from .checkpoints import writing as checkpoint_writing
 from .checksum import write_checksum
 from .commit_attempts import CommitAttempts
 from .commit_context import CommitContext
-from .commits import CommitActions, commit_file_time, read_next_commits
+from .commits import CommitActions, read_next_commits
 from .conflicts import (
     FindConflict,
     Reads,
@@ -41,7 +41,7 @@ from .conflicts import (
     recommit_conflicts,
     replacement_conflicts,
 )
-from .listing import commit_file_name, managing_catalog
+from .listing import commit_file_name, commit_path, managing_catalog
 from .pending_commit import (
     EMPTY_BASE,
     NO_ROW_IDS,
@@ -254,7 +254,7 @@ def _commit_lines(
     while True:
         version = base.version + 1
         if pending.starts_timestamps:
-            base = replace(base, timestamp=commit_file_time(store, base.version))
+            base = replace(base, timestamp=modification_time(store, commit_path(store, base.version)))
         committed = _attempt(store, pending, fixed, base)
         if committed is None:
             _LOGGER.info("%s: version %d was committed concurrently, retrying", store.uri, version)

@@ -35,7 +35,7 @@ from ..protocol.schema.partition_values import parse_folders, partition_value_fr
 from ..protocol.statistics import Path
 from ..protocol.table_configuration import TableConfiguration
 from ..protocol.types import ArrayType, DataType, MapType, StructField, StructType
-from ..storage.inputs import InputFile, is_remote, is_web, list_inputs
+from ..storage.inputs import InputFile, is_hidden, is_remote, is_web, list_inputs
 from ..storage.objects import StoredFile
 from ..storage.store import (
     Store,
@@ -116,7 +116,10 @@ def convert(
         storage_options = storage_options_of(table)
     load_existing(open_latest(table), "error", remedies=())
     delta = _delta_table(paths, storage_options)
-    rows, partitions = _parquet(paths, storage_options) if delta is None else _delta(delta)
+    if delta is None:
+        rows, partitions = _parquet(paths, storage_options)
+    else:
+        rows, partitions = read_table(delta).to_reader(), delta.partition_columns
     return write_table(
         table,
         rows,
@@ -151,10 +154,6 @@ def _may_be_table(path: str) -> bool:
     if is_remote(path):
         return not path.endswith(SUFFIX) and "*" not in path
     return not is_web(path) and os.path.isdir(local_location("the source", path))
-
-
-def _delta(snapshot: Snapshot) -> tuple[pa.RecordBatchReader, Sequence[str]]:
-    return read_table(snapshot).to_reader(), snapshot.partition_columns
 
 
 def _parquet(
@@ -204,7 +203,8 @@ def convert_in_place(
     store = open_latest(table)
     if load_existing(store, "ignore") is not None:
         return CommitResult(None)
-    files = sorted((file for file in walk(store) if _is_data(file.path)), key=lambda file: file.path)
+    files = [file for file in walk(store) if not any(map(is_hidden, file.path.split("/")))]
+    files.sort(key=lambda file: file.path)
     if not files:
         raise SourceNotFoundError(
             f"cannot convert {store.uri} because it has no Parquet files", file=store.uri
@@ -238,10 +238,6 @@ def convert_in_place(
     context = commit_context("CONVERT", parameters, {"numConvertedFiles": len(files)})
     with removing_new_folders(store):
         return CommitResult(commit_table(store, after, adds, context=context), metrics=context.metrics)
-
-
-def _is_data(path: str) -> bool:
-    return not any(part[:1] in "._" and "=" not in part for part in path.split("/"))
 
 
 def _partition_values(path: str, partitions: Sequence[StructField]) -> Mapping[str, str | None]:

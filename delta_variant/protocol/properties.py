@@ -134,17 +134,13 @@ def check_set(name: str, text: str) -> None:
     """
     prop = PROPERTIES.get(name) or OTHER_PROPERTIES.get(name)
     if prop is not None:
-        _check_allowed(prop, text)
+        if not prop.accepts(text):
+            raise ProtocolError(f"invalid table property {name}={text!r}: expected {prop.expected}")
     elif name.lower().startswith("delta."):
         known = [each.removeprefix("delta.") for each in (*PROPERTIES, *OTHER_PROPERTIES)]
         close = nearest(name[len("delta.") :], known)
         remedy = "choose a name without 'delta.'" if close is None else f"did you mean delta.{close}?"
         raise ProtocolError(f"unknown table property {name!r}: {remedy}")
-
-
-def _check_allowed(prop: TableProperty[Any], text: str) -> None:
-    if not prop.accepts(text):
-        raise ProtocolError(f"invalid table property {prop.name}={text!r}: expected {prop.expected}")
 
 
 def _boolean(name: str, default: bool) -> TableProperty[bool]:

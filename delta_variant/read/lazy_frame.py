@@ -20,7 +20,7 @@ from .scan_rows import ScanRows
 
 def lazy_frame(rows: ScanRows, variants: Literal["json", "bytes"]) -> pl.LazyFrame:
     """Return rows as a lazy frame, with Variants in a form that Polars has."""
-    plain = variants_as_json if variants == "json" else _unchanged
+    plain = variants_as_json if variants == "json" else lambda table: table
     empty = plain(rows.schema.empty_table())
     # Polars has views of strings, and takes them without a copy.
     rows = rows.with_text_types({name: VIEW for name, each in rows.outputs.items() if is_text_path(each)})
@@ -47,10 +47,6 @@ def lazy_frame(rows: ScanRows, variants: Literal["json", "bytes"]) -> pl.LazyFra
 
     schema = dict(frame(rows.schema.empty_table()).schema)
     return register_io_source(read, schema=schema, explain_name="delta_variant")
-
-
-def _unchanged(table: pa.Table) -> pa.Table:
-    return table
 
 
 class _Recorder:

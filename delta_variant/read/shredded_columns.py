@@ -108,7 +108,7 @@ def shredded_types(
     for key, each in sorted(found.items()):
         if not all(map(pa.types.is_nested, each)):
             if key[1]:
-                types[key] = _sql_type(each)
+                types[key] = type_name(_scalar_type(each) or pa.string())
         elif lists and all(map(pa.types.is_list, each)) and (united := _united(each)) is not None:
             types[key] = type_name(united)
     return types
@@ -158,10 +158,6 @@ def paths_of(arrow_type: Any, path: Path = ()) -> Iterator[tuple[Path, pa.DataTy
     if pa.types.is_struct(arrow_type):
         for field in arrow_type:
             yield from paths_of(field.type, (*path, field.name))
-
-
-def _sql_type(types: set[pa.DataType]) -> str:
-    return type_name(_scalar_type(types) or pa.string())
 
 
 def _scalar_type(types: set[pa.DataType]) -> pa.DataType | None:

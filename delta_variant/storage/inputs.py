@@ -209,14 +209,15 @@ def _matches(path: str, pattern: str) -> bool:
     return len(steps) == len(patterns) and all(map(fnmatchcase, steps, patterns))
 
 
-def _is_hidden(part: str) -> bool:
+def is_hidden(part: str) -> bool:
+    """Return whether a file is not data by a part of its path that starts with `_` or `.`, as in Spark."""
     # `_day=1` is a partition.
     return part[:1] in "._" and "=" not in part
 
 
 def _data_of(folder: str, names: Iterable[str], suffixes: Sequence[str]) -> list[str]:
     """Return the files of a folder that are data, and log a warning about the others that are not hidden."""
-    visible = [name for name in names if not any(map(_is_hidden, name.split("/")))]
+    visible = [name for name in names if not any(map(is_hidden, name.split("/")))]
     found = [name for name in visible if name.lower().endswith(tuple(suffixes))]
     others = sorted(set(visible).difference(found))
     if found and others:

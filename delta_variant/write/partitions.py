@@ -277,10 +277,6 @@ def _random_folder(table: TableConfiguration) -> str:
     return f"{token_hex(length)[:length]}/"
 
 
-def has_nested_variant(field: StructField) -> bool:
-    return field.type != VARIANT and has_variant(field.type)
-
-
 def check_variants(array: Any, field: StructField) -> None:
     """Raise MalformedVariantError for an invalid Variant in a column; in lists and maps it has no row."""
     for path, variants in _variants(array, field.type, field.name):

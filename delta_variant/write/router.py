@@ -24,7 +24,7 @@ from ..input.json_lines import Origin
 from ..protocol.schema.conforming import conform
 from ..protocol.statistics import Path
 from ..protocol.table_configuration import TableConfiguration
-from ..protocol.types import StructType
+from ..protocol.types import VARIANT, StructType, has_variant
 from ..storage.store import Store
 from ..variant.shredding import ShreddingSchema, unshred
 from .partitions import (
@@ -34,7 +34,6 @@ from .partitions import (
     PartitionValues,
     WrittenFiles,
     check_variants,
-    has_nested_variant,
     split_by_partition,
 )
 from .stored_rows import StoredRows
@@ -96,7 +95,9 @@ class Router:
         self._invalid_values = invalid_values or InvalidValueHandler(options.json.on_invalid)
         self._files = PartitionedFiles(store, table, options, name, max_open, folder, self._new_series)
         self._columns = self._files.columns
-        self._nested = [field for field in table.schema.fields if has_nested_variant(field)]
+        self._nested = [
+            field for field in table.schema.fields if field.type != VARIANT and has_variant(field.type)
+        ]
         self._own_residual: ResidualFiles | None = None
         if residual is None and options.separates:
             # Its names have the numbers of this router, so that all are different.

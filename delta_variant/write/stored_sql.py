@@ -116,11 +116,8 @@ def _reads(text: str, path: FieldPath, table: TableConfiguration) -> bool:
     except ExpressionError:
         # If the expression cannot be parsed, assume that it reads every column whose name occurs in it.
         return re.search(rf"(?<!\w){re.escape(path[0])}(?!\w)", text, re.IGNORECASE) is not None
-    return any(_overlap(name, path) for name in names)
-
-
-def _overlap(name: FieldPath, path: FieldPath) -> bool:
-    return all(one.lower() == other.lower() for one, other in zip(name, path, strict=False))
+    pairs = (zip(name, path, strict=False) for name in names)
+    return any(all(one.lower() == other.lower() for one, other in pair) for pair in pairs)
 
 
 def _names(parsed: Expression) -> list[FieldPath]:

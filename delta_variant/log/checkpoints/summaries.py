@@ -208,7 +208,7 @@ def _merge(stats: pa.ChunkedArray[Any], leaves: Sequence[StatsLeaf]) -> dict[str
             elif value is not None:
                 put_at(merged, (side, *leaf.names), value)
         for names, members in objects.items():
-            put_at(merged, (side, *names), _encoded(members))
+            put_at(merged, (side, *names), encode_bound(Variant.from_python(members)))
     for names, nulls in counts.nulls.items():
         if not nulls.null_count:
             put_at(merged, ("nullCount", *names), total(nulls))
@@ -236,10 +236,6 @@ def _widened(leaf: StatsLeaf, extreme: Any, sign: int) -> Any:
         # Python has no dates before the year 1 and after the year 9999.
         return None
     return value if not isinstance(value, int) or -(1 << 63) <= value < 1 << 63 else None
-
-
-def _encoded(members: dict[str, Any]) -> str:
-    return encode_bound(Variant.from_python(members))
 
 
 def _distinct(files: pa.Table, partitions: Sequence[str]) -> PartitionValues | None:

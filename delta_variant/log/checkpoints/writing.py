@@ -453,14 +453,11 @@ def _array(batch: pa.RecordBatch, field: pa.Field[Any], names: Mapping[str, str]
         return pa.repeat(False, batch.num_rows)
     array: Any = batch[names[field.name]]
     if field.name == "path":
-        return pc.coalesce(batch["encoded_path"], _encode_paths(array))
+        paths = array if are_unencoded(array) else pa.array(map(encode_path, array.to_pylist()), array.type)
+        return pc.coalesce(batch["encoded_path"], paths)
     if field.name == "deletionVector":
         return pa.StructArray.from_arrays(array.flatten(), fields=list(_VECTOR), mask=array.is_null())
     return array
-
-
-def _encode_paths(paths: Any) -> Any:
-    return paths if are_unencoded(paths) else pa.array(map(encode_path, paths.to_pylist()), paths.type)
 
 
 @dataclass(frozen=True)

@@ -259,6 +259,7 @@ def audit_table(
         audited = _audit_files(subject, selected, data=data)
     else:
         audited = _run_tasks(log.snapshot, selected, data, executor_of(table, store, "AUDIT"))
+    wrong = sum(any(finding.severity != "info" for finding in found) for _, found in audited)
     findings += (finding for _, found in (*former, *audited) for finding in found)
     return Audit(
         store.uri,
@@ -267,12 +268,8 @@ def audit_table(
         tuple(file for file, _ in (*former, *audited)),
         tuple(findings),
         log.snapshot,
-        None if sample is None else sample_of(num_files, len(audited), sum(map(_is_wrong, audited))),
+        None if sample is None else sample_of(num_files, len(audited), wrong),
     )
-
-
-def _is_wrong(audited: tuple[AuditedFile, list[Finding]]) -> bool:
-    return any(finding.severity != "info" for finding in audited[1])
 
 
 def _split_checked(

@@ -40,14 +40,11 @@ def check_files(files: Iterable[FileSubject], check: Callable[[FileSubject], Res
         reported = done = 0
         for size, future in zip(sizes, begun, strict=True):
             while not wait([future], REPORT_SECONDS).done:
-                read = done + sum(_bytes_read(file) for file in list(running.values()))
+                known = (min(file.bytes_read, int(file.add["size"])) for file in list(running.values()))
+                read = done + sum(known)
                 advance(bytes_=max(read - reported, 0))
                 reported = max(read, reported)
             done += size
             advance(files=1, bytes_=max(done - reported, 0))
             reported = max(done, reported)
             yield future.result()
-
-
-def _bytes_read(file: FileSubject) -> int:
-    return min(file.bytes_read, int(file.add["size"]))

@@ -129,7 +129,8 @@ def decide(join: Join, clauses: Sequence[Clause], batch: pa.RecordBatch, pairs: 
     targets, clause, source = (each.filter(acting) for each in (pairs.target, chosen, pairs.source))
     is_again: Array = pc.equal(targets[1:], targets[:-1])
     if is_again.true_count:
-        if not _only_deletes([each for each in clauses if each.when == "matched"]):
+        matched = [each for each in clauses if each.when == "matched"]
+        if [(each.action, each.predicate) for each in matched] != [("delete", None)]:
             raise MergeAmbiguityError(
                 "several source rows match the same row of the table and would change it: make the predicate "
                 "of the merge narrower, or the keys of the source unique"
@@ -157,10 +158,6 @@ def equal_to(numbers: Array, number: int) -> Array:
     """Return a mask, without nulls, of the numbers that are equal to `number`."""
     equal: Array = pc.equal(numbers, pa.scalar(number, pa.int64()))
     return pc.fill_null(equal, False)
-
-
-def _only_deletes(clauses: Sequence[Clause]) -> bool:
-    return len(clauses) == 1 and clauses[0].action == "delete" and clauses[0].predicate is None
 
 
 def first_matching_clause(

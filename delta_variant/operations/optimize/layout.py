@@ -229,7 +229,8 @@ def plan_group(
     is_inferred = False
     if chosen.is_residual:
         return _group(chosen, rows, bytes_after, replace(options, is_residual=True), is_inferred)
-    if options.shredding == "infer" and not chosen.reshred and len(schemas) == 1 and _shreds(schemas[0]):
+    types = [each.field.type for each in schemas[0].values()] if len(schemas) == 1 else []
+    if options.shredding == "infer" and not chosen.reshred and not all(map(pa.types.is_null, types)):
         options = replace(options, shredding=schemas[0])
     elif estimates or options.shredding == "infer":
         size = RESHRED_SAMPLE_BYTES if chosen.reshred else SAMPLE_BYTES
@@ -304,10 +305,6 @@ def _inspect_files(version: TableVersion, files: pa.Table) -> tuple[list[Shreddi
         rows += int(file.native.num_rows) - int((file.file.deletion_vector or {}).get("cardinality", 0))
         is_separated = is_separated and file.native.is_separated
     return schemas, rows, is_separated
-
-
-def _shreds(schemas: Shreddings) -> bool:
-    return any(not pa.types.is_null(each.field.type) for each in schemas.values())
 
 
 def _sample(version: TableVersion, files: pa.Table, size: int) -> list[pa.RecordBatch]:

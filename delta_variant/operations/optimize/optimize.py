@@ -106,10 +106,6 @@ class OptimizeResult(CommitResult):
             return int(self.metrics["numAddedBytes"])
         return sum(group.bytes_estimated for group in self.groups)
 
-    @property
-    def _files_estimated(self) -> int:
-        return sum(group.files_estimated for group in self.groups)
-
     def __str__(self) -> str:
         return "\n".join(map(printable, self._lines()))
 
@@ -118,7 +114,8 @@ class OptimizeResult(CommitResult):
             yield "nothing to do: no small files and no files with many deleted rows"
             return
         about = "" if self.files else "about "
-        yield f"files   {self.files_before:,} become {len(self.files) or f'about {self._files_estimated:,}'}"
+        estimated = sum(group.files_estimated for group in self.groups)
+        yield f"files   {self.files_before:,} become {len(self.files) or f'about {estimated:,}'}"
         yield f"bytes   {self.bytes_before:,} become {about}{self.bytes_after:,}"
         if self.rows_purged:
             yield f"purged  {count(self.rows_purged, 'deleted row')}"
