@@ -313,7 +313,9 @@ class ReplayedState(_TableActions):
         if add.deletion_vector is not None:
             self.num_vectors += sign
             self.num_deleted += sign * add.deletion_vector.cardinality
-        path = path_in_table(self._store, key[0]) or key[0]
+        path = key[0]
+        if ":" in path:
+            path = path_in_table(self._store, path) or path
         keys = self._keys_of.setdefault(path, set())
         (keys.add if sign > 0 else keys.discard)(key)
         if len(keys) > 1:

@@ -105,9 +105,7 @@ def _bounds_in(
     found = dict(zip(paths, texts_at(texts, list(paths.items())), strict=True))
     rows = counts_of(found[("numRecords",)])
     return {
-        leaf: _bounds_of(
-            leaf, [*map(found.__getitem__, ((side, *names) for side in SIDES))], rows, leaf in floats
-        )
+        leaf: _bounds_of(leaf, [found[(side, *names)] for side in SIDES], rows, leaf in floats)
         for leaf, names in known.items()
     }
 

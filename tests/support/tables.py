@@ -90,7 +90,7 @@ def state_discrepancies(snapshot: dv.Snapshot) -> list[str]:
     data = storage.read_if_present(snapshot.store, checksum_path(snapshot.version))
     if data is None:
         return []
-    state = ReplayedState()
+    state = ReplayedState(snapshot.store)
     table_actions = [*snapshot.txns.values(), *snapshot.domain_metadata.values()]
     state.apply(snapshot.version, [snapshot.protocol, snapshot.metadata, *table_actions])
     state.apply(snapshot.version, add_actions(snapshot.files))
