@@ -104,9 +104,10 @@ def _bounds_in(
         paths |= {("nullCount", *names): "number"}
     found = dict(zip(paths, texts_at(texts, list(paths.items())), strict=True))
     rows = counts_of(found[("numRecords",)])
+    paths_of = {leaf: [(side, *names) for side in SIDES] for leaf, names in known.items()}
     return {
-        leaf: _bounds_of(leaf, [found[(side, *names)] for side in SIDES], rows, leaf in floats)
-        for leaf, names in known.items()
+        leaf: _bounds_of(leaf, [found[path] for path in sides], rows, leaf in floats)
+        for leaf, sides in paths_of.items()
     }
 
 
