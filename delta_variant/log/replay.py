@@ -314,7 +314,7 @@ class ReplayedState(_TableActions):
             self.num_vectors += sign
             self.num_deleted += sign * add.deletion_vector.cardinality
         path = key[0]
-        if ":" in path:
+        if path.startswith("/") or ":" in path:
             path = path_in_table(self._store, path) or path
         keys = self._keys_of.setdefault(path, set())
         (keys.add if sign > 0 else keys.discard)(key)
