@@ -334,8 +334,10 @@ def open_path(data: Any, what: str, variants: Collection[str], known: StructType
     `variants` has the column of the values of JSON, and the columns of JSON text in CSV and Parquet. `known`
     are the columns of the table that takes the rows.
     """
-    is_text = isinstance(data, str) and (data.lower().endswith((*ALL_SUFFIXES, "/")) or os.path.isdir(data))
-    if not is_text and not isinstance(data, PathLike):
+    names_files = isinstance(data, str) and (
+        data.lower().endswith((*ALL_SUFFIXES, "/")) or os.path.isdir(data)
+    )
+    if not names_files and not isinstance(data, PathLike):
         return data
     files = list_files(fspath(data))
     kind = kind_of(files)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+
+import pyarrow as pa
 
 from .._checks import options_of
 from ..data_file.options import FileOptions, WriteOptions
 from ..errors import ArgumentTypeError
 from ..execution import timezone_of
+from ..expressions.tree import Literal
 from ..log.commit_context import CommitOptions
 from ..log.load import load_latest
 from ..read.scope import Scope
@@ -111,6 +113,6 @@ def plan_delete(
     predicate = Scope.of_read(snapshot.configuration).predicate(where)
     snapshot.configuration.check_may_rewrite(removes_rows=True)
     parameters = {"predicate": [] if where is None else [where]}
-    matching: Any = predicate  # Without a predicate, whole files are removed, and no rows change.
+    matching = Literal(pa.scalar(True)) if predicate is None else predicate
     change, options = partial(removal, predicate=matching), WriteOptions(files=files)
     return RewritePlan(snapshot, predicate, change, "DELETE", parameters, options, commit)
