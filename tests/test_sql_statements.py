@@ -319,8 +319,11 @@ def test_alter(run: Run):
 
 def test_maintenance(run: Run, tmp_path: Path):
     run("insert into t values (3, 4, 'c', null)")
-    optimized = run("optimize t zorder by (id)")
+    optimized = run("optimize t zorder by (id, n)")
     assert optimized == [{"path": str(tmp_path / "t"), "metrics": {"numFilesAdded": 1, "numFilesRemoved": 2}}]
+    assert run("optimize t zorder by n, s")[0]["metrics"]["numFilesAdded"] == 1
+    parameters = dict(run("describe history t limit 1")[0]["operationParameters"])
+    assert parameters["zOrderBy"] == '["n","s"]'
     assert run("vacuum t retain 200 hours") == [{"path": str(tmp_path / "t")}]
     assert run(f"vacuum '{tmp_path / 't'}' dry run") == []
     restored = run("restore table t to version as of 1")[0]
@@ -357,7 +360,9 @@ def test_maintenance(run: Run, tmp_path: Path):
             "update",
         ),
         ("optimize t where id = 1", ExpressionError, "partition columns"),
-        ("optimize t zorder by (id, n)", ExpressionError, "expected one column"),
+        ("optimize t zorder by (id, v)", ExpressionError, "no order"),
+        ("optimize t zorder by id, n)", ExpressionError, "end of the statement"),
+        ("optimize t zorder by (id, n", ExpressionError, "expected `\\)`"),
         ("alter table t alter column n set default 4", ExpressionError, r"(?s)got `set`.*for CREATE TABLE"),
         ("alter table t alter column n comment 'a', id comment 'b'", ExpressionError, "end of the statement"),
         ("alter table t alter column n after v.a", ExpressionError, "end of the statement"),

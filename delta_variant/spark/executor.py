@@ -18,7 +18,6 @@ from .._packing import pack_by_size
 from .._text import quote
 from ..errors import StoreError
 from ..execution import GROUP_BYTES, Executor, NameFile, Task, new_name
-from ..expressions.tree import output_type
 from ..log.commit_context import CommitResult
 from ..log.snapshot import TableVersion
 from ..operations.optimize.layout import read_rows
@@ -99,7 +98,7 @@ def _runs(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[tuple[int
 
 @dataclass(frozen=True)
 class KeyedRows:
-    """Reads rows of files and appends columns for the number of their group and the values of the keys."""
+    """Reads rows of files and appends columns for the number of their group and the values that sort them."""
 
     task: GroupsTask
     uri: str
@@ -109,12 +108,12 @@ class KeyedRows:
     def names(self) -> list[str]:
         """Return the names of the appended columns, longer than any name of the table's columns."""
         longest = max(len(field.name) for field in row_columns(self.task.version.configuration))
-        return [f"{'_' * longest}{number}" for number in range(1 + len(self.task.keys))]
+        return [f"{'_' * longest}{number}" for number in range(1 + len(self.task.orders[0].types))]
 
     @property
     def schema(self) -> SparkStruct:
         """Return the schema of the rows that are read."""
-        types: list[Any] = [pa.int32(), *(output_type(key) for key in self.task.keys)]
+        types: list[Any] = [pa.int32(), *self.task.orders[0].types]
         appended = pa.schema(list(zip(self.names, types, strict=True)))
         columns = (*row_columns(self.task.version.configuration), *from_arrow(appended).fields)
         return to_spark(StructType(columns))
@@ -128,10 +127,11 @@ class KeyedRows:
     def _rows(
         self, version: TableVersion, number: int, files: Sequence[FileEntry]
     ) -> Iterator[pa.RecordBatch]:
-        for batch, values in read_rows(version, files, self.task.keys):
+        order = self.task.orders[number]
+        for batch, keys in read_rows(version, files, order.keys):
             group: Any = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
             names = [*batch.schema.names, *self.names]
-            yield pa.record_batch([*batch.columns, group, *values], names=names)
+            yield pa.record_batch([*batch.columns, group, *order.values(keys)], names=names)
 
 
 T = TypeVar("T")

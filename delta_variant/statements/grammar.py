@@ -115,13 +115,17 @@ class StatementGrammar(Grammar):
     def enclosed_texts(self) -> tuple[str, ...]:
         """Return the texts between the commas of a list in parentheses."""
         self.expect("(")
-        found = self.take_list(self._until_comma)
+        found = self.texts()
         self.expect(")")
         return found
 
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts between the commas of a list that ends before a parenthesis or at the end."""
+        return self.take_list(self._until_comma)
+
     def _until_comma(self) -> str:
         start = self.token.start
-        while not self.is_next(",", ")"):
+        while self.token.kind != "end" and not self.is_next(",", ")"):
             self._skip()
         return self.text[start : self.position].strip()
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from ..errors import ExpressionError
 from ..log.load import load_latest
 from ..log.timestamps import from_milliseconds, to_instant
 from ..operations.alter.alteration import clustering_columns
@@ -67,13 +66,11 @@ def optimize_table(
     session: Session,
     *,
     where: str | None,
-    sort_by: tuple[str, ...] = (),
+    z_order_by: tuple[str, ...] = (),
     purge: bool = False,
 ) -> pa.Table:
     """Combine small files, and return the numbers of files."""
-    if len(sort_by) > 1:
-        raise ExpressionError("ZORDER BY: expected one column, by which the rows are sorted")
-    result = optimize(table, where, sort_by=sort_by or None, purge=purge, timezone=session.timezone)
+    result = optimize(table, where, z_order_by=z_order_by or None, purge=purge, timezone=session.timezone)
     metrics = {"numFilesAdded": len(result.files), "numFilesRemoved": result.files_before}
     row = {"path": open_latest(table).uri, "metrics": metrics}
     return pa.Table.from_pylist([row], schema=OPTIMIZED)

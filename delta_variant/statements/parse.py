@@ -244,8 +244,8 @@ class ParsedStatement(StatementGrammar):
         where = self.text_after("where")
         columns: tuple[str, ...] = ()
         if self.accept_words("zorder by"):
-            columns = self.enclosed_texts() if self.is_next("(") else (self.rest(),)
-        return partial(optimize_table, where=None if where is None else where.text, sort_by=columns)
+            columns = self.enclosed_texts() if self.is_next("(") else self.texts()
+        return partial(optimize_table, where=None if where is None else where.text, z_order_by=columns)
 
     def purge(self) -> Statement:
         where = self.text_after("where")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise, product
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ from support.tables import append_events, read_by_id, read_commit
 import delta_variant as dv
 from delta_variant.errors import CommitConflictError, ExpressionError
 from delta_variant.log.load import load_snapshot
+from delta_variant.operations.optimize.sort_order import places_on_curve
 
 
 def write(table: Path, texts: list[str | None], first: int = 0, **options: Any) -> None:
@@ -192,6 +194,39 @@ def test_keys_without_an_order_and_other_predicates_are_rejected(table: Path):
         dv.optimize(str(table), sort_by="event:k")
     with pytest.raises(ExpressionError, match="expected only partition columns"):
         dv.optimize(str(table), "id = 1")
+    with pytest.raises(ExpressionError, match="no order"):
+        dv.optimize(str(table), z_order_by=["id", "event:k"])
+    with pytest.raises(ExpressionError, match="exclude each other"):
+        dv.optimize(str(table), sort_by="id", z_order_by="id")
+    with pytest.raises(ExpressionError, match="expected at most 63 keys, got 64"):
+        dv.optimize(str(table), z_order_by=[f"id + {number}" for number in range(64)])
+
+
+def test_a_z_order_skips_files_for_each_key(tmp_path: Path):
+    random = Random(8)
+    numbers = [random.randrange(10_000) for _ in range(20_000)]
+    skewed = [random.choice([None, "0", "0", "0", f"{random.random():.9f}"]) for _ in numbers]
+    found = pa.table({"n": numbers, "s": skewed, "pad": [random.randbytes(16) for _ in numbers]})
+    dv.write_table(tmp_path, found)
+    result = dv.optimize(tmp_path, z_order_by=["n", "s"], files=dv.FileOptions(target_file_size=20 << 10))
+    assert len(result.files) >= 16
+    assert dv.read_table(tmp_path).to_table().sort_by("pad") == found.sort_by("pad")
+    for name, values in (("n", numbers), ("s", [each for each in skewed if each not in (None, "0")])):
+        bounds = dv.file_stats(tmp_path).select([f"min.{name}", f"max.{name}"]).to_pydict().values()
+        chosen = random.sample(values, 100)
+        read = sum(low <= value <= high for value in chosen for low, high in zip(*bounds, strict=True))
+        # Two keys that count alike leave the square root of the number of files.
+        assert read / len(chosen) <= 1.5 * len(result.files) ** 0.5
+
+
+@pytest.mark.parametrize(("keys", "bits"), [(1, 5), (2, 5), (3, 3), (4, 2), (6, 1)])
+def test_points_that_follow_each_other_on_the_curve_are_neighbors(keys: int, bits: int):
+    points = list(product(range(1 << bits), repeat=keys))
+    places = places_on_curve([pa.array(axis, pa.int64()) for axis in zip(*points, strict=True)], bits)
+    assert sorted(places.to_pylist()) == list(range(len(points)))
+    ordered = [point for _, point in sorted(zip(places.to_pylist(), points, strict=True))]
+    for point, following in pairwise(ordered):
+        assert sum(abs(one - other) for one, other in zip(point, following, strict=True)) == 1
 
 
 @pytest.mark.parametrize("name", ["delta.appendOnly", "delta.enableChangeDataFeed"])
@@ -229,10 +264,17 @@ def test_a_delete_succeeds_after_a_concurrent_optimize_of_other_files(tmp_path: 
         min_size=1,
         max_size=4,
     ),
-    sort_by=st.sampled_from([None, "id", "try_variant_get(event, '$.k', 'double')", ["day", "id"]]),
+    order=st.sampled_from(
+        [
+            {},
+            {"sort_by": "id"},
+            {"sort_by": ["day", "try_variant_get(event, '$.k', 'double')"]},
+            {"z_order_by": ["day", "try_variant_get(event, '$.k', 'double')", "id"]},
+        ]
+    ),
     numeric=st.sampled_from(["value", "strict"]),
 )
-def test_an_optimization_keeps_every_row(files, sort_by, numeric):
+def test_an_optimization_keeps_every_row(files, order, numeric):
     with TemporaryDirectory() as folder:
         table, start = Path(folder) / "t", 0
         for texts in files:
@@ -240,7 +282,7 @@ def test_an_optimization_keeps_every_row(files, sort_by, numeric):
             start += len(texts)
         before = read_by_id(table)
         whole = dv.read_table(str(table), columns=["id", "event"]).to_table().to_pylist()
-        dv.optimize(str(table), sort_by=sort_by, files=dv.FileOptions(numeric=numeric))
+        dv.optimize(str(table), **order, files=dv.FileOptions(numeric=numeric))
         assert read_by_id(table) == before
         if numeric == "strict":
             after = dv.read_table(str(table), columns=["id", "event"]).to_table().to_pylist()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -176,6 +177,25 @@ def test_rows_are_sorted_over_the_files_of_each_partition(spark: SparkSession, s
     explained = dv.read_table(shredded, where=f"{KEY} = 500").explain()
     assert explained.files_read <= len(done.groups)
     assert json.loads(commits(shredded, "commitInfo")[-1]["operationParameters"]["sortBy"]) == [KEY, "id"]
+
+
+def test_a_z_order_of_tasks_skips_files_for_each_key(spark: SparkSession, tmp_path: Path):
+    random = Random(5)
+    for first in range(0, 8000, 2000):
+        numbers = range(first, first + 2000)
+        mixed = [number * 7919 % 8009 for number in numbers]
+        pad = [random.randbytes(16) for _ in numbers]
+        dv.write_table(tmp_path, pa.table({"n": numbers, "m": mixed, "pad": pad}), mode="append")
+    done = on_spark(spark, tmp_path).optimize(
+        z_order_by=["n", "m"], files=dv.FileOptions(target_file_size=10 << 10)
+    )
+    assert len(done.files) >= 12
+    found = dv.read_table(tmp_path).to_table().sort_by("n")
+    assert found["n"].to_pylist() == list(range(8000))
+    assert found["m"].to_pylist() == [number * 7919 % 8009 for number in range(8000)]
+    for where in ("n = 100", "n = 5100", "m = 100", "m = 5100"):
+        assert dv.read_table(tmp_path, where=where).explain().files_read <= 2 * len(done.files) ** 0.5
+    assert json.loads(commits(tmp_path, "commitInfo")[-1]["operationParameters"]["zOrderBy"]) == ["n", "m"]
 
 
 def test_values_of_every_type_survive_the_sort(spark: SparkSession, tmp_path: Path):

@@ -52,6 +52,9 @@ def optimize(
     sort_by: Annotated[
         Texts, option("Sort by a column or path, such as event:user.id::bigint; repeatable.", "SQL")
     ] = None,
+    z_order_by: Annotated[
+        Texts, option("Sort by several columns or paths that count alike; repeatable.", "SQL")
+    ] = None,
     reshred: Annotated[bool, option("Infer new shredding schemas for all files.", names="--reshred")] = False,
     purge: Annotated[
         bool,
@@ -71,6 +74,7 @@ def optimize(
             where,
             timezone=timezone,
             sort_by=sort_by,
+            z_order_by=z_order_by,
             reshred=reshred,
             purge=purge,
             files=FileOptions(target_file_size=size, residual_rows=residual_rows),

@@ -352,6 +352,16 @@ def read_rows(
     return chain.from_iterable(read(file, None) for file in TableReader.of(version).open_all(files))
 
 
+def read_keys(
+    version: TableVersion, files: Iterable[FileEntry], keys: Sequence[Expression]
+) -> Iterator[list[Array]]:
+    """Yield the values of sort keys for the rows of files that are not deleted, in batches."""
+    inputs = expression_inputs(keys)
+    for file in TableReader.of(version).open_all(files):
+        for batch in file.read(inputs, None, "error"):
+            yield [evaluate(key, batch) for key in keys]
+
+
 def read_or_copy_files(
     version: TableVersion, files: Iterable[FileEntry], options: WriteOptions
 ) -> Iterator[Iterator[pa.RecordBatch | StoredRows]]:

@@ -46,6 +46,7 @@ from ...write.rewrite import RewrittenFiles, commit_rewrite
 from ...write.router import ResidualFiles, write_files
 from ...write.stored_rows import StoredRows
 from .layout import Bin, FileGroup, LeafPath, is_large, plan_bins, plan_group, read_or_copy_files, read_rows
+from .sort_order import PLACE_BITS, SortOrder, orders_on_curve
 from .sorting import SortedRun, sort_into_runs
 
 Rows: TypeAlias = "pa.RecordBatch | StoredRows"
@@ -134,6 +135,7 @@ def optimize(
     where: str | None = None,
     *,
     sort_by: str | Sequence[str] | None = None,
+    z_order_by: str | Sequence[str] | None = None,
     reshred: bool = False,
     purge: bool = False,
     timezone: str | None = None,
@@ -157,10 +159,13 @@ def optimize(
             `event:ts::timestamp`. All files are rewritten, and the rows of each partition are sorted over all
             its files, so that a query for few values reads few files. The keys are held in memory, and the
             rows in a temporary folder.
+        z_order_by: Sort keys as in `sort_by`, but none comes first: a file has rows that are close in all
+            keys, so that a query for few values of any key skips files. The rows are sorted along a Hilbert
+            curve. It is ZORDER BY of Delta on Spark, and excludes `sort_by`.
         reshred: Infer the shredding schemas again, and also rewrite files whose schema differs. Small files
             get more columns than from a write, if that makes them smaller; see `infer_shredding_schema`.
         purge: Rewrite all files that have a deletion vector, so that readers of bare files see no deleted
-            row, and no others, unless `sort_by` or `reshred` selects them: REORG TABLE … APPLY (PURGE) of
+            row, and no others, unless a sort key or `reshred` selects them: REORG TABLE … APPLY (PURGE) of
             Delta on Spark. By default, a file is rewritten if more than 5 % of its rows are deleted.
         timezone: The time zone of local times in the SQL text, as in `read_table`. None, the default, is that
             of the engine of a `Table`, `"UTC"` without one.
@@ -191,6 +196,7 @@ def optimize(
         load_latest(table).in_timezone(timezone_of(table, timezone)),
         where,
         sort_by=sort_by,
+        z_order_by=z_order_by,
         reshred=reshred,
         purge=purge,
         files=files,
@@ -252,8 +258,8 @@ def _plan_some(
 class OptimizePlan:
     """The files that an optimization can rewrite, and how.
 
-    `keys` are the bound expressions of `sort_by`. `reason` are further parameters in the commit. A REORG only
-    removes deletion vectors.
+    `keys` are the bound expressions of `sort_by`, along a curve if `is_z_order`. `reason` are further
+    parameters in the commit. A REORG only removes deletion vectors.
     """
 
     snapshot: Snapshot
@@ -261,6 +267,7 @@ class OptimizePlan:
     options: WriteOptions
     keys: tuple[Expression, ...]
     sort_by: tuple[str, ...]
+    is_z_order: bool
     where: str | None
     commit: CommitOptions
     reason: Mapping[str, Any] = field(default_factory=dict)
@@ -272,6 +279,7 @@ def plan_optimize(
     where: str | None,
     *,
     sort_by: str | Sequence[str] | None,
+    z_order_by: str | Sequence[str] | None,
     reshred: bool,
     purge: bool,
     files: FileOptions | None,
@@ -282,6 +290,12 @@ def plan_optimize(
     commit = without_txn(options_of("commit", commit, CommitOptions), "optimize")
     scope = Scope.of(snapshot.configuration)
     texts = () if sort_by is None else one_or_more("expressions", "sort_by", sort_by)
+    if z_order_by is not None:
+        if texts:
+            raise ExpressionError("sort_by and z_order_by exclude each other")
+        texts = one_or_more("expressions", "z_order_by", z_order_by)
+        if len(texts) > PLACE_BITS:
+            raise ExpressionError(f"z_order_by: expected at most {PLACE_BITS} keys, got {len(texts)}")
     keys = _sort_keys(scope, texts)
     selected = _select_files(snapshot, scope.predicate(where), where)
     check_maintenance("optimize", snapshot.uri, snapshot.protocol)
@@ -297,6 +311,7 @@ def plan_optimize(
         restrict_to_table(options, snapshot.configuration),
         keys,
         texts,
+        z_order_by is not None,
         where,
         commit,
         operation="REORG" if is_reorg else "OPTIMIZE",
@@ -320,7 +335,7 @@ def plan_compaction(
     snapshot.configuration.check_may_rewrite(removes_rows=False)
     bins = plan_bins(chosen, files.target_file_size, everything=everything, reshred=False, purge=purge)
     options = restrict_to_table(WriteOptions(files=files), snapshot.configuration)
-    return OptimizePlan(snapshot, tuple(bins), options, (), (), None, CommitOptions(), reason)
+    return OptimizePlan(snapshot, tuple(bins), options, (), (), False, None, CommitOptions(), reason)
 
 
 def write_rows(
@@ -353,7 +368,7 @@ def _commit_groups(
         operation=work.operation,
         parameters={
             "predicate": [] if work.where is None else [work.where],
-            **({"sortBy": list(work.sort_by)} if work.operation == "OPTIMIZE" else {"applyPurge": True}),
+            **_order_parameters(work),
             **work.reason,
         },
         metrics={
@@ -363,6 +378,12 @@ def _commit_groups(
         commit=work.commit,
     )
     return OptimizeResult(committed.version, tuple(groups), files.files, metrics=committed.metrics)
+
+
+def _order_parameters(work: OptimizePlan) -> Mapping[str, Any]:
+    if work.operation == "REORG":
+        return {"applyPurge": True}
+    return {"zOrderBy" if work.is_z_order else "sortBy": list(work.sort_by)}
 
 
 def _sort_keys(scope: Scope, texts: Sequence[str]) -> tuple[Expression, ...]:
@@ -396,8 +417,10 @@ def _write(
         files, rows = sum(len(group.paths) for group in groups), sum(group.rows for group in groups)
         begin("rewriting", files=files, rows=rows)
     parts = [replace(group, files=group.files.select(READ_COLUMNS)) for group in groups]
-    whole = GroupsTask(strip_files(plan.snapshot), parts, plan.options, plan.keys)
-    if plan.keys:
+    version = strip_files(plan.snapshot)
+    orders = _sort_orders(plan, version, parts, executor)
+    whole = GroupsTask(version, parts, plan.options, orders)
+    if orders:
         results = executor.run_whole(WRITE_GROUPS, whole)
     else:
         shares = executor.split(parts, _size_of)
@@ -412,6 +435,18 @@ def _write(
     if len(written) > 1:
         written = _merge_residual_files(plan, written, executor)
     return done, written, [moved for result in results for moved in result.moved]
+
+
+def _sort_orders(
+    plan: OptimizePlan, version: TableVersion, groups: Sequence[FileGroup], executor: Executor
+) -> Sequence[SortOrder]:
+    """Return the order of the rows of each group, or none if they are not sorted."""
+    if not plan.keys:
+        return ()
+    # The curve over one key is its order.
+    if plan.is_z_order and len(plan.keys) > 1:
+        return orders_on_curve(version, groups, plan.keys, executor)
+    return [SortOrder(plan.keys)] * len(groups)
 
 
 @dataclass(frozen=True)
@@ -438,13 +473,13 @@ class WrittenGroups:
 class GroupsTask:
     """Writes the new files of groups.
 
-    With keys, the rows of each group are sorted.
+    The rows of each group are sorted by one of `orders`, unless there are none.
     """
 
     version: TableVersion
     groups: Sequence[FileGroup]
     options: WriteOptions
-    keys: tuple[Expression, ...]
+    orders: Sequence[SortOrder]
 
     def __call__(self, store: Store, name: NameFile) -> WrittenGroups:
         """Return the new files; after an error, remove them."""
@@ -454,14 +489,14 @@ class GroupsTask:
         # The residual rows of all groups of a partition, so that they are in few files.
         residual = ResidualFiles(store, with_row_ids(version.configuration), self.options, name)
         try:
-            for group in self.groups:
+            for group, order in zip_longest(self.groups, self.orders):
                 used.append([])
                 separated = residual.num_rows
                 with locate_malformed(version, files_of(group.files)):
-                    for options, batches in _rows_of_new_files(version, group, self.keys):
+                    for options, batches in _rows_of_new_files(version, group, order):
                         written.append(write_rows(version, _count_rows(batches), options, name, residual))
                         used[-1].append(options)
-                if not self.keys and residual.num_rows == separated:
+                if order is None and residual.num_rows == separated:
                     moved.append(MovedRows(group.paths, tuple(written[-1].paths())))
                 advance(files=len(group.paths))
             return WrittenGroups(WrittenFiles.join([*written, residual.close()]), used, moved)
@@ -507,14 +542,14 @@ def _count_rows(batches: Iterable[Rows]) -> Iterator[Rows]:
 
 
 def _rows_of_new_files(
-    version: TableVersion, group: FileGroup, keys: tuple[Expression, ...]
+    version: TableVersion, group: FileGroup, order: SortOrder | None
 ) -> Iterator[tuple[WriteOptions, Iterator[Rows]]]:
-    """Yield options and rows of each new file, or those of all files at once without sort keys."""
-    if not keys:
+    """Yield options and rows of each new file, or those of all files at once without an order."""
+    if order is None:
         read = read_or_copy_files(version, files_of(group.files), group.options)
         return iter([(group.options, _read_ahead(read))])
     # No reference to a run is kept, so that one at a time is in memory.
-    return map(partial(_sorted_file, version, group), sort_into_runs(version, group, keys))
+    return map(partial(_sorted_file, version, group), sort_into_runs(version, group, order))
 
 
 def _sorted_file(

@@ -15,12 +15,10 @@ import pyarrow.compute as pc
 from ..._arrow import Array
 from ..._packing import pack_by_size
 from ..._progress import advance, begin
-from ...expressions.evaluate import evaluate
-from ...expressions.tree import Expression
-from ...expressions.tree import inputs as expression_inputs
 from ...log.snapshot import TableVersion
-from ...read.file_reader import TableReader, files_of
-from .layout import FileGroup, read_rows
+from ...read.file_reader import files_of
+from .layout import FileGroup, read_keys, read_rows
+from .sort_order import SortOrder
 
 BATCH_ROWS = 32 << 10
 BATCH_BYTES = 256 << 20
@@ -56,28 +54,25 @@ class SortedRun:
         return list(_take(self.batches, self.order.take(pa.array(places, pa.int64()))))
 
 
-def sort_into_runs(
-    version: TableVersion, group: FileGroup, keys: Sequence[Expression]
-) -> Iterator[SortedRun]:
+def sort_into_runs(version: TableVersion, group: FileGroup, order: SortOrder) -> Iterator[SortedRun]:
     """Yield the rows of each new file of a group. The keys of a file follow those of the previous one."""
     begin("sorting", files=len(group.paths), rows=group.rows)
     with TemporaryDirectory() as folder:
-        paths = _spill(version, group, keys, Path(folder), group.files_estimated)
+        paths = _spill(version, group, order, Path(folder), group.files_estimated)
         begin("rewriting", files=len(group.paths), rows=group.rows)
         for path in paths:
-            yield _sort_file(path, len(keys))
+            yield _sort_file(path, len(order.types))
 
 
-def _spill(
-    version: TableVersion, group: FileGroup, keys: Sequence[Expression], folder: Path, count: int
-) -> list[Path]:
+def _spill(version: TableVersion, group: FileGroup, order: SortOrder, folder: Path, count: int) -> list[Path]:
     """Partition rows by key range into `count` files, and return their paths in key order."""
-    bucket_of = _assign_files(version, group, keys, count)
+    bucket_of = _assign_files(version, group, order, count)
     paths = [folder / f"{number}.arrow" for number in range(count)]
     writers: dict[int, Any] = {}
     first = 0
     with ExitStack() as stack:
-        for batch, values in read_rows(version, files_of(group.files), keys):
+        for batch, keys in read_rows(version, files_of(group.files), order.keys):
+            values = order.values(keys)
             places = bucket_of.slice(first, batch.num_rows)
             first += batch.num_rows
             advance(rows=batch.num_rows)
@@ -92,22 +87,13 @@ def _spill(
     return [path for path in paths if path.exists()]
 
 
-def _assign_files(version: TableVersion, group: FileGroup, keys: Sequence[Expression], count: int) -> Array:
+def _assign_files(version: TableVersion, group: FileGroup, order: SortOrder, count: int) -> Array:
     """Return the number of the new file for each row of a group, in read order."""
-    table = pa.Table.from_batches(list(_read_keys(version, group, keys)))
-    order = pc.sort_indices(table, sort_keys=[(name, "ascending") for name in table.column_names])
-    rank = pc.sort_indices(order)
+    batches = (order.values(keys) for keys in read_keys(version, files_of(group.files), order.keys))
+    names = _key_names(len(order.types))
+    table = pa.Table.from_batches([pa.record_batch(values, names=names) for values in batches])
+    rank = pc.sort_indices(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]))
     return pc.divide(pc.multiply(rank.cast(pa.int64()), count), max(1, table.num_rows))
-
-
-def _read_keys(
-    version: TableVersion, group: FileGroup, keys: Sequence[Expression]
-) -> Iterator[pa.RecordBatch]:
-    table, inputs = TableReader.of(version), expression_inputs(keys)
-    for file in table.open_all(files_of(group.files)):
-        for batch in file.read(inputs, None, "error"):
-            values = [evaluate(key, batch) for key in keys]
-            yield pa.record_batch(values, names=_key_names(len(keys)))
 
 
 def _key_names(count: int) -> list[str]:
