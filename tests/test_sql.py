@@ -58,6 +58,13 @@ ROWS = {
         ("buy", 2, 8),
         ("view", 1, 1),
     ],
+    f"select t from (select {TYPE} as t, count(*) from events group by all) order by all limit 1": [(None,)],
+    f"select {TYPE} as t, id from events order by all desc nulls last limit 3": [
+        ("view", 1),
+        ("buy", 2),
+        ("buy", 0),
+    ],
+    "select id from events union select 9 order by all desc limit 1": [(9,)],
     f"select {TYPE}, max(id) + 1 from events group by 1 having count(*) > 1": [("buy", 3)],
     f"select {TYPE} as t from events group by t having min({PRICE}) < 2": [("view",)],
     f"select upper({TYPE}) as t, sum(id) * 2 as s from events group by {TYPE} order by s, t": [
@@ -194,7 +201,7 @@ ERRORS = {
     "select id from events except all select 1": "`except all` is not supported",
     "with recursive t as (select 1) select * from t": "recursive queries are not supported",
     "select a.id from events a left join events b on a.id + b.id = 3": "is not supported in a left join",
-    "select id from events order by all": "`order by all` is not supported",
+    "select row_number() over (order by all) from events": "`all` does not exist",
     "select percentile_approx(id, 0.5) from events": "`percentile_approx` is not supported",
 }
 

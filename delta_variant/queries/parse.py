@@ -13,6 +13,7 @@ from ..expressions.lexer import GrammarError, Token, parsing, parts_of_name
 from ..expressions.tree import Expression, Literal, Name
 from .functions import AGGREGATES, WINDOW_FUNCTIONS
 from .syntax import (
+    ALL,
     AggregateCall,
     Derived,
     Explode,
@@ -300,7 +301,7 @@ class _QueryGrammar(Grammar):
 
     def _groups(self) -> Any:
         self.expect("by")
-        if self.is_next("all") and (self.following.kind == "end" or self.following.word in CLAUSES):
+        if self._is_all_items():
             self.take()
             return "all"
         if self.is_next(*GROUPING) and self.following.text in ("(", "sets"):
@@ -311,12 +312,21 @@ class _QueryGrammar(Grammar):
         if not self.accept("order"):
             return ()
         self.expect("by")
-        if self.is_next("all") and (self.following.kind == "end" or self.following.word in CLAUSES):
-            self.fail("an expression", "`order by all` is not supported")
+        if self._is_all_items("asc", "desc", "nulls"):
+            self.take()
+            return (self._directed(ALL),)
         return self.take_list(self._sort_key)
 
+    def _is_all_items(self, *words: str) -> bool:
+        """Return whether ALL is next, in place of expressions, before the end of a clause or `words`."""
+        following = self.following
+        ends = following.kind == "end" or following.text == ")" or following.word in CLAUSES.union(words)
+        return self.is_next("all") and ends
+
     def _sort_key(self) -> SortKey:
-        value = self.expression()
+        return self._directed(self.expression())
+
+    def _directed(self, value: Expression) -> SortKey:
         descending = self.accept("desc")
         if not descending:
             self.accept("asc")
@@ -406,7 +416,10 @@ class _QueryGrammar(Grammar):
         if self.accept("partition"):
             self.expect("by")
             partition = self.take_list(self.expression)
-        order = self._order()
+        order: tuple[SortKey, ...] = ()
+        if self.accept("order"):
+            self.expect("by")
+            order = self.take_list(self._sort_key)
         frame = self._frame() if self.is_next("rows", "range") else None
         self.expect(")")
         return WindowCall(call, partition, order, frame)

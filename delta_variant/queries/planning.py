@@ -16,7 +16,7 @@ from ..read.scope import Scope
 from .from_clause import FromClause, common_tables
 from .relations import Engine, Source, StoredRows, of_schema
 from .resolving import Context, Resolver
-from .selects import SelectPlanner, by_number, sort
+from .selects import SelectPlanner, by_number, keys_of, sort
 from .sources import Combined
 from .syntax import Body, Marked, Select, SetOperation, SortKey, Statement, TableName, Values
 from .views import View, ViewColumn
@@ -40,7 +40,7 @@ class Planner:
         if isinstance(statement.body, Select):
             return SelectPlanner(self.context, statement, statement.body, tables).plan()
         view = self._body(statement.body, tables)
-        order = [self._key(each, view) for each in statement.order]
+        order = [self._key(each, view) for each in keys_of(statement.order, len(view.columns))]
         return sort(self.context.engine, view, order, statement)
 
     def _body(self, body: Body, tables: Mapping[str, View]) -> View:

@@ -17,7 +17,7 @@ from .functions import AGGREGATES, bind_aggregate
 from .relations import Engine
 from .resolving import AGGREGATE, WINDOW, Collected, Context, Resolver, has_collected
 from .sources import GroupColumn, Grouped, Numbered, Sorted, WindowColumn
-from .syntax import AggregateCall, Item, Select, SortKey, Statement, Subquery, WindowCall, marked_number
+from .syntax import ALL, AggregateCall, Item, Select, SortKey, Statement, Subquery, WindowCall, marked_number
 from .views import View, ViewColumn
 
 Lift = Callable[[Expression], Expression]
@@ -47,7 +47,7 @@ class SelectPlanner:
         groups = self._groups()
         having = None if select.having is None else self._after_items(select.having)
         qualify = None if select.qualify is None else self._after_items(select.qualify)
-        order = [self._key(each) for each in self.statement.order]
+        order = [self._key(each) for each in keys_of(self.statement.order, len(self.items))]
         is_grouped = groups is not None or having is not None or bool(self.collected.aggregates)
         view, lift = self._group(groups or []) if is_grouped else (self.view, lambda value: value)
         view = view.select(None if having is None else lift(having))
@@ -264,6 +264,13 @@ def sort(
     keys = [msgspec.structs.replace(each, value=view.bind(each.value)) for each in order]
     span = statement.limit, statement.offset
     return view.stored(lambda columns: Sorted(engine, view.rows, columns, keys, span, distinct=distinct))
+
+
+def keys_of(order: Sequence[SortKey], items: int) -> Sequence[SortKey]:
+    """Return the keys of an order, with the number of each item of SELECT in place of ALL."""
+    if not order or order[0].value != ALL:
+        return order
+    return [msgspec.structs.replace(order[0], value=Literal(pa.scalar(item + 1))) for item in range(items)]
 
 
 def by_number(key: Expression, items: Sequence[Element], clause: str) -> Element | None:

@@ -24,6 +24,10 @@ class SortKey(msgspec.Struct, frozen=True):
     nulls_first: bool
 
 
+ALL = Name(("\0all",))
+"""The value of the only key of ORDER BY ALL, which stands for all items of SELECT."""
+
+
 class AggregateCall(msgspec.Struct, frozen=True):
     """An aggregate or a window function; `count(*)` has no arguments. `where` is its FILTER clause."""
 
