@@ -154,10 +154,13 @@ IDS = {row.id for row in ROWS} | set(CASE_ID.findall(CASES.read_text("utf-8"))) 
 def test_each_id_in_the_sources_is_explained(folder: str, suffix: str, prose):
     files = sorted(path for path in (ROOT / folder).rglob(f"*{suffix}") if "target" not in path.parts)
     assert files
+    texts = {path: path.read_text("utf-8") for path in files}
     found = [
         f"{path.relative_to(ROOT)}:{line}: {citation}"
-        for path in files
-        for line, citation in unexplained(IDS, prose(path.read_text("utf-8")))
+        for path, text in texts.items()
+        # Most files need not be parsed to see it.
+        if any(unexplained(IDS, iter([(1, text)])))
+        for line, citation in unexplained(IDS, prose(text))
     ]
     assert found == []
 
