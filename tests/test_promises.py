@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from support.documents import Page
 from support.errors import raises_at
@@ -59,6 +61,7 @@ TEST_OF_ROW = {
     "rowTracking": "test_row_tracking.test_a_merge_keeps_the_ids_of_rows_and_gives_new_ones_to_new_rows",
     "clustering": "test_promises.test_clustering_columns_keep_their_statistics",
     "checkpointProtection": "test_log_cleanup.test_protected_checkpoints_expire_together_or_not_at_all",
+    "materializePartitionColumns": "test_promises.test_new_files_store_partition_columns_if_asked",
     "icebergCompatV1": "test_features.test_an_unsupported_construct_prevents_appends_and_is_named",
     "icebergCompatV3": "test_promises.test_a_feature_that_is_not_written_rejects_each_change",
     "catalogManaged": "test_catalog_managed.test_a_commit_has_a_transaction_id_and_an_in_commit_timestamp",
@@ -80,6 +83,7 @@ TEST_OF_ROW = {
     "delta.dataSkippingNumIndexedCols": ("test_promises.test_columns_with_statistics_must_be_data_columns"),
     "delta.isolationLevel": "test_restore.test_rows_of_a_concurrent_append_are_a_conflict",
     "delta.parquet.compression.codec": "test_compression_codec.test_new_files_have_the_codec_of_the_table",
+    "delta.writePartitionColumnsToParquet": ("test_promises.test_new_files_store_partition_columns_if_asked"),
     "delta.randomizeFilePrefixes": "test_promises.test_random_folders_replace_those_of_partitions",
     "deltaVariant.compatibility": "test_compatibility.test_each_operation_follows_the_property",
     "deltaVariant.export": "test_export.test_this_library_does_not_change_rows_of_an_export",
@@ -193,6 +197,46 @@ def test_the_properties_of_an_existing_table_may_be_passed_again_but_not_changed
 
 def paths_of(table: Path) -> list[str]:
     return [file.relative_to(table).as_posix() for file in sorted(table.rglob("*.parquet"))]
+
+
+@pytest.mark.parametrize("mapping", ["none", "name"])
+@pytest.mark.parametrize(
+    ("prop", "are_stored"),
+    [
+        ("delta.enableMaterializePartitionColumnsFeature", True),
+        ("delta.writePartitionColumnsToParquet", True),
+        ("delta.appendOnly", False),
+    ],
+)
+def test_new_files_store_partition_columns_if_asked(
+    tmp_path: Path, prop: str, are_stored: bool, mapping: str
+):
+    # A row group is copied from this many rows.
+    count, table = 1 << 16, dv.Table(tmp_path)
+    old = pa.table({"p": pa.array(["a", "b"] * count), "id": range(2 * count)})
+    settings = {"delta.columnMapping.mode": mapping, "delta.enableChangeDataFeed": "true"}
+    table.append(old, partition_by="p", configuration=settings)
+    table.set_properties({prop: "true" if are_stored else "false"})
+    changes: list[Callable[[], object]] = [
+        lambda: table.update({"id": "-1"}, "id = 7"),
+        lambda: table.delete("id = 8"),
+        lambda: table.update({"p": "'c'"}, "id = 9"),
+        lambda: table.append([{"id": -2, "p": "a"}]),
+        lambda: table.merge([{"id": 10, "p": "a"}], "target.id = source.id").when_matched_delete().execute(),
+        lambda: table.optimize(),
+    ]
+    known = set(tmp_path.rglob("*.parquet"))
+    for change in changes:
+        change()
+        new = {path for path in tmp_path.rglob("*.parquet") if "_delta_log" not in path.parts} - known
+        assert new
+        counts = {pq.read_metadata(path).num_columns - ("_change_data" in path.parts) for path in new}
+        assert counts == {1 + are_stored}
+        known |= new
+    kept = {row: "ab"[row % 2] for row in range(2 * count) if row not in (7, 8, 10)}
+    rows = table.scan(columns=["id", "p"]).to_table().to_pylist()
+    assert {row["id"]: row["p"] for row in rows} == {**kept, 9: "c", -1: "b", -2: "a"}
+    assert dv.audit_table(tmp_path, data=True).is_clean
 
 
 def test_random_folders_replace_those_of_partitions(tmp_path: Path):

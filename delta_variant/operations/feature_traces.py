@@ -232,6 +232,7 @@ REMOVALS: Mapping[str, Removal] = {
     "typeWidening": Removal(
         {properties.ENABLE_TYPE_WIDENING.name: None}, _find_narrow, _rewrite_all, columns=without_type_changes
     ),
+    "materializePartitionColumns": Removal({properties.ENABLE_MATERIALIZE_PARTITION_COLUMNS.name: None}),
     "v2Checkpoint": Removal({properties.CHECKPOINT_POLICY.name: None}),
     "inCommitTimestamp": Removal(
         dict.fromkeys(

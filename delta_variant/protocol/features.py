@@ -203,7 +203,7 @@ _ROWS = (
     TableFeature("icebergCompatV3", can_append=False),
     TableFeature("icebergWriterCompatV1", can_append=False),
     TableFeature("icebergWriterCompatV3", can_append=False),
-    TableFeature("materializePartitionColumns", can_append=False),
+    TableFeature("materializePartitionColumns", enabled_by=properties.ENABLE_MATERIALIZE_PARTITION_COLUMNS),
     # Not in PROTOCOL.md yet: constraints and bounds of text depend on its collation.
     TableFeature(
         "collations",

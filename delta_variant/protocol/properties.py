@@ -294,6 +294,7 @@ ENABLE_EXPIRED_LOG_CLEANUP = _boolean("delta.enableExpiredLogCleanup", True)
 ENABLE_ICEBERG_COMPAT_V1 = _boolean("delta.enableIcebergCompatV1", False)
 ENABLE_ICEBERG_COMPAT_V2 = _boolean("delta.enableIcebergCompatV2", False)
 ENABLE_IN_COMMIT_TIMESTAMPS = _boolean("delta.enableInCommitTimestamps", False)
+ENABLE_MATERIALIZE_PARTITION_COLUMNS = _boolean("delta.enableMaterializePartitionColumnsFeature", False)
 ENABLE_ROW_TRACKING = _boolean("delta.enableRowTracking", False)
 ENABLE_TYPE_WIDENING = _boolean("delta.enableTypeWidening", False)
 ENABLE_VARIANT_SHREDDING = _boolean("delta.enableVariantShredding", False)
@@ -331,6 +332,7 @@ ROW_TRACKING_SUSPENDED = _boolean("delta.rowTrackingSuspended", False)
 TRUNCATE_HISTORY_RETENTION_DURATION = _duration(
     "delta.dropFeatureTruncateHistory.retentionDuration", MILLISECONDS["day"], "interval 24 hours"
 )
+WRITE_PARTITION_COLUMNS = _boolean("delta.writePartitionColumnsToParquet", False)
 WRITE_STATS_AS_JSON = _boolean("delta.checkpoint.writeStatsAsJson", True)
 WRITE_STATS_AS_STRUCT = _boolean("delta.checkpoint.writeStatsAsStruct", False)
 
@@ -356,6 +358,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         ENABLE_ICEBERG_COMPAT_V1,
         ENABLE_ICEBERG_COMPAT_V2,
         ENABLE_IN_COMMIT_TIMESTAMPS,
+        ENABLE_MATERIALIZE_PARTITION_COLUMNS,
         ENABLE_ROW_TRACKING,
         ENABLE_TYPE_WIDENING,
         ENABLE_VARIANT_SHREDDING,
@@ -372,6 +375,7 @@ PROPERTIES: Mapping[str, TableProperty[Any]] = {
         RANDOM_PREFIX_LENGTH,
         ROW_TRACKING_SUSPENDED,
         TRUNCATE_HISTORY_RETENTION_DURATION,
+        WRITE_PARTITION_COLUMNS,
         WRITE_STATS_AS_JSON,
         WRITE_STATS_AS_STRUCT,
     )

@@ -72,11 +72,15 @@ class TableConfiguration:
 
     @property
     def data_columns(self) -> StructType:
-        """Return the columns that files store: all except partition columns and columns of type void.
+        """Return the columns that files store, which are not of type void.
 
-        Raises SchemaError if no column remains.
+        Partition columns are among them if the table has `materializePartitionColumns` or its property
+        `delta.writePartitionColumnsToParquet` is true. Raises SchemaError if no column remains.
         """
-        partitions = set(self.partition_columns)
+        is_stored = self.supports("materializePartitionColumns") or self.get(
+            properties.WRITE_PARTITION_COLUMNS
+        )
+        partitions = () if is_stored else self.partition_columns
         return remove_void(
             StructType(tuple(field for field in self.schema.fields if field.name not in partitions))
         )

@@ -40,6 +40,10 @@ CASES: list[tuple[str, Sequence[str]]] = [
     ("domainMetadata", ["alter table {t} set tblproperties ('delta.feature.domainMetadata' = 'supported')"]),
     ("inCommitTimestamp", ["alter table {t} set tblproperties ('delta.enableInCommitTimestamps' = true)"]),
     (
+        "materializePartitionColumns",
+        ["alter table {t} set tblproperties ('delta.enableMaterializePartitionColumnsFeature' = true)"],
+    ),
+    (
         "typeWidening",
         [
             "alter table {t} set tblproperties ('delta.enableTypeWidening' = true)",

@@ -198,7 +198,7 @@ def test_an_unknown_reader_feature_prevents_reads_and_is_named(name):
     assert caught.value.table == "events"
 
 
-@pytest.mark.parametrize("name", ["icebergCompatV3", "materializePartitionColumns", "someWriterFeature"])
+@pytest.mark.parametrize("name", ["icebergCompatV3", "icebergWriterCompatV1", "someWriterFeature"])
 def test_an_unknown_writer_feature_prevents_appends_and_is_named(name):
     with pytest.raises(UnsupportedFeatureError, match=f"cannot write .* {name}") as caught:
         events(listed("variantType", writer=(name,)), WITH_VARIANT).check_may_append()
