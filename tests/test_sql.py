@@ -166,6 +166,37 @@ ROWS = {
     "select event:price::int as p from events where event:type is null": [],
     f"select count(*) from events where {' and '.join(['id >= 0'] * 500)}": [(4,)],
     "SELECT `id` FROM events -- a comment\n WHERE id = 3;": [(3,)],
+    # Words of clauses are aliases where an item ends, with and without AS.
+    "select id order, id + 1 timestamp from events filter order by order desc limit 1": [(3, 4)],
+    "select version.id group from (select id from events) version where id > 2": [(3,)],
+    # Parentheses around queries and joins.
+    "select id from events where id in ((select 1) union all (select 2)) order by id": [(1,), (2,)],
+    "select 1 where exists ((select 1 from events where id = 3)) and ((select 1) + 1) = 2": [(1,)],
+    "select e.id from ((select id from events) e join kinds k on e.id = k.weight)": [(1,)],
+    "select e.id from ((events e join kinds k on e.id = k.weight) join kinds on e.id < 2) limit 1": [(1,)],
+    "with e (n) (select id from events) select max(n) from e": [(3,)],
+    "select * from values 1, 2 as t(n) order by n": [(1,), (2,)],
+    # The names in HAVING and QUALIFY are keys of groups, then items of SELECT, then other columns.
+    "select kind, count(*) as weight from kinds group by kind having weight > 2": [],
+    "select upper(kind) as kind, count(*) from kinds group by kind having kind = 'buy'": [("BUY", 1)],
+    "select id * 2 as id, row_number() over (order by id) as n from events qualify id = 6": [(6, 4)],
+    # Bags of rows
+    "select 1 from events except all select 1": [(1,), (1,), (1,)],
+    "select 1 from events intersect all (select 1 from kinds)": [(1,), (1,), (1,)],
+    "select sum(all id), count(all id) from events": [(6, 4)],
+    # Windows by name, and functions that skip NULLs
+    "select id, sum(id) over w, rank() over (w) from events window w as (order by id desc) order by id": [
+        (0, 6, 4),
+        (1, 6, 3),
+        (2, 5, 2),
+        (3, 3, 1),
+    ],
+    "select id, row_number() over w as n from events window w as (order by id) qualify n = 2": [(1, 1 + 1)],
+    f"select id, last_value({TYPE}) ignore nulls over w, lag({TYPE}) ignore nulls over w from events "
+    "window w as (order by id) order by id desc limit 2": [(3, "buy", "buy"), (2, "buy", "view")],
+    "select first(weight) ignore nulls, last(weight) from (select * from kinds order by kind desc)": [
+        (1.0, 2.5)
+    ],
 }
 
 
@@ -193,12 +224,17 @@ ERRORS = {
     "select id from events e where id = (select max(x.id) from events x where x.id = e.id)": "`e.id`",
     "select (select id from events)": "more than one row",
     "select id from events where id > :least": "the parameter `least` has no value",
-    "select first(id) ignore nulls from events": "got `nulls`",
+    "select sum(id) ignore nulls from events": "`sum` has no `ignore nulls`",
+    "select last(id) filter (where id > 2) over (order by id) from events": "`last` over a window has no",
+    "select upper(kind) as kind, count(*), rank() over (order by 1) from kinds group by kind "
+    "qualify kind = 'BUY'": "`kind` is a column and an item of SELECT",
+    "select kind as weight, count(*) from kinds group by kind having weight = 'buy'": "rename the item",
+    "select id + 1 as n from events qualify n = 2": "expected a window function in SELECT or QUALIFY",
+    "select id from events where exists (select 1 from kinds where weight = id) or id = 0": "write a join",
     "select percentile(id, id) from events": "expected a constant from 0 to 1",
     "select row_number() over (partition by id) from events": "needs `order by`",
     "select sum(event:type) from events": "cast it",
-    "select sum(id) over w from events window w as (order by id)": "named windows are not supported",
-    "select id from events except all select 1": "`except all` is not supported",
+    "select sum(id) over w from events window x as (order by id)": "the window `w` is not defined",
     "with recursive t as (select 1) select * from t": "recursive queries are not supported",
     "select a.id from events a left join events b on a.id + b.id = 3": "is not supported in a left join",
     "select row_number() over (order by all) from events": "`all` does not exist",

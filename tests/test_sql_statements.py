@@ -326,7 +326,7 @@ def test_maintenance(run: Run, tmp_path: Path):
     assert parameters["zOrderBy"] == '["n","s"]'
     assert run("vacuum t retain 200 hours") == [{"path": str(tmp_path / "t")}]
     assert run(f"vacuum '{tmp_path / 't'}' dry run") == []
-    restored = run("restore table t to version as of 1")[0]
+    restored = run("restore t version as of 1")[0]
     assert (restored["num_of_files_after_restore"], restored["num_removed_files"]) == (1, 1)
     assert rows(run) == FIRST
     run("delete from t where id = 1")

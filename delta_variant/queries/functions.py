@@ -18,6 +18,7 @@ from ..errors import CastError, ExpressionError
 from ..expressions.coercion import cast_to, kind_or_error
 from ..expressions.tree import Expression, Literal, describe, output_type
 from ..expressions.types import MAX_PRECISION, NUMERIC, kind_of, type_name
+from .syntax import AggregateCall
 
 Parameter: TypeAlias = OneOf["any", "ordered", "number", "double", "boolean", "integer", "fraction"]
 """What an argument is: `number` casts text to double as Spark does, `double` also other numbers."""
@@ -117,6 +118,10 @@ WINDOW_FUNCTIONS: dict[str, Rule] = {
     "nth_value": Rule(("any", "integer"), _first, "nth_value({0}, {1})"),
 }
 """The functions that only a window has, and those that have other SQL there."""
+TAKES_NULLS = frozenset(
+    {"any_value", "first", "first_value", "last", "last_value", "nth_value", "lag", "lead"}
+)
+"""The functions that can return NULLs of the rows, and that IGNORE NULLS is for."""
 
 
 class Aggregate(msgspec.Struct, frozen=True):
@@ -127,6 +132,7 @@ class Aggregate(msgspec.Struct, frozen=True):
     arguments: tuple[Expression, ...]
     type: pa.DataType
     distinct: bool
+    ignores_nulls: bool = False
 
     @property
     def finish(self) -> Callable[[Any, Any, Any], Any] | None:
@@ -159,7 +165,9 @@ class Aggregate(msgspec.Struct, frozen=True):
         else:
             call = self.rule.sql.format(*arguments)
             call = call.replace("(", f"({self._distinct}", 1)
-        if self.rule.skips_null:
+        if self.ignores_nulls and over:
+            call = f"{call[:-1]} ignore nulls)"
+        elif self.rule.skips_null or self.ignores_nulls:
             conditions.append(f"{arguments[0]} is not null")
         value = self._with(call, conditions, over)
         value = value if self.rule.otherwise is None else f"coalesce({value}, {self.rule.otherwise})"
@@ -198,9 +206,10 @@ def _deviation(values: Any, squares: Any, arrow_type: Any) -> Any:
 
 
 def bind_aggregate(
-    name: str, arguments: Sequence[Expression], distinct: bool, timezone: str, *, is_window: bool
+    tree: AggregateCall, arguments: Sequence[Expression], timezone: str, *, is_window: bool
 ) -> Aggregate:
     """Return a call of a function with bound arguments, cast as in Spark; raises ExpressionError."""
+    name, distinct = tree.function, tree.distinct
     rule = WINDOW_FUNCTIONS.get(name) if is_window else None
     rule = AGGREGATES[name] if rule is None else rule
     least = len(rule.parameters) if rule.least is None else rule.least
@@ -208,6 +217,10 @@ def bind_aggregate(
         most = len(rule.parameters)
         expected = str(least) if least == most else f"{least} to {most}"
         raise ExpressionError(f"`{name}`: expected {expected} argument(s), got {len(arguments)}")
+    if tree.ignores_nulls and name not in TAKES_NULLS:
+        raise ExpressionError(f"`{name}` has no `ignore nulls`")
+    if tree.where is not None and is_window and (name in TAKES_NULLS or name in WINDOW_FUNCTIONS):
+        raise ExpressionError(f"`{name}` over a window has no `filter`: use a CASE as its argument")
     if distinct and (is_window or not rule.distinct):
         where = "over a window" if is_window and rule.distinct else ""
         raise ExpressionError(f"`{name}(distinct …)` is not supported {where}".rstrip())
@@ -218,7 +231,7 @@ def bind_aggregate(
     if name in ("lag", "lead") and len(bound) == 3:
         bound[2] = cast_to(bound[2], _type_of(name, bound[0]), timezone)
     types = [output_type(each) or pa.null() for each in bound]
-    return Aggregate(name, rule, tuple(bound), rule.result(types), distinct)
+    return Aggregate(name, rule, tuple(bound), rule.result(types), distinct, tree.ignores_nulls)
 
 
 def _type_of(name: str, argument: Expression) -> pa.DataType:

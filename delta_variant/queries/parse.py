@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from .._checks import check_text
 from ..expressions.calls import TABLE_FUNCTIONS
 from ..expressions.grammar import Grammar
@@ -42,6 +44,13 @@ CLAUSES = frozenset(
     | {"using", "over", "filter", "within", "for", "version", "timestamp", "as"}
 )
 """The words that end an item, so that they are aliases only after `as` or in backquotes."""
+PAIRED = frozenset(
+    {"order", "group", "sort", "cluster", "distribute", "window", "over", "filter", "within", "for"}
+    | {"version", "timestamp", "tablesample", "pivot", "unpivot"}
+)
+"""Those that begin a clause only with what follows them, so that they are aliases at the end of an item."""
+QUERY_ENDS = ("union", "except", "minus", "intersect", "order", "limit", "offset")
+"""The words of a query after a query in parentheses."""
 JOINS: dict[tuple[str, ...], JoinKind] = {
     ("join",): "inner",
     ("inner", "join"): "inner",
@@ -81,12 +90,17 @@ class _QueryGrammar(Grammar):
         super().__init__(re.sub(r"[\s;]+\Z", "", text))
         self.parameters = parameters
         self.marked: list[Marked] = []
+        self.named_windows: list[tuple[int, int, str]] = []
+        """The numbers of the marks of the SELECT that name a window, with its position and its name."""
 
     def statement(self) -> Statement:
         """Return the query at the position."""
+        named, self.named_windows = self.named_windows, []
         tables = self._common_tables() if self.accept("with") else ()
         body = self._union()
         order = self._order()
+        self._define_windows({})
+        self.named_windows = named
         limit = None if not self.accept("limit") or self.accept("all") else self._count("limit")
         offset = self._count("offset") if self.accept("offset") else 0
         return Statement(tables, body, order, limit, offset)
@@ -98,7 +112,7 @@ class _QueryGrammar(Grammar):
 
     def _common_table(self) -> Derived:
         name = self.take_name()
-        columns = self.take_names() if self.is_next("(") else ()
+        columns = self.take_names() if self.is_next("(") and not self._encloses_query() else ()
         self.accept("as")
         self.expect("(")
         statement = self.statement()
@@ -119,8 +133,6 @@ class _QueryGrammar(Grammar):
         return left
 
     def _set_operation(self, kind: str, left: Any, read: Callable[[], Any]) -> SetOperation:
-        if kind != "union" and self.is_next("all"):
-            self.fail("`distinct` or a query", f"`{kind} all` is not supported")
         is_all = self.accept("all")
         if not is_all:
             self.accept("distinct")
@@ -148,6 +160,10 @@ class _QueryGrammar(Grammar):
         self.expect(")")
         return values
 
+    def _begins_row(self, token: Token) -> bool:
+        """Return whether a token after `values` in FROM begins a row, and not the alias of such a table."""
+        return self.begins_value(token) and token.kind not in ("word", "quoted")
+
     def _select(self) -> Select:
         distinct = self.is_next("distinct") and self.begins_value_or_star(self.following)
         if distinct or (self.is_next("all") and self.begins_value_or_star(self.following)):
@@ -157,8 +173,28 @@ class _QueryGrammar(Grammar):
         where = self.expression() if self.accept("where") else None
         groups = self._groups() if self.accept("group") else None
         having = self.expression() if self.accept("having") else None
+        windows = self._windows()
         qualify = self.expression() if self.accept("qualify") else None
+        self._define_windows({**windows, **self._windows()})
         return Select(items, source, where, groups, having, qualify, distinct)
+
+    def _windows(self) -> Mapping[str, WindowCall]:
+        """Return the windows of the clause WINDOW by name, none without the clause."""
+        return dict(self.take_list(self._named_window)) if self.accept("window") else {}
+
+    def _named_window(self) -> tuple[str, WindowCall]:
+        name = self.take_name()
+        self.expect("as")
+        return name, self._window(AggregateCall("", (), False, None))
+
+    def _define_windows(self, windows: Mapping[str, WindowCall]) -> None:
+        """Put the windows of a SELECT in place of their names."""
+        for number, start, name in self.named_windows:
+            if name not in windows:
+                raise GrammarError(start, f"the window `{name}` is not defined", "add WINDOW … AS (…)")
+            call = cast(WindowCall, self.marked[number]).call
+            self.marked[number] = msgspec.structs.replace(windows[name], call=call)
+        self.named_windows = []
 
     def begins_value_or_star(self, token: Token) -> bool:
         """Return whether an item of SELECT can begin with a token."""
@@ -187,7 +223,10 @@ class _QueryGrammar(Grammar):
         if self.accept("as"):
             return self.take_name()
         token = self.token
-        is_name = token.kind == "quoted" or (token.kind == "word" and token.word not in CLAUSES)
+        is_paired = token.word in PAIRED and (self.following.text == "," or self._ends_item(self.following))
+        is_name = token.kind == "quoted" or (
+            token.kind == "word" and (is_paired or token.word not in CLAUSES)
+        )
         return self.take_name() if is_name and self.position != self.end_of_path else None
 
     def _from(self) -> Source:
@@ -234,14 +273,14 @@ class _QueryGrammar(Grammar):
 
     def _table(self) -> Source:
         if self.accept("("):
-            if not self._begins_query() and not self.is_next("("):
+            if not self._begins_query(")"):
                 source = self._from()
                 self.expect(")")
                 return source
             statement = self.statement()
             self.expect(")")
             return self._derived(statement)
-        if self.is_next("values") and self.following.text == "(":
+        if self.is_next("values") and self._begins_row(self.following):
             return self._derived(Statement((), self._values(), (), None, 0))
         if self._is_call():
             return self._changes()
@@ -319,9 +358,11 @@ class _QueryGrammar(Grammar):
 
     def _is_all_items(self, *words: str) -> bool:
         """Return whether ALL is next, in place of expressions, before the end of a clause or `words`."""
-        following = self.following
-        ends = following.kind == "end" or following.text == ")" or following.word in CLAUSES.union(words)
-        return self.is_next("all") and ends
+        return self.is_next("all") and (self._ends_item(self.following) or self.following.word in words)
+
+    def _ends_item(self, token: Token) -> bool:
+        """Return whether a token ends the last item of a clause."""
+        return token.kind == "end" or token.text == ")" or token.word in CLAUSES
 
     def _sort_key(self) -> SortKey:
         return self._directed(self.expression())
@@ -351,8 +392,23 @@ class _QueryGrammar(Grammar):
             raise GrammarError(start, f"the parameter `{name}` has no value", "pass it in `parameters`")
         return self.parameters[name]
 
-    def _begins_query(self) -> bool:
+    def _begins_query(self, *ends: str) -> bool:
+        """Return whether a query is next, or one in parentheses before a word of queries or one of `ends`."""
+        if self.is_next("("):
+            return self._encloses_query(*QUERY_ENDS, *ends)
         return self.is_next("select", "with", "values") and self.begins_value_or_star(self.following)
+
+    def _encloses_query(self, *ends: str) -> bool:
+        """Return whether the parentheses at the position have a query, and one of `ends` follows if given."""
+        start = self.position
+        self.take()
+        is_query = self._begins_query(")")
+        depth = 1 if is_query else 0
+        while depth and self.token.kind != "end":
+            depth += {"(": 1, ")": -1}.get(self.take().text, 0)
+        found = is_query and (not ends or self.is_next(*ends))
+        self.position = start
+        return found
 
     def _subquery(self, kind: Any) -> Name:
         statement = self.statement()
@@ -374,14 +430,15 @@ class _QueryGrammar(Grammar):
         if name == "exists":
             self.take()
             self.expect("(")
-            if not self._begins_query():
+            if not self._begins_query(")"):
                 self.fail("`select`")
             return self._subquery("exists")
         if name not in AGGREGATES and name not in WINDOW_FUNCTIONS:
             return super()._called()
         call = self._aggregate()
         if self.accept("over"):
-            return self._mark(self._window(call))
+            window = self._window_name()
+            return self._mark(self._window(call) if window is None else WindowCall(call, (), (), None))
         if name in WINDOW_FUNCTIONS and name not in AGGREGATES:
             self.fail("`over`")
         return self._mark(call)
@@ -389,11 +446,10 @@ class _QueryGrammar(Grammar):
     def _aggregate(self) -> AggregateCall:
         token = self.take()
         self.expect("(")
-        distinct = self.is_next("distinct") and (
+        has_word = self.is_next("distinct", "all") and (
             self.begins_value(self.following) or self.following.text == ":"
         )
-        if distinct:
-            self.take()
+        distinct = has_word and self.take().word == "distinct"
         is_count_of_rows = token.word == "count" and not distinct and self.accept("*")
         arguments = () if is_count_of_rows or self.is_next(")") else self.take_list(self.expression)
         if token.word == "count" and not is_count_of_rows and not arguments:
@@ -406,12 +462,32 @@ class _QueryGrammar(Grammar):
             self.expect("where")
             where = self.expression()
             self.expect(")")
-        return AggregateCall(token.word, arguments, distinct, where, self.text[token.start : self.position])
+        text = self.text[token.start : self.position]
+        return AggregateCall(token.word, arguments, distinct, where, text, self._ignores_nulls())
+
+    def _ignores_nulls(self) -> bool:
+        """Return whether IGNORE NULLS is next, and move past it, or past RESPECT NULLS."""
+        has_clause = self.is_next("ignore", "respect") and self.following.word == "nulls"
+        if not has_clause:
+            return False
+        is_ignored = self.take().word == "ignore"
+        self.take()
+        return is_ignored
+
+    def _window_name(self) -> str | None:
+        """Return the name of a window, which can be in parentheses, None for a definition."""
+        start, token = self.position, self.token
+        is_enclosed = self.accept("(")
+        if self.token.kind in ("word", "quoted"):
+            name = self.take_name()
+            if not is_enclosed or self.accept(")"):
+                self.named_windows.append((len(self.marked), token.start, name))
+                return name
+        self.position = start
+        return None
 
     def _window(self, call: AggregateCall) -> WindowCall:
-        if not self.is_next("("):
-            self.fail("`(`", "named windows are not supported")
-        self.take()
+        self.expect("(")
         partition: tuple[Expression, ...] = ()
         if self.accept("partition"):
             self.expect("by")

@@ -32,7 +32,7 @@ class Planner:
         open_table: Callable[[TableName], Source],
         marked: Sequence[Marked],
     ) -> None:
-        self.context = Context(engine, scope, open_table, marked, self.plan)
+        self.context = Context(engine, scope, open_table, marked, self.plan, [])
 
     def plan(self, statement: Statement, outer: Mapping[str, View]) -> View:
         """Return the view of a query; `outer` has the common table expressions around it."""

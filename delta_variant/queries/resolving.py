@@ -28,6 +28,12 @@ class Context(NamedTuple):
     open_table: Callable[[TableName], Source]
     marked: Sequence[Marked]
     plan: Callable[[Statement, Mapping[str, View]], View]
+    outer: list[View]
+    """The views of the queries around the subquery that is planned."""
+
+    def has_outer(self, parts: Sequence[str]) -> bool:
+        """Return whether a query around the subquery that is planned has a column."""
+        return any(each.find(parts) is not None for each in self.outer)
 
     def marked_by(self, expression: Expression) -> Marked | None:
         """Return the tree for which a mark stands, None for any other expression."""
@@ -45,7 +51,8 @@ class Collected(NamedTuple):
 class Resolver:
     """Resolves the names of expressions to columns of a view, and takes out aggregates and windows.
 
-    Without `collected`, these are errors. `aliases` returns the value of another name than that of a column.
+    Without `collected`, these are errors. `aliases` returns the value of another name than that of a column,
+    and `prefers_aliases` whether such a value hides a column of the same name.
     """
 
     def __init__(
@@ -56,7 +63,7 @@ class Resolver:
         collected: Collected | None = None,
         aliases: Callable[[Sequence[str]], Expression | None] = lambda parts: None,
         *,
-        prefers_aliases: bool = False,
+        prefers_aliases: Callable[[Expression], bool] = lambda column: False,
     ) -> None:
         self.context, self.view, self.tables, self.collected = context, view, tables, collected
         self.aliases, self.prefers_aliases = aliases, prefers_aliases
@@ -78,7 +85,12 @@ class Resolver:
     def _name(self, parts: tuple[str, ...]) -> Expression:
         column = self.view.find(parts)
         alias = self.aliases(parts)
-        if alias is None or (column is not None and not self.prefers_aliases):
+        if alias is None and column is None and self.context.has_outer(parts):
+            raise ExpressionError(
+                f"`{'.'.join(parts)}` is a column of the query around a subquery. Only `exists (…)` and "
+                "`not exists (…)`, as conditions of WHERE, can refer to it: write a join"
+            )
+        if alias is None or (column is not None and not self.prefers_aliases(column)):
             return self.view.resolve(parts) if column is None else column
         return alias
 
@@ -128,7 +140,7 @@ class Resolver:
     def _constant(self, subquery: Subquery) -> Expression:
         """Return the value of a subquery, or whether it has rows."""
         if subquery.kind == "exists":
-            rows = self.context.plan(subquery.statement, self.tables).rows
+            rows = self._plan(subquery).rows
             found = sum(batch.num_rows for batch in rows.read({"one": Literal(pa.scalar(True))}, 1))
             return Literal(pa.scalar(found > 0))
         if subquery.kind == "in":
@@ -138,9 +150,16 @@ class Resolver:
             raise ExpressionError("a subquery that is a value returns more than one row")
         return Literal(values[0] if len(values) else pa.scalar(None, arrow_type), is_cast=True)
 
+    def _plan(self, subquery: Subquery) -> View:
+        self.context.outer.append(self.view)
+        try:
+            return self.context.plan(subquery.statement, self.tables)
+        finally:
+            self.context.outer.pop()
+
     def _values(self, subquery: Subquery) -> tuple[Any, Any]:
         """Return the type and the values of a subquery."""
-        view = self.context.plan(subquery.statement, self.tables)
+        view = self._plan(subquery)
         bound = view.bind(column_of(view))
         arrow_type = output_type(bound)
         if arrow_type is None:

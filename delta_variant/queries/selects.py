@@ -11,7 +11,18 @@ import pyarrow as pa
 
 from ..errors import ExpressionError
 from ..expressions.bind import called_without_parentheses
-from ..expressions.tree import Call, Expression, Literal, Name, conjuncts, describe, transform, walk
+from ..expressions.tree import (
+    Call,
+    Expression,
+    Literal,
+    Name,
+    conjuncts,
+    describe,
+    output_type,
+    transform,
+    walk,
+)
+from ..expressions.types import kind_of
 from .from_clause import FromClause
 from .functions import AGGREGATES, bind_aggregate
 from .relations import Engine
@@ -26,6 +37,10 @@ Lift = Callable[[Expression], Expression]
 Element = TypeVar("Element")
 
 
+WIDENED = (("integer", "integer"), ("floating", "floating"), ("floating", "integer"))
+"""The kinds of a column and of an item that hides it whose values stay equal with the casts of the column."""
+
+
 class SelectPlanner:
     """Plans one SELECT with its order and limit."""
 
@@ -35,6 +50,8 @@ class SelectPlanner:
         self.context, self.statement, self.select, self.tables = context, statement, select, tables
         self.collected = Collected([], [])
         self.items: list[tuple[Item, Expression]] = []
+        self.hidden: list[tuple[Name, Expression, Expression]] = []
+        """The names in HAVING and QUALIFY that are a column and another item, and the values of both."""
 
     def plan(self) -> View:
         """Return the view of the result."""
@@ -45,13 +62,18 @@ class SelectPlanner:
         for item in select.items:
             self.items += self._expand(item)
         groups = self._groups()
-        having = None if select.having is None else self._after_items(select.having)
-        qualify = None if select.qualify is None else self._after_items(select.qualify)
+        having = None if select.having is None else self._after_items(select.having, groups, takes_keys=True)
+        qualify = (
+            None if select.qualify is None else self._after_items(select.qualify, groups, takes_keys=False)
+        )
+        if qualify is not None and not self.collected.windows:
+            raise ExpressionError("qualify: expected a window function in SELECT or QUALIFY, got none")
         order = [self._key(each) for each in keys_of(self.statement.order, len(self.items))]
         is_grouped = groups is not None or having is not None or bool(self.collected.aggregates)
         view, lift = self._group(groups or []) if is_grouped else (self.view, lambda value: value)
         view = view.select(None if having is None else lift(having))
         view, over = self._number(view, lift)
+        self._check_hidden(view, over)
         view = view.select(None if qualify is None else over(qualify))
         columns = (ViewColumn((), item.name, over(value)) for item, value in self.items)
         view = view._replace(columns=tuple(columns))
@@ -74,7 +96,9 @@ class SelectPlanner:
 
     # Names
 
-    def _resolve(self, expression: Expression, *, prefers_aliases: bool = False) -> Expression:
+    def _resolve(
+        self, expression: Expression, *, prefers_aliases: Callable[[Expression], bool] = lambda column: False
+    ) -> Expression:
         """Return an expression, and collect its aggregates and windows."""
         resolver = Resolver(
             self.context,
@@ -94,16 +118,31 @@ class SelectPlanner:
             raise ExpressionError(f"`{parts[0]}` matches {len(named)} items of SELECT: give them other names")
         return named[0] if named else None
 
-    def _after_items(self, expression: Expression) -> Expression:
-        """Return a condition whose names are items of SELECT or columns."""
-        for node in walk(expression):
+    def _after_items(
+        self, condition: Expression, groups: Sequence[Expression] | None, *, takes_keys: bool
+    ) -> Expression:
+        """Return a condition whose names are keys of groups, items of SELECT or other columns, in this order.
+
+        Without `takes_keys`, a name that is a key and another item is an error.
+        """
+        keys = groups or ()
+        for node in walk(condition):
             if isinstance(node, Name) and marked_number(node) is None:
                 column, alias = self.view.find(node.parts), self._alias(node.parts)
-                if column is not None and alias is not None and column != alias:
-                    raise ExpressionError(
-                        f"`{'.'.join(node.parts)}` is a column and an item of SELECT: rename the item"
-                    )
-        return self._resolve(expression)
+                if column is None or alias is None or column == alias or (takes_keys and column in keys):
+                    continue
+                if column in keys:
+                    raise _ambiguous(node)
+                self.hidden.append((node, column, alias))
+        return self._resolve(condition, prefers_aliases=lambda column: column not in keys)
+
+    def _check_hidden(self, view: View, over: Lift) -> None:
+        """Raise ExpressionError for an item that hides a column of another type: Spark casts it like that."""
+        for name, column, item in self.hidden:
+            old, new = output_type(self.view.bind(column)), output_type(view.bind(over(item)))
+            kinds = tuple("variant" if each is None else kind_of(each) for each in (old, new))
+            if old != new and kinds not in WIDENED:
+                raise _ambiguous(name)
 
     def _expand(self, item: Item) -> Iterable[tuple[Item, Expression]]:
         if item.value is not None:
@@ -134,7 +173,7 @@ class SelectPlanner:
     def _key(self, key: SortKey) -> SortKey:
         value = by_number(key.value, [value for _, value in self.items], "order by")
         if value is None:
-            value = self._resolve(key.value, prefers_aliases=True)
+            value = self._resolve(key.value, prefers_aliases=lambda column: True)
         return msgspec.structs.replace(key, value=value)
 
     def _check_order_of_distinct(self, order: Sequence[SortKey]) -> None:
@@ -177,9 +216,7 @@ class SelectPlanner:
 
     def _aggregate(self, call: AggregateCall, view: View) -> GroupColumn:
         arguments = [view.bind(each) for each in call.arguments]
-        bound = bind_aggregate(
-            call.function, arguments, call.distinct, view.source.scope.timezone, is_window=False
-        )
+        bound = bind_aggregate(call, arguments, view.source.scope.timezone, is_window=False)
         return GroupColumn(bound, None if call.where is None else view.source.scope.condition(call.where))
 
     def _number(self, view: View, lift: Lift) -> tuple[View, Lift]:
@@ -208,13 +245,8 @@ class SelectPlanner:
             return view.bind(lift(expression))
 
         call = window.call
-        bound = bind_aggregate(
-            call.function,
-            list(map(bind, call.arguments)),
-            call.distinct,
-            view.source.scope.timezone,
-            is_window=True,
-        )
+        arguments = list(map(bind, call.arguments))
+        bound = bind_aggregate(call, arguments, view.source.scope.timezone, is_window=True)
         if window.frame is not None and not bound.rule.frames:
             raise ExpressionError(f"`{call.function}` has no frame: remove `{window.frame}`")
         if not window.order and (call.function not in AGGREGATES or window.frame):
@@ -226,6 +258,10 @@ class SelectPlanner:
             tuple(msgspec.structs.replace(each, value=bind(each.value)) for each in window.order),
             window.frame,
         )
+
+
+def _ambiguous(name: Name) -> ExpressionError:
+    return ExpressionError(f"`{'.'.join(name.parts)}` is a column and an item of SELECT: rename the item")
 
 
 def _of_key(node: Expression, name: str, key: Expression) -> Expression | None:

@@ -189,7 +189,7 @@ class Combined(StoredRows):
         *,
         is_all: bool,
     ) -> None:
-        if not is_all:
+        if not is_all or kind != "union":
             for _, columns in sides:
                 check_keys(columns.values(), kind)
         self.engine, self.sides, self.kind, self.is_all = engine, sides, kind, is_all
@@ -198,7 +198,7 @@ class Combined(StoredRows):
 
     def _load(self, names: Collection[str]) -> Iterable[pa.RecordBatch]:
         schema = self.scope.schema
-        if self.is_all:
+        if self.is_all and self.kind == "union":
             return self._all(names)
         selected, relations = {}, {}
         for number, (relation, outputs) in enumerate(self.sides):
@@ -206,7 +206,8 @@ class Combined(StoredRows):
             keys = [columns.key(each) for each in outputs.values()]
             selected[f"s{number}"] = f"select {', '.join(keys)} from s{number}"
             relations[f"s{number}"] = compute(relation, columns.values)
-        found = self.engine.run(f" {self.kind} ".join(selected.values()), **relations)
+        operation = f" {self.kind} all " if self.is_all else f" {self.kind} "
+        found = self.engine.run(operation.join(selected.values()), **relations)
         return finish(found, {name: [name] for name in schema.names}, {}, schema)
 
     def _all(self, names: Collection[str]) -> Iterator[pa.RecordBatch]:

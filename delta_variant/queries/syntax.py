@@ -29,13 +29,17 @@ ALL = Name(("\0all",))
 
 
 class AggregateCall(msgspec.Struct, frozen=True):
-    """An aggregate or a window function; `count(*)` has no arguments. `where` is its FILTER clause."""
+    """An aggregate or a window function; `count(*)` has no arguments. `where` is its FILTER clause.
+
+    `ignores_nulls` is IGNORE NULLS.
+    """
 
     function: str
     arguments: tuple[Expression, ...]
     distinct: bool
     where: Expression | None
     text: str = ""
+    ignores_nulls: bool = False
 
 
 class WindowCall(msgspec.Struct, frozen=True):

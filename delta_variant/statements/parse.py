@@ -262,7 +262,7 @@ class ParsedStatement(StatementGrammar):
         return partial(vacuum_table, hours=hours, is_dry_run=self.accept_words("dry run"))
 
     def restore(self) -> Statement:
-        self.expect("to")
+        self.accept("to")
         if self.accept_words("version as of"):
             return partial(restore_table, version=int(self.number()))
         self.expect_words("timestamp as of")

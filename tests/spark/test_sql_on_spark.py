@@ -65,6 +65,20 @@ KINDS = {
     "a hint": "select /*+ broadcast(o) */ b.id from bronze b join other o on b.id = o.id",
     "a raw string": r"select id from bronze where value:b::string = r'buy'",
     "FROM without an alias": "select n from (select id as n from bronze) where n > 3",
+    "a named window": "select id, sum(id) over w as s from bronze window w as (order by id)",
+    "IGNORE NULLS": "select id, lag(n) ignore nulls over (order by id) as a, last(n) ignore nulls over "
+    "(order by id) as b from bronze",
+    "EXCEPT ALL": "select n from bronze except all select n from other",
+    "INTERSECT ALL": "select n from bronze intersect all select n from other",
+    "an item of HAVING": "select day, count(*) as id from bronze group by day having id > 3",
+    "a key in HAVING": "select upper(day) as day, count(*) as c from bronze group by day having day > 'd'",
+    "an item of QUALIFY": "select day, row_number() over (order by id) as id from bronze qualify id = 2",
+    "clauses as aliases": "select id order, n timestamp from bronze version order by order, timestamp",
+    "queries in parentheses": "select id from bronze where exists ((select 1)) and id in ((select 1) union "
+    "(select id from other))",
+    "joins in parentheses": "select a.id from ((select id from bronze) a join (other b join bronze c "
+    "on b.id = c.id) on a.id = b.id)",
+    "VALUES without parentheses": "with v (n) (select * from values 1, 2) select * from v",
     "an order of NULLs": "select n as a, id as b from bronze order by 1 desc nulls first, 2 limit 5",
 }
 REJECTED = {
@@ -82,7 +96,6 @@ REJECTED = {
     "recursion": "with recursive r as (select 1 as n union all select n + 1 from r) select * from r limit 3",
     "a Hive FROM": "from bronze select id",
     "a natural join": "select * from bronze natural join other",
-    "a named window": "select sum(id) over w from bronze window w as (order by id)",
     "a window of values": "select sum(id) over (order by id range 1 preceding) from bronze",
     "an approximate percentile": "select percentile_approx(id, 0.5) from bronze",
     "an unknown function": "select soundex(day) from bronze",
